@@ -1,0 +1,44 @@
+"""What attnlab says when it stops: one clear line, one hint, one exit code.
+
+Every error a user can meet is an `AttnlabError`. `cli.py` turns it into a line on stderr (or into
+the JSON error document) and the exit code of its kind; nothing else formats errors.
+"""
+
+from __future__ import annotations
+
+
+class AttnlabError(Exception):
+    """Something a user can act on. `where` is a file, `file:line` or a key inside a file."""
+
+    outcome = "refused"
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "", where: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.where = where
+
+
+class Refused(AttnlabError):
+    """Stopped before anything ran: a wrong flag, no such challenge, no such class."""
+
+
+class Unreadable(AttnlabError):
+    """The file cannot be used: missing, a folder, binary, empty, too large, a syntax error."""
+
+    outcome = "unreadable"
+
+
+class Broken(AttnlabError):
+    """Our own fault: the judge died, an answer made no sense, an installation is damaged."""
+
+    outcome = "error"
+    exit_code = 70
+
+
+class Unisolated(AttnlabError):
+    """A layer of isolation that was demanded is missing on this machine."""
+
+    outcome = "error"
+    exit_code = 78
