@@ -12,7 +12,7 @@ import json
 import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -80,7 +80,7 @@ class Contract:
     probes: tuple[dict[str, int], ...] = ()  # extra sizes to probe, over the example's
     refusals: tuple[Refusal, ...] = ()
     position: Position | None = None
-    example_mask: Literal["causal", "random", "none"] = "causal"
+    example_mask: Literal["causal", "random", "none", "empty-rows"] = "causal"
 
 
 @record
@@ -327,11 +327,12 @@ def to_json(value: Any) -> str:
 
 def from_json(kind: type[R], text: str | bytes) -> R:
     """The record of `kind` in `text`; raises `ValueError` where it does not fit."""
-    return _adapter(kind).validate_json(text)
+    record: R = _adapter(cast(Any, kind)).validate_json(text)
+    return record
 
 
 @cache
-def _adapter(kind: type[R]) -> TypeAdapter[R]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)

@@ -21,11 +21,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, Protocol
 
-from attnlab.records import Contract, record
+from attnlab.records import Contract, Input, record
 
 Tensor = Any  # a torch.Tensor; torch itself stays out of this package
 Inputs = dict[str, Tensor]
 Mask = Literal["none", "random", "causal", "empty-rows"]
+SAME = 1e-5  # of the largest output: how far two runs of the same float32 module may differ
 
 # Each need, and why a check that has it is skipped without it.
 NEEDS_TEXT = {
@@ -114,6 +115,9 @@ class Probe(Protocol):
     def raised(self, sizes: Mapping[str, int]) -> str | None:
         """The name of the exception that building and calling at these sizes raises, or None."""
 
+    def measure(self, axis: str) -> int:
+        """The size of an axis such as "B" or "3*D" in this round."""
+
     def tolerance(self, expected: Tensor) -> float:
         """The largest absolute difference that rounding in float32 explains."""
 
@@ -190,3 +194,41 @@ def _in_order(checks: list[Check]) -> tuple[Check, ...]:
         return depth[check.id]
 
     return tuple(sorted(checks, key=lambda check: (deep(check), check.id)))
+
+
+# ---------------------------------------------------------------- what several checks need
+
+
+def data_inputs(contract: Contract, axis: str) -> list[Input]:
+    """The inputs that carry data along `axis`."""
+    return [i for i in contract.inputs if i.role == "data" and axis in i.axes]
+
+
+def mask_input(contract: Contract) -> Input:
+    """The input that is the attention mask."""
+    return next(i for i in contract.inputs if i.role == "mask")
+
+
+def expected_shape(probe: Probe) -> tuple[int, ...]:
+    """The contract's output axes at this round's sizes."""
+    return tuple(probe.measure(axis) for axis in probe.contract.output)
+
+
+def describe(out: Tensor, probe: Probe) -> str:
+    """A shape with the sizes it was made at: "(3, 35) at B=3, S=7, D=30"."""
+    sizes = ", ".join(f"{k}={v}" for k, v in probe.sizes.items())
+    return f"{tuple(out.shape)} at {sizes}"
+
+
+def far(a: Tensor, b: Tensor) -> Tensor:
+    """Where two outputs of the same module differ by more than another summation order explains.
+
+    A NaN differs from everything.
+    """
+    scale = max(1.0, a.abs().nan_to_num(0.0, 1.0, 1.0).max().item() if a.numel() else 1.0)
+    return ~((a - b).abs() <= SAME * scale)
+
+
+def first_index(where: Tensor) -> str:
+    """The first True, as "[0, 3, 1]"."""
+    return str(where.nonzero()[0].tolist())

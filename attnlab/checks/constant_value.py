@@ -1,0 +1,43 @@
+"""Equal inputs at all positions give equal outputs at all positions, whatever the mask.
+
+Attention averages values with weights that sum to 1. Where all values are the same, the average is
+that value, however many keys a query may see. So row sums show without seeing the weights.
+
+Wrong: multiplying the mask in after the softmax, a sigmoid instead of a softmax, a softmax over the
+queries: rows no longer sum to 1, and a query that sees fewer keys gets less.
+Right: mask before the softmax, softmax over the keys.
+"""
+
+from attnlab.checks.base import Failure, Mask, Probe, Skip, data_inputs, far, first_index
+
+TITLE = "Attention rows sum to 1"
+NEEDS = ("averaging", "sequence")
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "batch-independence",
+    "causality",
+    "mask-effect",
+)
+ADVICE = "Print weights.sum(-1): every row must be 1, after the mask and over the keys."
+
+
+def run(probe: Probe) -> Failure | None:
+    if probe.sizes.get("S", 1) < 2:
+        raise Skip("with one position every row is trivially 1")
+    at = probe.contract.output.index("S")
+    masks: tuple[Mask, ...] = ("random", "causal", "none")
+    for mask in masks:
+        inputs = probe.draw(mask)
+        for spec in data_inputs(probe.contract, "S"):
+            axis, value = spec.axes.index("S"), inputs[spec.name]
+            inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).clone()
+        out = probe.call(inputs)
+        gap = far(out, out.narrow(at, 0, 1).expand_as(out))
+        if gap.any().item():
+            return Failure(
+                message=f"all positions of the input were equal, but the output at "
+                f"{first_index(gap)} is not what position 0 gives ({mask} mask)"
+            )
+    return None

@@ -1,0 +1,51 @@
+"""With the same weights and inputs, the output equals the reference's.
+
+The reference is computed in float64 with weights that were drawn for this run and copied into both.
+Only parameters are copied, never buffers: a wrong table must stay wrong.
+
+Wrong: `scores * hd ** 0.5` where a division was meant: every other property holds, values differ.
+Right: the largest difference stays within what float32 rounding explains.
+
+Where the names of the parameters differ from the reference's nothing can be compared, and that is
+what is said: it is not a failure.
+"""
+
+from attnlab.checks.base import Failure, Mask, Probe, first_index
+
+TITLE = "Values equal the reference's"
+NEEDS = ("reference", "output")
+AFTER = (
+    "output-shape",
+    "finite",
+    "input-unchanged",
+    "deterministic-eval",
+    "batch-independence",
+    "causality",
+    "mask-effect",
+    "constant-value",
+    "fully-masked-row",
+    "formula-match",
+)
+ADVICE = (
+    "Everything flows but a value is off: recompute the scores of one query by hand and compare."
+)
+
+
+def run(probe: Probe) -> Failure | None:
+    masks: list[Mask] = ["random", "causal", "none"]
+    if "empty-rows" in probe.contract.promises:
+        masks.append("empty-rows")
+    for mask in masks:
+        for scale in (1.0, 0.1):
+            inputs = probe.draw(mask, scale)
+            expected = probe.expected(inputs)
+            gap = (probe.call(inputs).double() - expected).abs()
+            bad = ~(gap <= probe.tolerance(expected))
+            if bad.any().item():
+                at = first_index(bad)
+                return Failure(
+                    message=f"the output differs from the reference's at {at} and in "
+                    f"{bad.double().mean().item():.0%} of its values, by up to "
+                    f"{gap.max().item():.2g} ({mask} mask)"
+                )
+    return None

@@ -1,0 +1,33 @@
+"""The output is one floating-point tensor of the shape that the task states.
+
+The most basic property: without it no other can be looked at. A candidate that raises fails here
+first, because it has no output at all.
+
+Wrong: `return out.flatten(1)` gives (B, S*D) where (B, S, D) is asked for.
+Right: `return out` with the axes and the dtype of the input.
+
+Probed with and without the optional mask, at the sizes of the example and at others: a reshape
+that fits only because S equals hd fits only there.
+"""
+
+from attnlab.checks.base import Failure, Mask, Probe, describe, expected_shape
+
+TITLE = "The output has the stated shape"
+NEEDS = ("output",)
+AFTER = ()
+ADVICE = "Compare the last rows of the trace with the shape that the task states."
+
+
+def run(probe: Probe) -> Failure | None:
+    shape = expected_shape(probe)
+    masks: tuple[Mask, ...] = ("random", "causal", "none")
+    for mask in masks:
+        out = probe.call(probe.draw(mask))
+        if tuple(out.shape) != shape:
+            return Failure(
+                message=f"the output is {describe(out, probe)}, expected "
+                f"({', '.join(probe.contract.output)}) = {shape}"
+            )
+        if not out.is_floating_point():
+            return Failure(message=f"the output is {out.dtype}, expected floating point")
+    return None

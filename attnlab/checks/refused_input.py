@@ -1,0 +1,24 @@
+"""What the task says must be refused is refused, with the exception it names.
+
+Wrong: a sequence longer than the table is cut, or wraps, and nobody is told.
+Right: `raise ValueError(f"sequence of {S} exceeds max_seq_len {self.max_seq_len}")`.
+"""
+
+from attnlab.checks.base import Failure, Probe
+
+TITLE = "Impossible input is refused"
+NEEDS = ("refusals",)
+AFTER = ("output-shape",)
+ADVICE = "Check the sizes first and raise the exception that the task names, with the values in it."
+
+
+def run(probe: Probe) -> Failure | None:
+    for refusal in probe.contract.refusals:
+        got = probe.raised(refusal.sizes)
+        sizes = ", ".join(f"{k}={v}" for k, v in refusal.sizes.items())
+        if got is None:
+            wanted = "an exception" if refusal.error == "any" else refusal.error
+            return Failure(message=f"{sizes} was accepted; expected {wanted}")
+        if refusal.error not in ("any", got):
+            return Failure(message=f"{sizes} raised {got}; expected {refusal.error}")
+    return None

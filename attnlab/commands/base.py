@@ -1,0 +1,215 @@
+"""What the commands share: their options, the file that is meant, how they end.
+
+A command is one module in this folder. Its file name is its name; it defines
+
+* `PLACE`    where it stands in `attnlab --help`: lower numbers first;
+* `PANEL`    the heading it stands under;
+* `command`  the function: its signature is the command line, its docstring the help text. It
+  turns the arguments into one call, shows the page that comes of it with `emit`, and returns the
+  exit code.
+
+What a command needs is imported inside its function, so that help and completion stay instant.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from attnlab.catalogue import Catalogue
+    from attnlab.progress import Progress
+    from attnlab.records import Challenge, Job, Limits, Report
+    from attnlab.render.json import Page
+
+PRACTISE, OWN_CODE, HOUSE = "Practise", "Your own code", "This installation"
+
+
+def complete_slug(incomplete: str) -> list[tuple[str, str]]:
+    """The challenges that a half-typed word may mean; full slugs once it holds a slash."""
+    from attnlab.catalogue import load
+
+    try:
+        found = load().challenges
+    except Exception:  # noqa: BLE001 - a shell must not see why a Tab found nothing
+        return []
+    names = [(c.slug if "/" in incomplete else c.name, c.title) for c in found]
+    return [(name, title) for name, title in names if name.startswith(incomplete)]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+Slug = Annotated[
+    str, typer.Argument(metavar="SLUG", help="A challenge.", autocompletion=complete_slug)
+]
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="WHAT",
+        help="A challenge, or a file that attnlab start wrote.",
+        autocompletion=complete_slug,
+    ),
+]
+Timeout = Annotated[
+    str, typer.Option("--timeout", metavar="SECONDS", help="Stop the file after so long.")
+]
+Memory = Annotated[
+    str, typer.Option("--memory", metavar="SIZE", help="Memory it may take: 512M, 2G.")
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace the file; the old one is kept as FILE.1.")
+]
+
+
+# ---------------------------------------------------------------- what is asked for
+
+
+class Chosen(NamedTuple):
+    """The file that a command is about, and how messages call it."""
+
+    challenge: Challenge
+    path: Path
+    shown: str
+    yours: bool
+
+
+def catalogue(ctx: typer.Context) -> Catalogue:
+    from attnlab.catalogue import load
+
+    return load(ctx.obj)
+
+
+def choose(ctx: typer.Context, what: str, file: str = "") -> Chosen:
+    """WHAT and FILE of a command line as one challenge and one file."""
+    if file:
+        return Chosen(catalogue(ctx).find(what), Path(file), file, yours=True)
+    if looks_like_path(what):
+        return Chosen(catalogue(ctx).find(_slug_in(what)), Path(what), what, yours=True)
+    challenge = catalogue(ctx).find(what)
+    here = Path(f"{challenge.name}.py")
+    if os.path.lexists(here) and _may_be(here, challenge.slug):
+        return Chosen(challenge, here, f"./{here}", yours=True)
+    path = Path(challenge.file)
+    return Chosen(challenge, path, f"{challenge.slug}/{path.name}", yours=False)
+
+
+def looks_like_path(what: str) -> bool:
+    return what.endswith(".py") or what.startswith((".", "/", "~")) or os.sep != "/" in what
+
+
+def _slug_in(file: str) -> str:
+    """The challenge that a started file is for."""
+    from attnlab.errors import Refused
+    from attnlab.target import marked_slug, read_source
+
+    slug = marked_slug(read_source(Path(file)).text)
+    if slug is None:
+        raise Refused(
+            f"{file} does not say which challenge it is for",
+            "its first line would be `# attnlab: TOPIC/NAME`; or name both, as in "
+            f"`attnlab grade SLUG {file}`; `attnlab trace {file}` is for code of your own",
+            file,
+        )
+    return slug
+
+
+def _may_be(file: Path, slug: str) -> bool:
+    """False when the file says that it is for another challenge of the same name."""
+    from attnlab.target import marked_slug
+
+    try:
+        first = file.open(encoding="utf-8", errors="replace").readline(200)
+    except OSError:
+        return True  # reading it properly will say what is wrong with it
+    return marked_slug(first) in (None, slug)
+
+
+def announce(doing: str, chosen: Chosen) -> None:
+    """Which file is looked at: the user's own or the shipped one."""
+    whose = "your file" if chosen.yours else "the shipped file"
+    note(f"{doing} {chosen.shown} ({whose})")
+
+
+def limits(timeout: str, memory: str) -> Limits:
+    """`--timeout` and `--memory`, or the defaults."""
+    from attnlab.errors import Refused
+    from attnlab.records import Limits
+
+    found = Limits()
+    seconds = _number(timeout) if timeout else found.seconds
+    if not 0 < seconds <= 3600:
+        raise Refused(f"--timeout {timeout}: a number of seconds up to 3600 is needed", "as in 2.5")
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    unit = units.get(memory[-1:].lower(), 0)
+    size = _number(memory[:-1]) * unit if memory else found.memory
+    if not 1 << 20 <= size <= 1 << 40:
+        raise Refused(f"--memory {memory}: a size from 1M to 1024G is needed", "as in 512M or 2G")
+    return Limits(seconds=seconds, memory=int(size))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0
+
+
+# ---------------------------------------------------------------- doing it, and how it ends
+
+
+def inspect(job: Job) -> Report:
+    """What the lab says of one job; where it could not even begin, that is raised."""
+    from attnlab.worker.client import Worker
+
+    with Worker() as worker:
+        return settled(worker.inspect(job))
+
+
+def settled(report: Report) -> Report:
+    """The report itself, unless it only tells why there is none."""
+    from attnlab.errors import Broken, Refused, Unreadable
+
+    kinds = {"refused": Refused, "unreadable": Unreadable, "error": Broken}
+    if report.outcome in kinds:
+        raise kinds[report.outcome](report.message, report.hint)
+    return report
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    from attnlab.progress import Progress
+
+    with Progress.open() as found:
+        yield found
+        if found.warning:
+            warn(found.warning)
+
+
+def emit(page: Page, json: bool, code: int = 0) -> int:
+    """Shows the page, the one way or the other, and passes the exit code on."""
+    from attnlab.render.json import write
+
+    if json:
+        write(page.document())
+    else:
+        from attnlab.render.screen import stdout
+
+        page.show(stdout())
+    return code
+
+
+def note(text: str) -> None:
+    """Progress: a line on stderr."""
+    from attnlab.render.screen import stderr
+
+    stderr().message(text)
+
+
+def warn(text: str) -> None:
+    from attnlab.render.screen import stderr
+
+    stderr().message(("warning: ", "warn"), text)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.commands.base import HOUSE, Json, catalogue, complete_slug, emit, note
+
+if TYPE_CHECKING:
+    from attnlab.records import Challenge, Verdict
+    from attnlab.validate import Examined
+    from attnlab.worker.client import Worker
+
+PLACE, PANEL = 200, HOUSE
+AT_ONCE = 2  # each worker holds a torch of its own
+Slugs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SLUG]...", help="Only these challenges.", autocompletion=complete_slug
+    ),
+]
+
+
+def command(ctx: typer.Context, slugs: Slugs = None, json: Json = False) -> int:
+    """Validate a catalogue: every broken file fails as it should, every right one passes."""
+    from attnlab.render.check import Validated
+    from attnlab.validate import unreadable
+
+    found = catalogue(ctx)
+    wanted = [found.find(slug) for slug in slugs or ()] or list(found.challenges)
+    broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
+    examined = [unreadable(slug, error) for slug, error in broken]
+    examined += _examine(wanted)
+    page = Validated(examined=tuple(examined))
+    return emit(page, json, 1 if page.problems else 0)
+
+
+def _examine(challenges: list[Challenge]) -> Iterator[Examined]:
+    from attnlab.target import challenge_job
+    from attnlab.validate import examine
+    from attnlab.verdict import judge
+    from attnlab.worker.client import Worker
+
+    free: SimpleQueue[Worker] = SimpleQueue()
+
+    def grade(challenge: Challenge, path: Path) -> Verdict:
+        job = challenge_job(challenge, path, stages=("check",))
+        worker = free.get()
+        try:
+            return judge(challenge, path.name, worker.inspect(job))
+        finally:
+            free.put(worker)
+
+    with ExitStack() as stack:
+        for _ in range(AT_ONCE):
+            free.put(stack.enter_context(Worker()))
+        for number, one in enumerate(examine(challenges, grade, AT_ONCE), 1):
+            note(f"checked {number} of {len(challenges)}: {one.slug}")
+            yield one

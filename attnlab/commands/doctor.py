@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import typer
+
+from attnlab.commands.base import HOUSE, Json, emit, note
+
+PLACE, PANEL = 210, HOUSE
+
+
+def command(ctx: typer.Context, json: Json = False) -> int:
+    """Look at this installation: versions, folders, and what isolates graded code."""
+    from attnlab.health import vitals
+    from attnlab.render.doctor import Health
+
+    note("trying the worker, which loads torch")
+    page = Health(vitals=tuple(vitals(ctx.obj)))
+    return emit(page, json, 1 if page.outcome == "failed" else 0)

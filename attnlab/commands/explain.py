@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.commands.base import PRACTISE, Json, catalogue, complete_slug, emit, progress
+
+if TYPE_CHECKING:
+    from attnlab.render.explain import Explained
+
+PLACE, PANEL = 70, PRACTISE
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="A check, or a challenge you solved.", autocompletion=complete_slug
+    ),
+]
+
+
+def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
+    """Explain a check, or a challenge that you have solved."""
+    from attnlab.checks.base import load_checks
+    from attnlab.render.explain import Explained
+
+    for check in load_checks():
+        if check.id == id_:
+            text = check.doc.strip()
+            page = Explained(
+                id=id_, kind="check", title=check.title, text=text, advice=check.advice
+            )
+            return emit(page, json)
+    return emit(_challenge(ctx, id_, [check.id for check in load_checks()]), json)
+
+
+def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> Explained:
+    """The notes of a challenge, once they spoil nothing."""
+    from attnlab.errors import Refused
+    from attnlab.near import did_you_mean
+    from attnlab.render.explain import Explained
+
+    found = catalogue(ctx)
+    names = [*checks, *(c.name for c in found.challenges), *(c.slug for c in found.challenges)]
+    if what not in names and what not in [slug.rpartition("/")[2] for slug in found.broken_slugs]:
+        guess = did_you_mean(what, names) or f"checks are {', '.join(checks)}; or a challenge"
+        raise Refused(f'"{what}" is neither a check nor a challenge', guess)
+    challenge = found.find(what)
+    with progress() as kept:
+        standing = kept.standing(challenge.slug)
+    if standing.status != "solved" and not standing.solution_seen:
+        hint = f"attnlab hint {challenge.name} helps on; attnlab solution {challenge.name} shows all"
+        raise Refused(f"the notes of {challenge.slug} open once it is solved", hint)
+    notes = Path(challenge.notes).read_text("utf-8")
+    return Explained(id=challenge.slug, kind="challenge", title=challenge.title, text=notes)

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import typer
+
+from attnlab.commands.base import PRACTISE, Json, What, choose, emit, progress
+
+PLACE, PANEL = 50, PRACTISE
+
+
+def command(ctx: typer.Context, what: What, json: Json = False) -> int:
+    """Show one hint more each time: the symptom, then the place, then the line."""
+    from attnlab.render.hint import Hints
+
+    challenge = choose(ctx, what).challenge
+    with progress() as kept:
+        taken = kept.standing(challenge.slug).hints
+        if taken < len(challenge.hints):
+            taken = kept.took_hint(challenge.slug)
+    return emit(Hints(challenge=challenge, taken=min(taken, len(challenge.hints))), json)

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import typer
+
+from attnlab.commands.base import PRACTISE, Json, What, choose, emit
+
+PLACE, PANEL = 80, PRACTISE
+
+
+def command(ctx: typer.Context, what: What, json: Json = False) -> int:
+    """Put a challenge's file back as it was; yours is kept beside it."""
+    from attnlab.render.start import Started
+    from attnlab.starter import write_starter
+
+    chosen = choose(ctx, what)
+    where = chosen.path if chosen.yours else None
+    file, kept = write_starter(chosen.challenge, where, replace=True)
+    return emit(Started(challenge=chosen.challenge, file=file, kept=kept), json)

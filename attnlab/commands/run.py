@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.commands.base import (
+    PRACTISE,
+    Chosen,
+    Json,
+    Memory,
+    Timeout,
+    What,
+    announce,
+    choose,
+    emit,
+    inspect,
+    limits,
+    progress,
+)
+
+if TYPE_CHECKING:
+    from attnlab.records import Trace, Verdict
+
+PLACE, PANEL = 30, PRACTISE
+Reveal = Annotated[
+    bool, typer.Option("--reveal", help="Show what names the cause, too; recorded like a hint.")
+]
+
+
+def command(
+    ctx: typer.Context,
+    what: What,
+    reveal: Reveal = False,
+    timeout: Timeout = "",
+    memory: Memory = "",
+    json: Json = False,
+) -> int:
+    """Run a challenge's file: the task, every step up to the crash, what to do next."""
+    from attnlab.records import Trace
+    from attnlab.render.run import Run
+    from attnlab.target import challenge_job
+    from attnlab.verdict import EXIT, judge
+
+    chosen = choose(ctx, what)
+    job = challenge_job(chosen.challenge, chosen.path, limits=limits(timeout, memory))
+    announce("running", chosen)
+    report = inspect(job)
+    verdict = judge(chosen.challenge, chosen.shown, report)
+    whole = report.trace or Trace()
+    with progress() as kept:
+        if reveal and whole.findings:
+            kept.revealed(chosen.challenge.slug)
+        standing = kept.standing(chosen.challenge.slug)
+    trace = whole if reveal or standing.status == "solved" else _unspoilt(whole)
+    page = Run(
+        challenge=chosen.challenge,
+        verdict=verdict,
+        report=report,
+        trace=trace,
+        hidden=len(whole.findings) - len(trace.findings),
+        next=_next(chosen, verdict),
+    )
+    grave = any(finding.severity != "note" for finding in whole.findings)
+    return emit(page, json, EXIT[verdict.outcome] or int(grave))
+
+
+def _unspoilt(trace: Trace) -> Trace:
+    """The trace without the findings: each of them names a cause."""
+    from dataclasses import replace
+
+    return replace(trace, findings=())
+
+
+def _next(chosen: Chosen, verdict: Verdict) -> str:
+    name = chosen.challenge.name
+    if verdict.outcome == "passed":
+        return f"attnlab grade {name} records it"
+    if not chosen.yours:
+        return f"attnlab start {name} copies the file here; mend it, then attnlab grade {name}"
+    look = "the first row that is not as you expect"
+    return f"look for {look}, mend {chosen.shown}, then attnlab grade {name}"

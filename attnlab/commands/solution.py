@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnlab.commands.base import PRACTISE, Json, What, choose, emit, progress
+
+PLACE, PANEL = 60, PRACTISE
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
+
+
+def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False) -> int:
+    """Show the solution and why it is one; asks first unless you have solved it."""
+    from attnlab.render.solution import Solved
+
+    challenge = choose(ctx, what).challenge
+    with progress() as kept:
+        standing = kept.standing(challenge.slug)
+        if not (yes or standing.status == "solved" or standing.solution_seen):
+            _ask(challenge.name)
+        kept.saw_solution(challenge.slug)
+    texts = [Path(p).read_text("utf-8") for p in (challenge.file, challenge.solution)]
+    notes = Path(challenge.notes).read_text("utf-8")
+    page = Solved(challenge=challenge, shipped=texts[0], solution=texts[1], notes=notes)
+    return emit(page, json)
+
+
+def _ask(name: str) -> None:
+    """Raises unless a person at a terminal says yes."""
+    from attnlab.errors import Refused
+
+    hint = f"attnlab hint {name} gives one hint more; --yes shows the solution all the same"
+    if not sys.stdin.isatty():
+        raise Refused(f"{name} is not solved yet, and nobody is here to ask", hint)
+    if not typer.confirm(f"{name} is not solved yet. Show the solution?", err=True):
+        raise Refused("the solution stays closed", hint)

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import typer
+
+from attnlab.commands.base import PRACTISE, Force, Json, Slug, catalogue, emit, progress
+
+PLACE, PANEL = 20, PRACTISE
+
+
+def command(ctx: typer.Context, slug: Slug, force: Force = False, json: Json = False) -> int:
+    """Copy a challenge's file to this folder, for you to mend."""
+    from attnlab.render.start import Started
+    from attnlab.starter import write_starter
+
+    challenge = catalogue(ctx).find(slug)
+    file, kept = write_starter(challenge, replace=force)
+    with progress() as done:
+        done.started(challenge.slug)
+    return emit(Started(challenge=challenge, file=file, kept=kept), json)

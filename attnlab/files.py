@@ -1,0 +1,93 @@
+"""Reading a file that anybody may have put there: no hang, no flood, one clear message."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from attnlab.errors import Unreadable
+from attnlab.near import did_you_mean
+
+# O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def read_bytes(path: Path, shown: str, limit: int) -> bytes:
+    """The content of a regular file of at most `limit` bytes; raises `Unreadable`."""
+    try:
+        _must_be_regular(path, shown, path.stat())
+        fd = os.open(path, _FLAGS)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, shown, error) from None
+    try:
+        _must_be_regular(path, shown, os.fstat(fd))  # it may have been swapped since
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise _unreadable(path, shown, error) from None
+    finally:
+        os.close(fd)
+    if len(data) > limit:
+        hint = "Is it the right file? attnlab reads source text, not data."
+        raise Unreadable(f"{shown} is larger than {limit >> 10} KiB", hint, shown)
+    return data
+
+
+def exists(path: Path) -> bool:
+    """Whether anything is there; a name that no system can have is not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def shown_path(path: Path) -> str:
+    """The path as messages show it: relative to the current folder where it lies inside."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
+
+
+def _must_be_regular(path: Path, shown: str, status: os.stat_result) -> None:
+    kind = stat.S_IFMT(status.st_mode)
+    if kind == stat.S_IFDIR:
+        raise Unreadable(f"{shown} is a folder, not a file", _inside(path), shown)
+    if kind != stat.S_IFREG:
+        what = _KINDS.get(kind, "no regular file")
+        raise Unreadable(f"{shown} is {what}, not a regular file", "Name a file on disk.", shown)
+
+
+def _unreadable(path: Path, shown: str, error: OSError | ValueError) -> Unreadable:
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return Unreadable(f"{shown}: no such file", _beside(path), shown)
+    if isinstance(error, PermissionError):
+        hint = "Ask for the right to read it, or copy it to a folder of yours."
+        return Unreadable(f"{shown} cannot be read: permission denied", hint, shown)
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return Unreadable(f"{shown} cannot be read: {reason}", "Check the path.", shown)
+
+
+def _inside(folder: Path) -> str:
+    names = [name for name in _names(folder) if name.endswith(".py")]
+    return f"Name a file in it: {', '.join(names[:5])}" if names else "Name a file."
+
+
+def _beside(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"There is no folder {path.parent} either."
+    return did_you_mean(path.name, _names(path.parent)) or "Check the path."
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except OSError:
+        return []

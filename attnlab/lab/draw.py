@@ -1,0 +1,81 @@
+"""Inputs and weights, drawn on the trusted side from one seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from attnlab.checks.base import Inputs, Mask
+from attnlab.lab.sizes import Sizes, measure
+from attnlab.records import Contract, Input
+
+FORBIDDEN = 0.35  # share of keys that a random mask forbids
+
+
+class Dice:
+    """Everything random of one job."""
+
+    def __init__(self, seed: int) -> None:
+        self.torch = torch.Generator().manual_seed(seed)
+        self.plain = random.Random(seed)
+
+    def normal(self, shape: tuple[int, ...] | torch.Size, scale: float = 1.0) -> Tensor:
+        return torch.randn(shape, generator=self.torch) * scale
+
+    def integers(self, shape: tuple[int, ...] | torch.Size, top: int) -> Tensor:
+        return torch.randint(0, max(top, 1), tuple(shape), generator=self.torch)
+
+    def chance(self, shape: tuple[int, ...], share: float) -> Tensor:
+        return torch.rand(shape, generator=self.torch) < share
+
+
+def inputs(
+    contract: Contract, sizes: Sizes, dice: Dice, mask: Mask = "random", scale: float = 1.0
+) -> Inputs:
+    """One value per input of the contract, in its order; None for a mask that is left out."""
+    return {i.name: _one(i, sizes, dice, mask, scale) for i in contract.inputs}
+
+
+def _one(spec: Input, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Tensor | None:
+    shape = tuple(measure(axis, sizes) for axis in spec.axes)
+    if spec.role == "mask":
+        return _mask(spec, shape, dice, mask)
+    if spec.dtype == "int":
+        return dice.integers(shape, sizes.get("V", 16))
+    if spec.dtype == "bool":
+        return dice.chance(shape, 0.5)
+    return dice.normal(shape, scale)
+
+
+def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor | None:
+    """A boolean mask over (..., queries, keys), or (..., keys)."""
+    if kind == "none" and spec.optional:
+        return None
+    forbidden = torch.zeros(shape, dtype=torch.bool)
+    if kind == "causal" and len(shape) >= 2:
+        forbidden = torch.ones(shape, dtype=torch.bool).triu(1)
+    if kind in ("random", "empty-rows"):
+        forbidden = dice.chance(shape, FORBIDDEN)
+        keep = dice.integers(shape[:-1], shape[-1]).unsqueeze(-1)
+        forbidden = forbidden.scatter(-1, keep, value=False)  # every query keeps a key
+    if kind == "empty-rows":
+        empty = dice.chance(shape[:-1], FORBIDDEN)
+        empty.view(-1)[dice.plain.randrange(empty.numel())] = True
+        forbidden = forbidden | empty.unsqueeze(-1)
+    return forbidden if spec.forbids else ~forbidden
+
+
+def weights(shapes: Mapping[str, torch.Size], dice: Dice) -> dict[str, Tensor]:
+    """Values that keep activations near unit variance and every parameter distinguishable."""
+    return {name: _weight(name, shape, dice) for name, shape in shapes.items()}
+
+
+def _weight(name: str, shape: torch.Size, dice: Dice) -> Tensor:
+    if len(shape) >= 2:
+        return dice.normal(shape, shape[-1] ** -0.5)
+    if name.endswith("weight"):  # the gain of a norm
+        return 1 + dice.normal(shape, 0.3)
+    return dice.normal(shape, 0.3)

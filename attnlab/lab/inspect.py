@@ -1,0 +1,121 @@
+"""The pipeline: a job goes in, a report comes out, always.
+
+    load -> trace -> check -> report
+
+Each stage makes the record that the next one reads. The candidate answers through a host and may
+raise, hang, die or lie at any step; what it does becomes part of the report.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Self
+
+from attnlab.lab.battery import run_checks
+from attnlab.lab.draw import Dice
+from attnlab.lab.host import Died, Host, Raised, Spawn, answered
+from attnlab.lab.look import look
+from attnlab.lab.probe import Bench
+from attnlab.lab.reference import FileReference, Reference, UnitReference
+from attnlab.lab.sizes import built, with_hd
+from attnlab.records import CheckResult, Code, Job, JobOutcome, Report, Trace, plain
+
+
+def inspect(job: Job, spawn: Spawn) -> Report:
+    """Load the candidate, trace it, check it."""
+    started = time.monotonic()
+    seed = job.seed if job.seed is not None else secrets.randbits(31)
+    outcome: JobOutcome = "ok"
+    message = ""
+    trace: Trace | None = None
+    checks: tuple[CheckResult, ...] = ()
+    with Hosts(job, spawn, started + job.limits.seconds) as hosts:
+        try:
+            if "trace" in job.stages:
+                trace = look(job, hosts.candidate())
+            if "check" in job.stages and job.contract is not None:
+                checks = run_checks(_bench(job, hosts, seed))
+        except Raised as error:
+            outcome, message = "memory" if error.memory else "crashed", _raised(job, error)
+        except Died as death:
+            outcome, message = death.reason, f"{job.candidate.file} {death}"
+        return Report(
+            outcome=outcome,
+            message=message,
+            target=shown_target(job),
+            trace=trace,
+            checks=checks,
+            output=hosts.printed(),
+            isolation=hosts.isolation,
+            missing=hosts.missing,
+            seconds=time.monotonic() - started,
+            seed=seed,
+        )
+
+
+def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:
+    assert job.contract is not None
+    return Bench(
+        contract=job.contract,
+        name=job.candidate.name,
+        host=hosts.candidate(),
+        renew=lambda: hosts.candidate(fresh=True),
+        dice=Dice(seed),
+        reference=hosts.reference(),
+    )
+
+
+class Hosts:
+    """The processes of one job: the candidate's, replaced when it dies, and the reference's."""
+
+    def __init__(self, job: Job, spawn: Spawn, deadline: float) -> None:
+        self.job, self.spawn, self.deadline = job, spawn, deadline
+        self.candidates: list[Host] = []
+        self.others: list[Host] = []
+        self.isolation: tuple[str, ...] = ()
+        self.missing: tuple[str, ...] = ()
+
+    def candidate(self, fresh: bool = False) -> Host:
+        """The latest host, or a fresh one, with the candidate's source loaded."""
+        if self.candidates and not fresh:
+            return self.candidates[-1]
+        host = self.spawn(self.job.limits, self.job.own is not None, self.deadline)
+        self.candidates.append(host)
+        self.isolation, self.missing = host.isolation, host.missing
+        code, own = self.job.candidate, self.job.own
+        told = plain(own) if own else None
+        answered(host.ask("load", file=code.file, text=code.text, path=code.path, own=told))
+        return host
+
+    def reference(self) -> Reference | None:
+        asked = self.job.reference
+        if not isinstance(asked, Code):
+            return UnitReference(asked) if asked else None
+        host = self.spawn(self.job.limits, False, self.deadline)
+        self.others.append(host)
+        return FileReference(asked, host)
+
+    def printed(self) -> str:
+        return "".join(h.printed for h in self.candidates)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for host in (*self.candidates, *self.others):
+            host.close()
+
+
+def shown_target(job: Job) -> str:
+    """`MultiHeadSelfAttention(embed_dim=8, num_heads=2)`."""
+    name = job.candidate.name or job.candidate.file
+    if job.contract is None:
+        return name
+    init = built(job.contract.init, with_hd(job.contract.sizes))
+    return f"{name}({', '.join(f'{k}={v!r}' for k, v in init.items())})"
+
+
+def _raised(job: Job, error: Raised) -> str:
+    place = f"{error.file}:{error.line}: " if error.line else ""
+    return f"{place}{shown_target(job)} raised {error}"

@@ -1,0 +1,161 @@
+"""The probe: a check's verbs, answered by a host and a reference that share the same weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.checks.base import CannotTell, Gradients, Inputs, Mask
+from attnlab.lab import draw
+from attnlab.lab.draw import Dice
+from attnlab.lab.host import Host, Raised, answered
+from attnlab.lab.reference import Reference
+from attnlab.lab.sizes import Sizes, built, measure, with_hd
+from attnlab.records import Contract
+
+EPS = torch.finfo(torch.float32).eps
+SLACK = 400  # times eps: a chain of matmuls, a softmax and a norm, with room
+
+
+class Odd(Exception):
+    """The module answered with something that is no plain tensor; the message says what."""
+
+
+@dataclass
+class Bench:
+    """What the rounds of one job share."""
+
+    contract: Contract
+    name: str | None  # the class to build; None = the only one
+    host: Host
+    renew: Callable[[], Host]  # a fresh host, after the last one died
+    dice: Dice
+    reference: Reference | None
+
+
+class HostProbe:
+    """One round: one set of sizes, one freshly built module, one set of weights."""
+
+    def __init__(self, bench: Bench, sizes: Sizes) -> None:
+        self.bench = bench
+        self.contract = bench.contract
+        self.sizes = sizes
+        self.host = bench.host
+        self.dice = bench.dice
+        self.reference = bench.reference
+        self.refusal = ""  # why the reference's weights do not fit, once that is known
+
+    def equip(self) -> None:
+        """Build the module and give it the reference's weights, where they fit."""
+        init = built(self.contract.init, self.sizes)
+        seed = self.dice.plain.getrandbits(32)
+        answered(self.host.ask("build", name=self.bench.name, init=init, seed=seed))
+        if self.reference is None:
+            return
+        weights = self.reference.equip(init, self.dice)
+        told = answered(self.host.ask("put", tensors=weights))
+        self.refusal = _misfit(told)
+
+    # ------------------------------------------------------------ drawing
+
+    def draw(self, mask: Mask = "random", scale: float = 1.0) -> Inputs:
+        return draw.inputs(self.contract, self.sizes, self.dice, mask, scale)
+
+    def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
+        if like.dtype is torch.bool:
+            return self.dice.chance(tuple(like.shape), 0.5)
+        if not like.is_floating_point():
+            return self.dice.integers(like.shape, self.sizes.get("V", 16))
+        return self.dice.normal(like.shape, scale).to(like.dtype)
+
+    def pick(self, low: int, high: int) -> int:
+        return self.dice.plain.randrange(low, high)
+
+    # ------------------------------------------------------------ asking
+
+    def call(self, inputs: Inputs, train: bool = False) -> Tensor:
+        answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
+        out = answer.get("output")
+        if isinstance(out, Tensor):
+            return out
+        odd = out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing")
+        raise Odd(str(odd)[:200])
+
+    def expected(self, inputs: Inputs) -> Tensor:
+        if self.reference is None:
+            raise CannotTell("there is no reference for this module", "no-reference")
+        if self.refusal:
+            raise CannotTell(self.refusal, "no-weights")
+        return self.reference.call(inputs)
+
+    def gradients(self, inputs: Inputs) -> Gradients:
+        out = self.call(inputs)
+        cotangent = self.dice.normal(out.shape)
+        told = answered(
+            self.host.ask("gradients", inputs=list(inputs.items()), cotangent=cotangent)
+        )
+        return Gradients(inputs=_tensors(told, "inputs"), parameters=_tensors(told, "weights"))
+
+    def inputs_after(self, inputs: Inputs) -> Inputs:
+        return _tensors(answered(self.host.ask("after", inputs=list(inputs.items()))), "tensors")
+
+    def parameters(self) -> Mapping[str, Tensor]:
+        return _tensors(answered(self.host.ask("parameters")), "tensors")
+
+    def buffers(self) -> Mapping[str, Tensor]:
+        return _tensors(answered(self.host.ask("buffers")), "tensors")
+
+    def raised(self, sizes: Mapping[str, int]) -> str | None:
+        """Builds a module of its own for the purpose, then builds this round's again."""
+        other = with_hd({k: v for k, v in {**self.sizes, **sizes}.items() if k != "hd"})
+        init = built(self.contract.init, other)
+        given = draw.inputs(self.contract, other, self.dice)
+        try:
+            answered(self.host.ask("build", name=self.bench.name, init=init, seed=0))
+            answered(self.host.ask("call", inputs=list(given.items())))
+        except Raised as error:
+            return error.error
+        else:
+            return None
+        finally:
+            self.equip()
+
+    def measure(self, axis: str) -> int:
+        return measure(axis, self.sizes)
+
+    def tolerance(self, expected: Tensor) -> float:
+        largest = expected.abs().max().item() if expected.numel() else 1.0
+        return SLACK * EPS * max(1.0, largest)
+
+
+def _tensors(told: dict[str, Any], key: str) -> dict[str, Tensor]:
+    found = told.get(key)
+    if not isinstance(found, dict):
+        return {}
+    return {str(n): t for n, t in found.items() if isinstance(t, Tensor)}
+
+
+def _misfit(told: dict[str, Any]) -> str:
+    """Why the reference's weights do not go in, or "" when they do."""
+    missing, extra, shapes = (told.get(k) for k in ("missing", "extra", "shapes"))
+    if isinstance(missing, list) and missing:
+        have = f"; it has {_some(extra)}" if isinstance(extra, list) and extra else ""
+        return (
+            f"the module has no parameter {_some(missing)}, "
+            f"so the reference's weights have no place{have}"
+        )
+    if isinstance(shapes, dict) and shapes:
+        name, pair = next(iter(shapes.items()))
+        return f"parameter {name} has shape {tuple(pair[0])}, the reference's {tuple(pair[1])}"
+    if isinstance(extra, list) and extra:
+        return f"the module has parameters that the reference does not have: {_some(extra)}"
+    return ""
+
+
+def _some(names: list[Any]) -> str:
+    shown = ", ".join(str(n) for n in names[:4])
+    return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")

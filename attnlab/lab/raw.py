@@ -1,0 +1,184 @@
+"""What a recorder saw, as records that can leave the process: before any name is given."""
+
+from __future__ import annotations
+
+import linecache
+import math
+import os
+import traceback
+from dataclasses import field
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import torch
+
+from attnlab.lab.recorder import MAX_ROWS, OURS, Fall, Out, Recorder
+from attnlab.records import Op, record
+
+Shape = tuple[int, ...]
+
+
+@record
+class Masked:
+    """A softmax row in which every key is -inf: how many there are, and the first one's index."""
+
+    row: int
+    count: int
+    first: tuple[int, ...]
+
+
+@record
+class RawFall:
+    """What raised: an operation with its operands, or (op = "") a line of Python."""
+
+    op: str
+    file: str
+    line: int
+    source: str
+    module: str
+    error: str
+    message: str
+    parents: tuple[int, ...] = ()
+    operands: tuple[Shape, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@record
+class RawTrace:
+    """One run. `operands[i]` are the shapes of the tensors that op i took."""
+
+    ops: tuple[Op, ...] = ()
+    operands: tuple[tuple[Shape, ...], ...] = ()
+    inputs: tuple[Shape, ...] = ()
+    input_names: tuple[str, ...] = ()
+    input_kinds: tuple[str, ...] = ()  # dtype words: float, int, bool
+    fall: RawFall | None = None
+    masked: Masked | None = None
+    notes: tuple[str, ...] = ()
+
+
+def collect(recorder: Recorder, **more: Any) -> RawTrace:
+    """The rows of a finished run; `more` are further fields of the `RawTrace`."""
+    values = _numbers([out for row in recorder.rows for out in row.outs])
+    ops: list[Op] = []
+    operands: list[tuple[Shape, ...]] = []
+    for row in recorder.rows:
+        file, source = place(row.code, row.line)
+        for out in row.outs:
+            low, high, mean = values[len(ops)]
+            kin = ops[out.kin] if 0 <= out.kin < len(ops) else None
+            if kin is not None and low is None and _numel(out.shape) >= _numel(kin.shape):
+                low, high, mean = kin.min, kin.max, kin.mean  # the same elements, seen otherwise
+            ops.append(
+                Op(
+                    index=len(ops),
+                    op=row.op.strip("_") if row.op.startswith("__") else row.op,
+                    line=row.line,
+                    file=file,
+                    source=source,
+                    shape=out.shape,
+                    axes=tuple(str(n) for n in out.shape),
+                    dtype=str(out.dtype).removeprefix("torch."),
+                    stride=tuple(out.stride),
+                    view=out.view,
+                    min=low,
+                    max=high,
+                    mean=mean,
+                    nan=math.isnan(low) if low is not None else kin is not None and kin.nan,
+                    inf=_infinite(low, high) if low is not None else kin is not None and kin.inf,
+                    module=row.module,
+                    parents=row.parents,
+                )
+            )
+            operands.append(row.operands)
+    notes = [f"only the first {MAX_ROWS} operations are shown"] if recorder.full else []
+    return RawTrace(ops=tuple(ops), operands=tuple(operands), notes=tuple(notes), **more)
+
+
+def _numel(shape: Shape) -> int:
+    return int(torch.Size(shape).numel())
+
+
+def _infinite(low: float | None, high: float | None) -> bool:
+    return float("inf") in (high, low) or float("-inf") in (low, high)
+
+
+def _numbers(outs: list[Out]) -> list[tuple[float | None, float | None, float | None]]:
+    """Min, max and mean of every output: one transfer for all of them, not three each."""
+    with_stats = [i for i, out in enumerate(outs) if out.stats is not None]
+    flat = [s for i in with_stats for s in outs[i].stats or () if s is not None]
+    numbers = torch.stack([s.to("cpu", torch.float64) for s in flat]).tolist() if flat else []
+    found: list[tuple[float | None, float | None, float | None]] = [(None, None, None)] * len(outs)
+    for at, i in enumerate(with_stats):
+        low, high, total = numbers[3 * at : 3 * at + 3]
+        found[i] = (low, high, total / _numel(outs[i].shape))
+    return found
+
+
+def place(code: CodeType | None, line: int) -> tuple[str, str]:
+    """The file as a person would name it, and the line's source."""
+    if code is None:
+        return "", ""
+    source = linecache.getline(code.co_filename, line).strip()
+    return shown(code.co_filename), source
+
+
+def shown(file: str) -> str:
+    """A path below the working folder is shown relative to it."""
+    return file.removeprefix(str(Path.cwd()) + os.sep)
+
+
+def fall_of(recorder: Recorder, error: BaseException, file: str) -> RawFall:
+    """Where a run ended: at the operation that raised, else at the candidate's deepest line."""
+    fall = recorder.fall
+    if fall is not None and fall.error is error:
+        return _from_op(fall)
+    line, at, source = raised_at(error, file)
+    return RawFall(
+        op="",
+        file=at,
+        line=line,
+        source=source,
+        module="",
+        error=type(error).__name__,
+        message=first_line(error),
+    )
+
+
+def _from_op(fall: Fall) -> RawFall:
+    file, source = place(fall.code, fall.line)
+    return RawFall(
+        op=fall.op.strip("_") if fall.op.startswith("__") else fall.op,
+        file=file,
+        line=fall.line,
+        source=source,
+        module=fall.module,
+        error=type(fall.error).__name__,
+        message=first_line(fall.error),
+        parents=fall.parents,
+        operands=fall.operands,
+        dtypes=tuple(str(d).removeprefix("torch.") for d in fall.dtypes),
+        details=fall.details,
+    )
+
+
+def raised_at(error: BaseException, file: str) -> tuple[int, str, str]:
+    """Line, file and source of the deepest frame in `file`, else of the deepest frame at all."""
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [f for f in frames if f.filename == file]
+    theirs = [f for f in frames if not f.filename.startswith(OURS)]
+    if not mine and not theirs:
+        return 0, "", ""
+    frame = (mine or theirs)[-1]
+    return frame.lineno or 0, shown(frame.filename), (frame.line or "").strip()
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, whatever its `__str__` does."""
+    try:
+        text = str(error).strip()
+    except BaseException:  # a hostile __str__ must not take the answer down
+        text = "(the exception's message cannot be read)"
+    return text.partition("\n")[0][:500]

@@ -1,0 +1,80 @@
+"""The right answer: a unit of references/ in this process, or a solution file in its own child."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.checks.base import Inputs
+from attnlab.lab.draw import Dice, weights
+from attnlab.lab.host import Died, Host, Raised, answered
+from attnlab.records import Code
+
+
+class BadReference(Exception):
+    """The reference itself failed, so nothing can be said of the candidate."""
+
+
+class Reference(Protocol):
+    def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
+        """Build it, draw its weights and return them by name."""
+
+    def call(self, inputs: Inputs) -> Tensor:
+        """Its output, in float64."""
+
+
+class UnitReference:
+    """A class of `attnlab/references/`, run here in float64."""
+
+    def __init__(self, name: str) -> None:
+        from attnlab.references import unit
+
+        self.kind = unit(name)
+        self.module: nn.Module = nn.Identity()
+
+    def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
+        self.module = self.kind(**init).eval()
+        drawn = weights({n: p.shape for n, p in self.module.named_parameters()}, dice)
+        with torch.no_grad():
+            for name, parameter in self.module.named_parameters():
+                parameter.copy_(drawn[name])
+        self.module.double()
+        return drawn
+
+    def call(self, inputs: Inputs) -> Tensor:
+        with torch.no_grad():
+            out: Tensor = self.module(*[_double(t) for t in inputs.values()])
+        return out
+
+
+class FileReference:
+    """A challenge's own solution, in a child like any candidate's; float32, then widened."""
+
+    def __init__(self, code: Code, host: Host) -> None:
+        self.code = code
+        self.host = host
+        self._ask("load", file=code.file, text=code.text, path=code.path, own=None)
+
+    def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
+        self._ask("build", name=self.code.name, init=init, seed=0)
+        shapes = {n: p.shape for n, p in self._ask("parameters")["tensors"].items()}
+        drawn = weights(shapes, dice)
+        self._ask("put", tensors=drawn)
+        return drawn
+
+    def call(self, inputs: Inputs) -> Tensor:
+        out: Tensor = self._ask("call", inputs=list(inputs.items()))["output"]
+        return out.double()
+
+    def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        """A solution that raises or dies is a fault of the challenge, not of the candidate."""
+        try:
+            return answered(self.host.ask(verb, **args))
+        except (Raised, Died) as error:
+            raise BadReference(f"the reference {self.code.file} {error}") from error
+
+
+def _double(t: Tensor | None) -> Tensor | None:
+    return t.double() if t is not None and t.is_floating_point() else t

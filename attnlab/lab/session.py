@@ -1,0 +1,281 @@
+"""One candidate and the verbs it answers to.
+
+A session runs where the candidate runs: in the child process of the grader, or in this process
+for the Python API and the tests. It knows no reference, no check and no answer. Every verb takes
+and returns plain values and tensors, so that a pipe can stand between it and whoever asks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import linecache
+import os
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.lab.raw import RawTrace, collect, fall_of, first_line, raised_at
+from attnlab.lab.recorder import Recorder
+from attnlab.records import plain, to_json
+
+Given = list[tuple[str, Tensor | None]]
+SOFTMAX = {"softmax", "log_softmax", "_softmax", "scaled_dot_product_attention"}
+
+
+class Session:
+    """Holds the candidate's module object; `ask` is the one door."""
+
+    def __init__(self) -> None:
+        self.file = ""
+        self.module: types.ModuleType | None = None
+        self.built: Any = None  # an nn.Module, or a plain callable
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        """The answer of a verb, or `{"raised": ...}` when the candidate's code raised."""
+        doing: Callable[..., dict[str, Any]] = getattr(self, f"do_{verb}")
+        try:
+            return doing(**args)
+        except BaseException as error:  # also SystemExit: a candidate may raise anything
+            return {"raised": describe(error, self.file)}
+
+    # ------------------------------------------------------------ bringing it to life
+
+    def do_load(self, file: str, text: str, path: str, own: dict[str, Any] | None) -> Any:
+        """Execute the source as a module of its own."""
+        self.file = file
+        if own:
+            _move_in(own)
+            if own["module"]:
+                self.module = importlib.import_module(own["module"])
+                self.file = getattr(self.module, "__file__", None) or file
+                return {}
+        self.module = types.ModuleType(Path(file).stem.replace("-", "_") or "candidate")
+        self.module.__file__ = path or file
+        sys.modules[self.module.__name__] = self.module
+        _remember(file, text)
+        exec(compile(text, file, "exec", dont_inherit=True), self.module.__dict__)
+        return {}
+
+    def do_build(self, name: str | None, init: dict[str, Any], seed: int) -> Any:
+        """Construct the class (or take the function) called `name`; eval mode."""
+        thing = self._find(name)
+        torch.manual_seed(seed)
+        if inspect.isclass(thing):
+            self.built = thing(**init)
+        elif isinstance(thing, nn.Module) or callable(thing):
+            self.built = thing
+        else:
+            raise TypeError(f"{name} is a {type(thing).__name__}, not a class or a function")
+        if isinstance(self.built, nn.Module):
+            self.built.eval()
+        return {}
+
+    def _find(self, name: str | None) -> Any:
+        space = vars(self.module) if self.module else {}
+        if name:
+            if name not in space:
+                raise NameError(f"{self.file} defines no {name}")
+            return space[name]
+        own = [
+            v
+            for v in space.values()
+            if inspect.isclass(v)
+            and issubclass(v, nn.Module)
+            and v.__module__ == (self.module.__name__ if self.module else "")
+        ]
+        if len(own) != 1:
+            names = ", ".join(c.__name__ for c in own) or "none"
+            raise NameError(f"{self.file} must define one module to trace; it defines {names}")
+        return own[0]
+
+    # ------------------------------------------------------------ weights and buffers
+
+    def do_parameters(self) -> Any:
+        return {"tensors": {n: p.detach() for n, p in self._named("parameters")}}
+
+    def do_buffers(self) -> Any:
+        return {"tensors": {n: b.detach() for n, b in self._named("buffers")}}
+
+    def _named(self, kind: str) -> list[tuple[str, Tensor]]:
+        if not isinstance(self.built, nn.Module):
+            return []
+        return list(getattr(self.built, f"named_{kind}")())
+
+    def do_put(self, tensors: dict[str, Tensor]) -> Any:
+        """Copy parameters in by name; buffers are never touched, a wrong table must stay wrong."""
+        mine = dict(self._named("parameters"))
+        shapes = {
+            n: [list(mine[n].shape), list(t.shape)]
+            for n, t in tensors.items()
+            if n in mine and mine[n].shape != t.shape
+        }
+        missing = [n for n in tensors if n not in mine]
+        extra = [n for n in mine if n not in tensors]
+        if not missing and not shapes:
+            with torch.no_grad():
+                for name, tensor in tensors.items():
+                    mine[name].copy_(tensor)
+        return {"missing": missing, "extra": extra, "shapes": shapes}
+
+    # ------------------------------------------------------------ running it
+
+    def do_call(self, inputs: Given, train: bool = False) -> Any:
+        """The output, and nothing else."""
+        self._mode(train)
+        with torch.no_grad():
+            return _output(self._invoke(_fresh(inputs)))
+
+    def do_after(self, inputs: Given) -> Any:
+        """The inputs as the module left them."""
+        given = _fresh(inputs)
+        self._mode(train=False)
+        with torch.no_grad():
+            self._invoke(given)
+        return {"tensors": {n: t for n, t in given if t is not None}}
+
+    def do_gradients(self, inputs: Given, cotangent: Tensor) -> Any:
+        """Gradients of (output * cotangent).sum()."""
+        self._mode(train=False)
+        given = [
+            (n, t.requires_grad_() if t is not None and t.is_floating_point() else t)
+            for n, t in _fresh(inputs)
+        ]
+        weights = dict(self._named("parameters"))
+        for weight in weights.values():
+            weight.grad = None
+        with torch.enable_grad():
+            out = self._invoke(given)
+            if not isinstance(out, Tensor) or not out.requires_grad:
+                return (
+                    _output(out) if not isinstance(out, Tensor) else {"inputs": {}, "weights": {}}
+                )
+            (out * cotangent.to(out.dtype)).sum().backward()  # type: ignore[no-untyped-call]
+        return {
+            "inputs": {n: t.grad for n, t in given if t is not None and t.grad is not None},
+            "weights": {n: w.grad for n, w in weights.items() if w.grad is not None},
+        }
+
+    def _mode(self, train: bool) -> None:
+        if isinstance(self.built, nn.Module):
+            self.built.train(train)
+
+    def _invoke(self, given: Given) -> Any:
+        """Call by position as long as the names agree, then by keyword."""
+        target = self.built.forward if isinstance(self.built, nn.Module) else self.built
+        names = _parameter_names(target)
+        args, kwargs = [], {}
+        for i, (name, tensor) in enumerate(given):
+            if name in names and names.index(name) != i:
+                kwargs[name] = tensor
+            else:
+                args.append(tensor)
+        return self.built(*args, **kwargs)
+
+    # ------------------------------------------------------------ looking at it
+
+    def do_trace(self, inputs: Given, seed: int) -> Any:
+        """Every operation of one forward pass, as the JSON text of a `RawTrace`."""
+        raw = self._traced(inputs, seed)
+        origin = _first_nan(raw)
+        if origin is not None and raw.ops[origin].op in SOFTMAX:
+            raw = self._traced(inputs, seed, watch=origin)
+        return {"trace": to_json(raw)}
+
+    def _traced(self, inputs: Given, seed: int, watch: int = -1) -> RawTrace:
+        given = [(n, t) for n, t in _fresh(inputs) if t is not None]
+        root = self.built if isinstance(self.built, nn.Module) else None
+        recorder = Recorder(root, watch)
+        recorder.name_inputs([t for _, t in given])
+        self._mode(train=False)
+        torch.manual_seed(seed)
+        fall = None
+        with torch.no_grad():
+            try:
+                with recorder:
+                    self._invoke([(n, t) for n, t in given])
+            except Exception as error:
+                fall = fall_of(recorder, error, self.file)
+        return finish(recorder, given, fall)
+
+
+def finish(recorder: Recorder, given: list[tuple[str, Tensor]], fall: Any) -> RawTrace:
+    """The raw trace of a recorder that has stopped."""
+    from attnlab.lab.raw import Masked
+
+    masked = None
+    if recorder.watched and recorder.watched[0]:
+        count, first = recorder.watched
+        masked = Masked(row=recorder.watch, count=count, first=tuple(first))
+    return collect(
+        recorder,
+        inputs=tuple(tuple(t.shape) for _, t in given),
+        input_names=tuple(n for n, _ in given),
+        input_kinds=tuple(_kind(t) for _, t in given),
+        fall=fall,
+        masked=masked,
+    )
+
+
+def _kind(t: Tensor) -> str:
+    return "bool" if t.dtype is torch.bool else "float" if t.is_floating_point() else "int"
+
+
+def _first_nan(raw: RawTrace) -> int | None:
+    return next((op.index for op in raw.ops if op.nan), None)
+
+
+def _fresh(inputs: Given) -> Given:
+    """Copies: what the candidate does to its inputs must not reach the caller's."""
+    return [(n, t.clone() if t is not None else None) for n, t in inputs]
+
+
+def _output(out: Any) -> dict[str, Any]:
+    if isinstance(out, Tensor):
+        return {"output": out.detach()}
+    return {"kind": type(out).__name__}
+
+
+def _parameter_names(target: Any) -> list[str]:
+    try:
+        return list(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _remember(file: str, text: str) -> None:
+    """Let tracebacks and traces show the source of code that lies in no file they may read."""
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+
+
+def _move_in(own: dict[str, Any]) -> None:
+    """Give a user's own target the surroundings it has when the user runs it."""
+    os.chdir(own["cwd"])
+    os.environ.clear()
+    os.environ.update(own["env"])
+    for entry in reversed(own["sys_path"]):
+        if entry in sys.path:
+            sys.path.remove(entry)
+        sys.path.insert(0, entry)
+
+
+def describe(error: BaseException, file: str) -> dict[str, Any]:
+    """An exception as plain values."""
+    line, at, source = raised_at(error, file)
+    message = first_line(error)
+    memory = isinstance(error, MemoryError) or "allocate memory" in message
+    return plain(  # type: ignore[no-any-return]
+        {
+            "error": type(error).__name__,
+            "message": message,
+            "file": at,
+            "line": line,
+            "source": source,
+            "memory": memory,
+        }
+    )

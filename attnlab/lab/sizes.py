@@ -1,0 +1,124 @@
+"""Symbols and their sizes: what an axis "3*D" measures, and which sizes to probe.
+
+Sizes decide which bugs can be seen: with S == hd or B == 1 many layouts are right by accident. So
+every round but the example's draws pairwise different ones.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import random
+from collections.abc import Callable, Mapping
+
+from attnlab.records import Contract
+
+Sizes = dict[str, int]
+OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+}
+# Pairwise different and mostly prime, so that a size read back names its axis without doubt.
+NAMING = {"B": 11, "S": 13, "H": 7, "hd": 20, "Hkv": 1, "Sk": 17, "T": 19, "V": 53, "F": 59}
+ROUNDS: tuple[Sizes, ...] = (
+    {"B": 3, "S": 7, "H": 6, "hd": 5},
+    {"B": 4, "S": 9, "H": 3, "hd": 8},
+)
+EDGE: Sizes = {"B": 1, "S": 1}
+
+
+class Unmeasured(Exception):
+    """An axis or constructor value names a symbol that has no size."""
+
+
+def measure(text: str, sizes: Mapping[str, int]) -> int:
+    """The value of "4", "D" or "3*D"; raises `Unmeasured` for an unknown symbol."""
+    try:
+        return _value(ast.parse(text.strip(), mode="eval").body, sizes)
+    except (SyntaxError, ZeroDivisionError, ValueError) as error:
+        raise Unmeasured(f"{text!r} is no size: {error}") from None
+
+
+def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=symbol) if symbol in sizes:
+            return sizes[symbol]
+        case ast.Name(id=symbol):
+            raise Unmeasured(f"the size of {symbol} is not known")
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](_value(left, sizes), _value(right, sizes))
+    raise ValueError("use symbols, numbers and * // + -")
+
+
+def built(
+    init: Mapping[str, str | int | float | bool], sizes: Mapping[str, int]
+) -> dict[str, object]:
+    """Constructor keywords with every symbol replaced by its size; other strings stay."""
+    made: dict[str, object] = {}
+    for name, value in init.items():
+        made[name] = value
+        if isinstance(value, str):
+            try:
+                made[name] = measure(value, sizes)
+            except Unmeasured:
+                made[name] = value
+    return made
+
+
+def with_hd(sizes: Mapping[str, int]) -> Sizes:
+    """The sizes and, where heads divide the width, hd = D / H."""
+    full = dict(sizes)
+    if "hd" not in full and full.get("H", 0) > 0 and full.get("D", 0) % full["H"] == 0:
+        full["hd"] = full["D"] // full["H"]
+    return full
+
+
+def rounds(contract: Contract, draw: random.Random) -> list[Sizes]:
+    """The example's sizes first, then drawn ones, the edge B = S = 1, and the contract's own."""
+    example = with_hd(contract.sizes)
+    drawn = [_moved(contract, _shuffled(r, draw)) for r in ROUNDS] if contract.vary else []
+    edge = [_only(contract, EDGE)] if contract.vary else []
+    extra = [with_hd({**contract.sizes, **p}) for p in contract.probes]
+    found: list[Sizes] = []
+    for sizes in (example, *drawn, *extra, *edge):
+        if sizes not in found:
+            found.append(sizes)
+    return found
+
+
+def naming(contract: Contract) -> Sizes | None:
+    """Sizes at which every axis can be told from every other, or None when they are fixed."""
+    sizes = _moved(contract, NAMING)
+    if any(s in contract.vary for s in contract.sizes):
+        return sizes
+    return None
+
+
+def _shuffled(sizes: Sizes, draw: random.Random) -> Sizes:
+    """The same sizes give the same bugs away every time: B and S move a little."""
+    return {**sizes, "B": sizes["B"] + draw.choice((0, 7)), "S": sizes["S"] + draw.choice((0, 4))}
+
+
+def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
+    """The example's sizes with the varying symbols replaced; D stays a multiple of H."""
+    sizes = dict(contract.sizes)
+    for symbol in contract.vary:
+        if symbol in sizes and symbol in fresh:
+            sizes[symbol] = fresh[symbol]
+    if "D" in contract.vary and "D" in sizes:
+        heads = sizes.get("H", 1)
+        hd = fresh["hd"] if "H" in sizes else 6 * fresh["hd"]
+        sizes["D"] = heads * (hd + hd % 2 if "H" not in sizes else hd)
+    elif "H" in contract.vary and sizes.get("D", 0) % sizes.get("H", 1):
+        sizes["H"] = contract.sizes["H"]
+    return with_hd({k: v for k, v in sizes.items() if k != "hd"})
+
+
+def _only(contract: Contract, fresh: Sizes) -> Sizes:
+    changed = {s: n for s, n in fresh.items() if s in contract.vary and s in contract.sizes}
+    return with_hd({**contract.sizes, **changed})

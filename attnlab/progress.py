@@ -1,0 +1,320 @@
+"""What a user has done so far, in one small SQLite file.
+
+Practice must go on wherever it can: where the file cannot be kept, progress lives in memory for
+this command and `Progress.warning` says so; a damaged file is set aside, never deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, TypeVar
+
+from attnlab.records import Standing
+
+T = TypeVar("T")
+FILE = "progress.db"
+WAIT = 5.0  # seconds to wait for another attnlab that is writing
+
+# Each script lifts the schema by one version; `PRAGMA user_version` holds how many have run.
+_SCHEMA = (
+    """
+    CREATE TABLE challenge (
+        slug TEXT PRIMARY KEY,
+        started INTEGER NOT NULL DEFAULT 0,
+        hints INTEGER NOT NULL DEFAULT 0,
+        revealed INTEGER NOT NULL DEFAULT 0,
+        solution_seen INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE TABLE grade (
+        id INTEGER PRIMARY KEY,
+        slug TEXT NOT NULL,
+        at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+        outcome TEXT NOT NULL,
+        score REAL NOT NULL,
+        file TEXT NOT NULL
+    );
+    CREATE INDEX grade_slug ON grade (slug);
+    """,
+)
+_STANDINGS = """
+    SELECT slug, max(started), max(hints), max(revealed), max(solution_seen),
+           sum(tries), max(best), max(solved)
+    FROM (
+        SELECT slug, started, hints, revealed, solution_seen, 0 AS tries, 0.0 AS best, 0 AS solved
+        FROM challenge
+        UNION ALL
+        SELECT slug, 0, 0, 0, 0, 1, score, outcome = 'passed' FROM grade
+    )
+    GROUP BY slug
+"""
+
+
+class _Damaged(Exception):
+    """The file is there and is not what attnlab wrote."""
+
+
+class _Newer(Exception):
+    """The file was written by a later attnlab."""
+
+
+class Progress:
+    """Progress by slug. Every method is one transaction, so two attnlabs may run at once."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path | None, warning: str = "") -> None:
+        self._db = db
+        self.path = path  # None: in memory
+        self.warning = warning
+
+    @classmethod
+    def open(cls, folder: Path | None = None) -> Progress:
+        """Progress kept in `folder`, or in ATTNLAB_HOME, or where the system keeps such data."""
+        try:
+            home = folder or _home()
+            home.mkdir(parents=True, exist_ok=True)
+        except (OSError, RuntimeError) as error:
+            return cls(_memory(), None, _not_saved(_why(error)))
+        path = home / FILE
+        try:
+            return cls(_connect(path), path)
+        except _Damaged as error:
+            return _set_aside(path, str(error))
+        except (OSError, sqlite3.Error, _Newer) as error:
+            return cls(_memory(path), None, _not_saved(f"{path}: {_why(error)}"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def standing(self, slug: str) -> Standing:
+        return self.standings().get(slug, Standing())
+
+    def standings(self) -> dict[str, Standing]:
+        """How far the user is, by slug; a challenge never touched is left out."""
+        rows = self._do(lambda db: db.execute(_STANDINGS).fetchall(), "BEGIN")
+        return {row[0]: _standing(*row[1:]) for row in rows}
+
+    def started(self, slug: str) -> None:
+        self._do(lambda db: _mark(db, slug, "started"))
+
+    def revealed(self, slug: str) -> None:
+        self._do(lambda db: _mark(db, slug, "revealed"))
+
+    def saw_solution(self, slug: str) -> None:
+        self._do(lambda db: _mark(db, slug, "solution_seen"))
+
+    def took_hint(self, slug: str) -> int:
+        """Counts one hint more, and says how many that makes."""
+
+        def count(db: sqlite3.Connection) -> int:
+            _mark(db, slug, "hints", "hints + 1")
+            row = db.execute("SELECT hints FROM challenge WHERE slug = ?", (slug,)).fetchone()
+            return int(row[0])
+
+        return self._do(count)
+
+    def graded(self, slug: str, outcome: str, score: float, file: str) -> None:
+        row = (slug, outcome, score, file)
+        insert = "INSERT INTO grade (slug, outcome, score, file) VALUES (?, ?, ?, ?)"
+        self._do(lambda db: db.execute(insert, row))
+
+    def _do(self, act: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
+        """`act` as one transaction; in memory from now on where the file refuses it."""
+        try:
+            with _transaction(self._db, begin):
+                return act(self._db)
+        except sqlite3.Error as error:
+            if self.path is None:
+                raise
+            self.warning = _not_saved(f"{self.path}: {_why(error)}")
+            self._db.close()
+            self._db, self.path = _memory(self.path), None
+        with _transaction(self._db):
+            return act(self._db)
+
+
+def _mark(db: sqlite3.Connection, slug: str, column: str, value: str = "1") -> None:
+    """Sets one column of a challenge's row. Column and value are ours, never a user's."""
+    db.execute("INSERT OR IGNORE INTO challenge (slug) VALUES (?)", (slug,))
+    db.execute(f"UPDATE challenge SET {column} = {value} WHERE slug = ?", (slug,))  # noqa: S608
+
+
+def _standing(started: int, hints: int, revealed: int, seen: int, *grades: float) -> Standing:
+    tries, best, solved = grades
+    touched = started or hints or revealed or seen
+    status: Literal["new", "started", "tried", "solved"] = "started" if touched else "new"
+    if tries:
+        status = "solved" if solved else "tried"
+    return Standing(
+        status=status,
+        hints=hints,
+        revealed=bool(revealed),
+        tries=int(tries),
+        best=best,
+        solution_seen=bool(seen),
+    )
+
+
+# ---------------------------------------------------------------- the file
+
+
+def _home() -> Path:
+    """Raises `RuntimeError` where this user has no home."""
+    if named := os.environ.get("ATTNLAB_HOME"):
+        return Path(named).absolute()
+    from platformdirs import user_data_dir
+
+    folder = Path(user_data_dir("attnlab", appauthor=False))
+    if not folder.is_absolute():  # an unexpanded "~" would become a folder of that name right here
+        raise RuntimeError("this user has no home folder")
+    return folder
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """The database at `path`, made or brought up to date."""
+    db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
+    try:
+        _use_wal(db)
+        db.execute("PRAGMA synchronous = NORMAL")
+        _lift(db)
+        _must_be_sound(db)
+    except sqlite3.Error as error:
+        db.close()
+        # Locked, full or read-only is an OperationalError; the plain kind says "no database".
+        if type(error) is sqlite3.DatabaseError:
+            raise _Damaged(str(error)) from None
+        raise
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Switching a fresh file to WAL ignores the connection's timeout, so the wait is here."""
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _lift(db: sqlite3.Connection) -> None:
+    """Runs the scripts that this file has not seen."""
+    if _version(db) == len(_SCHEMA):
+        return
+    with _transaction(db):
+        version = _version(db)  # again: another attnlab may have been faster
+        if version > len(_SCHEMA):
+            raise _Newer("a newer attnlab wrote this file")
+        for script in _SCHEMA[version:]:
+            for statement in filter(str.strip, script.split(";")):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(_SCHEMA)}")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _must_be_sound(db: sqlite3.Connection) -> None:
+    said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if said != "ok":
+        raise _Damaged(said)
+    try:
+        db.execute(_STANDINGS).fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such" not in str(error):
+            raise
+        raise _Damaged(str(error)) from None
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """IMMEDIATE takes the write lock first: what is read inside still holds when it is written."""
+    db.execute(begin)
+    try:
+        yield
+    except BaseException:
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def _memory(path: Path | None = None) -> sqlite3.Connection:
+    """A database in memory, with a copy of what can still be read at `path`."""
+    if path is not None and path.is_file():
+        with suppress(sqlite3.Error, _Damaged, _Newer):
+            return _copied(path)
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    _lift(db)
+    return db
+
+
+def _copied(path: Path) -> sqlite3.Connection:
+    # immutable: a read-only folder has no room for the lock files that WAL needs
+    source = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        source.backup(db)
+        _lift(db)
+        _must_be_sound(db)
+    except BaseException:
+        db.close()
+        raise
+    finally:
+        source.close()
+    return db
+
+
+def _set_aside(path: Path, why: str) -> Progress:
+    """Moves a damaged file to the first free `progress.broken-N.db` and starts afresh."""
+    try:
+        kept = _free_name(path)
+        path.rename(kept)
+        for tail in ("-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + tail).rename(kept.with_name(kept.name + tail))
+        db = _connect(path)
+    except (OSError, sqlite3.Error, _Damaged, _Newer) as error:
+        return Progress(_memory(), None, _not_saved(f"{path}: {_why(error)}"))
+    warning = f"progress starts afresh: {path} was damaged ({why}); it is kept as {kept.name}"
+    return Progress(db, path, warning)
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (kept := path.with_name(f"{path.stem}.broken-{number}.db")).exists():
+        number += 1
+    return kept
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _not_saved(why: str) -> str:
+    return f"progress is not saved: {why}; set ATTNLAB_HOME to a folder that can be written"

@@ -1,0 +1,73 @@
+"""The pieces of a verdict: checks that failed, and how many did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attnlab.records import CheckResult, Divergence
+from attnlab.render.screen import Screen
+
+COUNTED = ("failed", "passed", "skipped", "error")
+
+
+def show_failures(checks: Sequence[CheckResult], screen: Screen) -> None:
+    """Every check that failed by itself in full; those that follow from them on one line."""
+    own = [c for c in checks if c.outcome == "failed" and not c.folded_under]
+    for check in own:
+        screen.gap()
+        _show_failure(check, screen)
+    _show_folded([c for c in checks if c.outcome == "failed" and c.folded_under], screen)
+    for check in (c for c in checks if c.outcome == "error"):
+        screen.say((f"{screen.marks.unsure} {check.id}", "warn"), f"  {check.message}")
+
+
+def _show_failure(check: CheckResult, screen: Screen) -> None:
+    """Id, then what should hold, what was seen instead, where, and what to do."""
+    screen.say((f"{screen.marks.bad} {check.id}", "bad"))
+    sizes = " ".join(f"{name}={size}" for name, size in check.sizes.items())
+    place = f"{check.file}:{check.line}" if check.line else ""
+    seen = ", ".join(text for text in (place, f"with {sizes}" if sizes else "") if text)
+    rows = (("should", check.title), ("but", check.message), ("at", seen), ("do", check.advice))
+    for label, text in rows:
+        if text:
+            screen.hang((f"  {label:<6}  ", "title" if label == "do" else "aside"), text)
+
+
+def _show_folded(folded: Sequence[CheckResult], screen: Screen) -> None:
+    if not folded:
+        return
+    names = ", ".join(check.id for check in folded)
+    also = "also failed, as follows from the above" if len(folded) > 1 else "also failed"
+    under = "" if len(folded) > 1 else f", as follows from {folded[0].folded_under}"
+    screen.gap()
+    screen.say((f"{screen.marks.note} {also}: {names}{under}", "aside"))
+
+
+def tally(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[str, str]]:
+    """Counts by outcome, as styled parts of one line."""
+    marks = screen.marks
+    looks = {
+        "failed": (marks.bad, "failed", "bad"),
+        "passed": (marks.ok, "passed", "ok"),
+        "skipped": (marks.skip, "skipped", "aside"),
+        "error": (marks.unsure, "could not be told", "warn"),
+    }
+    parts: list[tuple[str, str]] = []
+    for outcome in COUNTED:
+        count = sum(check.outcome == outcome for check in checks)
+        mark, word, style = looks[outcome]
+        if count:
+            parts += [("   ", "")] if parts else []
+            parts.append((f"{mark} {count} {word}", style))
+    return parts
+
+
+def show_diagnosis(diagnosis: Sequence[Divergence], screen: Screen) -> None:
+    """Where the file parts from the reference, when that is known."""
+    for found in diagnosis:
+        sure = "confirmed" if found.confirmed else "not confirmed"
+        screen.gap()
+        screen.say(
+            (f"{screen.marks.warn} {found.file}:{found.line}", "warn"), f"  {found.relation}"
+        )
+        screen.say(f"{found.message} ({sure}, {found.confidence:.0%})", indent=2)

@@ -1,0 +1,46 @@
+"""The state of this installation, one line for each thing looked at."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attnlab.records import plain, record
+from attnlab.render.json import Document
+from attnlab.render.screen import Screen
+
+
+@record
+class Vital:
+    """One thing looked at: what it is, how it is, and what to do where it is not well."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    text: str
+    hint: str = ""
+
+
+@record
+class Health:
+    vitals: tuple[Vital, ...]
+
+    @property
+    def outcome(self) -> str:
+        return "failed" if any(v.state == "fail" for v in self.vitals) else "ok"
+
+    def show(self, screen: Screen) -> None:
+        marks = screen.marks
+        looks = {
+            "ok": (marks.ok, "ok"),
+            "warn": (marks.warn, "warn"),
+            "fail": (marks.bad, "bad"),
+        }
+        wide = max((len(v.name) for v in self.vitals), default=0)
+        for vital in self.vitals:
+            mark, style = looks[vital.state]
+            text = vital.text + (f"; {vital.hint}" if vital.hint else "")
+            screen.hang(
+                (f"{mark} {vital.state:<4}  ", style), (f"{vital.name:<{wide}}  ", "title"), text
+            )
+
+    def document(self) -> Document:
+        return {"outcome": self.outcome, "vitals": plain(self.vitals)}

@@ -1,0 +1,33 @@
+"""Why something matters: a check's own words, or the notes of a challenge."""
+
+from __future__ import annotations
+
+from attnlab.records import record
+from attnlab.render.json import Document
+from attnlab.render.screen import Screen
+
+
+@record
+class Explained:
+    id: str
+    kind: str  # "check" or "challenge"
+    title: str
+    text: str
+    advice: str = ""
+
+    def show(self, screen: Screen) -> None:
+        screen.say((self.title, "title"), (f"  {self.kind} {self.id}", "name"))
+        screen.gap()
+        screen.prose(self.text)
+        if self.advice:
+            screen.gap()
+            screen.say(("when it fails: ", "next"), self.advice)
+
+    def document(self) -> Document:
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "title": self.title,
+            "text": self.text,
+            "advice": self.advice,
+        }

@@ -1,0 +1,67 @@
+"""A grade: the verdict first, then what failed and what to do about it."""
+
+from __future__ import annotations
+
+from attnlab.records import Challenge, Verdict, plain, record
+from attnlab.render.checks import show_diagnosis, show_failures, tally
+from attnlab.render.json import Document
+from attnlab.render.run import show_output
+from attnlab.render.screen import Screen
+
+WORDS = {
+    "passed": "passed",
+    "failed": "failed",
+    "crashed": "crashed",
+    "timeout": "ran out of time",
+    "memory": "ran out of memory",
+    "cannot-compare": "cannot be compared",
+}
+
+
+@record
+class Graded:
+    challenge: Challenge
+    verdict: Verdict
+
+    def show(self, screen: Screen) -> None:
+        verdict = self.verdict
+        _show_verdict(self, screen)
+        if verdict.message:
+            screen.say(verdict.message, indent=2)
+        show_failures(verdict.checks, screen)
+        show_diagnosis(verdict.diagnosis, screen)
+        if verdict.outcome != "passed":
+            show_output(verdict.output, screen)
+        counts = tally(verdict.checks, screen)
+        if counts:
+            screen.gap()
+            screen.say(*counts)
+        screen.do_next(verdict.next)
+
+    def document(self) -> Document:
+        verdict = self.verdict
+        return {
+            "challenge": verdict.challenge,
+            "file": verdict.file,
+            "outcome": verdict.outcome,
+            "score": verdict.score,
+            "message": verdict.message,
+            "checks": plain(verdict.checks),
+            "diagnosis": plain(verdict.diagnosis),
+            "isolation": list(verdict.isolation),
+            "seconds": verdict.seconds,
+            "seed": verdict.seed,
+            "output": verdict.output,
+            "next": verdict.next,
+        }
+
+
+def _show_verdict(page: Graded, screen: Screen) -> None:
+    verdict, marks = page.verdict, screen.marks
+    passed = verdict.outcome == "passed"
+    mark, style = (marks.ok, "bold green") if passed else (marks.bad, "bad")
+    first = next((c.id for c in verdict.checks if c.outcome == "failed"), "")
+    at = f" at {first}" if first and verdict.outcome == "failed" else ""
+    word = WORDS.get(verdict.outcome, verdict.outcome)
+    screen.say((f"{mark} {word}{at}", style), f"   score {verdict.score:.2f}")
+    screen.say((page.challenge.slug, "name"), f"  {verdict.file}", indent=2)

@@ -1,0 +1,38 @@
+"""The hints taken so far, the newest last."""
+
+from __future__ import annotations
+
+from attnlab.records import Challenge, record
+from attnlab.render.json import Document
+from attnlab.render.screen import Screen
+
+
+@record
+class Hints:
+    challenge: Challenge
+    taken: int
+
+    def show(self, screen: Screen) -> None:
+        total = len(self.challenge.hints)
+        screen.say((self.challenge.title, "title"), (f"  {self.challenge.slug}", "name"))
+        for number, text in enumerate(self.challenge.hints[: self.taken], 1):
+            screen.gap()
+            newest = "title" if number == self.taken else ""
+            screen.say((f"hint {number} of {total}", newest))
+            screen.prose(text, indent=2)
+        name = self.challenge.name
+        more, last = (
+            f"attnlab hint {name} for one more",
+            f"attnlab solution {name} if all else fails",
+        )
+        screen.do_next(
+            f"try again with attnlab grade {name}; {more if self.taken < total else last}"
+        )
+
+    def document(self) -> Document:
+        return {
+            "challenge": self.challenge.slug,
+            "hints": list(self.challenge.hints[: self.taken]),
+            "taken": self.taken,
+            "total": len(self.challenge.hints),
+        }

@@ -1,0 +1,54 @@
+"""Documents: what `--json` prints. The keys are a contract; scripts rely on them.
+
+`document()` of every page builds one of these from plain records; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attnlab.errors import AttnlabError
+from attnlab.records import FORMAT, Trace, plain, to_json
+from attnlab.render.streams import hush
+
+if TYPE_CHECKING:
+    from attnlab.render.screen import Screen
+
+Document = dict[str, Any]
+
+
+class Page(Protocol):
+    """What one command shows: the same record as a screen and as a document."""
+
+    def show(self, screen: Screen) -> None: ...
+
+    def document(self) -> Document: ...
+
+
+def write(document: Document) -> None:
+    """One document, one line, on stdout."""
+    try:
+        sys.stdout.write(to_json({"format": FORMAT, **document}) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        hush(sys.stdout)
+
+
+def failure(error: AttnlabError) -> Document:
+    return {"outcome": error.outcome, "error": error_row(error)}
+
+
+def error_row(error: AttnlabError) -> Document:
+    return {"message": error.message, "hint": error.hint, "where": error.where}
+
+
+def trace_rows(trace: Trace | None) -> Document:
+    """The keys `ops`, `findings`, `crash` and `notes`, also when there was nothing to trace."""
+    trace = trace or Trace()
+    return {
+        "ops": plain(trace.ops),
+        "findings": plain(trace.findings),
+        "crash": plain(trace.crash),
+        "notes": list(trace.notes),
+    }

@@ -1,0 +1,99 @@
+"""One run of a challenge: the task, the trace up to the crash, the checks, what to do next."""
+
+from __future__ import annotations
+
+from attnlab.records import Challenge, Report, Trace, Verdict, plain, record
+from attnlab.render.challenge import show_head
+from attnlab.render.checks import tally
+from attnlab.render.json import Document, trace_rows
+from attnlab.render.screen import Screen, plural
+from attnlab.render.steps import show_crash, show_findings, show_notes, show_table
+
+
+@record
+class Run:
+    challenge: Challenge
+    verdict: Verdict
+    report: Report
+    trace: Trace  # without the findings that name a cause, where these are hidden
+    hidden: int  # how many they are
+    next: str
+
+    def show(self, screen: Screen) -> None:
+        show_head(self.challenge, screen, self.verdict.file)
+        screen.gap()
+        screen.say(("symptom", "title"))
+        screen.prose(self.challenge.symptom, indent=2)
+        screen.gap()
+        screen.say(("task", "title"))
+        screen.prose(self.challenge.task, indent=2)
+        _show_trace(self, screen)
+        _show_checks(self, screen)
+        screen.do_next(self.next)
+
+    def document(self) -> Document:
+        verdict = self.verdict
+        return {
+            "challenge": self.challenge.slug,
+            "file": verdict.file,
+            "outcome": verdict.outcome,
+            "score": verdict.score,
+            "message": verdict.message,
+            "target": self.report.target,
+            **trace_rows(self.trace),
+            "hidden_findings": self.hidden,
+            "checks": plain(verdict.checks),
+            "diagnosis": plain(verdict.diagnosis),
+            "isolation": list(verdict.isolation),
+            "seconds": verdict.seconds,
+            "seed": verdict.seed,
+            "output": self.report.output,
+            "next": self.next,
+        }
+
+
+def _show_trace(page: Run, screen: Screen) -> None:
+    screen.gap()
+    sizes = " ".join(f"{k}={v}" for k, v in page.challenge.contract.sizes.items())
+    screen.say(("trace", "title"), f"  {page.report.target}", (f"  {sizes}", "name"))
+    show_table(page.trace, screen)
+    show_notes(page.trace.notes, screen)
+    if page.trace.crash:
+        screen.gap()
+        show_crash(page.trace.crash, screen)
+    show_output(page.report.output, screen)
+    if page.trace.findings:
+        screen.gap()
+        show_findings(page.trace.findings, screen)
+    if page.hidden:
+        screen.gap()
+        what = plural(page.hidden, "finding")
+        text = (
+            f"{what} about the cause stay hidden; --reveal shows them and is recorded like a hint"
+        )
+        screen.say((f"{screen.marks.unsure} ", "warn"), text)
+
+
+def _show_checks(page: Run, screen: Screen) -> None:
+    screen.gap()
+    parts = tally(page.verdict.checks, screen)
+    if parts:
+        screen.say(("checks  ", "title"), *parts)
+    first = next((c for c in page.verdict.checks if c.outcome == "failed"), None)
+    if first:
+        screen.say(("first failed: ", "bad"), f"{first.id}  {first.title}", indent=2)
+    elif page.verdict.message:
+        screen.say(page.verdict.message)
+
+
+def show_output(output: str, screen: Screen, keep: int = 8) -> None:
+    """The last lines that the file printed itself."""
+    lines = output.rstrip().splitlines()
+    if not lines:
+        return
+    screen.gap()
+    screen.say(("the file printed", "title"))
+    if len(lines) > keep:
+        screen.say((f"  {screen.marks.dots} {plural(len(lines) - keep, 'line')} before", "aside"))
+    for line in lines[-keep:]:
+        screen.one_line("  " + line)

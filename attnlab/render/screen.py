@@ -1,0 +1,160 @@
+"""The screen: a rich console with our styles, and the few pieces that every page is made of.
+
+Colours are the eight plain ANSI ones that read on dark and on light backgrounds, so no yellow and
+no white; and no colour says anything that a mark or a word does not say too.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import IO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
+
+from attnlab.errors import AttnlabError
+from attnlab.records import record
+from attnlab.render.streams import hush
+
+STYLES = {
+    "title": "bold",
+    "ok": "green",
+    "bad": "bold red",
+    "warn": "bold magenta",
+    "name": "cyan",
+    "aside": "dim",
+    "next": "bold",
+    "markdown.code": "cyan",
+    "markdown.code_block": "cyan",
+    "markdown.h1": "bold",
+    "markdown.h2": "bold",
+    "markdown.h3": "bold",
+    "markdown.item.bullet": "default",
+    "markdown.item.number": "default",
+}
+
+
+@record
+class Marks:
+    """The symbols of a page. A terminal that is not UTF-8 gets ASCII."""
+
+    ok: str = "✓"
+    bad: str = "✗"
+    skip: str = "–"  # noqa: RUF001
+    unsure: str = "?"
+    warn: str = "!"
+    note: str = "·"
+    full: str = "●"
+    empty: str = "○"
+    times: str = "×"  # noqa: RUF001
+    dots: str = "…"
+
+
+ASCII = Marks(ok="+", bad="x", skip="-", note="-", full="*", empty=".", times="x", dots="..")
+
+
+class Screen(Console):
+    """A console that goes quiet, and lets the command finish, when its reader has gone."""
+
+    def __init__(
+        self,
+        *,
+        stderr: bool = False,
+        file: IO[str] | None = None,
+        width: int | None = None,
+        record: bool = False,
+        color: bool | None = None,
+    ) -> None:
+        super().__init__(
+            stderr=stderr,
+            file=file,
+            width=width,
+            record=record,
+            force_terminal=color,
+            theme=Theme(STYLES),
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+
+    @property
+    def marks(self) -> Marks:
+        return Marks() if self.encoding.lower().startswith("utf") else ASCII
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        hush(self.file)
+
+    def say(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
+        """One paragraph of (text, style) parts, wrapped at words and indented."""
+        text = Text.assemble(*parts)
+        self.print(Padding(text, (0, 0, 0, indent), expand=False) if indent else text)
+
+    def hang(self, *parts: str | tuple[str, str]) -> None:
+        """A paragraph whose last part wraps under itself, not under the parts before it."""
+        head = Text.assemble(*parts[:-1])
+        table = Table.grid(expand=True)
+        table.add_column(width=cell_len(head.plain), no_wrap=True)
+        table.add_column(ratio=1)
+        table.add_row(head, Text.assemble(parts[-1]))
+        self.print(table)
+
+    def message(self, *parts: str | tuple[str, str]) -> None:
+        """A message that stays on one line however long it is: scripts look for it."""
+        self.print(Text.assemble(*parts), soft_wrap=True)
+
+    def one_line(self, *parts: str | tuple[str, str]) -> None:
+        """A line that is cropped rather than wrapped."""
+        text = Text.assemble(*parts)
+        self.print(text, no_wrap=True, overflow="ellipsis", crop=True)
+
+    def gap(self) -> None:
+        self.print()
+
+    def prose(self, text: str, indent: int = 0) -> None:
+        """Markdown that someone wrote: a task, notes, the docstring of a check."""
+        from rich.markdown import Markdown  # costs as much as the rest of rich together
+
+        self.print(Padding(Markdown(text.strip(), hyperlinks=False), (0, 0, 0, indent)))
+
+    def do_next(self, text: str) -> None:
+        """The one thing to do next; always the last line of a page."""
+        if text:
+            self.gap()
+            self.say(("next: ", "next"), text)
+
+
+def fit(text: str, width: int, dots: str = "…") -> str:
+    """`text` on one line and at most `width` cells wide; an ellipsis says that there was more."""
+    text = " ".join(text.split())
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - cell_len(dots))).rstrip() + dots[: max(0, width)]
+
+
+def level(marks: Marks, value: int) -> str:
+    return marks.full * value + marks.empty * (5 - value)
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def show_error(error: AttnlabError, screen: Screen) -> None:
+    """What stopped us, where, and what to do."""
+    where = f"{error.where}: " if error.where and error.where not in error.message else ""
+    screen.message(("error: ", "bad"), where + error.message)
+    if error.hint:
+        screen.message(("hint: ", "next"), error.hint)
+
+
+def stdout() -> Screen:
+    return Screen(file=sys.stdout)
+
+
+def stderr() -> Screen:
+    return Screen(file=sys.stderr)

@@ -1,0 +1,59 @@
+"""A solution: what changed against the shipped file, and why."""
+
+from __future__ import annotations
+
+from difflib import unified_diff
+
+from rich.text import Text
+
+from attnlab.records import Challenge, record
+from attnlab.render.challenge import show_head
+from attnlab.render.json import Document
+from attnlab.render.screen import Screen
+
+
+@record
+class Solved:
+    challenge: Challenge
+    shipped: str  # the two texts
+    solution: str
+
+    def show(self, screen: Screen) -> None:
+        show_head(self.challenge, screen)
+        screen.gap()
+        if self.challenge.kind == "implement":
+            _show_code(self.solution, screen)
+        else:
+            _show_diff(_diff(self), screen)
+        screen.gap()
+        screen.prose(self.challenge.notes)
+        screen.do_next(f"make the change yourself, then attnlab grade {self.challenge.name}")
+
+    def document(self) -> Document:
+        return {
+            "challenge": self.challenge.slug,
+            "solution": self.solution,
+            "diff": "\n".join(_diff(self)),
+            "notes": self.challenge.notes,
+        }
+
+
+def _diff(page: Solved) -> list[str]:
+    old, new = page.shipped.splitlines(), page.solution.splitlines()
+    names = (page.challenge.file.replace("\\", "/").rpartition("/")[2], "solution.py")
+    return list(unified_diff(old, new, *names, lineterm="", n=4))
+
+
+def _show_diff(lines: list[str], screen: Screen) -> None:
+    """Whole lines in red and green; the minus and the plus say the same without colour."""
+    for line in lines:
+        style = {"-": "red", "+": "green", "@": "cyan"}.get(line[:1], "")
+        style = "bold" if line.startswith(("---", "+++")) else style
+        screen.print(Text(line, style=style), soft_wrap=True)
+
+
+def _show_code(code: str, screen: Screen) -> None:
+    from rich.syntax import Syntax  # loads pygments
+
+    # The ANSI theme takes its colours from the terminal, and so reads on any background.
+    screen.print(Syntax(code, "python", theme="ansi_dark", background_color="default"))

@@ -1,0 +1,250 @@
+"""From what a user names to a job for the lab, refusing all that can be refused without torch.
+
+A target is a file graded against a challenge, or one's own: `file.py:Class`, `file.py`,
+`package.module:Class`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from attnlab import case
+from attnlab.case import parse_init, parse_input, parse_sizes
+from attnlab.catalogue import KEYS
+from attnlab.errors import Refused
+from attnlab.files import exists
+from attnlab.guess import TINY, Said, complete
+from attnlab.near import did_you_mean, either
+from attnlab.outline import Definition, Outline, outline
+from attnlab.records import Challenge, Code, Contract, Job, Limits, Own, record
+from attnlab.source import marked_slug, parse, read_source
+from attnlab.tables import read_document, table
+
+__all__ = [
+    "challenge_job",
+    "marked_slug",
+    "own_job",
+    "parse_init",
+    "parse_input",
+    "parse_sizes",
+    "read_source",
+]
+
+FORMS = "TARGET is file.py:Class, file.py or package.module:Class."
+# A challenge.toml may serve as a case: what it says beyond the case is left aside.
+CASE = table({**dict.fromkeys(KEYS, lambda value: value), **case.TABLES})
+
+
+@record
+class _Found:
+    """What a target names: the code, and the definition where it can be seen without running."""
+
+    code: Code
+    own: Own
+    seen: Definition | None = None
+    demo: bool = False  # where the class cannot be fed, the file's demo may run instead
+    choices: str = ""  # `my.py:Net or my.py:Block`
+
+
+def challenge_job(
+    challenge: Challenge,
+    path: Path,
+    *,
+    stages: tuple[Literal["trace", "check"], ...] = ("trace", "check"),
+    limits: Limits | None = None,
+    seed: int | None = None,
+) -> Job:
+    """The job that looks at the file `path` as an answer to `challenge`."""
+    code = read_source(path)
+    _must_define(code, challenge.class_name)
+    reference: str | Code = challenge.reference
+    if reference == "solution.py":
+        reference = replace(read_source(Path(challenge.solution)), name=challenge.class_name)
+    return Job(
+        candidate=replace(code, name=challenge.class_name),
+        contract=challenge.contract,
+        reference=reference,
+        stages=stages,
+        limits=limits or Limits(),
+        seed=seed,
+    )
+
+
+def own_job(  # noqa: PLR0913  one argument per flag
+    target: str,
+    *,
+    init: str = "",
+    sizes: str = "",
+    inputs: Sequence[str] = (),
+    case: Path | None = None,
+    preset: Literal["", "tiny"] = "",
+    limits: Limits | None = None,
+) -> Job:
+    """The job that traces a user's own module. Flags win over `case`, `case` over guesses."""
+    base = _read_case(case) if case else Contract()
+    fed = {entry.name: entry for entry in (*base.inputs, *map(parse_input, inputs))}
+    said = Said(
+        init={**base.init, **parse_init(init)},
+        sizes={**(TINY if preset == "tiny" else {}), **base.sizes, **parse_sizes(sizes)},
+        inputs=tuple(fed.values()),
+    )
+    found = _find(target)
+    flags = bool(case or init or sizes or inputs or preset)
+    contract = _contract(base, said, target, found, flags)
+    return Job(
+        candidate=found.code if contract else replace(found.code, name=None),
+        contract=contract,
+        stages=("trace",),
+        limits=limits or Limits(),
+        own=found.own,
+    )
+
+
+def _contract(
+    base: Contract, said: Said, target: str, found: _Found, flags: bool
+) -> Contract | None:
+    """How to build and feed the class; None where the file's demo does both."""
+    if found.code.name is None:
+        if flags:
+            hint = f"Name one: {found.choices}. Without flags its demo runs."
+            raise Refused(f"{target}: which class do the flags mean?", hint, target)
+        return None
+    try:
+        _must_be_callable(found.seen, said, target)
+        return complete(base, said, target, found.seen)
+    except Refused:
+        if flags or not found.demo:
+            raise
+        return None
+
+
+def _must_be_callable(seen: Definition | None, said: Said, target: str) -> None:
+    if seen and seen.kind == "function" and not said.inputs:
+        hint = (
+            "Of a function attnlab traces the module it returns: say how to feed that, such as "
+            '--input "x: B S D". To trace the function itself, call it in a module\'s forward.'
+        )
+        raise Refused(f"{target} is a function, not a class", hint, target)
+    if seen and not seen.callable:
+        hint = "Name the class whose forward should be traced."
+        raise Refused(f"{target} has no forward", hint, target)
+
+
+def _read_case(path: Path) -> Contract:
+    document = read_document(path)
+    return case.build(document.read(CASE))
+
+
+# ---------------------------------------------------------------- what a target names
+
+
+def _find(target: str) -> _Found:
+    """The code that `target` names; raises `Refused` or `Unreadable`."""
+    place, name = _cut(target)
+    if place.endswith(".py") or re.search(r"[/\\]", place) or exists(Path(place)):
+        return _find_file(place, name)
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place):
+        raise Refused(f"{target}: no such file, and no name of a module", FORMS, target)
+    if not name:
+        hint = f"Name a file, {place}.py, or a class of a module, {place}:Class. {FORMS}"
+        raise Refused(f"{target}: no such file, and no class of a module", hint, target)
+    return _find_module(place, name)
+
+
+def _cut(target: str) -> tuple[str, str]:
+    r"""`C:\x.py:Class` as its file and its class; the class may be missing."""
+    place, colon, name = target.rpartition(":")
+    if not colon or re.search(r"[/\\]", name):
+        return target, ""
+    if name and not name.isidentifier() and not place.endswith(".py"):
+        return target, ""
+    if not name.isidentifier():
+        says = f'{target}: "{name}" is no class name'
+        raise Refused(says, f"Name a class after the colon, or {place} alone.", target)
+    return place, name
+
+
+def _find_file(place: str, name: str) -> _Found:
+    path = Path(place)
+    code = read_source(path, place)
+    own = _own(str(path.absolute().parent))
+    outlined = _outline(code)
+    if name:
+        seen = _definition(outlined, name, code)
+        return _Found(code=replace(code, name=name), own=own, seen=seen)
+    modules = outlined.modules()
+    if len(modules) == 1:
+        seen = outlined.definitions[modules[0]]
+        return _Found(code=replace(code, name=seen.name), own=own, seen=seen, demo=outlined.demo)
+    choices = either(f"{place}:{name}" for name in modules) or f"{place}:CLASS"
+    if outlined.demo:
+        return _Found(code=code, own=own, demo=True, choices=choices)
+    if not modules:
+        hint = 'Define a class with a forward, or an `if __name__ == "__main__":` that calls one.'
+        raise Refused(f"{place} defines no nn.Module, and no demo to run", hint, place)
+    raise Refused(f"{place} defines {len(modules)} modules", f"Name one: {choices}", place)
+
+
+def _find_module(module: str, name: str) -> _Found:
+    own = replace(_own(), module=module)
+    path = _module_file(module, own.sys_path)
+    if path is None:  # compiled, zipped or made at run time: the lab imports it and looks
+        return _Found(code=Code(file=module, text="", name=name), own=own)
+    code = read_source(path)
+    seen = _definition(_outline(code), name, code)
+    return _Found(code=replace(code, name=name), own=own, seen=seen)
+
+
+def _module_file(module: str, first: tuple[str, ...]) -> Path | None:
+    """The source of a module, found without importing its parents, as `find_spec` would."""
+    below = Path(*module.split("."))
+    for entry in dict.fromkeys((*first, *sys.path)):
+        for path in (Path(entry, below, "__init__.py"), Path(entry, below).with_suffix(".py")):
+            if exists(path):
+                return path
+    return None
+
+
+def _own(folder: str = "") -> Own:
+    """Where the user's code runs: like `python folder/file.py` in this shell."""
+    cwd = str(Path.cwd())
+    more = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    paths = [folder or cwd, cwd, *(str(Path(entry).absolute()) for entry in more if entry)]
+    # A value that is not text cannot travel in a record.
+    env = {key: value for key, value in os.environ.items() if _is_text(key + value)}
+    return Own(cwd=cwd, sys_path=tuple(dict.fromkeys(paths)), env=env)
+
+
+def _is_text(said: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in said)
+
+
+# ---------------------------------------------------------------- what a file defines
+
+
+def _outline(code: Code) -> Outline:
+    return outline(parse(code.text, code.file))
+
+
+def _must_define(code: Code, name: str) -> None:
+    _definition(_outline(code), name, code)
+
+
+def _definition(seen: Outline, name: str, code: Code) -> Definition | None:
+    """What `name` is in the file; None where it may come from elsewhere; else raises `Refused`."""
+    found = seen.definitions.get(name)
+    if found:
+        return None if found.kind == "other" else found
+    if not seen.complete:
+        return None
+    hint = did_you_mean(name, seen.definitions)
+    classes: Any = seen.classes()
+    if not hint:
+        hint = f"It defines {', '.join(classes)}." if classes else "It defines no class."
+    raise Refused(f"{code.file} defines no {name}", hint, code.file)

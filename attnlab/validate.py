@@ -1,0 +1,158 @@
+"""Is a catalogue sound? Every shipped file must fail as promised, and every right answer pass.
+
+The material is tested as strictly as the code: the shipped file fails with the checks that its
+challenge expects, solution and alternatives pass, mutants are rejected, and no hint gives the
+fix away. What needs a judge is asked of the `grade` function that the caller brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from difflib import ndiff
+from pathlib import Path
+from typing import Literal
+
+from attnlab.records import Challenge, Verdict, record
+
+REJECTED = ("failed", "crashed", "timeout", "memory")
+HEADINGS = ("Why it is wrong", "How one finds it", "Where it was really seen")
+HINTS, ALTERNATIVES, MUTANTS = 3, 2, 6
+QUOTE = 8  # shorter lines of a fix are words that a hint may need
+
+Role = Literal["shipped", "solution", "alternative", "mutant"]
+Grade = Callable[[Challenge, Path], Verdict]
+
+
+@record
+class Case:
+    """One file of a challenge, and what must become of it."""
+
+    challenge: Challenge
+    role: Role
+    path: str
+
+    @property
+    def shown(self) -> str:
+        return Path(self.path).relative_to(self.challenge.folder).as_posix()
+
+
+@record
+class Examined:
+    """What was found about one challenge; no problems means that it is sound."""
+
+    slug: str
+    counts: tuple[str, ...]  # right files of all files: shipped, solution, others, mutants, texts
+    problems: tuple[str, ...]
+
+
+def examine(challenges: Iterable[Challenge], grade: Grade, at_once: int = 1) -> Iterator[Examined]:
+    """Each challenge in turn, `at_once` files graded side by side."""
+    with ThreadPoolExecutor(at_once) as pool:
+        for challenge in challenges:
+            jobs = cases(challenge)
+            wrongs = list(pool.map(lambda case: wrong(case, grade), jobs))
+            yield _examined(challenge, jobs, wrongs)
+
+
+def _examined(challenge: Challenge, jobs: list[Case], wrongs: list[str]) -> Examined:
+    texts = text_problems(challenge)
+    counts = []
+    for role in ("shipped", "solution", "alternative", "mutant"):
+        found = [not text for case, text in zip(jobs, wrongs, strict=True) if case.role == role]
+        counts.append(f"{sum(found)}/{len(found)}")
+    counts.append("ok" if not texts else plural_problems(len(texts)))
+    return Examined(
+        slug=challenge.slug,
+        counts=tuple(counts),
+        problems=(*(text for text in wrongs if text), *texts),
+    )
+
+
+def plural_problems(count: int) -> str:
+    return f"{count} problem" + "s" * (count > 1)
+
+
+def cases(challenge: Challenge) -> list[Case]:
+    """Every file of a challenge that is graded."""
+    paths: list[tuple[Role, str]] = [("shipped", challenge.file), ("solution", challenge.solution)]
+    paths += [("alternative", path) for path in challenge.alternatives]
+    paths += [("mutant", path) for path in challenge.mutants]
+    return [Case(challenge=challenge, role=role, path=path) for role, path in paths]
+
+
+def wrong(case: Case, grade: Grade) -> str:
+    """Why this file is not graded as it should be, in one line; "" when it is."""
+    verdict = grade(case.challenge, Path(case.path))
+    if case.role == "shipped":
+        text = _shipped_problem(case.challenge, verdict)
+    elif case.role == "mutant":
+        good = verdict.outcome in REJECTED
+        text = "" if good else f"must be rejected, came out {verdict.outcome}"
+    else:
+        text = "" if verdict.outcome == "passed" else f"must pass, {_came_out(verdict)}"
+    return f"{case.shown}: {text}" if text else ""
+
+
+def _shipped_problem(challenge: Challenge, verdict: Verdict) -> str:
+    if verdict.outcome not in REJECTED:
+        return f"must fail, {_came_out(verdict)}"
+    failed = [c.id for c in verdict.checks if c.outcome == "failed"]
+    first = next((c.id for c in verdict.checks if c.outcome == "failed" and not c.folded_under), "")
+    missing = [name for name in challenge.expected if name not in failed]
+    if missing:
+        return f"expected {', '.join(missing)} among the failures, which are {', '.join(failed)}"
+    if challenge.expected and first != challenge.expected[0]:
+        return f"expected {challenge.expected[0]} to be the first failure, it is {first or 'none'}"
+    return ""
+
+
+def _came_out(verdict: Verdict) -> str:
+    bad = next((c for c in verdict.checks if c.outcome in ("failed", "error")), None)
+    why = f"{bad.id}: {bad.message}" if bad else verdict.message
+    return f"came out {verdict.outcome}" + (f" ({why})" if why else "")
+
+
+# ---------------------------------------------------------------- texts, and how much there is
+
+
+def text_problems(challenge: Challenge) -> list[str]:
+    """What is wrong with hints, notes and the number of files."""
+    found = []
+    if len(challenge.hints) != HINTS:
+        found.append(f"challenge.toml: {HINTS} hints are needed, there are {len(challenge.hints)}")
+    for number, hint in enumerate(challenge.hints, 1):
+        quoted = quotes_fix(hint, _read(challenge.file), _read(challenge.solution))
+        if quoted:
+            found.append(f"challenge.toml: hint {number} quotes the fix: {quoted}")
+    missing = [title for title in HEADINGS if not _has_heading(challenge.notes, title)]
+    found += [f'notes.md: the heading "{title}" is missing' for title in missing]
+    folders = (
+        ("alternatives", challenge.alternatives, ALTERNATIVES),
+        ("mutants", challenge.mutants, MUTANTS),
+    )
+    for name, files, least in folders:
+        if len(files) < least:
+            found.append(f"{name}/: at least {least} files are needed, there are {len(files)}")
+    return found
+
+
+def quotes_fix(hint: str, shipped: str, solution: str) -> str:
+    """The first added line of the fix that `hint` gives away, whatever the spaces; or ""."""
+    said = _squeeze(hint)
+    diff = ndiff(shipped.splitlines(), solution.splitlines())
+    added = [line[2:].strip() for line in diff if line.startswith("+ ")]
+    return next((a for a in added if len(_squeeze(a)) >= QUOTE and _squeeze(a) in said), "")
+
+
+def _squeeze(text: str) -> str:
+    return "".join(text.split())
+
+
+def _has_heading(notes: str, heading: str) -> bool:
+    titles = [line.lstrip("#").strip().lower() for line in notes.splitlines() if line[:1] == "#"]
+    return heading.lower() in titles
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,133 @@
+"""From what the lab saw to a grade. Pure: a challenge, a file's name and a report go in."""
+
+from __future__ import annotations
+
+from attnlab.records import Challenge, CheckResult, GradeOutcome, Report, Verdict
+
+EXIT: dict[GradeOutcome, int] = {
+    "passed": 0,
+    "failed": 1,
+    "crashed": 1,
+    "timeout": 1,
+    "memory": 1,
+    "unreadable": 2,
+    "cannot-compare": 3,
+    "error": 70,
+}
+
+# How the whole job ended, where that decides the grade before any check does.
+_JOB: dict[str, GradeOutcome] = {
+    "timeout": "timeout",
+    "memory": "memory",
+    "crashed": "crashed",
+    "unreadable": "unreadable",
+    "error": "error",
+    "refused": "error",
+}
+# Why a check ended as it did, where the reason says more than "failed" or "error".
+_REASONS: dict[str, GradeOutcome] = {
+    "crashed": "crashed",
+    "timeout": "timeout",
+    "memory": "memory",
+}
+
+
+def judge(challenge: Challenge, file: str, report: Report) -> Verdict:
+    """The grade of `file`, with what to look at first and what to do next."""
+    outcome = _outcome(report)
+    first = _first(report)
+    return Verdict(
+        challenge=challenge.slug,
+        file=file,
+        outcome=outcome,
+        score=_score(outcome, report.checks),
+        checks=report.checks,
+        diagnosis=report.diagnosis,
+        isolation=report.isolation,
+        seconds=report.seconds,
+        message=_message(outcome, first, report),
+        next=_next(outcome, first, challenge, report),
+        seed=report.seed,
+        output=report.output,
+    )
+
+
+def _outcome(report: Report) -> GradeOutcome:
+    if report.outcome != "ok":
+        return _JOB[report.outcome]
+    failed = [c for c in report.checks if c.outcome == "failed"]
+    if failed:
+        return _REASONS.get(failed[0].reason, "failed")
+    errors = [c.reason for c in report.checks if c.outcome == "error"]
+    if errors:
+        # A fault of ours is told before a comparison that could not be made.
+        serious = next((reason for reason in errors if reason != "no-weights"), None)
+        return "cannot-compare" if serious is None else _REASONS.get(serious, "error")
+    # What rests on the candidate's own word can fail it, but not pass it.
+    passed = any(c.outcome == "passed" and c.trusted for c in report.checks)
+    return "passed" if passed else "cannot-compare"
+
+
+def _first(report: Report) -> CheckResult | None:
+    """The check that decided: the first that failed, else the first that could not be made."""
+    failed = next((c for c in report.checks if c.outcome == "failed"), None)
+    errors = [c for c in report.checks if c.outcome == "error"]
+    serious = next((c for c in errors if c.reason != "no-weights"), None)
+    return failed or serious or next(iter(errors), None)
+
+
+def _score(outcome: GradeOutcome, checks: tuple[CheckResult, ...]) -> float:
+    """The share of the applicable checks that passed; 1 for a passed file and for no other."""
+    if outcome == "passed":
+        return 1.0
+    counted = sum(c.outcome != "skipped" for c in checks)
+    passed = sum(c.outcome == "passed" for c in checks)
+    if counted == 0:
+        return 0.0
+    return passed / max(counted, passed + 1)
+
+
+_PLAIN: dict[GradeOutcome, str] = {
+    "failed": "a check failed",
+    "crashed": "the file crashed",
+    "timeout": "the file did not finish in time",
+    "memory": "the file asked for more memory than it may have",
+    "unreadable": "the file cannot be read",
+    "cannot-compare": "no check could be made, so nothing is known of this file",
+    "error": "attnlab failed, not your file",
+}
+
+
+def _message(outcome: GradeOutcome, first: CheckResult | None, report: Report) -> str:
+    """One sentence: the outcome and its first reason."""
+    if outcome == "passed":
+        count = sum(c.outcome == "passed" for c in report.checks)
+        return f"passed: {count} of {count} checks hold"
+    said = report.message or _crash(report) if report.outcome != "ok" else ""
+    if not said and first:
+        said = f"{first.id}: {first.message or first.title}"
+    return f"{outcome}: {said or _PLAIN[outcome]}"
+
+
+def _crash(report: Report) -> str:
+    crash = report.trace.crash if report.trace else None
+    return f"{crash.file}:{crash.line}: {crash.message}" if crash else ""
+
+
+def _next(
+    outcome: GradeOutcome, first: CheckResult | None, challenge: Challenge, report: Report
+) -> str:
+    """The one thing to do now."""
+    slug = challenge.slug
+    own = {
+        "passed": f"attnlab explain {slug} shows the notes: why, how to find it, where it was seen",
+        "crashed": f"attnlab run {slug} shows the shapes up to the crash",
+        "timeout": f"attnlab run {slug} shows how far it gets: look for a loop that never ends",
+        "memory": f"attnlab run {slug} shows the shapes: look for a tensor that grows",
+        "unreadable": "mend the file, then grade it again",
+        "cannot-compare": f"keep the parameter names and shapes of {challenge.class_name}, as in "
+        f"the file that attnlab start {slug} writes",
+        "error": "attnlab doctor tests this machine; please report what it says",
+    }
+    advice = first.advice if first and outcome == "failed" else ""
+    return report.hint or advice or own.get(outcome, f"attnlab run {slug} shows every step")

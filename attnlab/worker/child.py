@@ -1,0 +1,65 @@
+"""The process that runs a candidate: closes everything, locks itself in, then answers verbs.
+
+What it says is raw tensors and rows of a trace. It holds no seed, no reference, no expected value
+and no check, so there is nothing in it that a candidate could read or bend to its advantage.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import sys
+from typing import Any
+
+from attnlab.lab.session import Session
+from attnlab.records import Limits
+from attnlab.worker import isolation
+from attnlab.worker.tensors import pack, unpack
+from attnlab.worker.wire import receive, send
+
+SOCKET = 3
+
+
+def serve(sock: socket.socket, out: int, limits: Limits, own: bool) -> None:
+    """Never returns. `out` takes the candidate's stdout and stderr."""
+    try:
+        sock = _close_all_but(sock, out)
+        holds, missing = isolation.apply(limits, own)
+        send(sock, pack({"isolation": holds, "missing": missing}))
+        session = Session()
+        while True:
+            asked = unpack(receive(sock))
+            answer = session.ask(asked["verb"], **asked["args"])
+            _flush()
+            send(sock, pack(answer))
+    except EOFError:
+        os._exit(0)
+    except MemoryError:
+        os._exit(12)
+    finally:
+        os._exit(1)
+
+
+def _close_all_but(sock: socket.socket, out: int) -> socket.socket:
+    """Standard input from nowhere, output to the judge, the socket at 3, nothing else open."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    low = {0: nothing, 1: out, 2: out, SOCKET: sock.fileno()}
+    high = {to: fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for to, fd in low.items()}
+    for to, fd in high.items():
+        os.dup2(fd, to)
+    os.closerange(SOCKET + 1, 4096)
+    sock.detach()
+    for name, fd, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        stream: Any = os.fdopen(fd, mode, errors="backslashreplace", closefd=False)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    return socket.socket(fileno=SOCKET)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # noqa: S112 - the candidate may have put anything there
+            continue

@@ -1,0 +1,83 @@
+"""The front's side of the border: a `Job` in, a `Report` out. No torch here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from attnlab.errors import Broken
+from attnlab.records import Job, Report, from_json, to_json
+from attnlab.worker.wire import TooLong, receive, send
+
+SERVER = Path(__file__).parent / "server.py"
+START = 120.0  # seconds that importing torch may take on a slow disk
+CLOSING = 30.0  # seconds the judge gets for its own work, over the job's deadline
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
+
+
+class Worker:
+    """One worker process tree; making it starts the import of torch in the background."""
+
+    def __init__(self) -> None:
+        if not hasattr(os, "fork"):
+            raise Broken(
+                "attnlab runs candidates in forked processes, which this system does not have",
+                "use Linux, macOS or, on Windows, WSL",
+            )
+        self.sock, theirs = socket.socketpair()
+        environment = {k: os.environ[k] for k in KEPT if k in os.environ}
+        environment |= dict.fromkeys(THREADS, "1")
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-B", str(SERVER), str(theirs.fileno())],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=None if os.environ.get("ATTNLAB_DEBUG") else subprocess.PIPE,
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,  # Ctrl-C is ours to handle
+        )
+        theirs.close()
+
+    def inspect(self, job: Job) -> Report:
+        """Blocks until the judge has answered; raises `Broken` when it cannot."""
+        self.sock.settimeout(START + job.limits.seconds + CLOSING)
+        try:
+            send(self.sock, to_json(job).encode())
+            return from_json(Report, receive(self.sock))
+        except TimeoutError:
+            raise Broken(
+                "the worker does not answer", "try again; `attnlab doctor` may tell"
+            ) from None
+        except (EOFError, OSError) as error:
+            raise Broken("the worker ended before its answer", self._last_words()) from error
+        except (ValueError, TooLong) as error:
+            raise Broken(f"the worker's answer makes no sense: {str(error)[:200]}") from error
+
+    def _last_words(self) -> str:
+        """The end of what the worker printed, which is most often why torch cannot be imported."""
+        self.process.terminate()
+        said = self.process.communicate()[1] or b""
+        lines = [line for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+        return f"it said: {lines[-1].strip()}" if lines else "ATTNLAB_DEBUG=1 shows more"
+
+    def close(self) -> None:
+        self.sock.close()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -1,0 +1,131 @@
+"""The trusted process: takes jobs, asks children, and computes every verdict itself.
+
+The pipeline is `lab.inspect`; this file only gives it its children, each behind a channel with a
+deadline, and turns the ways a child can end into one exception.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from attnlab.lab.host import Died
+from attnlab.lab.inspect import inspect
+from attnlab.records import Job, Limits, Report, from_json, plain, to_json
+from attnlab.worker.tensors import Malformed, pack, unpack
+from attnlab.worker.wire import Channel, TooLong, receive, send
+
+GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for a better message
+
+
+def serve(job: socket.socket, zygote: socket.socket) -> None:
+    """One report per job, until the client has gone."""
+    while True:
+        try:
+            asked = from_json(Job, receive(job))
+        except EOFError:
+            return
+        send(job, to_json(_report(asked, zygote)).encode())
+
+
+def _report(job: Job, zygote: socket.socket) -> Report:
+    def spawn(limits: Limits, own: bool, deadline: float) -> Child:
+        return Child(zygote, limits, own, deadline)
+
+    try:
+        return inspect(job, spawn)
+    except Exception as error:  # our own fault must reach the user as one line, not as a dead pipe
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        if os.environ.get("ATTNLAB_DEBUG"):
+            traceback.print_exc(file=sys.stderr)
+        return Report(
+            outcome="error",
+            message=f"the judge failed: {type(error).__name__}: {error} "
+            f"({Path(where.filename).name}:{where.lineno})",
+            hint="this is a fault of attnlab; ATTNLAB_DEBUG=1 shows the traceback to report",
+        )
+
+
+class Child:
+    """A candidate's process, as the lab's `Host`."""
+
+    def __init__(self, zygote: socket.socket, limits: Limits, own: bool, deadline: float) -> None:
+        self.zygote = zygote
+        asked = {"op": "fork", "limits": plain(limits), "own": own}
+        zygote.sendall(json.dumps(asked).encode() + b"\n")
+        line, fds, _, _ = socket.recv_fds(zygote, 4096, 2)
+        self.pid = json.loads(line)["pid"]
+        self.out = fds[1]
+        self.sock = socket.socket(fileno=fds[0])
+        self.channel = Channel(self.sock, self.out, deadline, limits.output)
+        self.closed = False
+        hello = self._answer()
+        self.isolation = tuple(hello.get("isolation", ()))
+        self.missing = tuple(hello.get("missing", ()))
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        """What the child answers; `Died` when it cannot any more."""
+        if self.closed:
+            raise Died("crashed", "the process has already ended")
+        try:
+            self.channel.send(pack({"verb": verb, "args": args}))
+        except TimeoutError:
+            raise self._died("timeout", "did not take its input in time") from None
+        except EOFError:
+            raise self._ended() from None
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        try:
+            answer = unpack(self.channel.receive())
+        except TimeoutError:
+            raise self._died("timeout", "did not answer in time") from None
+        except EOFError:
+            raise self._ended() from None
+        except (TooLong, Malformed, MemoryError) as error:
+            raise self._died("crashed", f"broke the protocol ({error})") from None
+        if not isinstance(answer, dict):
+            raise self._died("crashed", "broke the protocol (not a message)")
+        return answer
+
+    def _ended(self) -> Died:
+        status = self._reap(GRACE)
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            if number == signal.SIGXCPU:
+                return Died("timeout", "used up its CPU time")
+            return Died("crashed", f"was killed by {signal.Signals(number).name}")
+        code = os.WEXITSTATUS(status)
+        if code == 12 or b"bad_alloc" in self.channel.said[-4000:]:
+            return Died("memory", "ran out of memory")
+        return Died("crashed", f"ended the process with exit status {code}")
+
+    def _died(self, reason: Any, message: str) -> Died:
+        self._reap(0.0)
+        return Died(reason, message)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._reap(0.0)
+
+    @property
+    def printed(self) -> str:
+        return self.channel.said.decode("utf-8", "replace")
+
+    def _reap(self, grace: float) -> int:
+        asked = {"op": "reap", "pid": self.pid, "grace": grace}
+        self.zygote.sendall(json.dumps(asked).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            answer += self.zygote.recv(1)
+        self.channel.drain()
+        self.sock.close()
+        os.close(self.out)
+        self.closed = True
+        return int(json.loads(answer)["status"])

@@ -1,0 +1,107 @@
+"""Messages with tensors in them, as bytes: a JSON header, then the raw data of each tensor."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from typing import Any
+
+import torch
+from torch import Tensor
+
+DTYPES = [
+    torch.float32, torch.float64, torch.float16, torch.bfloat16,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+]  # fmt: skip
+NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
+MAX_DIMS = 32
+
+
+class Malformed(Exception):
+    """Bytes that are no message: the other side does not speak the protocol."""
+
+
+def pack(message: Any) -> bytes:
+    """Dicts, lists, strings, numbers, None and tensors. A tensor that has no raw form (sparse,
+    complex, meta, quantised) becomes `{"$odd": "what it is"}`."""
+    blobs: list[bytes] = []
+
+    def flat(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            blob = _raw(value)
+            if blob is None:
+                return {"$odd": _describe(value)}
+            blobs.append(blob)
+            return {"$": len(blobs) - 1}
+        if isinstance(value, dict):
+            return {k: flat(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [flat(v) for v in value]
+        return value
+
+    head = json.dumps(flat(message)).encode("utf-8", "surrogatepass")
+    parts = [struct.pack("<I", len(head)), head]
+    for blob in blobs:
+        parts += [struct.pack("<Q", len(blob)), blob]
+    return b"".join(parts)
+
+
+def unpack(data: bytes) -> Any:
+    """The message in `data`; raises `Malformed`, whatever the bytes are."""
+    try:
+        (length,) = struct.unpack_from("<I", data)
+        head = json.loads(data[4 : 4 + length])
+        tensors, at = [], 4 + length
+        while at < len(data):
+            (size,) = struct.unpack_from("<Q", data, at)
+            tensors.append(_tensor(data[at + 8 : at + 8 + size]))
+            at += 8 + size
+        return _filled(head, tensors)
+    except Malformed:
+        raise
+    except (ValueError, KeyError, IndexError, TypeError, struct.error, RecursionError) as error:
+        raise Malformed(f"{type(error).__name__}: {error}") from error
+
+
+def _filled(value: Any, tensors: list[Tensor]) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {"$"}:
+            return tensors[value["$"]]
+        return {k: _filled(v, tensors) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_filled(v, tensors) for v in value]
+    return value
+
+
+def _raw(t: Tensor) -> bytes | None:
+    try:
+        t = torch.Tensor.detach(t).as_subclass(Tensor)
+        if t.layout is not torch.strided or t.dtype not in NUMBER or t.is_meta:
+            return None
+        t = t.resolve_conj().resolve_neg().cpu().contiguous()
+        head = struct.pack(f"<BB{t.dim()}q", NUMBER[t.dtype], t.dim(), *t.shape)
+        return head + (t.reshape(-1).view(torch.uint8).numpy().tobytes() if t.numel() else b"")
+    except Exception:  # a subclass may do anything here: it is described, not sent
+        return None
+
+
+def _describe(t: Tensor) -> str:
+    try:
+        return f"{str(t.dtype).removeprefix('torch.')} {t.layout} tensor of {tuple(t.shape)}"
+    except Exception:
+        return "tensor that cannot be described"
+
+
+def _tensor(blob: bytes) -> Tensor:
+    number, dims = struct.unpack_from("<BB", blob)
+    if number >= len(DTYPES) or dims > MAX_DIMS:
+        raise Malformed(f"a tensor of dtype {number} with {dims} axes")
+    shape = struct.unpack_from(f"<{dims}q", blob, 2)
+    dtype, body = DTYPES[number], blob[2 + 8 * dims :]
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or len(body) != count * dtype.itemsize:
+        raise Malformed(f"a tensor of shape {shape} in {len(body)} bytes")
+    if not count:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(bytearray(body), dtype=dtype).reshape(shape)

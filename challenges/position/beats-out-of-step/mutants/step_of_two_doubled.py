@@ -1,0 +1,25 @@
+"""The shipped bug written as a loop: the step of two is doubled again, the cosine uses i + 1."""
+
+import torch
+from torch import Tensor, nn
+
+
+class SinusoidalPositionalEncoding(nn.Module):
+    """Adds the fixed table of "Attention Is All You Need" to embeddings (B, S, D)."""
+
+    def __init__(self, d_model: int, max_len: int = 5000) -> None:
+        super().__init__()
+        self.register_buffer("pe", make_table(max_len, d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.pe[:, : x.size(1)]  # (B, S, D) + (1, S, D)
+
+
+def make_table(max_len: int, d_model: int) -> Tensor:
+    """(1, M, D): sines in the even columns, cosines in the odd ones."""
+    position = torch.arange(max_len, dtype=torch.float64).unsqueeze(1)  # (M, 1)
+    pe = torch.empty(max_len, d_model, dtype=torch.float64)
+    for i in range(0, d_model, 2):
+        pe[:, i] = (position[:, 0] / 10000.0 ** (2 * i / d_model)).sin()
+        pe[:, i + 1] = (position[:, 0] / 10000.0 ** (2 * (i + 1) / d_model)).cos()
+    return pe.float().unsqueeze(0)
