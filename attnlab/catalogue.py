@@ -248,9 +248,16 @@ def _file(folder: Path, name: str) -> str:
 
 def _files(folder: Path, name: str, least: int) -> tuple[str, ...]:
     """The Python files of a subfolder, of which there are at least so many."""
-    found = sorted(p for p in (folder / name).glob("*.py") if p.is_file() and p.name[0] not in "._")
+    found: list[str] = []
+    if (folder / name).is_dir():
+        with os.scandir(folder / name) as entries:
+            found = sorted(e.path for e in entries if _is_source(e))
     if len(found) < least:
         hint = f"Add {least - len(found)} more; docs/challenge-format.md says what they are for."
         says = f"{name}/*.py: {len(found)} found, at least {least} needed"
         raise Unreadable(says, hint, shown_path(folder / name))
-    return tuple(str(path) for path in found)
+    return tuple(found)
+
+
+def _is_source(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".py") and entry.name[0] not in "._" and entry.is_file()

@@ -13,11 +13,11 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Literal
 
+from attnlab.errors import AttnlabError, Refused, Unreadable
 from attnlab.records import Challenge, Verdict, record
 
 REJECTED = ("failed", "crashed", "timeout", "memory")
 HEADINGS = ("Why it is wrong", "How one finds it", "Where it was really seen")
-HINTS, ALTERNATIVES, MUTANTS = 3, 2, 6
 QUOTE = 8  # shorter lines of a fix are words that a hint may need
 
 Role = Literal["shipped", "solution", "alternative", "mutant"]
@@ -49,10 +49,19 @@ class Examined:
 def examine(challenges: Iterable[Challenge], grade: Grade, at_once: int = 1) -> Iterator[Examined]:
     """Each challenge in turn, `at_once` files graded side by side."""
     with ThreadPoolExecutor(at_once) as pool:
-        for challenge in challenges:
-            jobs = cases(challenge)
-            wrongs = list(pool.map(lambda case: wrong(case, grade), jobs))
-            yield _examined(challenge, jobs, wrongs)
+        todo = [(challenge, cases(challenge)) for challenge in challenges]
+        found = [(c, jobs, [pool.submit(wrong, job, grade) for job in jobs]) for c, jobs in todo]
+        try:
+            for challenge, jobs, futures in found:
+                yield _examined(challenge, jobs, [future.result() for future in futures])
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def unreadable(slug: str, error: AttnlabError) -> Examined:
+    """A challenge that could not even be read."""
+    where = f"{error.where}: " if error.where and error.where not in error.message else ""
+    return Examined(slug=slug, counts=("-",) * 5, problems=(where + error.message,))
 
 
 def _examined(challenge: Challenge, jobs: list[Case], wrongs: list[str]) -> Examined:
@@ -61,16 +70,12 @@ def _examined(challenge: Challenge, jobs: list[Case], wrongs: list[str]) -> Exam
     for role in ("shipped", "solution", "alternative", "mutant"):
         found = [not text for case, text in zip(jobs, wrongs, strict=True) if case.role == role]
         counts.append(f"{sum(found)}/{len(found)}")
-    counts.append("ok" if not texts else plural_problems(len(texts)))
+    counts.append("wrong" if texts else "ok")
     return Examined(
         slug=challenge.slug,
         counts=tuple(counts),
         problems=(*(text for text in wrongs if text), *texts),
     )
-
-
-def plural_problems(count: int) -> str:
-    return f"{count} problem" + "s" * (count > 1)
 
 
 def cases(challenge: Challenge) -> list[Case]:
@@ -83,7 +88,10 @@ def cases(challenge: Challenge) -> list[Case]:
 
 def wrong(case: Case, grade: Grade) -> str:
     """Why this file is not graded as it should be, in one line; "" when it is."""
-    verdict = grade(case.challenge, Path(case.path))
+    try:
+        verdict = grade(case.challenge, Path(case.path))
+    except (Refused, Unreadable) as error:
+        return f"{case.shown}: {error.message}"
     if case.role == "shipped":
         text = _shipped_problem(case.challenge, verdict)
     elif case.role == "mutant":
@@ -117,24 +125,16 @@ def _came_out(verdict: Verdict) -> str:
 
 
 def text_problems(challenge: Challenge) -> list[str]:
-    """What is wrong with hints, notes and the number of files."""
+    """What is wrong with hints and notes; that there are enough files, reading has made sure."""
+    shipped, solution = _read(challenge.file), _read(challenge.solution)
     found = []
-    if len(challenge.hints) != HINTS:
-        found.append(f"challenge.toml: {HINTS} hints are needed, there are {len(challenge.hints)}")
     for number, hint in enumerate(challenge.hints, 1):
-        quoted = quotes_fix(hint, _read(challenge.file), _read(challenge.solution))
+        quoted = quotes_fix(hint, shipped, solution)
         if quoted:
             found.append(f"challenge.toml: hint {number} quotes the fix: {quoted}")
-    missing = [title for title in HEADINGS if not _has_heading(challenge.notes, title)]
-    found += [f'notes.md: the heading "{title}" is missing' for title in missing]
-    folders = (
-        ("alternatives", challenge.alternatives, ALTERNATIVES),
-        ("mutants", challenge.mutants, MUTANTS),
-    )
-    for name, files, least in folders:
-        if len(files) < least:
-            found.append(f"{name}/: at least {least} files are needed, there are {len(files)}")
-    return found
+    notes = _read(challenge.notes)
+    missing = [title for title in HEADINGS if not _has_heading(notes, title)]
+    return found + [f'notes.md: the heading "{title}" is missing' for title in missing]
 
 
 def quotes_fix(hint: str, shipped: str, solution: str) -> str:

@@ -112,8 +112,9 @@ class Probe(Protocol):
     def buffers(self) -> Mapping[str, Tensor]:
         """Buffers by dotted name, as the module holds them."""
 
-    def raised(self, sizes: Mapping[str, int]) -> str | None:
-        """The name of the exception that building and calling at these sizes raises, or None."""
+    def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
+        """The exception that building and calling at these sizes raises, as the names of its class
+        and of that one's bases; None when nothing is raised."""
 
     def measure(self, axis: str) -> int:
         """The size of an axis such as "B" or "3*D" in this round."""
@@ -207,6 +208,11 @@ def data_inputs(contract: Contract, axis: str) -> list[Input]:
 def mask_input(contract: Contract) -> Input:
     """The input that is the attention mask."""
     return next(i for i in contract.inputs if i.role == "mask")
+
+
+def masks(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:
+    """The kinds of mask to probe: those given, and empty rows where they are promised."""
+    return (*kinds, "empty-rows") if "empty-rows" in contract.promises else kinds
 
 
 def expected_shape(probe: Probe) -> tuple[int, ...]:

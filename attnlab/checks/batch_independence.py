@@ -1,7 +1,8 @@
 """What one sample of a batch is computed from is that sample alone.
 
 Wrong: `view(B, H, S, hd)` where a transpose was needed, softmax over axis 0,
-`nn.MultiheadAttention` without `batch_first=True`: rows of the batch read each other, and a batch of one never shows it.
+`nn.MultiheadAttention` without `batch_first=True`: rows of the batch read each other, and a batch
+of one never shows it.
 Right: changing sample b changes output b and no other.
 """
 

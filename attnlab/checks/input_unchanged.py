@@ -7,7 +7,7 @@ Right: `x = x + self.pe[:, :S]`.
 Rests on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Probe, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, first_index, masks
 
 TITLE = "Inputs stay unchanged"
 NEEDS = ("output",)
@@ -17,7 +17,14 @@ TRUSTED = False
 
 
 def run(probe: Probe) -> Failure | None:
-    inputs = probe.draw("random")
+    for mask in masks(probe.contract, "random"):
+        failure = _changed(probe, probe.draw(mask))
+        if failure:
+            return failure
+    return None
+
+
+def _changed(probe: Probe, inputs: Inputs) -> Failure | None:
     after = probe.inputs_after(inputs)
     for name, before in inputs.items():
         if before is None or name not in after:
@@ -25,7 +32,7 @@ def run(probe: Probe) -> Failure | None:
         now = after[name]
         if tuple(now.shape) != tuple(before.shape):
             return Failure(
-                message=f"{name} had shape {tuple(before.shape)} and has {tuple(now.shape)}"
+                message=f"{name} had shape {tuple(before.shape)} and has {tuple(now.shape)} now"
             )
         changed = now != before
         if changed.any().item():

@@ -10,7 +10,7 @@ Where the names of the parameters differ from the reference's nothing can be com
 what is said: it is not a failure.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, first_index
+from attnlab.checks.base import Failure, Probe, first_index, masks
 
 TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")
@@ -32,10 +32,7 @@ ADVICE = (
 
 
 def run(probe: Probe) -> Failure | None:
-    masks: list[Mask] = ["random", "causal", "none"]
-    if "empty-rows" in probe.contract.promises:
-        masks.append("empty-rows")
-    for mask in masks:
+    for mask in masks(probe.contract, "random", "causal", "none"):
         for scale in (1.0, 0.1):
             inputs = probe.draw(mask, scale)
             expected = probe.expected(inputs)

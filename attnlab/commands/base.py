@@ -3,7 +3,6 @@
 A command is one module in this folder. Its file name is its name; it defines
 
 * `PLACE`    where it stands in `attnlab --help`: lower numbers first;
-* `PANEL`    the heading it stands under;
 * `command`  the function: its signature is the command line, its docstring the help text. It
   turns the arguments into one call, shows the page that comes of it with `emit`, and returns the
   exit code.
@@ -17,7 +16,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from attnlab.records import Challenge, Job, Limits, Report
     from attnlab.render.json import Page
 
-PRACTISE, OWN_CODE, HOUSE = "Practise", "Your own code", "This installation"
-
 
 def complete_slug(incomplete: str) -> list[tuple[str, str]]:
     """The challenges that a half-typed word may mean; full slugs once it holds a slash."""
@@ -36,7 +33,7 @@ def complete_slug(incomplete: str) -> list[tuple[str, str]]:
 
     try:
         found = load().challenges
-    except Exception:  # noqa: BLE001 - a shell must not see why a Tab found nothing
+    except Exception:  # a shell must not see why a Tab found nothing
         return []
     names = [(c.slug if "/" in incomplete else c.name, c.title) for c in found]
     return [(name, title) for name, title in names if name.startswith(incomplete)]
@@ -126,6 +123,16 @@ def _may_be(file: Path, slug: str) -> bool:
     except OSError:
         return True  # reading it properly will say what is wrong with it
     return marked_slug(first) in (None, slug)
+
+
+def job_for(chosen: Chosen, bounds: Limits, *stages: Literal["trace", "check"]) -> Job:
+    """The job that looks at the chosen file, under the name that messages give it."""
+    from dataclasses import replace
+
+    from attnlab.target import challenge_job
+
+    job = challenge_job(chosen.challenge, chosen.path, stages=stages, limits=bounds)
+    return replace(job, candidate=replace(job.candidate, file=chosen.shown.removeprefix("./")))
 
 
 def announce(doing: str, chosen: Chosen) -> None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import HOUSE, Json, catalogue, complete_slug, emit, note
+from attnlab.commands.base import Json, catalogue, complete_slug, emit, note
 
 if TYPE_CHECKING:
     from attnlab.records import Challenge, Verdict
     from attnlab.validate import Examined
     from attnlab.worker.client import Worker
 
-PLACE, PANEL = 200, HOUSE
+PLACE = 200
 AT_ONCE = 2  # each worker holds a torch of its own
 Slugs = Annotated[
     list[str] | None,
@@ -26,7 +26,11 @@ Slugs = Annotated[
 
 
 def command(ctx: typer.Context, slugs: Slugs = None, json: Json = False) -> int:
-    """Validate a catalogue: every broken file fails as it should, every right one passes."""
+    """Validate a catalogue of challenges.
+
+    Every broken file must fail as it should and every solution pass, mutants must be rejected, and
+    no hint may quote the fix.
+    """
     from attnlab.render.check import Validated
     from attnlab.validate import unreadable
 

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import typer
 
-from attnlab.commands.base import HOUSE, Json, emit, note
+from attnlab.commands.base import Json, emit, note
 
-PLACE, PANEL = 210, HOUSE
+PLACE = 210
 
 
 def command(ctx: typer.Context, json: Json = False) -> int:
-    """Look at this installation: versions, folders, and what isolates graded code."""
+    """Look at this installation.
+
+    Versions, folders, and what holds graded code in.
+    """
     from attnlab.health import vitals
     from attnlab.render.doctor import Health
 

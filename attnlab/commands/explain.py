@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import PRACTISE, Json, catalogue, complete_slug, emit, progress
+from attnlab.commands.base import Json, catalogue, complete_slug, emit, progress
 
 if TYPE_CHECKING:
     from attnlab.render.explain import Explained
 
-PLACE, PANEL = 70, PRACTISE
+PLACE = 70
 Id = Annotated[
     str,
     typer.Argument(
@@ -20,7 +20,7 @@ Id = Annotated[
 
 
 def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
-    """Explain a check, or a challenge that you have solved."""
+    """Explain a check, or a challenge that you solved."""
     from attnlab.checks.base import load_checks
     from attnlab.render.explain import Explained
 
@@ -49,7 +49,9 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> Explained:
     with progress() as kept:
         standing = kept.standing(challenge.slug)
     if standing.status != "solved" and not standing.solution_seen:
-        hint = f"attnlab hint {challenge.name} helps on; attnlab solution {challenge.name} shows all"
+        hint = (
+            f"attnlab hint {challenge.name} helps on; attnlab solution {challenge.name} shows all"
+        )
         raise Refused(f"the notes of {challenge.slug} open once it is solved", hint)
     notes = Path(challenge.notes).read_text("utf-8")
     return Explained(id=challenge.slug, kind="challenge", title=challenge.title, text=notes)

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from attnlab.commands.base import (
-    PRACTISE,
     Json,
     Memory,
     Timeout,
@@ -14,11 +13,12 @@ from attnlab.commands.base import (
     choose,
     emit,
     inspect,
+    job_for,
     limits,
     progress,
 )
 
-PLACE, PANEL = 40, PRACTISE
+PLACE = 40
 File = Annotated[str, typer.Argument(metavar="[FILE]", help="The file to grade instead.")]
 
 
@@ -30,14 +30,15 @@ def command(
     memory: Memory = "",
     json: Json = False,
 ) -> int:
-    """Grade your file: passed or failed, why, and what to do next."""
+    """Grade your file: passed or failed, and why.
+
+    WHAT alone takes ./NAME.py when it is there, else the file as it was shipped.
+    """
     from attnlab.render.grade import Graded
-    from attnlab.target import challenge_job
     from attnlab.verdict import EXIT, judge
 
     chosen = choose(ctx, what, file)
-    bounds = limits(timeout, memory)
-    job = challenge_job(chosen.challenge, chosen.path, stages=("check",), limits=bounds)
+    job = job_for(chosen, limits(timeout, memory), "check")
     announce("grading", chosen)
     verdict = judge(chosen.challenge, chosen.shown, inspect(job))
     if chosen.yours:

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import typer
 
-from attnlab.commands.base import PRACTISE, Json, What, choose, emit, progress
+from attnlab.commands.base import Json, What, choose, emit, progress
 
-PLACE, PANEL = 50, PRACTISE
+PLACE = 50
 
 
 def command(ctx: typer.Context, what: What, json: Json = False) -> int:
-    """Show one hint more each time: the symptom, then the place, then the line."""
+    """Show one hint more each time.
+
+    The first is about the symptom, the second about the place, the third about the line.
+    """
     from attnlab.render.hint import Hints
 
     challenge = choose(ctx, what).challenge

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import typer
 
-from attnlab.commands.base import PRACTISE, Json, catalogue, emit, progress, warn
+from attnlab.commands.base import Json, catalogue, emit, progress, warn
 
-PLACE, PANEL = 10, PRACTISE
+PLACE = 10
 
 
 def command(ctx: typer.Context, json: Json = False) -> int:
-    """List the challenges and how far you are with each."""
+    """List the challenges, and how far you are."""
     from attnlab.records import Standing
     from attnlab.render.list import Listing
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import typer
 
-from attnlab.commands.base import PRACTISE, Json, What, choose, emit
+from attnlab.commands.base import Json, What, choose, emit
 
-PLACE, PANEL = 80, PRACTISE
+PLACE = 80
 
 
 def command(ctx: typer.Context, what: What, json: Json = False) -> int:
-    """Put a challenge's file back as it was; yours is kept beside it."""
+    """Put a challenge's file back; yours is kept beside it."""
     from attnlab.render.start import Started
     from attnlab.starter import write_starter
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnlab.commands.base import (
-    PRACTISE,
     Chosen,
     Json,
     Memory,
@@ -15,6 +14,7 @@ from attnlab.commands.base import (
     choose,
     emit,
     inspect,
+    job_for,
     limits,
     progress,
 )
@@ -22,7 +22,7 @@ from attnlab.commands.base import (
 if TYPE_CHECKING:
     from attnlab.records import Trace, Verdict
 
-PLACE, PANEL = 30, PRACTISE
+PLACE = 30
 Reveal = Annotated[
     bool, typer.Option("--reveal", help="Show what names the cause, too; recorded like a hint.")
 ]
@@ -36,14 +36,16 @@ def command(
     memory: Memory = "",
     json: Json = False,
 ) -> int:
-    """Run a challenge's file: the task, every step up to the crash, what to do next."""
+    """Run a file: the task, every step, what to do next.
+
+    What names the cause is left out, so that the puzzle stays one: --reveal shows it.
+    """
     from attnlab.records import Trace
     from attnlab.render.run import Run
-    from attnlab.target import challenge_job
     from attnlab.verdict import EXIT, judge
 
     chosen = choose(ctx, what)
-    job = challenge_job(chosen.challenge, chosen.path, limits=limits(timeout, memory))
+    job = job_for(chosen, limits(timeout, memory), "trace", "check")
     announce("running", chosen)
     report = inspect(job)
     verdict = judge(chosen.challenge, chosen.shown, report)

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import PRACTISE, Json, What, choose, emit, progress
+from attnlab.commands.base import Json, What, choose, emit, progress
 
-PLACE, PANEL = 60, PRACTISE
+PLACE = 60
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 
 def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False) -> int:
-    """Show the solution and why it is one; asks first unless you have solved it."""
+    """Show the solution; asks first unless you solved it."""
     from attnlab.render.solution import Solved
 
     challenge = choose(ctx, what).challenge

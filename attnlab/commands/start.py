@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import typer
 
-from attnlab.commands.base import PRACTISE, Force, Json, Slug, catalogue, emit, progress
+from attnlab.commands.base import Force, Json, Slug, catalogue, emit, progress
 
-PLACE, PANEL = 20, PRACTISE
+PLACE = 20
 
 
 def command(ctx: typer.Context, slug: Slug, force: Force = False, json: Json = False) -> int:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnlab.commands.base import (
-    OWN_CODE,
     Json,
     Memory,
     Timeout,
@@ -16,6 +15,7 @@ from attnlab.commands.base import (
     complete_slug,
     emit,
     inspect,
+    job_for,
     limits,
     looks_like_path,
     note,
@@ -24,7 +24,7 @@ from attnlab.commands.base import (
 if TYPE_CHECKING:
     from attnlab.records import Job, Limits, Report
 
-PLACE, PANEL = 100, OWN_CODE
+PLACE = 100
 Target = Annotated[
     str,
     typer.Argument(
@@ -48,7 +48,7 @@ Case = Annotated[
 ]
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     ctx: typer.Context,
     target: Target,
     init: Init = "",
@@ -59,7 +59,11 @@ def command(
     memory: Memory = "",
     json: Json = False,
 ) -> int:
-    """Trace any module: shape, range and source line of every step, and what is odd."""
+    """Trace any module: each step, and what is odd about it.
+
+    For every operation: its source line, the shape with the names of its axes, the range of its
+    values. A file with a demo or with one module needs no more than its name.
+    """
     from attnlab.render.trace import Traced
     from attnlab.target import own_job
 
@@ -68,9 +72,7 @@ def command(
     job = None if told else _challenge_job(ctx, target, bounds)
     if job is None:
         path = Path(case) if case else None
-        job = own_job(
-            target, init=init, sizes=sizes, inputs=inputs or (), case=path, limits=bounds
-        )
+        job = own_job(target, init=init, sizes=sizes, inputs=inputs or (), case=path, limits=bounds)
         note(f"tracing {target} (your own code: under limits, not isolated)")
     report = inspect(job)
     outcome = _outcome(report)
@@ -81,7 +83,7 @@ def command(
 
 def _challenge_job(ctx: typer.Context, target: str, bounds: Limits) -> Job | None:
     """The job of a challenge's slug or of a started file; None for code of one's own."""
-    from attnlab.target import challenge_job, marked_slug, read_source
+    from attnlab.target import marked_slug, read_source
 
     if looks_like_path(target):
         plain = target.endswith(".py") and Path(target).is_file()
@@ -91,7 +93,7 @@ def _challenge_job(ctx: typer.Context, target: str, bounds: Limits) -> Job | Non
         return None
     chosen = choose(ctx, target)
     announce("tracing", chosen)
-    return challenge_job(chosen.challenge, chosen.path, stages=("trace",), limits=bounds)
+    return job_for(chosen, bounds, "trace")
 
 
 def _is_slug(ctx: typer.Context, target: str) -> bool:
@@ -99,10 +101,12 @@ def _is_slug(ctx: typer.Context, target: str) -> bool:
 
 
 def _outcome(report: Report) -> str:
+    from attnlab.records import Trace
+
     if report.outcome in ("timeout", "memory", "crashed"):
         return report.outcome
-    trace = report.trace
-    if trace and trace.crash:
+    trace = report.trace or Trace()
+    if trace.crash:
         return "crashed"
-    grave = bool(trace) and any(f.severity != "note" for f in trace.findings)
+    grave = any(finding.severity != "note" for finding in trace.findings)
     return "found" if grave else "ok"

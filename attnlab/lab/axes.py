@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations_with_replacement
+from typing import NamedTuple
 
 from attnlab.lab.raw import RawTrace, Shape
 from attnlab.lab.sizes import Sizes, Unmeasured, measure
@@ -56,34 +57,34 @@ def _named(expressions: list[str], sizes: Mapping[str, int]) -> dict[int, list[s
     return found
 
 
-def name_rows(
-    raw: RawTrace, sizes: Sizes, shadow: RawTrace | None, shadow_sizes: Sizes | None
-) -> list[Axes]:
+class Run(NamedTuple):
+    """A raw trace and the sizes it was made at."""
+
+    raw: RawTrace
+    sizes: Sizes
+
+
+def name_rows(run: Run, telling: Run | None) -> list[Axes]:
     """The axes of every row's output."""
-    here = Symbols(sizes)
-    there = Symbols(shadow_sizes or {})
-    twins = _twins(raw, shadow) if shadow else {}
-    return [_named_shape(op.shape, twins.get(op.index), here, there, sizes) for op in raw.ops]
+    twins = _twins(run.raw, telling.raw) if telling else {}
+    return _named_shapes([(op.shape, twins.get(op.index)) for op in run.raw.ops], run, telling)
 
 
-def name_operands(
-    raw: RawTrace, sizes: Sizes, shadow: RawTrace | None, shadow_sizes: Sizes | None
-) -> list[Axes]:
+def name_operands(run: Run, telling: Run | None) -> list[Axes]:
     """The axes of the operands of the operation that raised."""
-    if raw.fall is None:
+    fall = run.raw.fall
+    if fall is None:
         return []
-    here, there = Symbols(sizes), Symbols(shadow_sizes or {})
-    other: tuple[Shape | None, ...] = ()
-    if (
-        shadow
-        and shadow.fall
-        and (shadow.fall.op, shadow.fall.line) == (raw.fall.op, raw.fall.line)
-    ):
-        other = shadow.fall.operands
-    pairs = [
-        (shape, other[i] if i < len(other) else None) for i, shape in enumerate(raw.fall.operands)
-    ]
-    return [_named_shape(shape, twin, here, there, sizes) for shape, twin in pairs]
+    other = telling.raw.fall if telling else None
+    same = other is not None and (other.op, other.line) == (fall.op, fall.line)
+    twins = dict(enumerate(other.operands)) if other is not None and same else {}
+    return _named_shapes([(s, twins.get(i)) for i, s in enumerate(fall.operands)], run, telling)
+
+
+def input_axes(run: Run, telling: Run | None) -> list[Axes]:
+    """The axes of the inputs."""
+    twins = dict(enumerate(telling.raw.inputs)) if telling else {}
+    return _named_shapes([(s, twins.get(i)) for i, s in enumerate(run.raw.inputs)], run, telling)
 
 
 def _twins(raw: RawTrace, shadow: RawTrace) -> dict[int, Shape]:
@@ -96,16 +97,23 @@ def _twins(raw: RawTrace, shadow: RawTrace) -> dict[int, Shape]:
     return found
 
 
-def _named_shape(
-    shape: Shape, twin: Shape | None, here: Symbols, there: Symbols, sizes: Sizes
-) -> Axes:
-    if twin is None or len(twin) != len(shape):
-        return here.axes(shape)
-    return tuple(_agreed(n, there.fit(m), here, sizes) for n, m in zip(shape, twin, strict=True))
+def _named_shapes(
+    shapes: list[tuple[Shape, Shape | None]], run: Run, telling: Run | None
+) -> list[Axes]:
+    """Names from the twin's shape where there is one, else from the shape's own sizes."""
+    here = Symbols(run.sizes)
+    there = Symbols(telling.sizes) if telling else here
+    return [
+        tuple(_agreed(n, there.fit(m), here) for n, m in zip(shape, twin, strict=True))
+        if twin is not None and len(twin) == len(shape)
+        else here.axes(shape)
+        for shape, twin in shapes
+    ]
 
 
-def _agreed(size: int, name: str, here: Symbols, sizes: Sizes) -> str:
+def _agreed(size: int, name: str, here: Symbols) -> str:
+    """The name that the telling sizes gave, if it measures right at these."""
     try:
-        return name if measure(name, sizes) == size else here.fit(size)
+        return name if measure(name, here.sizes) == size else here.fit(size)
     except Unmeasured:
         return here.fit(size)

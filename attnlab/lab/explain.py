@@ -94,7 +94,8 @@ def _elementwise(fall: RawFall, operands: Sequence[Axes]) -> str:
         if clash is not None:
             return (
                 f"Lined up from the right, axis {clash} of {show(na)} = {show_sizes(a)} is "
-                f"{a[clash]} and of {show(nb)} = {show_sizes(b)} is {b[clash]}: they must be equal, or 1."
+                f"{a[clash]} and of {show(nb)} = {show_sizes(b)} is {b[clash]}: "
+                "they must be equal, or 1."
             )
     return _dtypes(fall)
 

@@ -23,6 +23,8 @@ class Raised(Exception):
 
     def __init__(self, told: dict[str, Any]) -> None:
         self.error = str(told.get("error", "Exception"))[:100]
+        kinds = told.get("kinds")
+        self.kinds = (self.error, *map(str, kinds if isinstance(kinds, list) else ()))
         self.message = str(told.get("message", ""))[:500]
         self.file = str(told.get("file", ""))[:500]
         line = told.get("line", 0)

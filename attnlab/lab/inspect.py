@@ -15,11 +15,11 @@ from typing import Self
 from attnlab.lab.battery import run_checks
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Died, Host, Raised, Spawn, answered
-from attnlab.lab.look import look
+from attnlab.lab.look import look, surroundings
 from attnlab.lab.probe import Bench
 from attnlab.lab.reference import FileReference, Reference, UnitReference
 from attnlab.lab.sizes import built, with_hd
-from attnlab.records import CheckResult, Code, Job, JobOutcome, Report, Trace, plain
+from attnlab.records import CheckResult, Code, Job, JobOutcome, Report, Trace
 
 
 def inspect(job: Job, spawn: Spawn) -> Report:
@@ -83,9 +83,8 @@ class Hosts:
         host = self.spawn(self.job.limits, self.job.own is not None, self.deadline)
         self.candidates.append(host)
         self.isolation, self.missing = host.isolation, host.missing
-        code, own = self.job.candidate, self.job.own
-        told = plain(own) if own else None
-        answered(host.ask("load", file=code.file, text=code.text, path=code.path, own=told))
+        if self.job.contract is not None:  # without one, the file's own demo builds and feeds
+            answered(host.ask("load", **surroundings(self.job)))
         return host
 
     def reference(self) -> Reference | None:

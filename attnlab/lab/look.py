@@ -2,43 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from attnlab.lab import draw
-from attnlab.lab.axes import Axes, Symbols, name_operands, name_rows
+from attnlab.lab.axes import Run, input_axes, name_operands, name_rows
 from attnlab.lab.draw import Dice
 from attnlab.lab.explain import crash
 from attnlab.lab.findings import Rows, find
 from attnlab.lab.host import Host, Raised, answered
 from attnlab.lab.raw import RawTrace
 from attnlab.lab.sizes import Sizes, Unmeasured, built, naming, with_hd
-from attnlab.records import Contract, Job, Trace, from_json
+from attnlab.records import Contract, Finding, Job, Trace, from_json, plain
 
+HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can hide
 SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
 
 
 def look(job: Job, host: Host) -> Trace:
     """The trace of the job's example, with names, findings and the crash explained."""
     if job.contract is None:
-        return named(_read(host, "demo"), {}, None, None)
+        return named(Run(_read(host, "demo", **surroundings(job)), {}), None)
     sizes = with_hd(job.contract.sizes)
-    raw = _run(job, host, job.contract, sizes)
-    telling = naming(job.contract)
-    return named(raw, sizes, _shadow(job, host, job.contract, telling), telling)
+    run = Run(_run(job, host, job.contract, sizes), sizes)
+    return named(run, _telling(job, host, job.contract))
 
 
-def named(
-    raw: RawTrace, sizes: Sizes, shadow: RawTrace | None, shadow_sizes: Sizes | None
-) -> Trace:
+def surroundings(job: Job) -> dict[str, Any]:
+    """The candidate's source and where it lives, as the verbs `load` and `demo` take them."""
+    code = job.candidate
+    own = plain(job.own) if job.own else None
+    return {"file": code.file, "text": code.text, "path": code.path, "own": own}
+
+
+def named(run: Run, telling: Run | None) -> Trace:
     """A raw trace as the record that everybody reads."""
-    axes = name_rows(raw, sizes, shadow, shadow_sizes)
-    rows = Rows(raw, axes, _input_axes(raw, sizes, shadow, shadow_sizes))
+    raw = run.raw
+    axes = name_rows(run, telling)
+    rows = Rows(raw, axes, input_axes(run, telling))
+    found = find(rows)
+    if telling is not None:
+        found = (*found, *_only_there(run, telling, found))
     return Trace(
         ops=tuple(replace(op, axes=a) for op, a in zip(raw.ops, axes, strict=True)),
-        findings=find(rows),
-        crash=crash(rows, name_operands(raw, sizes, shadow, shadow_sizes)),
+        findings=found,
+        crash=crash(rows, name_operands(run, telling)),
         notes=raw.notes,
     )
+
+
+def _only_there(run: Run, telling: Run, found: tuple[Finding, ...]) -> Iterator[Finding]:
+    """What the example's sizes hide: with B = 1 or S = H an accident has the right shape."""
+    if run.raw.fall is not None:
+        return
+    at = f" (at {', '.join(f'{k}={v}' for k, v in telling.sizes.items())})"
+    known = {(f.rule, f.line) for f in found}
+    names = name_rows(telling, None)
+    for finding in find(Rows(telling.raw, names, input_axes(telling, None))):
+        if finding.rule in HIDDEN and (finding.rule, finding.line) not in known:
+            yield replace(finding, message=finding.message + at)
+    fall = telling.raw.fall
+    if fall is not None and len(fall.operands) > 1 and fall.op != "embedding":
+        yield Finding(
+            rule="size-coincidence",
+            file=fall.file,
+            line=fall.line,
+            op=fall.op,
+            severity="warning",
+            message=f"runs only because sizes of the example coincide: elsewhere {fall.op} raises "
+            f"{fall.error}: {fall.message}{at}",
+        )
 
 
 def _run(job: Job, host: Host, contract: Contract, sizes: Sizes) -> RawTrace:
@@ -48,23 +82,17 @@ def _run(job: Job, host: Host, contract: Contract, sizes: Sizes) -> RawTrace:
     return _read(host, "trace", inputs=list(inputs.items()), seed=SEED)
 
 
-def _shadow(job: Job, host: Host, contract: Contract, sizes: Sizes | None) -> RawTrace | None:
-    """The same at sizes that tell axes apart; code that cannot take them names nothing."""
-    if sizes is None:
+def _telling(job: Job, host: Host, contract: Contract) -> Run | None:
+    """The same at sizes that tell axes apart; None for code that is bound to fixed sizes."""
+    sizes = naming(contract)
+    fixed = [a for i in contract.inputs for a in i.axes if a.isdigit() and a != "1"]
+    if sizes is None or fixed or any(type(v) is int for v in contract.init.values()):
         return None
     try:
-        return _run(job, host, contract, sizes)
+        return Run(_run(job, host, contract, sizes), sizes)
     except (Raised, Unmeasured):
         return None
 
 
 def _read(host: Host, verb: str, **args: object) -> RawTrace:
     return from_json(RawTrace, answered(host.ask(verb, **args))["trace"])
-
-
-def _input_axes(
-    raw: RawTrace, sizes: Sizes, shadow: RawTrace | None, shadow_sizes: Sizes | None
-) -> list[Axes]:
-    if shadow is None or len(shadow.inputs) != len(raw.inputs):
-        return [Symbols(sizes).axes(s) for s in raw.inputs]
-    return [Symbols(shadow_sizes or {}).axes(s) for s in shadow.inputs]

@@ -109,7 +109,7 @@ class HostProbe:
     def buffers(self) -> Mapping[str, Tensor]:
         return _tensors(answered(self.host.ask("buffers")), "tensors")
 
-    def raised(self, sizes: Mapping[str, int]) -> str | None:
+    def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
         """Builds a module of its own for the purpose, then builds this round's again."""
         other = with_hd({k: v for k, v in {**self.sizes, **sizes}.items() if k != "hd"})
         init = built(self.contract.init, other)
@@ -118,7 +118,7 @@ class HostProbe:
             answered(self.host.ask("build", name=self.bench.name, init=init, seed=0))
             answered(self.host.ask("call", inputs=list(given.items())))
         except Raised as error:
-            return error.error
+            return error.kinds
         else:
             return None
         finally:

@@ -96,11 +96,11 @@ class Recorder(TorchFunctionMode):
             hook.remove()
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
-    def _enter_module(self, module: nn.Module, _args: Any) -> None:
+    def _enter_module(self, module: nn.Module, args: Any) -> None:  # noqa: ARG002 - a hook's signature
         name = self._names.get(id(module))
         self._path.append(self._path[-1] if name is None and self._path else name or "")
 
-    def _leave_module(self, _module: nn.Module, _args: Any, _out: Any) -> None:
+    def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:  # noqa: ARG002
         if self._path:
             self._path.pop()
 
@@ -184,6 +184,33 @@ class Recorder(TorchFunctionMode):
             _details(args, kwargs),
             error,
         )
+
+
+class Enough(BaseException):
+    """Stops a script once the call that was to be recorded is over."""
+
+
+class FirstCall(Recorder):
+    """Records the first outermost call of a module in whatever runs, and stops after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active = False
+        self.began = False
+
+    def _enter_module(self, module: nn.Module, args: Any) -> None:
+        if not self.began:
+            self.began = self.active = True
+            self._names = {id(m): n for n, m in module.named_modules()}
+            self.name_inputs([t for t in args if isinstance(t, Tensor)])
+        super()._enter_module(module, args)
+
+    def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:
+        super()._leave_module(module, args, out)
+        if self.active and not self._path:
+            self.active = False
+            if self.fall is None:
+                raise Enough
 
 
 def _tensors(args: Any, kwargs: Any) -> Iterator[Tensor]:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.lab.raw import RawTrace, collect, fall_of, first_line, raised_at
-from attnlab.lab.recorder import Recorder
+from attnlab.lab.recorder import Enough, FirstCall, Recorder
 from attnlab.records import plain, to_json
 
 Given = list[tuple[str, Tensor | None]]
@@ -187,6 +187,28 @@ class Session:
             raw = self._traced(inputs, seed, watch=origin)
         return {"trace": to_json(raw)}
 
+    def do_demo(self, file: str, text: str, path: str, own: dict[str, Any]) -> Any:
+        """Run a file as `python file.py` would, and record the first module that it calls."""
+        self.file = file
+        _move_in(own)
+        sys.argv = [path or file]
+        main = types.ModuleType("__main__")
+        main.__file__ = path or file
+        sys.modules["__main__"] = main
+        _remember(file, text)
+        recorder = FirstCall()
+        fall = None
+        try:
+            with recorder:
+                exec(compile(text, file, "exec", dont_inherit=True), main.__dict__)
+        except Enough:
+            pass
+        except Exception as error:
+            fall = fall_of(recorder, error, self.file)
+        if not recorder.began and fall is None:
+            raise LookupError(f"{file} ran to its end without calling a module")
+        return {"trace": to_json(finish(recorder, [], fall))}
+
     def _traced(self, inputs: Given, seed: int, watch: int = -1) -> RawTrace:
         given = [(n, t) for n, t in _fresh(inputs) if t is not None]
         root = self.built if isinstance(self.built, nn.Module) else None
@@ -272,6 +294,7 @@ def describe(error: BaseException, file: str) -> dict[str, Any]:
     return plain(  # type: ignore[no-any-return]
         {
             "error": type(error).__name__,
+            "kinds": [k.__name__ for k in type(error).__mro__[1:-1]],
             "message": message,
             "file": at,
             "line": line,

@@ -10,24 +10,27 @@ from attnlab.render.screen import Screen
 COUNTED = ("failed", "passed", "skipped", "error")
 
 
-def show_failures(checks: Sequence[CheckResult], screen: Screen) -> None:
-    """Every check that failed by itself in full; those that follow from them on one line."""
+def show_failures(checks: Sequence[CheckResult], screen: Screen, next_: str = "") -> None:
+    """Every check that failed by itself in full; those that follow from them on one line.
+
+    Advice that stands as `next_` at the end of the page anyway is not said twice.
+    """
     own = [c for c in checks if c.outcome == "failed" and not c.folded_under]
     for check in own:
         screen.gap()
-        _show_failure(check, screen)
+        _show_failure(check, screen, "" if check.advice == next_ else check.advice)
     _show_folded([c for c in checks if c.outcome == "failed" and c.folded_under], screen)
     for check in (c for c in checks if c.outcome == "error"):
         screen.say((f"{screen.marks.unsure} {check.id}", "warn"), f"  {check.message}")
 
 
-def _show_failure(check: CheckResult, screen: Screen) -> None:
+def _show_failure(check: CheckResult, screen: Screen, advice: str) -> None:
     """Id, then what should hold, what was seen instead, where, and what to do."""
     screen.say((f"{screen.marks.bad} {check.id}", "bad"))
     sizes = " ".join(f"{name}={size}" for name, size in check.sizes.items())
     place = f"{check.file}:{check.line}" if check.line else ""
     seen = ", ".join(text for text in (place, f"with {sizes}" if sizes else "") if text)
-    rows = (("should", check.title), ("but", check.message), ("at", seen), ("do", check.advice))
+    rows = (("should", check.title), ("but", check.message), ("at", seen), ("do", advice))
     for label, text in rows:
         if text:
             screen.hang((f"  {label:<6}  ", "title" if label == "do" else "aside"), text)

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from attnlab.health import Vital
 from attnlab.records import plain, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen
-
-
-@record
-class Vital:
-    """One thing looked at: what it is, how it is, and what to do where it is not well."""
-
-    name: str
-    state: Literal["ok", "warn", "fail"]
-    text: str
-    hint: str = ""
 
 
 @record

@@ -26,9 +26,9 @@ class Graded:
     def show(self, screen: Screen) -> None:
         verdict = self.verdict
         _show_verdict(self, screen)
-        if verdict.message:
+        if verdict.message and not any(c.outcome == "failed" for c in verdict.checks):
             screen.say(verdict.message, indent=2)
-        show_failures(verdict.checks, screen)
+        show_failures(verdict.checks, screen, verdict.next)
         show_diagnosis(verdict.diagnosis, screen)
         if verdict.outcome != "passed":
             show_output(verdict.output, screen)

@@ -15,8 +15,9 @@ from attnlab.render.screen import Screen
 @record
 class Solved:
     challenge: Challenge
-    shipped: str  # the two texts
+    shipped: str  # the texts of the two files, and of the notes
     solution: str
+    notes: str
 
     def show(self, screen: Screen) -> None:
         show_head(self.challenge, screen)
@@ -26,7 +27,7 @@ class Solved:
         else:
             _show_diff(_diff(self), screen)
         screen.gap()
-        screen.prose(self.challenge.notes)
+        screen.prose(self.notes)
         screen.do_next(f"make the change yourself, then attnlab grade {self.challenge.name}")
 
     def document(self) -> Document:
@@ -34,7 +35,7 @@ class Solved:
             "challenge": self.challenge.slug,
             "solution": self.solution,
             "diff": "\n".join(_diff(self)),
-            "notes": self.challenge.notes,
+            "notes": self.notes,
         }
 
 

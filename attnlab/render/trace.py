@@ -14,10 +14,12 @@ class Traced:
     target: str  # as it was asked for
     outcome: str  # ok, found, crashed, timeout or memory
     report: Report
+    sizes: dict[str, int]
 
     def show(self, screen: Screen) -> None:
         trace = self.report.trace or Trace()
-        screen.say((self.report.target or self.target, "title"))
+        sizes = " ".join(f"{name}={size}" for name, size in self.sizes.items())
+        screen.say((self.report.target or self.target, "title"), (f"  {sizes}", "name"))
         show_table(trace, screen)
         show_notes(trace.notes, screen)
         if trace.crash:
@@ -35,6 +37,7 @@ class Traced:
             "outcome": self.outcome,
             **trace_rows(self.report.trace),
             "built": self.report.target,
+            "sizes": self.sizes,
             "message": self.report.message,
             "seconds": self.report.seconds,
             "seed": self.report.seed,

@@ -1,0 +1,195 @@
+"""The command line: finds the commands, and turns whatever happens into an exit code.
+
+Commands are the modules of `attnlab/commands/`; nothing here names one. Every error leaves as one
+clear line on stderr, or as one JSON document on stdout where `--json` was asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from attnlab import __version__, commands
+from attnlab.errors import AttnlabError, Broken, Refused
+from attnlab.render.streams import flush, steady
+
+REPORT = (
+    "please report it, with this command, what `attnlab doctor` says and what ATTNLAB_DEBUG=1 adds"
+)
+
+
+class Interrupted(AttnlabError):
+    """Ctrl-C, or Ctrl-D at a question."""
+
+    outcome = "error"
+    exit_code = 130
+
+
+def main() -> NoReturn:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """The exit code of one command line, whatever happens on the way."""
+    steady()
+    args = hoist(args)
+    try:
+        code = app().main(args, prog_name="attnlab", standalone_mode=False)
+    except AttnlabError as error:
+        code = fail(error, args)
+    except typer.TyperException as error:
+        code = fail(_usage(error), args)
+    except (KeyboardInterrupt, typer.Abort):
+        code = Interrupted.exit_code
+    except Exception as error:  # the last resort: no bare traceback, ever
+        code = fail(_our_fault(error), args)
+    if code == Interrupted.exit_code:  # Typer returns it, too
+        fail(Interrupted("interrupted"), args)
+    flush()
+    return int(code or 0)
+
+
+def fail(error: AttnlabError, args: Sequence[str]) -> int:
+    """Shows what stopped us, and says which exit code that is."""
+    if wants_json(args):
+        from attnlab.render.json import failure, write
+
+        write(failure(error))
+    else:
+        from attnlab.render.screen import show_error, stderr
+
+        show_error(error, stderr())
+    return error.exit_code
+
+
+def wants_json(args: Sequence[str]) -> bool:
+    """Asked of the raw words: a command line that cannot be understood may ask for it too."""
+    return "--json" in _before_dashes(args)
+
+
+def _usage(error: typer.TyperException) -> AttnlabError:
+    context: Any = getattr(error, "ctx", None)
+    path = context.command_path if context else "attnlab"
+    return Refused(error.format_message().rstrip("."), f"see {path} --help")
+
+
+def _our_fault(error: Exception) -> AttnlabError:
+    """Anything that is not an `AttnlabError` is a mistake of ours."""
+    import traceback
+
+    if os.environ.get("ATTNLAB_DEBUG"):
+        traceback.print_exc(file=sys.stderr)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(last.filename).name}:{last.lineno}"
+    text = " ".join(str(error).split())
+    return Broken(f"attnlab broke: {type(error).__name__}: {text}"[:500] + f" ({where})", REPORT)
+
+
+# ---------------------------------------------------------------- the app
+
+
+def app() -> TyperGroup:
+    """Every command of the folder, in the order of their places."""
+    made = typer.Typer(
+        cls=_Group,
+        callback=_root,
+        rich_markup_mode=None,  # plain help takes half the time of a framed one
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    names = [m.name for m in pkgutil.iter_modules(commands.__path__) if m.name != "base"]
+    modules = [importlib.import_module(f"attnlab.commands.{name}") for name in names]
+    for module in sorted(modules, key=lambda module: int(module.PLACE)):
+        name = module.__name__.rpartition(".")[2]
+        made.command(name, cls=_Command)(module.command)
+    group = get_command(made)
+    assert isinstance(group, TyperGroup)
+    return group
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"attnlab {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    ctx: typer.Context,
+    catalogue: Annotated[
+        str, typer.Option("--catalogue", metavar="DIR", help="Add a folder of challenges.")
+    ] = "",
+    no_color: Annotated[bool, typer.Option("--no-color", help="Plain text; as NO_COLOR.")] = False,
+    version: Annotated[  # noqa: ARG001 - its callback does the work
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Practise and debug attention and positional-encoding code."""
+    ctx.obj = Path(catalogue) if catalogue else None
+    if no_color:
+        os.environ["NO_COLOR"] = "1"
+
+
+# ---------------------------------------------------------------- reading without pydantic
+
+
+class _Text:
+    """Reads a parameter that is text, a list of texts, or a flag: as it stands."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ARG002
+        several = param.multiple or param.nargs == -1
+        return () if value is None and several else value
+
+
+def _plainly(params: list[Any]) -> list[Any]:
+    """Typer reads every value with pydantic, whose import doubles the time of a small command.
+
+    Ours are all text or flags, so nothing needs reading. A Typer that keeps its readers elsewhere
+    does not notice: it is as right as before, and slower.
+    """
+    for param in params:
+        kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+        if kind in (str, bool, list[str]):
+            param._runtime_param = _Text()  # noqa: SLF001
+    return params
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plainly(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plainly(super().get_params(ctx))
+
+
+# ---------------------------------------------------------------- global options
+
+
+def hoist(args: Sequence[str]) -> list[str]:
+    """Global options may stand anywhere: they are moved to the front."""
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(_before_dashes(args))
+    for word in words:
+        if word == "--catalogue":
+            front += [word, *([value] if (value := next(words, None)) is not None else [])]
+        elif word == "--no-color" or word.startswith("--catalogue="):
+            front.append(word)
+        else:
+            rest.append(word)
+    return [*front, *rest, *args[len(_before_dashes(args)) :]] or ["--help"]
+
+
+def _before_dashes(args: Sequence[str]) -> Sequence[str]:
+    """The words before a lone `--`, after which nothing is an option."""
+    return args[: list(args).index("--")] if "--" in args else args
