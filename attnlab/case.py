@@ -173,7 +173,8 @@ def parse_input(text: str) -> Input:
     try:
         return Input(name=key.strip(), **feed(said))
     except Wrong as wrong:
-        raise Refused(f'--input "{text}"{_after_value(wrong)}', wrong.hint, "--input") from None
+        hint = wrong.hint or f"Write NAME: {FORM}."
+        raise Refused(f'--input "{text}"{_after_value(wrong)}', hint, "--input") from None
 
 
 def parse_sizes(text: str) -> dict[str, int]:

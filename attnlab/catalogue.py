@@ -17,6 +17,7 @@ from attnlab.tables import (
     Document,
     Rule,
     Wrong,
+    describe,
     expected,
     line,
     listing,
@@ -226,7 +227,7 @@ def _must_be_our_format(document: Document) -> None:
     if found != FORMAT or isinstance(found, bool):
         newer = isinstance(found, int) and found > FORMAT
         hint = "Update attnlab." if newer else f"Write format = {FORMAT}."
-        raise document.error(("format",), f" = {found}: {says}", hint)
+        raise document.error(("format",), f" = {describe(found)}: {says}", hint)
 
 
 def _slug(folder: Path) -> str:

@@ -107,7 +107,7 @@ def _choose(symbol: str, sizes: Mapping[str, int]) -> int:
         hint = did_you_mean(symbol, [*sizes, *SIZES, "hd", "float", "int", "bool"])
         hint = f"{hint} Or say its size: --sizes".strip() + f' "{symbol}=12".'
         raise Refused(f"{symbol} has no size", hint)
-    taken = set(sizes.values())
+    taken = {*sizes.values(), *(sizes[w] // sizes["H"] for w in WIDTHS if {w, "H"} <= set(sizes))}
     if symbol == "H":
         return _heads(sizes, taken)
     size, step = SIZES[symbol], 1
@@ -125,7 +125,7 @@ def _choose(symbol: str, sizes: Mapping[str, int]) -> int:
 def _heads(sizes: Mapping[str, int], taken: set[int]) -> int:
     widths = [sizes[s] for s in WIDTHS if s in sizes]
     fits = [h for h in (3, 2, 4, 6, 5, 7) if all(w % h == 0 for w in widths)]
-    fresh = [h for h in fits if h not in taken]
+    fresh = [h for h in fits if not {h, *(w // h for w in widths)} & taken]
     return (fresh or fits or [1])[0]
 
 
@@ -166,6 +166,7 @@ def _constructor(
 ) -> tuple[dict[str, Scalar], dict[str, int]]:
     """The constructor's arguments, and the sizes with what its defaults say."""
     found = dict(given)
+    said = set(sizes)
     sizes = dict(sizes)
     for parameter in build.parameters:
         symbol = DIMENSIONS.get(parameter.name, "")
@@ -174,7 +175,7 @@ def _constructor(
         if free and _is_size(stated):
             sizes[symbol] = int(stated or 0)  # embed_dim=64 tells what D is; hd stays D / H
             found[parameter.name] = symbol
-        elif symbol and parameter.name not in given and (parameter.required or symbol in sizes):
+        elif symbol and parameter.name not in given and (parameter.required or symbol in said):
             found[parameter.name] = symbol
         elif parameter.required and parameter.name in LITERALS:
             found.setdefault(parameter.name, LITERALS[parameter.name])

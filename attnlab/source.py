@@ -81,7 +81,8 @@ def _bad_text(data: bytes, file: str, error: Exception) -> Unreadable:
         says = f"{file} is not UTF-8: byte 0x{data[found.start]:02x} on line {line}"
         hint = "Save it as UTF-8, or declare its encoding on line 1: # coding: latin-1"
         return Unreadable(says, hint, f"{file}:{line}")
-    return Unreadable(f"{file} is not text in its declared encoding: {error}", "", file)
+    hint = "Delete the coding line and save the file as UTF-8."
+    return Unreadable(f"{file} is not text in its declared encoding: {error}", hint, file)
 
 
 def _syntax_error(text: str, file: str, error: SyntaxError) -> Unreadable:
@@ -89,5 +90,5 @@ def _syntax_error(text: str, file: str, error: SyntaxError) -> Unreadable:
     lines = text.splitlines()
     source = lines[line - 1].strip() if line <= len(lines) else ""
     source = "".join(c if c.isprintable() else "?" for c in source)[:100]
-    says = f"syntax error on line {line}, {error.msg}: {source}".rstrip(": ")
+    says = f"syntax error on line {line}, {error.msg}" + (f": {source}" if source else "")
     return Unreadable(says, f"Mend line {line} of {file}, then try again.", f"{file}:{line}")

@@ -147,7 +147,7 @@ def _read_case(path: Path) -> Contract:
 def _find(target: str) -> _Found:
     """The code that `target` names; raises `Refused` or `Unreadable`."""
     place, name = _cut(target)
-    if place.endswith(".py") or re.search(r"[/\\]", place) or exists(Path(place)):
+    if place.endswith(".py") or re.search(r"[/\\]", place) or (place and exists(Path(place))):
         return _find_file(place, name)
     if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place):
         raise Refused(f"{target}: no such file, and no name of a module", FORMS, target)

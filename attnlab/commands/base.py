@@ -70,8 +70,13 @@ class Chosen(NamedTuple):
 
     challenge: Challenge
     path: Path
-    shown: str
-    yours: bool
+    file: str  # as results name it
+    yours: bool  # else the shipped one
+
+    @property
+    def label(self) -> str:
+        """The file in few words."""
+        return self.file if self.yours else f"{self.path.name} as shipped"
 
 
 def catalogue(ctx: typer.Context) -> Catalogue:
@@ -132,13 +137,17 @@ def job_for(chosen: Chosen, bounds: Limits, *stages: Literal["trace", "check"]) 
     from attnlab.target import challenge_job
 
     job = challenge_job(chosen.challenge, chosen.path, stages=stages, limits=bounds)
-    return replace(job, candidate=replace(job.candidate, file=chosen.shown.removeprefix("./")))
+    return replace(job, candidate=replace(job.candidate, file=_short(chosen)))
+
+
+def _short(chosen: Chosen) -> str:
+    """The name of the file in `file:line`."""
+    return chosen.file.removeprefix("./") if chosen.yours else chosen.path.name
 
 
 def announce(doing: str, chosen: Chosen) -> None:
     """Which file is looked at: the user's own or the shipped one."""
-    whose = "your file" if chosen.yours else "the shipped file"
-    note(f"{doing} {chosen.shown} ({whose})")
+    note(f"{doing} {chosen.label}" + (" (your file)" if chosen.yours else ""))
 
 
 def limits(timeout: str, memory: str) -> Limits:

@@ -40,8 +40,9 @@ def command(
     chosen = choose(ctx, what, file)
     job = job_for(chosen, limits(timeout, memory), "check")
     announce("grading", chosen)
-    verdict = judge(chosen.challenge, chosen.shown, inspect(job))
+    verdict = judge(chosen.challenge, chosen.file, inspect(job))
     if chosen.yours:
         with progress() as kept:
-            kept.graded(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.shown)
-    return emit(Graded(challenge=chosen.challenge, verdict=verdict), json, EXIT[verdict.outcome])
+            kept.graded(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)
+    page = Graded(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
+    return emit(page, json, EXIT[verdict.outcome])

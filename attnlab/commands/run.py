@@ -48,7 +48,7 @@ def command(
     job = job_for(chosen, limits(timeout, memory), "trace", "check")
     announce("running", chosen)
     report = inspect(job)
-    verdict = judge(chosen.challenge, chosen.shown, report)
+    verdict = judge(chosen.challenge, chosen.file, report)
     whole = report.trace or Trace()
     with progress() as kept:
         if reveal and whole.findings:
@@ -57,6 +57,7 @@ def command(
     trace = whole if reveal or standing.status == "solved" else _unspoilt(whole)
     page = Run(
         challenge=chosen.challenge,
+        file=chosen.label,
         verdict=verdict,
         report=report,
         trace=trace,
@@ -80,5 +81,4 @@ def _next(chosen: Chosen, verdict: Verdict) -> str:
         return f"attnlab grade {name} records it"
     if not chosen.yours:
         return f"attnlab start {name} copies the file here; mend it, then attnlab grade {name}"
-    look = "the first row that is not as you expect"
-    return f"look for {look}, mend {chosen.shown}, then attnlab grade {name}"
+    return f"mend {chosen.file}, then attnlab grade {name}"

@@ -6,14 +6,13 @@ import linecache
 import math
 import os
 import traceback
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-import torch
-
-from attnlab.lab.recorder import MAX_ROWS, OURS, Fall, Out, Recorder
+from attnlab.lab.recorder import MAX_ROWS, OURS, Fall, Recorder
+from attnlab.lab.rows import Out, Row, replay
 from attnlab.records import Op, record
 
 Shape = tuple[int, ...]
@@ -59,62 +58,65 @@ class RawTrace:
     notes: tuple[str, ...] = ()
 
 
-def collect(recorder: Recorder, **more: Any) -> RawTrace:
+def collect(recorder: Recorder, fall: RawFall | None = None, **more: Any) -> RawTrace:
     """The rows of a finished run; `more` are further fields of the `RawTrace`."""
-    values = _numbers([out for row in recorder.rows for out in row.outs])
+    rows, fall_parents = replay(recorder)
     ops: list[Op] = []
     operands: list[tuple[Shape, ...]] = []
-    for row in recorder.rows:
-        file, source = place(row.code, row.line)
+    places: dict[tuple[CodeType | None, int], tuple[str, str]] = {}
+    for row in rows:
+        spot = (row.code, row.line)
+        at = places.get(spot) or places.setdefault(spot, place(*spot))
         for out in row.outs:
-            low, high, mean = values[len(ops)]
-            kin = ops[out.kin] if 0 <= out.kin < len(ops) else None
-            if kin is not None and low is None and _numel(out.shape) >= _numel(kin.shape):
-                low, high, mean = kin.min, kin.max, kin.mean  # the same elements, seen otherwise
-            ops.append(
-                Op(
-                    index=len(ops),
-                    op=row.op.strip("_") if row.op.startswith("__") else row.op,
-                    line=row.line,
-                    file=file,
-                    source=source,
-                    shape=out.shape,
-                    axes=tuple(str(n) for n in out.shape),
-                    dtype=str(out.dtype).removeprefix("torch."),
-                    stride=tuple(out.stride),
-                    view=out.view,
-                    min=low,
-                    max=high,
-                    mean=mean,
-                    nan=math.isnan(low) if low is not None else kin is not None and kin.nan,
-                    inf=_infinite(low, high) if low is not None else kin is not None and kin.inf,
-                    module=row.module,
-                    parents=row.parents,
-                )
-            )
+            ops.append(_op(row, out, at, ops))
             operands.append(row.operands)
-    notes = [f"only the first {MAX_ROWS} operations are shown"] if recorder.full else []
-    return RawTrace(ops=tuple(ops), operands=tuple(operands), notes=tuple(notes), **more)
+    return RawTrace(
+        ops=tuple(ops),
+        operands=tuple(operands),
+        notes=(f"only the first {MAX_ROWS} operations are shown",) if recorder.full else (),
+        fall=replace(fall, parents=fall_parents) if fall is not None and fall.op else fall,
+        **more,
+    )
+
+
+def _op(row: Row, out: Out, at: tuple[str, str], ops: list[Op]) -> Op:
+    low, high, mean = out.numbers
+    kin = ops[out.kin] if out.kin >= 0 else None
+    if kin is not None and _numel(out.shape) >= _numel(kin.shape):
+        low, high, mean = kin.min, kin.max, kin.mean  # the same elements, seen otherwise
+    told = low is not None
+    return Op(
+        index=len(ops),
+        op=plain_name(row.op),
+        line=row.line,
+        file=at[0],
+        source=at[1],
+        shape=out.shape,
+        axes=tuple(map(str, out.shape)),
+        dtype=str(out.dtype).removeprefix("torch."),
+        stride=out.stride,
+        view=out.view,
+        min=low,
+        max=high,
+        mean=mean,
+        nan=low != low if told else kin is not None and kin.nan,  # noqa: PLR0124 - NaN is not itself
+        inf=_infinite(low, high) if told else kin is not None and kin.inf,
+        module=row.module,
+        parents=row.parents,
+    )
+
+
+def plain_name(op: str) -> str:
+    """`__getitem__` as `getitem`; an in-place `add_` keeps its mark."""
+    return op.strip("_") if op.startswith("__") else op
 
 
 def _numel(shape: Shape) -> int:
-    return int(torch.Size(shape).numel())
+    return math.prod(shape)
 
 
 def _infinite(low: float | None, high: float | None) -> bool:
     return float("inf") in (high, low) or float("-inf") in (low, high)
-
-
-def _numbers(outs: list[Out]) -> list[tuple[float | None, float | None, float | None]]:
-    """Min, max and mean of every output: one transfer for all of them, not three each."""
-    with_stats = [i for i, out in enumerate(outs) if out.stats is not None]
-    flat = [s for i in with_stats for s in outs[i].stats or () if s is not None]
-    numbers = torch.stack([s.to("cpu", torch.float64) for s in flat]).tolist() if flat else []
-    found: list[tuple[float | None, float | None, float | None]] = [(None, None, None)] * len(outs)
-    for at, i in enumerate(with_stats):
-        low, high, total = numbers[3 * at : 3 * at + 3]
-        found[i] = (low, high, total / _numel(outs[i].shape))
-    return found
 
 
 def place(code: CodeType | None, line: int) -> tuple[str, str]:
@@ -150,15 +152,14 @@ def fall_of(recorder: Recorder, error: BaseException, file: str) -> RawFall:
 def _from_op(fall: Fall) -> RawFall:
     file, source = place(fall.code, fall.line)
     return RawFall(
-        op=fall.op.strip("_") if fall.op.startswith("__") else fall.op,
+        op=plain_name(fall.op),
         file=file,
         line=fall.line,
         source=source,
         module=fall.module,
         error=type(fall.error).__name__,
         message=first_line(fall.error),
-        parents=fall.parents,
-        operands=fall.operands,
+        operands=tuple(tuple(shape) for _, _, shape in fall.ins),
         dtypes=tuple(str(d).removeprefix("torch.") for d in fall.dtypes),
         details=fall.details,
     )

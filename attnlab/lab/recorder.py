@@ -1,15 +1,15 @@
-"""The hot path of a trace: one raw row per operation as the user wrote it.
+"""The hot path of a trace: what must be noted while the model runs, and nothing more.
 
 A `TorchFunctionMode` sees every call before PyTorch takes it apart, so a row is a line of the
 user's code and not one of the kernels below it. Everything that can wait until the run is over
-waits: the recorder keeps plain tuples, and for the statistics the three 0-d tensors of one
-`aminmax` and one `sum`. It keeps no tensor of the model.
+waits: the recorder logs plain tuples, which `rows.replay` turns into rows. For the statistics it
+keeps a copy of a small output, and the three 0-d tensors of one `aminmax` and one `sum` of a large
+one. It keeps no tensor of the model.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Self
@@ -24,28 +24,19 @@ OURS = str(Path(__file__).parent)
 # Attribute access is no operation, but for these getters, which make a new view.
 VIEW_GETTERS = {"T", "mT", "H", "mH", "real", "imag", "data"}
 MAX_ROWS = 20_000
+SMALL = 1024  # elements: below, a copy costs less than two reductions
+KEEP = 1 << 18  # elements that may be copied in all, 1 MiB of float32
+Sample = Tensor | tuple[Tensor, Tensor, Tensor, int] | None
 _foreign: dict[CodeType, bool] = {}
+_ranges: dict[torch.dtype, bool] = {}
 
 
-class Row(NamedTuple):
-    """One operation. `outs` has one entry per output tensor."""
-
-    op: str
-    code: CodeType | None
-    line: int
-    module: str
-    parents: tuple[int, ...]
-    operands: tuple[tuple[int, ...], ...]
-    outs: tuple[Out, ...]
-
-
-class Out(NamedTuple):
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    dtype: torch.dtype
-    view: bool
-    stats: tuple[Tensor, Tensor, Tensor | None] | None  # min, max, sum: 0-d
-    kin: int = -1  # a view has the statistics of nobody: the row it shares storage with
+# A tensor that came in: id, storage, shape. One that went out: also stride, dtype, sample.
+In = tuple[int, int, torch.Size]
+Made = tuple[int, int, torch.Size, tuple[int, ...], torch.dtype, Sample]
+# One operation: name, code and line of the user's frame, submodule, tensors. A plain tuple: a
+# named one costs ten times as much to make.
+Seen = tuple[str, CodeType | None, int, str, list[In], list[Made]]
 
 
 class Fall(NamedTuple):
@@ -55,8 +46,7 @@ class Fall(NamedTuple):
     code: CodeType | None
     line: int
     module: str
-    parents: tuple[int, ...]
-    operands: tuple[tuple[int, ...], ...]
+    ins: list[In]
     dtypes: tuple[torch.dtype, ...]
     details: dict[str, Any]
     error: BaseException
@@ -67,21 +57,21 @@ class Recorder(TorchFunctionMode):
 
     def __init__(self, root: nn.Module | None = None, watch: int = -1) -> None:
         super().__init__()
-        self.rows: list[Row] = []
+        self.log: list[Seen] = []
+        self.inputs: list[tuple[int, int]] = []  # id and storage
         self.fall: Fall | None = None
         self.full = False  # MAX_ROWS reached: later operations are not recorded
         self.watch = watch  # the row whose first operand is looked at more closely
         self.watched: Any = None
         self.active = True
         self._count = 0  # output tensors so far, which is the index of the next record
-        self._born: dict[int, tuple[int, int]] = {}  # id(tensor) -> (row or -1-i, storage)
+        self._kept = 0  # elements copied so far
         self._names = {id(m): n for n, m in root.named_modules()} if root is not None else {}
-        self._path: list[str] = []
+        self._path: list[str] = [""]
         self._hooks: list[Any] = []
 
     def name_inputs(self, tensors: list[Tensor]) -> None:
-        for i, tensor in enumerate(tensors):
-            self._born[id(tensor)] = (-1 - i, _storage(tensor))
+        self.inputs = [(id(t), _storage(t)) for t in tensors]
 
     def __enter__(self) -> Self:
         self._hooks = [
@@ -97,11 +87,10 @@ class Recorder(TorchFunctionMode):
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:  # noqa: ARG002 - a hook's signature
-        name = self._names.get(id(module))
-        self._path.append(self._path[-1] if name is None and self._path else name or "")
+        self._path.append(self._names.get(id(module), self._path[-1]))
 
     def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:  # noqa: ARG002
-        if self._path:
+        if len(self._path) > 1:
             self._path.pop()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -109,11 +98,10 @@ class Recorder(TorchFunctionMode):
         name: str = getattr(func, "__name__", "?")
         if name == "__get__":
             name = getattr(getattr(func, "__self__", None), "__name__", "")
-            if name not in VIEW_GETTERS:
-                return func(*args, **kwargs)
-        if not self.active or self.full:
+            name = name if name in VIEW_GETTERS else ""
+        if not name or not self.active or self.full:
             return func(*args, **kwargs)
-        tensors = list(_tensors(args, kwargs))
+        tensors = _gathered(args, kwargs)
         if self._count == self.watch and tensors:
             self.watched = _masked_rows(tensors[0], args, kwargs)
         try:
@@ -122,50 +110,43 @@ class Recorder(TorchFunctionMode):
             self._fell(name, tensors, args, kwargs, error)
             raise
         if isinstance(out, Tensor):
-            outs: tuple[Tensor, ...] = (out,)
+            self._note(name, tensors, (out,))
         elif isinstance(out, (tuple, list)):
             outs = tuple(t for t in out if isinstance(t, Tensor))
+            if outs:
+                self._note(name, tensors, outs)
         elif name == "__setitem__":
-            outs = (args[0],)
-        else:
-            return out
-        if outs:
-            self._record(name, tensors, outs)
+            self._note(name, tensors, (args[0],))
         return out
 
-    def _record(self, name: str, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:
-        born = self._born
-        parents = []
-        shared: dict[int, int] = {}
-        for t in tensors:
-            known = born.get(id(t))
-            if known is None:
-                shared[_storage(t)] = -1
-            else:
-                parents.append(known[0])
-                shared[known[1]] = known[0]
+    def _note(self, name: str, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:
         code, line = _where(sys._getframe(2))
-        same = tensors[0] if tensors else None
+        ins = [(id(t), _storage(t), t.shape) for t in tensors]
+        shared = {storage for _, storage, _ in ins}
+        first = tensors[0] if tensors else None
         made = []
         for t in outs:
             storage = _storage(t)
-            view = storage in shared and t is not same
-            made.append(
-                Out(
-                    tuple(t.shape),
-                    t.stride() if t.layout is torch.strided else (),
-                    t.dtype,
-                    view,
-                    None if view else _stats(t),
-                    shared.get(storage, -1) if view else -1,
-                )
-            )
-            born[id(t)] = (self._count, storage)
-            self._count += 1
-        path = self._path[-1] if self._path else ""
-        shapes = tuple(tuple(t.shape) for t in tensors)
-        self.rows.append(Row(name, code, line, path, tuple(parents), shapes, tuple(made)))
+            strided = t.layout is torch.strided
+            view = storage in shared and t is not first
+            sample = None if view or not strided else self._sample(t)
+            stride = t.stride() if strided else ()
+            made.append((id(t), storage, t.shape, stride, t.dtype, sample))
+        self._count += len(made)
         self.full = self._count >= MAX_ROWS
+        self.log.append((name, code, line, self._path[-1], ins, made))
+
+    def _sample(self, t: Tensor) -> Sample:
+        """A copy, or min, max and sum; None where they mean nothing."""
+        count = t.numel()
+        if count == 0 or t.is_meta or not _has_range(t.dtype):
+            return None
+        if t.requires_grad:
+            t = t.detach()
+        if count <= SMALL and self._kept + count <= KEEP:
+            self._kept += count
+            return t.clone()
+        return _reduced(t)
 
     def _fell(
         self, name: str, tensors: list[Tensor], args: Any, kwargs: Any, error: BaseException
@@ -177,9 +158,8 @@ class Recorder(TorchFunctionMode):
             name,
             code,
             line,
-            self._path[-1] if self._path else "",
-            tuple(self._born[id(t)][0] for t in tensors if id(t) in self._born),
-            tuple(tuple(t.shape) for t in tensors),
+            self._path[-1],
+            [(id(t), _storage(t), t.shape) for t in tensors],
             tuple(t.dtype for t in tensors),
             _details(args, kwargs),
             error,
@@ -207,68 +187,72 @@ class FirstCall(Recorder):
 
     def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:
         super()._leave_module(module, args, out)
-        if self.active and not self._path:
+        if self.active and len(self._path) == 1:
             self.active = False
             if self.fall is None:
                 raise Enough
 
 
-def _tensors(args: Any, kwargs: Any) -> Iterator[Tensor]:
+def _gathered(args: Any, kwargs: Any) -> list[Tensor]:
     """The tensors among the arguments, also inside one level of lists (cat, einsum, indices)."""
+    tensors = []
     for value in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(value, Tensor):
-            yield value
+            tensors.append(value)
         elif isinstance(value, (tuple, list)):
-            for inner in value:
-                if isinstance(inner, Tensor):
-                    yield inner
+            tensors += [t for t in value if isinstance(t, Tensor)]
+    return tensors
 
 
 def _storage(t: Tensor) -> int:
     try:
-        return int(t.untyped_storage()._cdata)
+        storage: int = t.untyped_storage()._cdata
     except Exception:  # functorch wrappers and sparse tensors have no storage
         return id(t)
+    return storage
 
 
-def _stats(t: Tensor) -> tuple[Tensor, Tensor, Tensor | None] | None:
-    """Min, max and sum as 0-d tensors, or None where they mean nothing."""
-    dtype = t.dtype
-    if t.numel() == 0 or t.layout is not torch.strided or t.is_meta:
-        return None
-    if t.requires_grad:
-        t = t.detach()
-    if dtype is torch.float32 or dtype is torch.float64:
-        return (*torch.aminmax(t), t.sum())
-    if dtype is torch.float16 or dtype is torch.bfloat16:
-        return (*torch.aminmax(t), t.sum(dtype=torch.float32))
-    if dtype is torch.bool:
+def _reduced(t: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Min, max and sum as 0-d tensors, the sum in float32 or wider; and the number of elements."""
+    count = t.numel()
+    if t.dtype is torch.bool:
         t = t.to(torch.uint8)
-    elif dtype.is_complex or (dtype.itemsize == 1 and dtype.is_floating_point):
-        return None
-    return (*torch.aminmax(t), t.sum(dtype=torch.float64))
+    low, high = torch.aminmax(t)
+    if t.dtype is torch.float16 or t.dtype is torch.bfloat16:
+        return low, high, t.sum(dtype=torch.float32), count
+    total = t.sum() if t.is_floating_point() else t.sum(dtype=torch.float64)
+    return low, high, total, count
+
+
+def _has_range(dtype: torch.dtype) -> bool:
+    """Complex numbers have no order, and the 8-bit floats no kernels."""
+    known = _ranges.get(dtype)
+    if known is None:
+        known = not (dtype.is_complex or (dtype.is_floating_point and dtype.itemsize == 1))
+        _ranges[dtype] = known
+    return known
+
+
+def _is_foreign(code: CodeType) -> bool:
+    """True for PyTorch's code and ours: a row belongs to the nearest frame of neither."""
+    foreign = _foreign.get(code)
+    if foreign is None:
+        foreign = code.co_filename.startswith((TORCH, OURS, "<frozen"))
+        _foreign[code] = foreign
+    return foreign
 
 
 def _where(frame: FrameType | None) -> tuple[CodeType | None, int]:
-    """The nearest frame of code that is neither PyTorch's nor ours."""
-    while frame is not None:
-        code = frame.f_code
-        foreign = _foreign.get(code)
-        if foreign is None:
-            file = code.co_filename
-            foreign = file.startswith((TORCH, OURS, "<frozen"))
-            _foreign[code] = foreign
-        if not foreign:
-            return code, frame.f_lineno
+    while frame is not None and _is_foreign(frame.f_code):
         frame = frame.f_back
-    return None, 0
+    return (frame.f_code, frame.f_lineno) if frame is not None else (None, 0)
 
 
 def _details(args: Any, kwargs: Any) -> dict[str, Any]:
     """The small arguments of a call that raised: sizes, axes, names."""
     plain = [a for a in args[1:] if isinstance(a, (int, float, str, tuple, list, torch.Size))]
     named = {k: v for k, v in kwargs.items() if isinstance(v, (int, float, str, tuple))}
-    return {"args": [a for a in plain if not any(True for _ in _tensors([a], {}))], **named}
+    return {"args": [a for a in plain if not _gathered([a], {})], **named}
 
 
 def _masked_rows(t: Tensor, args: Any, kwargs: Any) -> tuple[int, list[int]]:

@@ -17,7 +17,8 @@ class Explained:
 
     def show(self, screen: Screen) -> None:
         screen.say((self.title, "title"), (f"  {self.kind} {self.id}", "name"))
-        screen.gap()
+        if not self.text.startswith("#"):  # a heading brings its own space
+            screen.gap()
         screen.prose(self.text)
         if self.advice:
             screen.gap()

@@ -21,12 +21,13 @@ WORDS = {
 @record
 class Graded:
     challenge: Challenge
+    file: str  # in few words
     verdict: Verdict
 
     def show(self, screen: Screen) -> None:
         verdict = self.verdict
         _show_verdict(self, screen)
-        if verdict.message and not any(c.outcome == "failed" for c in verdict.checks):
+        if verdict.outcome != "passed" and not any(c.outcome == "failed" for c in verdict.checks):
             screen.say(verdict.message, indent=2)
         show_failures(verdict.checks, screen, verdict.next)
         show_diagnosis(verdict.diagnosis, screen)
@@ -64,4 +65,4 @@ def _show_verdict(page: Graded, screen: Screen) -> None:
     at = f" at {first}" if first and verdict.outcome == "failed" else ""
     word = WORDS.get(verdict.outcome, verdict.outcome)
     screen.say((f"{mark} {word}{at}", style), f"   score {verdict.score:.2f}")
-    screen.say((page.challenge.slug, "name"), f"  {verdict.file}", indent=2)
+    screen.say((page.challenge.slug, "name"), f"  {page.file}", indent=2)

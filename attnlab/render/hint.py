@@ -20,14 +20,9 @@ class Hints:
             newest = "title" if number == self.taken else ""
             screen.say((f"hint {number} of {total}", newest))
             screen.prose(text, indent=2)
-        name = self.challenge.name
-        more, last = (
-            f"attnlab hint {name} for one more",
-            f"attnlab solution {name} if all else fails",
-        )
-        screen.do_next(
-            f"try again with attnlab grade {name}; {more if self.taken < total else last}"
-        )
+        name, left = self.challenge.name, total - self.taken
+        more = f"attnlab hint {name} gives one more" if left else f"attnlab solution {name}"
+        screen.do_next(f"mend the file, then attnlab grade {name}; or {more}")
 
     def document(self) -> Document:
         return {

@@ -7,12 +7,13 @@ from attnlab.render.challenge import show_head
 from attnlab.render.checks import tally
 from attnlab.render.json import Document, trace_rows
 from attnlab.render.screen import Screen, plural
-from attnlab.render.steps import show_crash, show_findings, show_notes, show_table
+from attnlab.render.steps import show_end, show_findings, show_notes, show_table
 
 
 @record
 class Run:
     challenge: Challenge
+    file: str  # in few words
     verdict: Verdict
     report: Report
     trace: Trace  # without the findings that name a cause, where these are hidden
@@ -20,7 +21,7 @@ class Run:
     next: str
 
     def show(self, screen: Screen) -> None:
-        show_head(self.challenge, screen, self.verdict.file)
+        show_head(self.challenge, screen, self.file)
         screen.gap()
         screen.say(("symptom", "title"))
         screen.prose(self.challenge.symptom, indent=2)
@@ -58,32 +59,26 @@ def _show_trace(page: Run, screen: Screen) -> None:
     screen.say(("trace", "title"), f"  {page.report.target}", (f"  {sizes}", "name"))
     show_table(page.trace, screen)
     show_notes(page.trace.notes, screen)
-    if page.trace.crash:
-        screen.gap()
-        show_crash(page.trace.crash, screen)
+    show_end(page.trace, page.report, screen)
     show_output(page.report.output, screen)
     if page.trace.findings:
         screen.gap()
         show_findings(page.trace.findings, screen)
     if page.hidden:
         screen.gap()
-        what = plural(page.hidden, "finding")
-        text = (
-            f"{what} about the cause stay hidden; --reveal shows them and is recorded like a hint"
-        )
-        screen.say((f"{screen.marks.unsure} ", "warn"), text)
+        text = f"{plural(page.hidden, 'finding')} left out so as not to spoil the puzzle; "
+        text += "--reveal shows everything, and is recorded like a hint"
+        screen.hang((f"{screen.marks.unsure} ", "warn"), text)
 
 
 def _show_checks(page: Run, screen: Screen) -> None:
-    screen.gap()
     parts = tally(page.verdict.checks, screen)
     if parts:
+        screen.gap()
         screen.say(("checks  ", "title"), *parts)
     first = next((c for c in page.verdict.checks if c.outcome == "failed"), None)
     if first:
         screen.say(("first failed: ", "bad"), f"{first.id}  {first.title}", indent=2)
-    elif page.verdict.message:
-        screen.say(page.verdict.message)
 
 
 def show_output(output: str, screen: Screen, keep: int = 8) -> None:

@@ -7,7 +7,7 @@ no white; and no colour says anything that a mark or a word does not say too.
 from __future__ import annotations
 
 import sys
-from typing import IO
+from typing import IO, Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -29,7 +29,6 @@ STYLES = {
     "aside": "dim",
     "next": "bold",
     "markdown.code": "cyan",
-    "markdown.code_block": "cyan",
     "markdown.h1": "bold",
     "markdown.h2": "bold",
     "markdown.h3": "bold",
@@ -119,13 +118,18 @@ class Screen(Console):
         """Markdown that someone wrote: a task, notes, the docstring of a check."""
         from rich.markdown import Markdown  # costs as much as the rest of rich together
 
-        self.print(Padding(Markdown(text.strip(), hyperlinks=False), (0, 0, 0, indent)))
+        from attnlab.render.code import THEME
+
+        # Any: the argument is called a name, and a theme is as good
+        theme: Any = THEME
+        shown = Markdown(text.strip(), code_theme=theme, hyperlinks=False)
+        self.print(Padding(shown, (0, 0, 0, indent)))
 
     def do_next(self, text: str) -> None:
         """The one thing to do next; always the last line of a page."""
         if text:
             self.gap()
-            self.say(("next: ", "next"), text)
+            self.hang(("next: ", "next"), text)
 
 
 def fit(text: str, width: int, dots: str = "…") -> str:

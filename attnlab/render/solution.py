@@ -23,10 +23,11 @@ class Solved:
         show_head(self.challenge, screen)
         screen.gap()
         if self.challenge.kind == "implement":
-            _show_code(self.solution, screen)
+            from attnlab.render.code import python  # loads pygments
+
+            screen.print(python(self.solution), soft_wrap=True)
         else:
             _show_diff(_diff(self), screen)
-        screen.gap()
         screen.prose(self.notes)
         screen.do_next(f"make the change yourself, then attnlab grade {self.challenge.name}")
 
@@ -51,10 +52,3 @@ def _show_diff(lines: list[str], screen: Screen) -> None:
         style = {"-": "red", "+": "green", "@": "cyan"}.get(line[:1], "")
         style = "bold" if line.startswith(("---", "+++")) else style
         screen.print(Text(line, style=style), soft_wrap=True)
-
-
-def _show_code(code: str, screen: Screen) -> None:
-    from rich.syntax import Syntax  # loads pygments
-
-    # The ANSI theme takes its colours from the terminal, and so reads on any background.
-    screen.print(Syntax(code, "python", theme="ansi_dark", background_color="default"))

@@ -20,8 +20,7 @@ class Started:
         screen.say((f"{screen.marks.ok} ", "ok"), "wrote ", (self.file, "title"))
         if self.kept:
             screen.say("  the file that was there is kept as ", (self.kept, "title"))
-        name = self.challenge.name
-        screen.do_next(f"attnlab run {name}, then edit {self.file}, then attnlab grade {name}")
+        screen.do_next(f"attnlab run {self.challenge.name} shows how it fails")
 
     def document(self) -> Document:
         return {"challenge": self.challenge.slug, "file": self.file, "kept": self.kept}

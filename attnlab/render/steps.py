@@ -11,11 +11,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.records import Crash, Finding, Op, Operand, Trace, record
+from attnlab.records import Crash, Finding, Op, Operand, Report, Trace, record
 from attnlab.render.screen import Marks, Screen, fit
 
 GAP = 2  # blank cells between two columns
-SOURCE = 28  # a source column narrower than this says too little
+SOURCE = 24  # a source column narrower than this says too little
 ALL = 100  # from this width on every flag is shown
 
 
@@ -215,6 +215,16 @@ def show_crash(crash: Crash, screen: Screen) -> None:
     head = f"{marks.bad} {crash.error or 'Error'} at {where}"
     title = Text(fit(head, screen.width - 6, marks.dots), style="bad")
     screen.print(Panel(body, title=title, title_align="left", border_style="bad", expand=True))
+
+
+def show_end(trace: Trace, report: Report, screen: Screen) -> None:
+    """What ended the run before its end, if anything did."""
+    if trace.crash:
+        screen.gap()
+        show_crash(trace.crash, screen)
+    elif report.outcome != "ok":
+        screen.gap()
+        screen.hang((f"{screen.marks.bad} {report.outcome}  ", "bad"), report.message)
 
 
 def _operands(operands: Sequence[Operand], marks: Marks) -> list[str]:

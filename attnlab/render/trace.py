@@ -6,7 +6,7 @@ from attnlab.records import Report, Trace, record
 from attnlab.render.json import Document, trace_rows
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen, plural
-from attnlab.render.steps import show_crash, show_findings, show_notes, show_table
+from attnlab.render.steps import show_end, show_findings, show_notes, show_table
 
 
 @record
@@ -22,9 +22,7 @@ class Traced:
         screen.say((self.report.target or self.target, "title"), (f"  {sizes}", "name"))
         show_table(trace, screen)
         show_notes(trace.notes, screen)
-        if trace.crash:
-            screen.gap()
-            show_crash(trace.crash, screen)
+        show_end(trace, self.report, screen)
         show_output(self.report.output, screen)
         if trace.findings:
             screen.gap()
@@ -55,5 +53,4 @@ def _show_end(page: Traced, trace: Trace, screen: Screen) -> None:
         grave = sum(f.severity != "note" for f in trace.findings)
         screen.say((f"{marks.warn} {plural(grave, 'finding')}", "warn"), f"  in {count}")
     else:
-        text = page.report.message or f"after {count}"
-        screen.say((f"{marks.bad} {page.outcome}", "bad"), f"  {text}")
+        screen.say((f"{marks.bad} {page.outcome}", "bad"), f"  after {count}")

@@ -1,0 +1,35 @@
+# make demo    runs the flagship challenge          make test    runs the tests
+# make check   format, lint, types, tests           make clean   removes what these made
+#
+# Each target makes .venv first when it is not there or half made. PIP_ARGS goes to pip, as in
+#   make test PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PIP_ARGS ?=
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check lint clean
+
+demo: $(READY)
+	@$(BIN)/attnlab run crash-at-out-proj || test $$? -eq 1  # the flagship crashes: that is the demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: lint
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+# The file says that the installation ran to its end; a venv without it is repaired or made anew.
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "attnlab needs Python 3.11 or newer"; exit 1; }
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || { rm -rf .venv; $(PYTHON) -m venv .venv; }
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

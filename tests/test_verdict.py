@@ -1,0 +1,176 @@
+"""From a report to a grade: which outcome, which score, what is said, what comes next."""
+
+import typing
+
+import pytest
+
+from attnlab.records import (
+    Challenge,
+    CheckResult,
+    Contract,
+    Crash,
+    Divergence,
+    GradeOutcome,
+    JobOutcome,
+    Report,
+    Trace,
+)
+from attnlab.verdict import EXIT, judge
+
+CHALLENGE = Challenge(
+    slug="attention/too-sharp", title="t", kind="debug", level=1, symptom="s", task="t",
+    class_name="Net", contract=Contract(), reference="Net", expected=("finite",), source="s",
+    hints=(), folder="", file="", solution="", alternatives=(), mutants=(), notes="",
+)  # fmt: skip
+
+
+def check(outcome="passed", name="finite", **more):
+    return CheckResult(id=name, title=f"{name} holds", outcome=outcome, **more)
+
+
+def grade(*checks, outcome="ok", **more):
+    return judge(CHALLENGE, "net.py", Report(outcome=outcome, checks=checks, **more))
+
+
+def test_every_outcome_has_its_exit_code():
+    """Scripts rely on these numbers."""
+    assert set(EXIT) == set(typing.get_args(GradeOutcome))
+    assert EXIT == {
+        "passed": 0, "failed": 1, "crashed": 1, "timeout": 1, "memory": 1, "unreadable": 2,
+        "cannot-compare": 3, "error": 70,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("outcome", typing.get_args(JobOutcome))
+def test_every_end_of_a_job_has_a_grade(outcome):
+    """Whatever the lab says, one of the eight outcomes comes out, with a next step."""
+    verdict = grade(outcome=outcome)
+    assert verdict.outcome in EXIT
+    assert verdict.message.startswith(f"{verdict.outcome}: ")
+    assert verdict.next
+
+
+@pytest.mark.parametrize(
+    ("job", "outcome"),
+    [
+        ("timeout", "timeout"),
+        ("memory", "memory"),
+        ("crashed", "crashed"),
+        ("unreadable", "unreadable"),
+        ("error", "error"),
+        ("refused", "error"),
+    ],
+)
+def test_the_end_of_the_job_outweighs_its_checks(job, outcome):
+    """A job that hung is a timeout even when some checks had passed before."""
+    verdict = grade(check(), check("failed", "causality"), outcome=job)
+    assert verdict.outcome == outcome
+    assert verdict.score < 1
+
+
+@pytest.mark.parametrize(
+    ("checks", "outcome"),
+    [
+        ([check(), check("skipped")], "passed"),
+        ([check("failed"), check()], "failed"),
+        ([check("failed", reason="crashed"), check("failed")], "crashed"),
+        ([check("failed", reason="timeout")], "timeout"),
+        ([check("failed", reason="memory")], "memory"),
+        ([check("failed"), check("failed", reason="crashed")], "failed"),
+        ([check("failed"), check("error", reason="other")], "failed"),
+        ([check("error", reason="no-weights"), check()], "cannot-compare"),
+        ([check("error", reason="other"), check()], "error"),
+        ([check("error", reason="no-weights"), check("error", reason="other")], "error"),
+        ([check("error", reason="timeout"), check()], "timeout"),
+        ([check("skipped")], "cannot-compare"),
+        ([], "cannot-compare"),
+        ([check("passed", trusted=False), check("skipped")], "cannot-compare"),
+        ([check("failed", trusted=False), check()], "failed"),
+    ],
+)
+def test_the_first_failure_decides(checks, outcome):
+    """Failed beats error beats passed; nothing known is no pass, nor is the child's own word."""
+    assert grade(*checks).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("checks", "outcome", "score"),
+    [
+        ([check(), check(), check("skipped")], "ok", 1.0),
+        ([check("failed"), check(), check("skipped")], "ok", 0.5),
+        ([check("failed"), check("error"), check(), check()], "ok", 0.5),
+        ([check("failed")], "ok", 0.0),
+        ([], "ok", 0.0),
+        ([check("skipped")], "timeout", 0.0),
+        ([check(), check(), check()], "crashed", 0.75),
+        ([check("passed", trusted=False)], "ok", 0.5),
+    ],
+)
+def test_the_score_is_one_for_a_pass_only(checks, outcome, score):
+    """The share of the applicable checks that passed, and below 1 unless the file passed."""
+    verdict = grade(*checks, outcome=outcome)
+    assert verdict.score == score
+    assert (verdict.score == 1.0) == (verdict.outcome == "passed")
+
+
+def test_a_failure_says_what_and_what_next():
+    """The message is the first failure's, the next step its advice."""
+    first = check("failed", "causality", message="row 0 saw row 3", advice="look at the mask")
+    verdict = grade(first, check("failed", "finite", message="NaN", advice="other"))
+    assert verdict.message == "failed: causality: row 0 saw row 3"
+    assert verdict.next == "look at the mask"
+
+
+def test_a_failure_without_words_gives_its_title():
+    """A check that says nothing is still named."""
+    verdict = grade(check("failed", "causality"))
+    assert verdict.message == "failed: causality: causality holds"
+    assert verdict.next == "attnlab run attention/too-sharp shows every step"
+
+
+def test_a_pass_counts_its_checks():
+    """Who passed sees how much was tried, and is sent to the notes."""
+    verdict = grade(check(), check(), check("skipped"))
+    assert verdict.message == "passed: 2 of 2 checks hold"
+    assert verdict.next.startswith("attnlab explain attention/too-sharp ")
+
+
+def test_a_crash_names_its_line_and_the_trace():
+    """The place of the crash is in the sentence; the table up to it is one command away."""
+    crash = Crash(
+        op="linear", file="net.py", line=12, operands=(), message="no fit", explanation=""
+    )
+    verdict = grade(outcome="crashed", trace=Trace(crash=crash))
+    assert verdict.message == "crashed: net.py:12: no fit"
+    assert verdict.next == "attnlab run attention/too-sharp shows the shapes up to the crash"
+
+
+def test_what_the_lab_says_of_the_job_is_passed_on():
+    """The report's own message and hint are better than any general sentence."""
+    verdict = grade(outcome="timeout", message="stopped after 10 s", hint="raise --timeout")
+    assert verdict.message == "timeout: stopped after 10 s"
+    assert verdict.next == "raise --timeout"
+
+
+def test_weights_that_do_not_match_are_explained():
+    """The message of the check that could not compare, and what would help."""
+    first = check("error", "matches-reference", message="no weight map", reason="no-weights")
+    verdict = grade(check(), first)
+    assert verdict.message == "cannot-compare: matches-reference: no weight map"
+    assert verdict.next.startswith("keep the parameter names and shapes of Net")
+
+
+def test_the_rest_of_the_report_is_carried_over():
+    """Diagnosis, isolation, seconds, seed and output stand in the verdict as they were."""
+    place = Divergence(
+        file="net.py", line=3, end_line=3, relation="scale", message="m", confidence=0.9,
+        confirmed=True,
+    )  # fmt: skip
+    verdict = grade(
+        check(), diagnosis=(place,), isolation=("rlimits",), seconds=0.5, seed=7, output="hi"
+    )
+    assert verdict.diagnosis == (place,)
+    assert verdict.isolation == ("rlimits",)
+    assert (verdict.seconds, verdict.seed, verdict.output) == (0.5, 7, "hi")
+    assert (verdict.challenge, verdict.file) == ("attention/too-sharp", "net.py")
+    assert verdict.checks == (check(),)
