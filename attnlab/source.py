@@ -82,13 +82,18 @@ def _bad_text(data: bytes, file: str, error: Exception) -> Unreadable:
         hint = "Save it as UTF-8, or declare its encoding on line 1: # coding: latin-1"
         return Unreadable(says, hint, f"{file}:{line}")
     hint = "Delete the coding line and save the file as UTF-8."
-    return Unreadable(f"{file} is not text in its declared encoding: {error}", hint, file)
+    says = f"{file} is not text in its declared encoding: {_printable(str(error))}"
+    return Unreadable(says, hint, file)
 
 
 def _syntax_error(text: str, file: str, error: SyntaxError) -> Unreadable:
     line = error.lineno or 1
-    lines = text.splitlines()
-    source = lines[line - 1].strip() if line <= len(lines) else ""
-    source = "".join(c if c.isprintable() else "?" for c in source)[:100]
+    lines = re.split("\r\n|\r|\n", text)  # splitlines knows more ends of lines than Python
+    source = _printable(lines[line - 1].strip())[:100] if line <= len(lines) else ""
     says = f"syntax error on line {line}, {error.msg}" + (f": {source}" if source else "")
     return Unreadable(says, f"Mend line {line} of {file}, then try again.", f"{file}:{line}")
+
+
+def _printable(text: str) -> str:
+    """Without control characters: a terminal would obey them."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -11,7 +11,7 @@ import keyword
 import math
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,15 +91,8 @@ def line_of(text: str, at: At) -> int | None:
     TOML is read statement by statement: the first beginning of the text that parses and holds the
     key ends with the key's statement, which begins after the beginning that parsed before it.
     """
-    lines = text.splitlines(keepends=True)
-    if len(lines) > LINES:
-        return None
     found, deepest, parsed = None, 0, 0
-    for count in range(1, len(lines) + 1):
-        try:
-            data = tomllib.loads("".join(lines[:count]))
-        except (ValueError, RecursionError):
-            continue
+    for count, data in _beginnings(text):
         if (depth := _depth(data, at)) > deepest:
             found, deepest = parsed + 1, depth
         parsed = count
@@ -120,15 +113,17 @@ def _broken_line(text: str, says: str) -> int:
     """The line that `says` names, else that of the statement which never ends."""
     if found := re.search(r"at line (\d+)", says):
         return int(found[1])
-    lines = text.splitlines(keepends=True)[:LINES]
-    good = 0
-    for count in range(1, len(lines) + 1):
+    return max((count for count, _ in _beginnings(text)), default=0) + 1
+
+
+def _beginnings(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The first 1, 2, 3... lines of the text, where they parse."""
+    lines = text.split("\n")
+    for count in range(1, len(lines) + 1) if len(lines) <= LINES else ():
         try:
-            tomllib.loads("".join(lines[:count]))
+            yield count, tomllib.loads("\n".join(lines[:count]))
         except (ValueError, RecursionError):
             continue
-        good = count
-    return good + 1
 
 
 # ---------------------------------------------------------------- rules

@@ -1,4 +1,4 @@
-"""CPU of a whole cold `attnlab grade` over `import torch`. Run: .venv/bin/python benchmarks/grading.py
+"""CPU of a cold `attnlab grade` over `import torch`. Run: .venv/bin/python benchmarks/grading.py
 
 User CPU of the command with all its processes (worker, judge, child), beside the user CPU of
 `python -c "import torch"`, in turns; medians of the times and of the ratios.

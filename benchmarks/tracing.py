@@ -27,7 +27,7 @@ ROUNDS, CALLS, LIMIT = 60, 20, 4.0
 class Empty(TorchFunctionMode):
     """The floor: a mode that does nothing."""
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):  # noqa: ANN001, ANN204
+    def __torch_function__(self, func, types, args=(), kwargs=None):
         return func(*args, **(kwargs or {}))
 
 

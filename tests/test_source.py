@@ -177,6 +177,7 @@ def test_a_file_of_the_largest_size_is_read(tmp_path):
         ("x = '\x1b[31m\n", 1, "?[31m"),
         ("x = 5 5\r\n", 1, "x = 5 5"),
         ("é = 'ü' 'ö'\nä = )\n", 2, "ä = )"),
+        ("x = '\x0c'\n# \u2028\ny = )\n", 3, "y = )"),
     ],
 )
 def test_a_syntax_error_shows_its_line(tmp_path, text, line, shown):

@@ -21,6 +21,7 @@ BAD = [
     ("level = 2", "level = true", 4, "level = true: expected 1 to 5", ""),
     ("level = 2", 'level = "2"', 4, 'level = "2": expected 1 to 5', ""),
     ("level = 2", "levle = 2", 4, "levle: unknown key", "Did you mean level?"),
+    ('"Too sure"\n', '"Too\u2028sure"\nlevle = 2\n', 3, "levle: unknown key", "level"),
     ("level = 2\n", "", None, "level: missing", "Add level"),
     ('"debug"', '"debgu"', 3, 'kind = "debgu": expected debug or implement', '"debug"'),
     ("format = 1", "format = 2", 1, "format = 2: this attnlab reads format 1", "Update"),

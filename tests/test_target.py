@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from challenge_folder import write
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from attnlab.catalogue import read_challenge
-from attnlab.errors import Refused, Unreadable
-from attnlab.records import Code, Input, Limits
+from attnlab.errors import AttnlabError, Refused, Unreadable
+from attnlab.records import Code, Input, Job, Limits, from_json, to_json
 from attnlab.target import challenge_job, own_job
 
 NET = """\
@@ -247,3 +249,38 @@ def test_naming_a_target_imports_nothing_heavy(here):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "light\n"
+
+
+PIECES = [
+    "D",
+    "H",
+    "B",
+    "=",
+    ",",
+    "12",
+    "0",
+    "-1",
+    "'a'",
+    '"',
+    "x",
+    ":",
+    " ",
+    "hd",
+    "bool",
+    "forbids",
+]
+PIECES += ["3*D", "embed_dim", "None", "nan", "1e5", "\0", "\n", "é", "Net", "net.py", "/", ".."]
+said = st.one_of(st.text(max_size=20), st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(target=st.one_of(st.just("net.py"), said), init=said, sizes=said, entry=st.none() | said)
+def test_no_typing_leads_to_a_traceback(here, target, init, sizes, entry):
+    """Whatever is typed becomes a job that survives JSON, or a message with a hint."""
+    try:
+        job = own_job(target, init=init, sizes=sizes, inputs=() if entry is None else [entry])
+    except AttnlabError as error:
+        told = error.message and error.hint
+    else:
+        told = from_json(Job, to_json(job)) == job
+    assert told

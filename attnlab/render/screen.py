@@ -116,6 +116,9 @@ class Screen(Console):
 
     def prose(self, text: str, indent: int = 0) -> None:
         """Markdown that someone wrote: a task, notes, the docstring of a check."""
+        if self.marks is ASCII:  # rich would draw bullets and rules that this terminal lacks
+            self.print(Padding(Text(text.strip()), (0, 0, 0, indent), expand=False))
+            return
         from rich.markdown import Markdown  # costs as much as the rest of rich together
 
         from attnlab.render.code import THEME

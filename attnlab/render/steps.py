@@ -86,12 +86,12 @@ def _cell(row: Row, column: Column, widths: dict[Column, int], dots: str) -> Tex
 def _widths(rows: Sequence[Row], width: int) -> dict[Column, int]:
     """The columns that fit, and how wide each is: the least important are dropped, none wraps."""
     full = {c: max(_longest(rows, c.name), cell_len(c.title)) for c in WORTH}
-    used = [c for c in WORTH if _longest(rows, c.name)]
-    if any(row.ill for row in rows):
-        used.remove(FLAGS)
-        used.insert(used.index(MARK) if MARK in used else 4, FLAGS)
-    while len(used) > 3 and _need(used, full) > width:
-        used.pop()
+    ill = any(row.ill for row in rows)
+    used: list[Column] = []
+    for column in sorted(WORTH, key=lambda c: 3.5 if ill and c is FLAGS else WORTH.index(c)):
+        wanted = bool(_longest(rows, column.name))
+        if wanted and (len(used) < 3 or _need([*used, column], full) <= width):
+            used.append(column)
     room = width - _need(used, full) + sum(c.least for c in used)
     widths = {c: min(full[c], room) if c.least else full[c] for c in used}
     spill = _need(used, full) - width

@@ -1,0 +1,169 @@
+"""Pages as text: whole, against golden files, at 80 and 120 columns."""
+
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from sample_records import (
+    BUILT,
+    CRASH,
+    FAILED,
+    FLAGSHIP,
+    LISTED,
+    OPS,
+    PASSED,
+    REPORT,
+    SHARP,
+    TRACE,
+    VERDICT,
+)
+
+from attnlab.errors import Refused, Unreadable
+from attnlab.health import Vital
+from attnlab.records import Divergence, Report, Trace
+from attnlab.render.check import Validated
+from attnlab.render.doctor import Health
+from attnlab.render.explain import Explained
+from attnlab.render.grade import Graded
+from attnlab.render.hint import Hints
+from attnlab.render.list import Listing
+from attnlab.render.run import Run
+from attnlab.render.screen import show_error
+from attnlab.render.solution import Solved
+from attnlab.render.start import Started
+from attnlab.render.trace import Traced
+from attnlab.validate import Examined
+
+SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
+HIDING = Run(
+    challenge=FLAGSHIP,
+    file="buggy.py as shipped",
+    verdict=VERDICT,
+    report=REPORT,
+    trace=Trace(ops=OPS, crash=CRASH),
+    hidden=2,
+    next="attnlab start crash-at-out-proj copies the file here",
+)
+NO_OPS = Report(outcome="crashed", target=BUILT, message="x.py:3: NotImplementedError: write it")
+SOLVED = "def f(x):\n    return x + 1\n"
+LOCATED = Divergence(
+    file="too-sharp.py",
+    line=27,
+    end_line=27,
+    relation="constant-ratio",
+    message="scores are 16 times the reference's",
+    confidence=0.93,
+    confirmed=True,
+)
+
+
+class Error:
+    """An error shown like a page."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def show(self, screen):
+        show_error(self.error, screen)
+
+
+PAGES = {
+    "list": Listing(rows=LISTED),
+    "run-crash": HIDING,
+    "run-revealed": replace(HIDING, trace=TRACE, hidden=0),
+    "run-nothing-ran": replace(HIDING, trace=Trace(), report=NO_OPS, hidden=0),
+    "trace-crash": Traced(target="my.py:M", outcome="crashed", report=REPORT, sizes=SIZES),
+    "trace-ok": Traced(
+        target="my.py:M",
+        outcome="ok",
+        report=Report(outcome="ok", target=BUILT, trace=Trace(ops=OPS[:6], notes=("one row",))),
+        sizes=SIZES,
+    ),
+    "grade-crashed": Graded(challenge=FLAGSHIP, file="./crash-at-out-proj.py", verdict=VERDICT),
+    "grade-failed": Graded(challenge=SHARP, file="./too-sharp.py", verdict=FAILED),
+    "grade-located": Graded(
+        challenge=SHARP, file="./too-sharp.py", verdict=replace(FAILED, diagnosis=(LOCATED,))
+    ),
+    "grade-passed": Graded(challenge=SHARP, file="./too-sharp.py", verdict=PASSED),
+    "hint": Hints(challenge=FLAGSHIP, taken=2),
+    "hint-last": Hints(challenge=FLAGSHIP, taken=3),
+    "start": Started(challenge=FLAGSHIP, file="./crash-at-out-proj.py", kept="./c.py.1"),
+    "solution": Solved(
+        challenge=FLAGSHIP,
+        shipped=SOLVED.replace("+", "-"),
+        solution=SOLVED,
+        notes="## Why\nIt is.",
+    ),
+    "explain": Explained(
+        id="causality", kind="check", title="No leak", text="One `line`.", advice="Look."
+    ),
+    "check": Validated(
+        examined=(
+            Examined(slug="a/sound", counts=("1/1", "1/1", "2/2", "6/6", "ok"), problems=()),
+            Examined(
+                slug="a/unsound",
+                counts=("1/1", "0/1", "2/2", "5/6", "ok"),
+                problems=("solution.py: must pass", "mutants/x.py: must be rejected"),
+            ),
+        )
+    ),
+    "doctor": Health(
+        vitals=(
+            Vital(name="torch", state="ok", text="2.13.0"),
+            Vital(name="isolation", state="warn", text="memory limit", hint="not given here"),
+            Vital(name="worker", state="fail", text="ended"),
+        )
+    ),
+    "error": Error(Unreadable("syntax error on line 3: x = (", "Mend line 3.", "a.py:3")),
+    "error-no-hint": Error(Refused("no challenge is called x")),
+}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_as_it_was(name, width, golden, shown):
+    """A change of any page is seen, and looked at, before it is kept."""
+    golden(f"{name}-{width}", shown(PAGES[name], width))
+
+
+@pytest.mark.parametrize("width", [40, 60, 79, 80, 81, 99, 100, 200])
+@pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith("error")])
+def test_no_page_is_wider_than_the_screen(name, width, shown):
+    """Nothing is left to the terminal to wrap."""
+    assert max(cell_len(line) for line in shown(PAGES[name], width).splitlines()) <= width
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith("error")])
+def test_ascii_terminal_gets_ascii(name, shown):
+    """A page can be printed where the encoding is not UTF-8."""
+    text = shown(PAGES[name], encoding="ascii")
+    assert text.isascii()
+
+
+def test_error_stays_on_one_line(shown):
+    """However long a message is, a script finds it on the line that begins with `error:`."""
+    text = shown(Error(Refused("word " * 60, "hint " * 60)))
+    assert [line.partition(":")[0] for line in text.splitlines()] == ["error", "hint"]
+
+
+def test_hidden_findings_are_counted_and_not_named(shown):
+    """What would spoil the puzzle is nowhere on the page."""
+    text = shown(HIDING)
+    assert "2 findings left out" in text
+    assert "broadcast" not in text
+    assert not any(line.startswith("!") for line in text.splitlines())
+
+
+def test_passing_says_so_without_colour(shown):
+    """The verdict is a word and a mark on the first line."""
+    assert shown(PAGES["grade-passed"]).splitlines()[0].startswith("✓ passed")
+    assert shown(PAGES["grade-failed"]).splitlines()[0].startswith("✗ failed at matches-reference")
+
+
+def test_advice_is_not_said_twice(shown):
+    """Where the page ends with a check's advice, the check itself does not repeat it."""
+    advice = FAILED.checks[0].advice
+    text = " ".join(
+        shown(Graded(challenge=SHARP, file="x", verdict=replace(FAILED, next=advice))).split()
+    )
+    assert text.count(advice) == 1
