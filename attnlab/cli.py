@@ -88,10 +88,10 @@ def _our_fault(error: Exception) -> AttnlabError:
 
     if os.environ.get("ATTNLAB_DEBUG"):
         traceback.print_exc(file=sys.stderr)
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(last.filename).name}:{last.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     text = " ".join(str(error).split())
-    return Broken(f"attnlab broke: {type(error).__name__}: {text}"[:500] + f" ({where})", REPORT)
+    return Broken(f"attnlab broke: {type(error).__name__}: {text}"[:500] + where, REPORT)
 
 
 # ---------------------------------------------------------------- the app

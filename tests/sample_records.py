@@ -234,7 +234,7 @@ LISTED = (
     (challenge("attention/peeks-ahead", "A model that knows the future", 2), STARTED),
     (challenge("position/beats-out-of-step", "Two waves that drift apart", 2), NEW),
     (
-        challenge("position/sinusoidal-from-scratch", "Sinusoids on empty paper", 2, "implement"),
+        challenge("position/sinusoidal-from-scratch", "Sinusoids from scratch", 2, "implement"),
         NEW,
     ),
 )

@@ -12,7 +12,7 @@ the table, and output minus input where it adds it.
 
 import math
 
-from attnlab.checks.base import Failure, Probe, Tensor
+from attnlab.checks.base import Failure, Probe, Tensor, describe, expected_shape
 
 TITLE = "The encoding follows its formula"
 NEEDS = ("position", "sequence")
@@ -26,6 +26,8 @@ def run(probe: Probe) -> Failure | None:
     assert position is not None
     inputs = probe.draw("none")
     out = probe.call(inputs).double()
+    if tuple(out.shape) != expected_shape(probe):  # an empty table has no wrong value
+        return Failure(message=f"the output is {describe(out, probe)} this time")
     if position.form == "added":
         out = out - next(iter(inputs.values())).double()
     for b in range(out.shape[0]):

@@ -10,7 +10,7 @@ Where the names of the parameters differ from the reference's nothing can be com
 what is said: it is not a failure.
 """
 
-from attnlab.checks.base import Failure, Probe, first_index, masks
+from attnlab.checks.base import Failure, Probe, describe, first_index, masks
 
 TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")
@@ -36,7 +36,13 @@ def run(probe: Probe) -> Failure | None:
         for scale in (1.0, 0.1):
             inputs = probe.draw(mask, scale)
             expected = probe.expected(inputs)
-            gap = (probe.call(inputs).double() - expected).abs()
+            out = probe.call(inputs)
+            if out.shape != expected.shape:  # it may change between calls, and an empty one be right
+                return Failure(
+                    message=f"the output is {describe(out, probe)}, the reference's "
+                    f"{tuple(expected.shape)}"
+                )
+            gap = (out.double() - expected).abs()
             bad = ~(gap <= probe.tolerance(expected))
             if bad.any().item():
                 at = first_index(bad)

@@ -121,13 +121,13 @@ def _slug_in(file: str) -> str:
 
 def _may_be(file: Path, slug: str) -> bool:
     """False when the file says that it is for another challenge of the same name."""
-    from attnlab.target import marked_slug
+    from attnlab.errors import Unreadable
+    from attnlab.target import marked_slug, read_source
 
     try:
-        first = file.open(encoding="utf-8", errors="replace").readline(200)
-    except OSError:
-        return True  # reading it properly will say what is wrong with it
-    return marked_slug(first) in (None, slug)
+        return marked_slug(read_source(file).text) in (None, slug)
+    except Unreadable:
+        return True  # it is meant, and reading it again will say what is wrong with it
 
 
 def job_for(chosen: Chosen, bounds: Limits, *stages: Literal["trace", "check"]) -> Job:

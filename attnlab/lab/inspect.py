@@ -21,13 +21,15 @@ from attnlab.lab.reference import FileReference, Reference, UnitReference
 from attnlab.lab.sizes import built, with_hd
 from attnlab.records import CheckResult, Code, Job, JobOutcome, Report, Trace
 
+HOW_TO_BUILD = 'say how: --init "embed_dim=12, num_heads=3" --input "x: B S 12", with its own names'
+
 
 def inspect(job: Job, spawn: Spawn) -> Report:
     """Load the candidate, trace it, check it."""
     started = time.monotonic()
     seed = job.seed if job.seed is not None else secrets.randbits(31)
     outcome: JobOutcome = "ok"
-    message = ""
+    message = hint = ""
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
     with Hosts(job, spawn, started + job.limits.seconds) as hosts:
@@ -38,11 +40,14 @@ def inspect(job: Job, spawn: Spawn) -> Report:
                 checks = run_checks(_bench(job, hosts, seed))
         except Raised as error:
             outcome, message = "memory" if error.memory else "crashed", _raised(job, error)
+            if job.own and "__init__() missing" in error.message:  # nobody said how to build it
+                outcome, hint = "refused", HOW_TO_BUILD
         except Died as death:
             outcome, message = death.reason, f"{job.candidate.file} {death}"
         return Report(
             outcome=outcome,
             message=message,
+            hint=hint,
             target=shown_target(job),
             trace=trace,
             checks=checks,

@@ -20,7 +20,9 @@ from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 
 TORCH = str(Path(torch.__file__).parent)
-OURS = str(Path(__file__).parent)
+HERE = Path(__file__).parent
+OURS = (str(HERE), str(HERE.parent / "worker"))
+MACHINERY = ("nn/modules/module.py", "_contextlib.py")  # of torch: frames that say nothing
 # Attribute access is no operation, but for these getters, which make a new view.
 VIEW_GETTERS = {"T", "mT", "H", "mH", "real", "imag", "data"}
 MAX_ROWS = 20_000
@@ -177,12 +179,14 @@ class FirstCall(Recorder):
         super().__init__()
         self.active = False
         self.began = False
+        self.given: list[tuple[str, Tensor]] = []
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:
         if not self.began:
             self.began = self.active = True
             self._names = {id(m): n for n, m in module.named_modules()}
-            self.name_inputs([t for t in args if isinstance(t, Tensor)])
+            self.given = [(f"input{i}", t) for i, t in enumerate(args) if isinstance(t, Tensor)]
+            self.name_inputs([t for _, t in self.given])
         super()._enter_module(module, args)
 
     def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:
@@ -237,15 +241,28 @@ def _is_foreign(code: CodeType) -> bool:
     """True for PyTorch's code and ours: a row belongs to the nearest frame of neither."""
     foreign = _foreign.get(code)
     if foreign is None:
-        foreign = code.co_filename.startswith((TORCH, OURS, "<frozen"))
+        foreign = code.co_filename.startswith((TORCH, *OURS, "<frozen"))
         _foreign[code] = foreign
     return foreign
 
 
-def _where(frame: FrameType | None) -> tuple[CodeType | None, int]:
+def _where(start: FrameType | None) -> tuple[CodeType | None, int]:
+    frame = start
     while frame is not None and _is_foreign(frame.f_code):
         frame = frame.f_back
+    if frame is None:  # one of PyTorch's own modules is being traced: its outermost line
+        frame = _outermost(start)
     return (frame.f_code, frame.f_lineno) if frame is not None else (None, 0)
+
+
+def _outermost(frame: FrameType | None) -> FrameType | None:
+    found = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(TORCH) and not file.endswith(MACHINERY):
+            found = frame
+        frame = frame.f_back
+    return found
 
 
 def _details(args: Any, kwargs: Any) -> dict[str, Any]:

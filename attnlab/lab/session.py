@@ -207,7 +207,7 @@ class Session:
             fall = fall_of(recorder, error, self.file)
         if not recorder.began and fall is None:
             raise LookupError(f"{file} ran to its end without calling a module")
-        return {"trace": to_json(finish(recorder, [], fall))}
+        return {"trace": to_json(finish(recorder, recorder.given, fall))}
 
     def _traced(self, inputs: Given, seed: int, watch: int = -1) -> RawTrace:
         given = [(n, t) for n, t in _fresh(inputs) if t is not None]

@@ -20,9 +20,9 @@ class Hints:
             newest = "title" if number == self.taken else ""
             screen.say((f"hint {number} of {total}", newest))
             screen.prose(text, indent=2)
-        name, left = self.challenge.name, total - self.taken
-        more = f"attnlab hint {name} gives one more" if left else f"attnlab solution {name}"
-        screen.do_next(f"mend the file, then attnlab grade {name}; or {more}")
+        name = self.challenge.name
+        last = f"; if all else fails, attnlab solution {name}" if self.taken == total else ""
+        screen.do_next(f"mend it, then attnlab grade {name}{last}")
 
     def document(self) -> Document:
         return {

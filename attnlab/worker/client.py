@@ -22,7 +22,10 @@ KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNL
 
 
 class Worker:
-    """One worker process tree; making it starts the import of torch in the background."""
+    """One worker process tree; making it starts the import of torch in the background.
+
+    A job that takes the worker down costs that job alone: the next one gets a fresh worker.
+    """
 
     def __init__(self) -> None:
         if not hasattr(os, "fork"):
@@ -30,51 +33,63 @@ class Worker:
                 "attnlab runs candidates in forked processes, which this system does not have",
                 "use Linux, macOS or, on Windows, WSL",
             )
+        self._start()
+
+    def _start(self) -> None:
         self.sock, theirs = socket.socketpair()
         environment = {k: os.environ[k] for k in KEPT if k in os.environ}
         environment |= dict.fromkeys(THREADS, "1")
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-B", str(SERVER), str(theirs.fileno())],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=None if os.environ.get("ATTNLAB_DEBUG") else subprocess.PIPE,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,  # Ctrl-C is ours to handle
-        )
-        theirs.close()
+        with theirs:
+            try:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-I", "-B", str(SERVER), str(theirs.fileno())],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=None if os.environ.get("ATTNLAB_DEBUG") else subprocess.PIPE,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,  # Ctrl-C is ours to handle
+                )
+            except OSError as error:
+                self.sock.close()
+                raise Broken(f"the worker cannot be started: {error}") from error
 
     def inspect(self, job: Job) -> Report:
         """Blocks until the judge has answered; raises `Broken` when it cannot."""
+        if self.sock.fileno() < 0:  # the last job took it down
+            self._start()
         self.sock.settimeout(START + job.limits.seconds + CLOSING)
         try:
             send(self.sock, to_json(job).encode())
             return from_json(Report, receive(self.sock))
         except TimeoutError:
+            self.close()  # its late answer must not be taken for the next job's
             raise Broken(
                 "the worker does not answer", "try again; `attnlab doctor` may tell"
             ) from None
         except (EOFError, OSError) as error:
             raise Broken("the worker ended before its answer", self._last_words()) from error
         except (ValueError, TooLong) as error:
+            self.close()
             raise Broken(f"the worker's answer makes no sense: {str(error)[:200]}") from error
 
     def _last_words(self) -> str:
         """The end of what the worker printed, which is most often why torch cannot be imported."""
-        self.process.terminate()
-        said = self.process.communicate()[1] or b""
+        said = self.close()
         lines = [line for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
         return f"it said: {lines[-1].strip()}" if lines else "ATTNLAB_DEBUG=1 shows more"
 
-    def close(self) -> None:
+    def close(self) -> bytes:
+        """End every process of it; what it said on stderr."""
         self.sock.close()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.communicate(timeout=10)
+            said = self.process.communicate(timeout=10)[1]
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.communicate()
+            said = self.process.communicate()[1]
+        return said or b""
 
     def __enter__(self) -> Self:
         return self

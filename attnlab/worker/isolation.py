@@ -48,8 +48,12 @@ def memory(limits: Limits) -> None:
 
 
 def cpu_time(limits: Limits) -> None:
-    """CPU seconds, a little over the wall deadline that the judge keeps."""
-    _limit(resource.RLIMIT_CPU, int(limits.seconds) + 2)
+    """CPU seconds, a little over the wall deadline that the judge keeps.
+
+    The hard limit stands a second later: at the hard one the signal is SIGKILL, which says nothing.
+    """
+    seconds = int(limits.seconds) + 2
+    _limit(resource.RLIMIT_CPU, seconds, seconds + 1)
 
 
 def no_files(_limits: Limits) -> None:
@@ -89,10 +93,12 @@ def adopt_orphans() -> None:
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _limit(kind: int, value: int) -> None:
-    hard = resource.getrlimit(kind)[1]
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(kind, (value, value))
+def _limit(kind: int, soft: int, hard: int | None = None) -> None:
+    hard = soft if hard is None else hard
+    given = resource.getrlimit(kind)[1]
+    if given != resource.RLIM_INFINITY:
+        soft, hard = min(soft, given), min(hard, given)
+    resource.setrlimit(kind, (soft, hard))
 
 
 def _prctl(option: int, value: int) -> None:

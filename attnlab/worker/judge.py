@@ -52,14 +52,19 @@ def _report(job: Job, zygote: socket.socket) -> Report:
         )
 
 
+class Orphaned(BaseException):
+    """The zygote is gone, so there will be no more children: the judge ends too."""
+
+
 class Child:
     """A candidate's process, as the lab's `Host`."""
 
     def __init__(self, zygote: socket.socket, limits: Limits, own: bool, deadline: float) -> None:
         self.zygote = zygote
-        asked = {"op": "fork", "limits": plain(limits), "own": own}
-        zygote.sendall(json.dumps(asked).encode() + b"\n")
+        self._tell({"op": "fork", "limits": plain(limits), "own": own})
         line, fds, _, _ = socket.recv_fds(zygote, 4096, 2)
+        if not line:
+            raise Orphaned
         self.pid = json.loads(line)["pid"]
         self.out = fds[1]
         self.sock = socket.socket(fileno=fds[0])
@@ -72,7 +77,7 @@ class Child:
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
         """What the child answers; `Died` when it cannot any more."""
         if self.closed:
-            raise Died("crashed", "the process has already ended")
+            raise Died("crashed", "had ended before")
         try:
             self.channel.send(pack({"verb": verb, "args": args}))
         except TimeoutError:
@@ -100,7 +105,9 @@ class Child:
             number = os.WTERMSIG(status)
             if number == signal.SIGXCPU:
                 return Died("timeout", "used up its CPU time")
-            return Died("crashed", f"was killed by {signal.Signals(number).name}")
+            if number == signal.SIGKILL:
+                return Died("crashed", "was killed, or closed its connection to the judge")
+            return Died("crashed", f"was killed by {_signal(number)}")
         code = os.WEXITSTATUS(status)
         if code == 12 or b"bad_alloc" in self.channel.said[-4000:]:
             return Died("memory", "ran out of memory")
@@ -119,13 +126,29 @@ class Child:
         return self.channel.said.decode("utf-8", "replace")
 
     def _reap(self, grace: float) -> int:
-        asked = {"op": "reap", "pid": self.pid, "grace": grace}
-        self.zygote.sendall(json.dumps(asked).encode() + b"\n")
+        self._tell({"op": "reap", "pid": self.pid, "grace": grace})
         answer = b""
         while not answer.endswith(b"\n"):
-            answer += self.zygote.recv(1)
+            piece = self.zygote.recv(1)
+            if not piece:
+                raise Orphaned
+            answer += piece
         self.channel.drain()
         self.sock.close()
         os.close(self.out)
         self.closed = True
         return int(json.loads(answer)["status"])
+
+    def _tell(self, asked: dict[str, Any]) -> None:
+        try:
+            self.zygote.sendall(json.dumps(asked).encode() + b"\n")
+        except OSError:
+            raise Orphaned from None
+
+
+def _signal(number: int) -> str:
+    """Its name; the real-time signals between the first and the last have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -30,6 +30,8 @@ import torch
 from attnlab.records import Limits
 from attnlab.worker import child, isolation
 
+PASSES = 1000  # over the children of strays: enough for any chain, and an end to a fork bomb
+
 
 def main() -> NoReturn:
     torch.set_num_threads(1)
@@ -78,6 +80,8 @@ class Zygote:
     def end(self) -> NoReturn:
         for pid in self.alive:
             _kill(pid)
+        self.alive.clear()  # from here on every child is a stray
+        self._end_strays()
         os._exit(0)
 
     def _line(self) -> bytes:
@@ -122,13 +126,18 @@ class Zygote:
         return status
 
     def _end_strays(self) -> None:
-        """What a candidate started in yet another session has become our child by now."""
+        """What a candidate started in yet another session has become our child by now.
+
+        The children of a stray become ours when it ends, hence several passes.
+        """
         listing = Path(f"/proc/self/task/{os.getpid()}/children")
-        if not listing.exists():
-            return
-        for pid in set(map(int, listing.read_text().split())) - self.alive:
-            _kill(pid)
-            os.waitpid(pid, 0)
+        for _ in range(PASSES if listing.exists() else 0):
+            strays = set(map(int, listing.read_text().split())) - self.alive
+            if not strays:
+                return
+            for pid in strays:
+                _kill(pid)
+                os.waitpid(pid, 0)
 
 
 def _kill(pid: int) -> None:

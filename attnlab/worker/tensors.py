@@ -10,12 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnlab.worker.wire import CAP
+
 DTYPES = [
     torch.float32, torch.float64, torch.float16, torch.bfloat16,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
 ]  # fmt: skip
 NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
 MAX_DIMS = 32
+MAX_BYTES = CAP // 2  # of one tensor, so that a frame has room for it
 
 
 class Malformed(Exception):
@@ -24,7 +27,7 @@ class Malformed(Exception):
 
 def pack(message: Any) -> bytes:
     """Dicts, lists, strings, numbers, None and tensors. A tensor that has no raw form (sparse,
-    complex, meta, quantised) becomes `{"$odd": "what it is"}`."""
+    complex, meta, quantised) or is too large becomes `{"$odd": "what it is"}`."""
     blobs: list[bytes] = []
 
     def flat(value: Any) -> Any:
@@ -60,7 +63,7 @@ def unpack(data: bytes) -> Any:
         return _filled(head, tensors)
     except Malformed:
         raise
-    except (ValueError, KeyError, IndexError, TypeError, struct.error, RecursionError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, struct.error, RuntimeError) as error:
         raise Malformed(f"{type(error).__name__}: {error}") from error
 
 
@@ -79,6 +82,8 @@ def _raw(t: Tensor) -> bytes | None:
         t = torch.Tensor.detach(t).as_subclass(Tensor)
         if t.layout is not torch.strided or t.dtype not in NUMBER or t.is_meta:
             return None
+        if t.numel() * t.itemsize > MAX_BYTES or t.dim() > MAX_DIMS:
+            return None
         t = t.resolve_conj().resolve_neg().cpu().contiguous()
         head = struct.pack(f"<BB{t.dim()}q", NUMBER[t.dtype], t.dim(), *t.shape)
         return head + (t.reshape(-1).view(torch.uint8).numpy().tobytes() if t.numel() else b"")
@@ -88,9 +93,13 @@ def _raw(t: Tensor) -> bytes | None:
 
 def _describe(t: Tensor) -> str:
     try:
-        return f"{str(t.dtype).removeprefix('torch.')} {t.layout} tensor of {tuple(t.shape)}"
+        kind = "" if t.layout is torch.strided else f" {str(t.layout).removeprefix('torch.')}"
+        place = " on the meta device" if t.is_meta else ""
+        large = ", too large to send" if t.numel() * t.itemsize > MAX_BYTES else ""
+        dtype = str(t.dtype).removeprefix("torch.")
+        return f"a {dtype}{kind} tensor of shape {tuple(t.shape)}{place}{large}"
     except Exception:
-        return "tensor that cannot be described"
+        return "a tensor that cannot be described"
 
 
 def _tensor(blob: bytes) -> Tensor:

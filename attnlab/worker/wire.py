@@ -86,14 +86,16 @@ class Channel:
 
     def _wait(self, reading: bool) -> None:
         left = self.deadline - time.monotonic()
+        if left <= 0:  # asked first: a process that prints without end is always ready
+            raise TimeoutError
         reads: list[int | socket.socket] = [self.out] if self.open else []
         if reading:
             reads.append(self.sock)
         writes = [] if reading else [self.sock]
-        ready = select.select(reads, writes, [], max(left, 0))
+        ready = select.select(reads, writes, [], left)
         if self.out in ready[0]:
             self.drain()
-        elif left <= 0 or not (ready[0] or ready[1]):
+        elif not (ready[0] or ready[1]):
             raise TimeoutError
 
     def drain(self) -> None:

@@ -13,24 +13,8 @@ from attnlab.render.list import Listing
 from attnlab.render.run import Run
 from attnlab.render.trace import Traced
 
-OP = [
-    "index",
-    "op",
-    "line",
-    "file",
-    "source",
-    "shape",
-    "axes",
-    "dtype",
-    "stride",
-    "view",
-    "min",
-    "max",
-    "mean",
-    "nan",
-    "inf",
-    "module",
-]
+OP = ["index", "op", "line", "file", "source", "shape", "axes", "dtype", "stride", "view"]
+OP += ["min", "max", "mean", "nan", "inf", "module"]
 FINDING = ["rule", "file", "line", "op", "severity", "message"]
 CRASH = ["op", "file", "line", "operands", "message", "explanation"]
 CHECK = ["id", "title", "outcome", "message", "file", "line"]

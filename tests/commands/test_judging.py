@@ -1,0 +1,317 @@
+"""run, grade, trace, check, doctor: the job that is asked for, and what becomes of the answer."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_records import CHECKS, FINDINGS, REPORT, TRACE, check
+
+from attnlab.errors import Broken
+from attnlab.records import Report, Trace
+
+NAME = "crash-at-out-proj"
+SLUG = f"attention/{NAME}"
+GOOD = Report(outcome="ok", trace=Trace(ops=TRACE.ops), checks=(check("finite", "passed"),))
+BAD = replace(GOOD, checks=(check("finite", "failed", "NaN at [0]"),))
+
+
+class FakeWorker:
+    """Answers every job with the same report, and remembers the jobs."""
+
+    report: Report | Exception = REPORT
+    jobs: list = []  # noqa: RUF012 - one list for all, emptied by the fixture
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def inspect(self, job):
+        self.jobs.append(job)
+        if isinstance(self.report, Exception):
+            raise self.report
+        return self.report
+
+
+@pytest.fixture
+def worker(monkeypatch):
+    """A worker that never starts a process; set `.report` to what it should say."""
+    monkeypatch.setattr(FakeWorker, "jobs", [])
+    monkeypatch.setattr("attnlab.worker.client.Worker", FakeWorker)
+    monkeypatch.setattr(FakeWorker, "report", REPORT)
+    return FakeWorker
+
+
+def standing(shell, slug=SLUG):
+    rows = shell("list", "--json").json["challenges"]
+    return next(row for row in rows if row["slug"] == slug)
+
+
+# ---------------------------------------------------------------- which file
+
+
+def test_the_shipped_file_where_there_is_no_other(shell, worker):
+    """And stderr says so."""
+    said = shell("grade", NAME, "--json")
+    assert said.err == "grading buggy.py as shipped\n"
+    assert said.json["file"] == f"{SLUG}/buggy.py"
+    assert worker.jobs[0].candidate.file == "buggy.py"
+
+
+def test_the_file_here_goes_before_the_shipped_one(shell, worker):
+    """The one that `start` wrote is the one that is meant."""
+    shell("start", NAME)
+    said = shell("grade", SLUG, "--json")
+    assert said.err == f"grading ./{NAME}.py (your file)\n"
+    assert said.json["file"] == f"./{NAME}.py"
+    assert worker.jobs[0].candidate.text.startswith("# attnlab: ")
+
+
+def test_a_file_for_another_challenge_is_not_taken(shell, worker):
+    """A file of this name whose first line names another challenge is not meant."""
+    Path(f"{NAME}.py").write_text(f"# attnlab: other/{NAME}\n")
+    assert shell("grade", NAME, "--json").json["file"] == f"{SLUG}/buggy.py"
+
+
+def test_a_started_file_names_its_challenge(shell, worker):
+    """Wherever it lies and whatever it is called."""
+    shell("start", NAME)
+    Path(f"{NAME}.py").rename("mine.py")
+    said = shell("grade", "mine.py", "--json")
+    assert (said.json["challenge"], said.json["file"]) == (SLUG, "mine.py")
+
+
+def test_a_file_given_beside_the_slug(shell, worker):
+    """FILE wins over everything."""
+    shell("start", NAME)
+    Path("answer.py").write_text(Path(f"{NAME}.py").read_text().partition("\n")[2])
+    assert shell("grade", NAME, "answer.py", "--json").json["file"] == "answer.py"
+
+
+def test_limits_reach_the_job(shell, worker):
+    """Seconds and bytes."""
+    shell("grade", NAME, "--timeout", "2.5", "--memory", "512M")
+    limits = worker.jobs[0].limits
+    assert (limits.seconds, limits.memory) == (2.5, 512 << 20)
+
+
+# ---------------------------------------------------------------- grade
+
+
+@pytest.mark.parametrize(
+    ("report", "outcome", "code"),
+    [
+        (GOOD, "passed", 0),
+        (BAD, "failed", 1),
+        (Report(outcome="timeout", message="not done after 10 s"), "timeout", 1),
+        (Report(outcome="memory"), "memory", 1),
+        (
+            replace(GOOD, checks=(check("finite", "error", reason="no-weights"),)),
+            "cannot-compare",
+            3,
+        ),
+    ],
+)
+def test_grade_ends_with_the_exit_code_of_its_outcome(shell, worker, report, outcome, code):
+    """The contract's codes, and the same word in the document."""
+    worker.report = report
+    said = shell("grade", NAME, "--json")
+    assert (said.json["outcome"], said.code) == (outcome, code)
+    assert said.json["format"] == 1
+    assert shell("grade", NAME).code == code
+
+
+@pytest.mark.parametrize(
+    ("report", "outcome", "code"),
+    [
+        (
+            Report(outcome="refused", message="no parameter of that name", hint="Name it."),
+            "refused",
+            2,
+        ),
+        (Report(outcome="unreadable", message="not Python"), "unreadable", 2),
+        (Report(outcome="error", message="the judge died"), "error", 70),
+        (Broken("the worker does not answer"), "error", 70),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "grade", "trace"])
+def test_a_job_that_could_not_begin_is_an_error(shell, worker, command, report, outcome, code):
+    """No verdict is made of it."""
+    worker.report = report
+    said = shell(command, NAME, "--json")
+    assert (said.json["outcome"], said.code) == (outcome, code)
+    assert said.json["error"]["message"]
+    assert standing(shell)["tries"] == 0
+
+
+def test_grading_ones_own_file_is_recorded(shell, worker):
+    """Tries, the best score, and that it is solved; the shipped file does not count."""
+    worker.report = BAD
+    shell("grade", NAME)
+    assert standing(shell)["tries"] == 0
+    shell("start", NAME)
+    shell("grade", NAME)
+    assert (standing(shell)["status"], standing(shell)["tries"]) == ("tried", 1)
+    worker.report = GOOD
+    shell("grade", NAME)
+    assert (standing(shell)["status"], standing(shell)["best"]) == ("solved", 1.0)
+    assert shell("explain", NAME).code == 0
+
+
+# ---------------------------------------------------------------- run
+
+
+def test_run_does_not_spoil(shell, worker):
+    """The findings are counted and not shown, also in the document."""
+    said = shell("run", NAME)
+    assert said.code == 1
+    assert "broadcast" not in said.out
+    assert "2 findings left out" in said.out
+    document = shell("run", NAME, "--json").json
+    assert (document["findings"], document["hidden_findings"]) == ([], 2)
+
+
+def test_reveal_shows_all_and_is_recorded(shell, worker):
+    """Like a hint."""
+    said = shell("run", NAME, "--reveal")
+    assert "broadcast" in said.out
+    assert standing(shell)["revealed"]
+    assert standing(shell)["status"] != "new"
+
+
+def test_reveal_of_nothing_is_not_recorded(shell, worker):
+    """Who saw nothing has used no help."""
+    worker.report = BAD
+    shell("run", NAME, "--reveal")
+    assert not standing(shell)["revealed"]
+
+
+def test_a_solved_challenge_hides_nothing(shell, worker):
+    """There is no puzzle left to spoil."""
+    shell("start", NAME)
+    worker.report = GOOD
+    shell("grade", NAME)
+    worker.report = REPORT
+    assert "broadcast" in shell("run", NAME).out
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [((), 0), (FINDINGS[1:], 0), (FINDINGS, 1)],
+    ids=["none", "note", "warning"],
+)
+def test_findings_decide_where_all_checks_pass(shell, worker, findings, code):
+    """Notes do not fail a run; warnings do, also while they are hidden."""
+    worker.report = replace(GOOD, trace=Trace(ops=TRACE.ops, findings=findings))
+    assert shell("run", NAME).code == code
+
+
+def test_run_asks_for_trace_and_checks(shell, worker):
+    """And grade only for the checks."""
+    shell("run", NAME)
+    shell("grade", NAME)
+    shell("trace", NAME)
+    assert [job.stages for job in worker.jobs] == [("trace", "check"), ("check",), ("trace",)]
+
+
+# ---------------------------------------------------------------- trace
+
+OWN = "import torch\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+
+
+@pytest.mark.parametrize(
+    ("report", "outcome", "code"),
+    [
+        (Report(outcome="ok", trace=Trace(ops=TRACE.ops)), "ok", 0),
+        (Report(outcome="ok", trace=Trace(findings=FINDINGS[1:])), "ok", 0),
+        (Report(outcome="ok", trace=Trace(findings=FINDINGS)), "found", 1),
+        (REPORT, "crashed", 1),
+        (Report(outcome="timeout"), "timeout", 1),
+        (Report(outcome="memory"), "memory", 1),
+    ],
+)
+def test_trace_outcomes(shell, worker, report, outcome, code):
+    """What the trace found decides; notes alone are fine."""
+    worker.report = report
+    said = shell("trace", NAME, "--json")
+    assert (said.json["outcome"], said.code) == (outcome, code)
+
+
+def test_trace_shows_every_finding(shell, worker):
+    """Whoever traces wants to know."""
+    assert "broadcast" in shell("trace", NAME).out
+
+
+def test_trace_of_ones_own_file(shell, worker):
+    """It runs as the user's own code, and stderr says under what terms."""
+    Path("m.py").write_text(OWN)
+    said = shell("trace", "m.py:M", "--input", "x: B S D", "--sizes", "B=2, S=3, D=5", "--json")
+    job = worker.jobs[0]
+    assert job.own is not None
+    assert job.contract.sizes["D"] == 5
+    assert "not isolated" in said.err
+    assert said.json["target"] == "m.py:M"
+
+
+def test_trace_of_a_started_file_uses_the_challenge(shell, worker):
+    """Its first line says how to feed it; flags say that one knows better."""
+    shell("start", NAME)
+    shell("trace", f"{NAME}.py")
+    shell("trace", f"{NAME}.py", "--input", "x: B S D")
+    assert [job.own is None for job in worker.jobs] == [True, False]
+
+
+# ---------------------------------------------------------------- check and doctor
+
+
+def test_check_of_one_challenge(shell, worker):
+    """Progress on stderr, the table on stdout, exit code 1 for any problem."""
+    worker.report = GOOD  # so that the broken file and every mutant pass, which they must not
+    said = shell("check", NAME)
+    assert said.code == 1
+    assert said.err == f"checked 1 of 1: {SLUG}\n"
+    assert f"✗ {SLUG} buggy.py: must fail" in " ".join(said.out.split())
+
+
+def test_check_json(shell, worker):
+    """One document, with every problem in it."""
+    worker.report = GOOD
+    said = shell("check", NAME, "--json")
+    assert (said.code, said.json["outcome"]) == (1, "found")
+    assert said.json["challenges"][0]["problems"]
+
+
+def test_check_counts_an_unreadable_challenge(shell, worker, tmp_path):
+    """A folder that cannot be read is a problem, with its file and line."""
+    folder = tmp_path / "more" / "topic" / "broken"
+    folder.mkdir(parents=True)
+    (folder / "challenge.toml").write_text("format = ")
+    found = shell("check", "--catalogue", str(tmp_path / "more"), "--json").json["challenges"]
+    broken = next(row for row in found if row["slug"] == "topic/broken")
+    assert "challenge.toml" in broken["problems"][0]
+
+
+def test_doctor_names_what_is_missing(shell, worker):
+    """A layer of isolation that this machine lacks is a warning, not a failure."""
+    worker.report = Report(outcome="ok", isolation=("own session",), missing=("memory limit",))
+    document = shell("doctor", "--json").json
+    states = {vital["text"]: vital["state"] for vital in document["vitals"]}
+    assert (states["own session"], states["memory limit"]) == ("ok", "warn")
+    assert document["outcome"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "report", [Broken("the worker ended", "see there"), Report(outcome="crashed", message="no")]
+)
+def test_doctor_fails_where_the_worker_does(shell, worker, report):
+    """A worker that does not work is what `doctor` is asked about: exit code 1, no error."""
+    worker.report = report
+    said = shell("doctor")
+    assert said.code == 1
+    assert "✗ fail  worker" in said.out
+
+
+def test_rest_of_checks_is_used():
+    """The sample report holds every outcome, so that the pages above show each."""
+    assert {c.outcome for c in CHECKS} == {"failed", "passed", "skipped", "error"}

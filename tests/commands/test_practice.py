@@ -1,0 +1,190 @@
+"""start, reset, hint, solution, explain, list: what a user does around the grading."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+NAME = "too-sharp"
+FILE = Path(f"{NAME}.py")
+MARK = f"# attnlab: attention/{NAME}\n"
+
+
+def standing(shell):
+    rows = shell("list", "--json").json["challenges"]
+    return next(row for row in rows if row["slug"] == f"attention/{NAME}")
+
+
+# ---------------------------------------------------------------- start and reset
+
+
+def test_start_writes_the_marked_file(shell):
+    """The shipped file under a first line that names the challenge; nothing else changes."""
+    said = shell("start", NAME)
+    assert said.code == 0
+    assert f"wrote ./{FILE}" in said.out
+    text = FILE.read_text()
+    assert text.startswith(MARK)
+    assert "class MultiHeadSelfAttention" in text
+    assert standing(shell)["status"] == "started"
+
+
+def test_start_never_overwrites(shell):
+    """What stands there stays, also when it is a folder or a link to nowhere."""
+    FILE.write_text("mine")
+    said = shell("start", NAME)
+    assert said.code == 2
+    assert FILE.read_text() == "mine"
+    assert "already here" in said.err
+
+
+def test_start_does_not_follow_a_dangling_link(shell):
+    """A link is something that stands there."""
+    FILE.symlink_to("elsewhere.py")
+    assert shell("start", NAME).code == 2
+    assert not Path("elsewhere.py").exists()
+
+
+def test_force_keeps_every_old_file(shell):
+    """Nothing is lost, however often."""
+    for number in range(3):
+        FILE.write_text(f"try {number}")
+        said = shell("start", NAME, "--force", "--json")
+        assert said.json["kept"] == f"./{FILE}.{number + 1}"
+    assert [Path(f"{FILE}.{n}").read_text() for n in (1, 2, 3)] == ["try 0", "try 1", "try 2"]
+    assert FILE.read_text().startswith(MARK)
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="needs a read-only folder of Linux"
+)
+def test_start_in_a_read_only_folder(shell, monkeypatch):
+    """One clear line; /proc is read-only for root, too."""
+    monkeypatch.chdir("/proc")
+    said = shell("start", NAME)
+    assert said.code == 2
+    assert said.err.startswith(f"error: ./{FILE} cannot be written: ")
+    assert "change to a folder" in said.err
+
+
+def test_reset_puts_the_starter_back(shell):
+    """By slug or by file; the old one is kept beside it."""
+    shell("start", NAME)
+    fresh = FILE.read_text()
+    FILE.write_text(MARK + "broken")
+    assert shell("reset", str(FILE)).code == 0
+    assert FILE.read_text() == fresh
+    assert Path(f"{FILE}.1").read_text() == MARK + "broken"
+
+
+def test_reset_of_a_file_elsewhere(shell):
+    """The file that is named is the one put back, not one of its name here."""
+    moved = Path("sub", "other.py")
+    moved.parent.mkdir()
+    moved.write_text(MARK)
+    assert shell("reset", str(moved)).code == 0
+    assert "class" in moved.read_text()
+    assert not FILE.exists()
+
+
+def test_reset_without_a_file_starts(shell):
+    """There is nothing to keep, and a fresh file is what was asked for."""
+    assert shell("reset", NAME, "--json").json["kept"] == ""
+    assert FILE.read_text().startswith(MARK)
+
+
+# ---------------------------------------------------------------- hints
+
+
+def test_hints_come_one_by_one_and_are_recorded(shell):
+    """One more each time, all of those before with it, and no fourth."""
+    taken = [shell("hint", NAME, "--json").json for _ in range(5)]
+    assert [len(document["hints"]) for document in taken] == [1, 2, 3, 3, 3]
+    assert {document["total"] for document in taken} == {3}
+    assert standing(shell)["hints"] == 3
+
+
+def test_hint_by_a_started_file(shell):
+    """The file's first line names the challenge."""
+    shell("start", NAME)
+    FILE.rename("renamed.py")
+    assert shell("hint", "renamed.py", "--json").json["challenge"] == f"attention/{NAME}"
+
+
+def test_a_file_without_its_mark_is_refused(shell):
+    """With what to write instead."""
+    Path("own.py").write_text("x = 1\n")
+    said = shell("hint", "own.py")
+    assert said.code == 2
+    assert "attnlab trace own.py" in said.err
+
+
+# ---------------------------------------------------------------- solution and notes
+
+
+def test_solution_asks_first(shell):
+    """With nobody at the terminal it stays closed, and says how to open it."""
+    said = shell("solution", NAME)
+    assert (said.code, said.out) == (2, "")
+    assert "--yes" in said.err
+    assert not standing(shell)["solution_seen"]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 2), ("\n", 2)])
+def test_solution_takes_the_answer(shell, monkeypatch, answer, code):
+    """Only a yes opens it; the question goes to stderr."""
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda text, err: err and answer.startswith("y"))
+    assert shell("solution", NAME).code == code
+
+
+def test_solution_shows_the_change_and_the_notes(shell):
+    """What was there, what it must be, and why; and it is recorded."""
+    said = shell("solution", NAME, "--yes")
+    assert said.code == 0
+    assert any(line.startswith("-  ") for line in said.out.splitlines())
+    assert any(line.startswith("+  ") for line in said.out.splitlines())
+    assert "Why it is wrong" in said.out
+    assert standing(shell)["solution_seen"]
+    assert shell("solution", NAME).code == 0  # asked once
+
+
+def test_notes_open_with_the_solution(shell):
+    """Before that they would spoil the puzzle."""
+    said = shell("explain", NAME)
+    assert said.code == 2
+    assert "attnlab hint" in said.err
+    shell("solution", NAME, "--yes")
+    assert "Why it is wrong" in shell("explain", NAME).out
+
+
+def test_explain_shows_a_check(shell):
+    """Its title, its own words, and what to do when it fails."""
+    document = shell("explain", "causality", "--json").json
+    assert (document["kind"], document["id"]) == ("check", "causality")
+    assert document["text"]
+    assert document["advice"]
+
+
+# ---------------------------------------------------------------- list
+
+
+def test_list_names_broken_challenges_on_stderr(shell, tmp_path):
+    """One broken folder hides no other."""
+    folder = tmp_path / "more" / "topic" / "broken"
+    folder.mkdir(parents=True)
+    (folder / "challenge.toml").write_text("format = ")
+    said = shell("list", "--catalogue", str(tmp_path / "more"), "--json")
+    assert said.code == 0
+    assert said.err.startswith("warning: left out: ")
+    assert said.json["challenges"]
+
+
+def test_no_home_is_a_warning(shell, monkeypatch, tmp_path):
+    """Practice goes on where progress cannot be kept."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ATTNLAB_HOME", str(tmp_path / "file" / "home"))
+    said = shell("hint", NAME)
+    assert said.code == 0
+    assert "warning: progress is not saved" in said.err
+    assert "hint 1 of 3" in said.out

@@ -1,0 +1,284 @@
+"""The command line: exit codes, errors in both forms, and what starts without torch."""
+
+import json
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+
+from attnlab import __version__, cli, commands
+from attnlab.cli import hoist, wants_json
+
+ORDER = "list start run grade hint solution explain reset trace check doctor".split()  # noqa: SIM905
+
+
+def attnlab(*args, **environment):
+    """The real command, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "attnlab", *args],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "COLUMNS": "80", **environment},
+        check=False,
+    )
+
+
+# ---------------------------------------------------------------- help and version
+
+
+def test_version(shell):
+    """One line, exit code 0."""
+    assert shell("--version") == (0, f"attnlab {__version__}\n", "")
+
+
+@pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
+def test_help_lists_the_commands_in_their_order(shell, args):
+    """No arguments show help, too; commands stand in the order of their places."""
+    said = shell(*args)
+    assert said.code == 0
+    listed = said.out.partition("Commands:")[2].split("\n")
+    assert [line.split()[0] for line in listed if line.strip()] == ORDER
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_every_command_has_help(shell, name):
+    """Each says what it does in its first line."""
+    said = shell(name, "--help")
+    assert said.code == 0
+    assert f"attnlab {name}" in said.out
+
+
+def test_a_command_is_found_by_its_folder(shell, tmp_path, monkeypatch):
+    """Adding a file to the folder is all it takes."""
+    (tmp_path / "twice.py").write_text(
+        'PLACE = 1\ndef command() -> int:\n    """Say it twice."""\n    return 7\n'
+    )
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    assert shell("twice").code == 7
+    assert "Say it twice." in shell("--help").out
+    sys.modules.pop("attnlab.commands.twice")
+
+
+# ---------------------------------------------------------------- wrong command lines
+
+WRONG = [
+    ("lst",),
+    ("--frobnicate",),
+    ("run",),
+    ("run", "--frobnicate", "x"),
+    ("grade", "a", "b", "c"),
+    ("list", "--json=3"),
+    ("--catalogue",),
+    ("--catalogue", "/no/such/folder", "list"),
+    ("run", "no-such-challenge"),
+    ("grade", "no_such_file.py"),
+    ("grade", "."),
+    ("grade", "too-sharp", "no_such_file.py"),
+    ("grade", "too-sharp", "--timeout", "soon"),
+    ("grade", "too-sharp", "--timeout", "nan"),
+    ("grade", "too-sharp", "--memory", "lots"),
+    ("grade", "too-sharp", "--memory", "0"),
+    ("explain", "no-such-check"),
+    ("explain", "too-sharp"),
+    ("solution", "too-sharp"),
+    ("trace", "no_such_file.py:X"),
+    ("check", "no-such-challenge"),
+]
+
+
+@pytest.mark.parametrize("args", WRONG, ids=" ".join)
+def test_refusals_exit_2_with_one_error_line(shell, args):
+    """The reason on stderr, nothing on stdout, no traceback."""
+    said = shell(*args)
+    assert (said.code, said.out) == (2, "")
+    lines = said.err.splitlines()
+    assert [line.partition(":")[0] for line in lines][:1] == ["error"]
+    assert len(lines) <= 2
+
+
+@pytest.mark.parametrize("args", WRONG, ids=" ".join)
+def test_refusals_are_one_document_with_json(shell, args):
+    """Also where the command line could not be understood."""
+    said = shell(*args, "--json")
+    assert said.code == 2
+    assert said.err == ""
+    assert said.json["format"] == 1
+    assert said.json["outcome"] in ("refused", "unreadable")
+    assert set(said.json["error"]) == {"message", "hint", "where"}
+    assert said.json["error"]["message"]
+
+
+def test_near_names_are_suggested(shell):
+    """Of commands, of challenges and of checks."""
+    assert "'grade'" in shell("grad").err
+    assert "too-sharp" in shell("run", "to-sharp").err
+    assert "causality" in shell("explain", "causalty").err
+
+
+# ---------------------------------------------------------------- what breaks
+
+
+def raising(error):
+    def load(extra=None):
+        raise error
+
+    return load
+
+
+def test_our_own_fault_is_one_line_and_70(shell, monkeypatch):
+    """A mistake of ours is told as one, with how to report it; never a bare traceback."""
+    monkeypatch.setattr("attnlab.catalogue.load", raising(KeyError("slug")))
+    said = shell("list")
+    assert said.code == 70
+    assert said.err.startswith("error: attnlab broke: KeyError: 'slug' (test_cli.py:")
+    assert "ATTNLAB_DEBUG=1" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_our_own_fault_in_json(shell, monkeypatch):
+    """The same, as the one document."""
+    monkeypatch.setattr("attnlab.catalogue.load", raising(KeyError("slug")))
+    said = shell("list", "--json")
+    assert (said.code, said.json["outcome"]) == (70, "error")
+
+
+def test_debug_shows_the_traceback(shell, monkeypatch):
+    """ATTNLAB_DEBUG=1 is for those who look into it."""
+    monkeypatch.setattr("attnlab.catalogue.load", raising(KeyError("slug")))
+    monkeypatch.setenv("ATTNLAB_DEBUG", "1")
+    assert "Traceback" in shell("list").err
+
+
+def test_an_exception_without_a_traceback_is_told(shell, monkeypatch):
+    """The last resort does not itself fail."""
+    assert cli._our_fault(ValueError("x")).message == "attnlab broke: ValueError: x"
+
+
+def test_interrupt_is_130(shell, monkeypatch):
+    """Ctrl-C, in words and as a document."""
+    monkeypatch.setattr("attnlab.catalogue.load", raising(KeyboardInterrupt()))
+    assert shell("list").code == 130
+    said = shell("list", "--json")
+    assert (said.code, said.json["error"]["message"]) == (130, "interrupted")
+
+
+@pytest.mark.parametrize(("args", "code"), [("list", 0), ("list --json", 0), ("run x", 2)])
+def test_a_reader_that_has_gone_is_no_error(tmp_path, args, code):
+    """`attnlab list | head` is quiet and keeps its exit code."""
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.run(
+        [sys.executable, "-m", "attnlab", *args.split()],
+        stdout=write,
+        stderr=write if code else subprocess.PIPE,
+        env={**os.environ, "ATTNLAB_HOME": str(tmp_path)},
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert (process.returncode, process.stderr or "") == (code, "")
+
+
+# ---------------------------------------------------------------- plain text
+
+
+def test_ascii_terminal(tmp_path):
+    """A terminal that knows only ASCII gets every command's text."""
+    said = attnlab("list", PYTHONIOENCODING="ascii", ATTNLAB_HOME=str(tmp_path))
+    assert said.returncode == 0
+    assert said.stdout.isascii()
+
+
+def test_pipes_get_no_escapes(tmp_path):
+    """No colour codes where nobody sees colours."""
+    assert "\x1b" not in attnlab("list", ATTNLAB_HOME=str(tmp_path)).stdout
+
+
+@pytest.mark.parametrize("how", ["flag", "variable"])
+def test_no_color(tmp_path, how):
+    """NO_COLOR and --no-color leave no colour even on a terminal."""
+    environment = {"FORCE_COLOR": "1", "ATTNLAB_HOME": str(tmp_path)}
+    assert "\x1b[36m" in attnlab("list", **environment).stdout  # cyan, of names
+    args = ["list", "--no-color"] if how == "flag" else ["list"]
+    more = {"NO_COLOR": "1"} if how == "variable" else {}
+    assert "\x1b[3" not in attnlab(*args, **environment, **more).stdout
+
+
+# ---------------------------------------------------------------- global options
+
+
+@pytest.mark.parametrize(
+    ("args", "hoisted"),
+    [
+        ("list --catalogue a", "--catalogue a list"),
+        ("list --catalogue=a --json", "--catalogue=a list --json"),
+        ("run x --no-color --reveal", "--no-color run x --reveal"),
+        ("run -- --catalogue a", "run -- --catalogue a"),
+        ("list --catalogue", "--catalogue list"),
+        ("list", "list"),
+    ],
+)
+def test_global_options_may_stand_anywhere(args, hoisted):
+    """They are moved to where Typer expects them; nothing after `--` is touched."""
+    assert hoist(args.split()) == hoisted.split()
+
+
+def test_json_after_dashes_is_no_option():
+    """`--` ends the options, for us too."""
+    assert wants_json(["list", "--json"])
+    assert not wants_json(["run", "--", "--json"])
+
+
+# ---------------------------------------------------------------- what is loaded
+
+LIGHT = {
+    "help": ["--help"],
+    "version": ["--version"],
+    "list": ["list"],
+    "list --json": ["list", "--json"],
+    "hint": ["hint", "too-sharp"],
+    "start": ["start", "too-sharp"],
+    "run --help": ["run", "--help"],
+    "refusal": ["run", "no-such-challenge"],
+    "completion": [],
+}
+SPY = """
+import json, sys
+from attnlab.cli import run
+code = "completed"
+try:
+    code = run(sys.argv[1:])
+except SystemExit:
+    pass
+print(json.dumps([m for m in ("torch", "pydantic", "numpy") if m in sys.modules]), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_small_commands_load_neither_torch_nor_pydantic(name, tmp_path):
+    """What needs no tensors must not wait for them."""
+    more = {}
+    if name == "completion":
+        words = {"COMP_WORDS": "attnlab hint too", "COMP_CWORD": "2"}
+        more = {"_ATTNLAB_COMPLETE": "complete_bash", **words}
+    said = subprocess.run(
+        [sys.executable, "-c", SPY, *LIGHT[name]],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "ATTNLAB_HOME": str(tmp_path / "home"), **more},
+        check=False,
+    )
+    assert json.loads(said.stderr.splitlines()[-1]) == [], said.stderr
+    if name == "completion":
+        assert "too-sharp" in said.stdout
+
+
+def test_a_typer_that_reads_otherwise_is_left_alone():
+    """Parameters without the descriptor that we know keep their own reader."""
+    param = types.SimpleNamespace()
+    assert cli._plainly([param]) == [param]
+    assert vars(param) == {}
