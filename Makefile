@@ -1,5 +1,6 @@
 # make demo    runs the flagship challenge          make test    runs the tests
 # make check   format, lint, types, tests           make clean   removes what these made
+# make docs    writes the pages that are generated  make test-peers   compares with other libraries
 #
 # Each target makes .venv first when it is not there or half made. PIP_ARGS goes to pip, as in
 #   make test PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -8,7 +9,7 @@ PIP_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check lint clean
+.PHONY: demo test check lint docs test-peers clean
 
 demo: $(READY)
 	@$(BIN)/attnlab run crash-at-out-proj || test $$? -eq 1  # the flagship crashes: that is the demo
@@ -23,6 +24,17 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+docs: $(READY)
+	$(BIN)/python docs/make.py
+
+# The references against libraries that nobody here wrote; they are large, so they are apart.
+test-peers: .venv/.peers
+	$(BIN)/python -m pytest tests/references/peers
+
+.venv/.peers: $(READY)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev,peers]'
+	@touch $@
 
 # The file says that the installation ran to its end; a venv without it is repaired or made anew.
 $(READY): pyproject.toml constraints.txt

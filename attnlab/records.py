@@ -244,7 +244,7 @@ class Report:
 
 @record
 class Challenge:
-    """One folder of `challenges/`. Paths are absolute strings; texts are Markdown."""
+    """One folder of `challenges/`. Texts are Markdown; `folder` and all below it are paths."""
 
     slug: str  # "attention/too-sharp"
     title: str

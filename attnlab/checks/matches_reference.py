@@ -37,7 +37,7 @@ def run(probe: Probe) -> Failure | None:
             inputs = probe.draw(mask, scale)
             expected = probe.expected(inputs)
             out = probe.call(inputs)
-            if out.shape != expected.shape:  # it may change between calls, and an empty one be right
+            if out.shape != expected.shape:  # that may change between calls; empty hides all
                 return Failure(
                     message=f"the output is {describe(out, probe)}, the reference's "
                     f"{tuple(expected.shape)}"

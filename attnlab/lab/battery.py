@@ -12,6 +12,8 @@ from attnlab.lab.sizes import Sizes, rounds
 from attnlab.records import CheckResult, Outcome
 
 SHAPE = "output-shape"
+IN_FORWARD = "Look at the last rows before the crash: `attnlab run` shows every step up to it."
+IN_INIT = "Build it by itself at these sizes: the constructor must take what the task states."
 ORDER: dict[Outcome, int] = {"failed": 0, "error": 1, "passed": 2, "skipped": 3}
 
 
@@ -82,7 +84,7 @@ def _round(bench: Bench, sizes: Sizes, checks: list[Check], state: _State, numbe
             result = _verdict(check, probe)
         except Raised as error:
             state.crashes[check.id] = (error.file, error.line)
-            result = _crashed(check, error, sizes)
+            result = _crashed(check, error, sizes, ready)
         except Died as death:
             result = _died(check, death, sizes)
             ready = False
@@ -117,21 +119,21 @@ def _verdict(check: Check, probe: HostProbe) -> CheckResult:
     )
 
 
-def _crashed(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
-    at = f" at {error.file}:{error.line}" if error.line else ""
+def _crashed(check: Check, error: Raised, sizes: Sizes, built: bool) -> CheckResult:
+    where = "the module" if built else "building the module"
     return replace(
-        _result(check, "failed", f"the module raised {error}{at} ({show(sizes)})"),
+        _result(check, "failed", f"{where} raised {error}"),
         file=error.file,
         line=error.line,
         sizes=sizes,
         reason="memory" if error.memory else "crashed",
-        advice="Look at the last rows before the crash in the trace: `attnlab run` shows them.",
+        advice=IN_FORWARD if built else IN_INIT,
     )
 
 
 def _died(check: Check, death: Died, sizes: Sizes) -> CheckResult:
     return replace(
-        _result(check, "failed", f"the candidate {death} ({show(sizes)})"),
+        _result(check, "failed", f"the candidate {death}"),
         sizes=sizes,
         reason=death.reason,
         advice="Run the file by itself at these sizes to see where it ends.",
@@ -147,10 +149,6 @@ def _result(check: Check, outcome: Outcome, message: str) -> CheckResult:
         advice=check.advice if outcome == "failed" else "",
         trusted=check.trusted,
     )
-
-
-def show(sizes: Sizes) -> str:
-    return ", ".join(f"{k}={v}" for k, v in sizes.items())
 
 
 # ---------------------------------------------------------------- folding and order

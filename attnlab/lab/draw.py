@@ -55,8 +55,8 @@ def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor
     if kind == "none" and spec.optional:
         return None
     forbidden = torch.zeros(shape, dtype=torch.bool)
-    if kind == "causal" and len(shape) >= 2:
-        forbidden = torch.ones(shape, dtype=torch.bool).triu(1)
+    if kind == "causal" and len(shape) >= 2 and spec.axes[-2] not in ("B", "1"):
+        forbidden = torch.ones(shape, dtype=torch.bool).triu(1)  # else it has keys and no queries
     if kind in ("random", "empty-rows"):
         forbidden = dice.chance(shape, FORBIDDEN)
         keep = dice.integers(shape[:-1], shape[-1]).unsqueeze(-1)

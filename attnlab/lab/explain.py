@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 
 from attnlab.lab.axes import Axes
@@ -18,7 +19,7 @@ def crash(rows: Rows, operands: Sequence[Axes]) -> Crash | None:
     fall = rows.raw.fall
     if fall is None:
         return None
-    explain = EXPLAIN.get(fall.op, _elementwise if len(fall.operands) > 1 else _plainly)
+    explain = EXPLAIN.get(fall.op, _by_message)
     return Crash(
         op=fall.op,
         file=fall.file,
@@ -40,21 +41,31 @@ def _birth(rows: Rows) -> str:
     if fall is None or not fall.parents or fall.parents[0] < 0 or fall.op == "":
         return ""
     op = rows.raw.ops[fall.parents[0]]
-    return f"That operand was made by {op.op} on line {op.line}."
+    if op.shape != fall.operands[0]:  # the first operand is a weight, which no row made
+        return ""
+    which = "The first operand" if len(fall.operands) > 1 else "That operand"
+    return f"{which} was made by {op.op} on line {op.line}."
 
 
 def _plainly(fall: RawFall, _operands: Sequence[Axes]) -> str:
     if not fall.op:
-        return f"The code raised {fall.error} itself; no tensor operation failed."
+        return f"{fall.error} was raised by the code on this line, not inside an operation."
     return ""
 
 
+def _by_message(fall: RawFall, operands: Sequence[Axes]) -> str:
+    """Operations broadcast in their own ways; only PyTorch's message tells that this one did."""
+    if "non-singleton dimension" in fall.message:
+        return _elementwise(fall, operands)
+    return _dtypes(fall)
+
+
 def _linear(fall: RawFall, operands: Sequence[Axes]) -> str:
-    x, weight = fall.operands[:2]
+    x, weight = (*fall.operands[:2], (), ())[:2]
     if not x or len(weight) != 2 or x[-1] == weight[1]:
         return _dtypes(fall)
     wide = ""
-    if x[-1] % weight[1] == 0:
+    if 0 < weight[1] < x[-1] and x[-1] % weight[1] == 0:
         wide = f", {x[-1] // weight[1]} times too wide"
     layer = f"{fall.module or 'linear'} maps {weight[1]} features to {weight[0]}"
     return (
@@ -67,31 +78,31 @@ def _matmul(fall: RawFall, operands: Sequence[Axes]) -> str:
     if len(fall.operands) < 2 or not all(fall.operands[:2]):
         return _dtypes(fall)
     (a, b), (na, nb) = fall.operands[:2], operands[:2]
-    inner = b[-2] if len(b) > 1 else b[-1]
+    axis = -2 if len(b) > 1 else -1
+    inner = b[axis]
     if a[-1] == inner:
-        return _dtypes(fall) or _elementwise_batch(a, b)
+        return _dtypes(fall) or (_leading(a, b) if len(a) > 2 or len(b) > 2 else "")
     text = (
-        f"matmul sums the last axis of {show(na)} ({a[-1]}) against axis -2 of {show(nb)} ({inner})"
+        f"{fall.op} sums the last axis of {show(na)} ({a[-1]}) against axis {axis} of {show(nb)} "
+        f"({inner})"
     )
     fit = len(b) > 1 and a[-1] == b[-1]
     return text + (", which must be equal; the second operand transposed (-2, -1) fits." if fit else
                    ", which must be equal.")  # fmt: skip
 
 
-def _elementwise_batch(a: Shape, b: Shape) -> str:
-    clash = _clash(a[:-2], b[:-2])
-    return (
-        f"The leading axes {show_sizes(a[:-2])} and {show_sizes(b[:-2])} do not line up."
-        if clash
-        else ""
-    )
+def _leading(a: Shape, b: Shape) -> str:
+    if _clash(a[:-2], b[:-2]) is None:
+        return ""
+    return f"The leading axes {show_sizes(a[:-2])} and {show_sizes(b[:-2])} do not line up."
 
 
 def _elementwise(fall: RawFall, operands: Sequence[Axes]) -> str:
     full = [(s, n) for s, n in zip(fall.operands, operands, strict=True) if s]
-    for (a, na), (b, nb) in itertools.pairwise(full):
+    told = {int(n) for n in re.findall(r"\((\d+)\)", fall.message)}  # the sizes that clashed
+    for (a, na), (b, nb) in itertools.combinations(full, 2):
         clash = _clash(a, b)
-        if clash is not None:
+        if clash is not None and {a[clash], b[clash]} == told:
             return (
                 f"Lined up from the right, axis {clash} of {show(na)} = {show_sizes(a)} is "
                 f"{a[clash]} and of {show(nb)} = {show_sizes(b)} is {b[clash]}: "
@@ -121,10 +132,13 @@ def _view(fall: RawFall, operands: Sequence[Axes]) -> str:
 
 
 def _cat(fall: RawFall, operands: Sequence[Axes]) -> str:
+    if len(set(fall.operands)) < 2:
+        return _dtypes(fall)
     shapes = " and ".join(
         f"{show(n)} = {show_sizes(s)}" for s, n in zip(fall.operands, operands, strict=True)
     )
-    return f"Pieces must agree in every axis but the one they are joined along: {shapes}."
+    but = "" if "stack" in fall.op else " but the one they are joined along"
+    return f"Pieces must agree in every axis{but}: {shapes}."
 
 
 def _embedding(fall: RawFall, _operands: Sequence[Axes]) -> str:
@@ -152,12 +166,14 @@ EXPLAIN: dict[str, Explainer] = {
     "linear": _linear,
     "matmul": _matmul,
     "bmm": _matmul,
-    "rmatmul": _matmul,
+    "mm": _matmul,
+    "mv": _matmul,
     "view": _view,
     "reshape": _view,
     "unflatten": _view,
     "cat": _cat,
     "stack": _cat,
     "concat": _cat,
+    "concatenate": _cat,
     "embedding": _embedding,
 }

@@ -28,7 +28,14 @@ MIXERS = {
     *("linear", "matmul", "bmm", "einsum", "embedding", "conv1d", "conv2d"),
     *("layer_norm", "baddbmm"),
 }
+DIVISIONS = {
+    *("div", "div_", "divide", "true_divide", "truediv", "rtruediv", "itruediv", "rdiv"),
+    *("reciprocal", "reciprocal_", "rsqrt", "rsqrt_", "pow", "rpow"),
+}
 SPLITS = {"chunk", "split", "tensor_split", "split_with_sizes", "narrow"}
+# Operations that make an axis of size 1 because the author asked for it.
+MAKERS = {"unsqueeze", "getitem", "view", "reshape", "unflatten", "expand"}
+REMOVERS = {"squeeze", "squeeze_", "select", "getitem", "unbind"}
 
 
 class Rows:
@@ -38,18 +45,13 @@ class Rows:
         self.raw = raw
         self.axes = axes
         self.inputs = inputs
-        self.data = self._descent()
-
-    def _descent(self) -> set[int]:
-        """Rows that carry the model's data, as against masks and tables made by factories."""
-        raw, found = self.raw, set()
-        for i, (kind, name) in enumerate(zip(raw.input_kinds, raw.input_names, strict=False)):
-            if kind == "float" and "mask" not in name and "bias" not in name:
-                found.add(-1 - i)
+        self.data: set[int] = set()  # rows with the model's data, as against masks and tables
+        self.free: set[int] = set()  # rows that descend from factories alone
         for op in raw.ops:
-            if any(p in found for p in op.parents) or (op.op in MIXERS and op.parents):
-                found.add(op.index)
-        return found
+            if any(p in self.data for p in op.parents) or (op.op in MIXERS and op.parents):
+                self.data.add(op.index)
+            if len(op.parents) == len(raw.operands[op.index]) and self.free.issuperset(op.parents):
+                self.free.add(op.index)
 
     def shape(self, parent: int) -> Shape:
         return self.raw.ops[parent].shape if parent >= 0 else self.raw.inputs[-1 - parent]
@@ -58,14 +60,16 @@ class Rows:
         return self.axes[parent] if parent >= 0 else self.inputs[-1 - parent]
 
     def back(self, start: Sequence[int]) -> Iterator[Op]:
-        """Every row that `start` descends from, latest first."""
-        todo, seen = {p for p in start if p >= 0}, set()
+        """Rows that `start` descends from, latest first, up to those that took an axis away."""
+        todo = {p for p in start if p >= 0}
         while todo:
             row = max(todo)
             todo.discard(row)
-            seen.add(row)
-            yield self.raw.ops[row]
-            todo |= {p for p in self.raw.ops[row].parents if p >= 0} - seen
+            op = self.raw.ops[row]
+            yield op
+            first = self.raw.operands[op.index][:1]
+            if op.op not in REMOVERS or not first or len(op.shape) >= len(first[0]):
+                todo |= {p for p in op.parents if p >= 0}
 
 
 def find(rows: Rows) -> tuple[Finding, ...]:
@@ -118,7 +122,8 @@ def _grown(rows: Rows, op: Op) -> tuple[int, int] | None:
 
     An accident: the operands have different ranks, so they were lined up from the right by
     PyTorch and not by the author; the result is larger than each of them; and the axis that
-    grew has the size of an axis that the data has already.
+    grew is one that the data has already. Not an accident: an axis that was made for the
+    purpose on the way to this very operation, and an outer product with a table's vector.
     """
     known = [p for p in op.parents if len(rows.shape(p)) > 0]
     if op.op not in ELEMENTWISE or len(known) < 2:
@@ -127,13 +132,13 @@ def _grown(rows: Rows, op: Op) -> tuple[int, int] | None:
         return None
     ranks = {len(rows.shape(p)) for p in known}
     data = [p for p in known if p in rows.data and len(rows.shape(p)) == len(op.shape)]
-    if len(ranks) < 2 or not data:
+    if len(ranks) < 2 or not data or rows.raw.ops[data[0]].op in MAKERS:
         return None
-    shape, names = rows.shape(data[0]), rows.named(data[0])
-    result = rows.axes[op.index]
-    for axis, (before, after) in enumerate(zip(shape, op.shape, strict=True)):
-        again = result[axis] in names or after in shape
-        if before == 1 and after > 1 and again:
+    if all(p in rows.free and len(rows.shape(p)) == 1 for p in known if p != data[0]):
+        return None
+    names, result = rows.named(data[0]), rows.axes[op.index]
+    for axis, (before, after) in enumerate(zip(rows.shape(data[0]), op.shape, strict=True)):
+        if before == 1 and after > 1 and result[axis] in names:
             return data[0], axis
     return None
 
@@ -190,20 +195,33 @@ def _same_line(rows: Rows, op: Op, axis: int) -> Iterator[Finding]:
 
 
 def _nan_origin(rows: Rows) -> Iterator[Finding]:
-    for op in rows.raw.ops:
-        if op.nan and not any(p >= 0 and rows.raw.ops[p].nan for p in op.parents):
-            yield _finding(op, "nan-origin", "error", _nan_message(rows, op))
+    """The first NaN; only a note where nothing of it is left at the end."""
+    ops = rows.raw.ops
+    for op in ops:
+        if op.nan and not any(p >= 0 and ops[p].nan for p in op.parents):
+            lasts = ops[-1].nan or rows.raw.fall is not None
+            message = _nan_message(rows, op)
+            if not lasts:
+                message += "; nothing of it is left in the last row"
+            yield _finding(op, "nan-origin", "error" if lasts else "note", message)
             return
 
 
 def _nan_message(rows: Rows, op: Op) -> str:
-    masked = rows.raw.masked
+    masked, tainted = rows.raw.masked, rows.raw.tainted
     if masked is not None and masked.row == op.index:
         where = ", ".join(str(i) for i in masked.first)
         many = f"{masked.count} rows have" if masked.count > 1 else "1 row has"
         return (
             f"first NaN: {op.op} over a row that is -inf everywhere is 0/0. {many} every key "
             f"masked, the first is row [{where}] of {show(rows.axes[op.index])}"
+        )
+    operands = rows.raw.operands[op.index]
+    if tainted and tainted[0] < len(operands):
+        return (
+            f"first NaN: {op.op} took it from its operand {tainted[0] + 1}, of shape "
+            f"{operands[tainted[0]]}, which no operation of this run made: look for a NaN in the "
+            "inputs, weights and buffers"
         )
     infinite = [p for p in op.parents if p >= 0 and rows.raw.ops[p].inf]
     if infinite:
@@ -212,15 +230,18 @@ def _nan_message(rows: Rows, op: Op) -> str:
             f"first NaN: {op.op} took an infinity from {source.op} (line {source.line}); "
             "inf - inf, 0 * inf and inf / inf are NaN"
         )
-    return f"first NaN: {op.op} made it from operands without NaN"
+    seen = len(operands) == len([p for p in op.parents if p >= 0])
+    if tainted is not None or seen:
+        return f"first NaN: {op.op} made it from tensors that had none"
+    return f"first NaN: {op.op} made it, or took it from a weight or an input"
 
 
 def _overflows(rows: Rows) -> Iterator[Finding]:
-    """The first infinity that no mask put there."""
-    for op in rows.raw.ops:
-        legal = op.op in FILLS or op.view or any(p >= 0 and rows.raw.ops[p].inf for p in op.parents)
-        if op.inf and not op.nan and not legal and op.min != float("-inf"):
-            yield _finding(
-                op, "infinity-origin", "warning", f"first infinity: {op.op} overflowed {op.dtype}"
-            )
+    """The first positive infinity that no mask put there."""
+    ops = rows.raw.ops
+    for op in ops:
+        legal = op.op in FILLS or op.view or any(p >= 0 and ops[p].inf for p in op.parents)
+        if op.max == float("inf") and not op.nan and not legal:
+            made = "divided by zero" if op.op in DIVISIONS else f"made more than {op.dtype} holds"
+            yield _finding(op, "infinity-origin", "warning", f"first infinity: {op.op} {made}")
             return

@@ -35,7 +35,7 @@ def inspect(job: Job, spawn: Spawn) -> Report:
     with Hosts(job, spawn, started + job.limits.seconds) as hosts:
         try:
             if "trace" in job.stages:
-                trace = look(job, hosts.candidate())
+                trace = look(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
             if "check" in job.stages and job.contract is not None:
                 checks = run_checks(_bench(job, hosts, seed))
         except Raised as error:

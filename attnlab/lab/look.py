@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +11,37 @@ from attnlab.lab.axes import Run, input_axes, name_operands, name_rows
 from attnlab.lab.draw import Dice
 from attnlab.lab.explain import crash
 from attnlab.lab.findings import Rows, find
-from attnlab.lab.host import Host, Raised, answered
-from attnlab.lab.raw import RawTrace
+from attnlab.lab.host import Died, Host, Raised, answered
+from attnlab.lab.raw import RawTrace, sound
 from attnlab.lab.sizes import Sizes, Unmeasured, built, naming, with_hd
 from attnlab.records import Contract, Finding, Job, Trace, from_json, plain
 
 HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can hide
+LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
 SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
 
 
-def look(job: Job, host: Host) -> Trace:
-    """The trace of the job's example, with names, findings and the crash explained."""
-    if job.contract is None:
+def look(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace:
+    """The trace of the job's example, with names, findings and the crash explained.
+
+    `renew` is called where the host died after it had shown the example.
+    """
+    contract = job.contract
+    if contract is None:
         return named(Run(_read(host, "demo", **surroundings(job)), {}), None)
-    sizes = with_hd(job.contract.sizes)
-    run = Run(_run(job, host, job.contract, sizes), sizes)
-    return named(run, _telling(job, host, job.contract))
+    sizes = with_hd(contract.sizes)
+    run = Run(_run(job, host, contract, sizes), sizes)
+    telling, bound = None, False
+    try:
+        telling = _telling(job, host, contract)
+        bound = telling is not None and _bound(job, host, run, telling)
+    except Died as death:  # the example ran: that is what was asked
+        if renew is not None and death.reason != "timeout":
+            renew()
+    trace = named(run, telling)
+    if telling is not None and bound:
+        trace = replace(trace, findings=(*trace.findings, _coincidence(telling)))
+    return trace
 
 
 def surroundings(job: Job) -> dict[str, Any]:
@@ -56,23 +71,45 @@ def _only_there(run: Run, telling: Run, found: tuple[Finding, ...]) -> Iterator[
     """What the example's sizes hide: with B = 1 or S = H an accident has the right shape."""
     if run.raw.fall is not None:
         return
-    at = f" (at {', '.join(f'{k}={v}' for k, v in telling.sizes.items())})"
+    at = _at(telling.sizes)
     known = {(f.rule, f.line) for f in found}
     names = name_rows(telling, None)
     for finding in find(Rows(telling.raw, names, input_axes(telling, None))):
         if finding.rule in HIDDEN and (finding.rule, finding.line) not in known:
             yield replace(finding, message=finding.message + at)
+
+
+def _bound(job: Job, host: Host, run: Run, telling: Run) -> bool:
+    """The run at the telling sizes raised, and not because they are too large for a table."""
     fall = telling.raw.fall
-    if fall is not None and len(fall.operands) > 1 and fall.op != "embedding":
-        yield Finding(
-            rule="size-coincidence",
-            file=fall.file,
-            line=fall.line,
-            op=fall.op,
-            severity="warning",
-            message=f"runs only because sizes of the example coincide: elsewhere {fall.op} raises "
-            f"{fall.error}: {fall.message}{at}",
-        )
+    if run.raw.fall is not None or fall is None or len(fall.operands) < 2 or not job.contract:
+        return False
+    smaller = {s: job.contract.sizes[s] - 1 for s in LENGTHS & telling.sizes.keys()}
+    if fall.op == "embedding" or min(smaller.values(), default=1) < 1:
+        return False
+    try:
+        other = _run(job, host, job.contract, {**telling.sizes, **smaller}).fall
+    except (Raised, Unmeasured):
+        return False
+    return other is not None and (other.op, other.line) == (fall.op, fall.line)
+
+
+def _coincidence(telling: Run) -> Finding:
+    fall = telling.raw.fall
+    assert fall is not None
+    return Finding(
+        rule="size-coincidence",
+        file=fall.file,
+        line=fall.line,
+        op=fall.op,
+        severity="warning",
+        message=f"runs only because sizes of the example coincide: elsewhere {fall.op} raises "
+        f"{fall.error}: {fall.message}{_at(telling.sizes)}",
+    )
+
+
+def _at(sizes: Sizes) -> str:
+    return f" (at {', '.join(f'{k}={v}' for k, v in sizes.items())})"
 
 
 def _run(job: Job, host: Host, contract: Contract, sizes: Sizes) -> RawTrace:
@@ -95,4 +132,12 @@ def _telling(job: Job, host: Host, contract: Contract) -> Run | None:
 
 
 def _read(host: Host, verb: str, **args: object) -> RawTrace:
-    return from_json(RawTrace, answered(host.ask(verb, **args))["trace"])
+    """The trace in an answer. A candidate may send anything: what makes no sense ends it."""
+    answer = answered(host.ask(verb, **args))
+    try:
+        raw = from_json(RawTrace, answer["trace"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise Died("crashed", "answered with no trace") from error
+    if not sound(raw):
+        raise Died("crashed", "answered with a trace that makes no sense")
+    return raw

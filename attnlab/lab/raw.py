@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import linecache
-import math
 import os
 import traceback
-from dataclasses import field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -41,7 +41,6 @@ class RawFall:
     parents: tuple[int, ...] = ()
     operands: tuple[Shape, ...] = ()
     dtypes: tuple[str, ...] = ()
-    details: dict[str, Any] = field(default_factory=dict)
 
 
 @record
@@ -55,7 +54,21 @@ class RawTrace:
     input_kinds: tuple[str, ...] = ()  # dtype words: float, int, bool
     fall: RawFall | None = None
     masked: Masked | None = None
+    tainted: tuple[int, ...] | None = None  # operands of the first NaN's row that had one before
     notes: tuple[str, ...] = ()
+
+
+def sound(raw: RawTrace) -> bool:
+    """Every row and operand that is referred to exists, and comes before what refers to it."""
+    inputs, ops, fall = -len(raw.inputs), raw.ops, raw.fall
+    return (
+        len(raw.operands) == len(ops)
+        and len(raw.input_kinds) == len(raw.input_names) == len(raw.inputs)
+        and all(op.index == i and len(op.axes) == len(op.shape) for i, op in enumerate(ops))
+        and all(inputs <= p < op.index for op in ops for p in op.parents)
+        and (fall is None or all(inputs <= p < len(ops) for p in fall.parents))
+        and (fall is None or bool(fall.operands) or not fall.parents)
+    )
 
 
 def collect(recorder: Recorder, fall: RawFall | None = None, **more: Any) -> RawTrace:
@@ -73,18 +86,27 @@ def collect(recorder: Recorder, fall: RawFall | None = None, **more: Any) -> Raw
     return RawTrace(
         ops=tuple(ops),
         operands=tuple(operands),
-        notes=(f"only the first {MAX_ROWS} operations are shown",) if recorder.full else (),
+        notes=tuple(_notes(recorder)),
         fall=replace(fall, parents=fall_parents) if fall is not None and fall.op else fall,
         **more,
     )
 
 
+def _notes(recorder: Recorder) -> Iterator[str]:
+    if recorder.full:
+        yield f"only the first {MAX_ROWS} operations are shown"
+    if recorder.unseen:
+        yield f"{recorder.unseen} operations on nested or special tensors are not shown"
+
+
 def _op(row: Row, out: Out, at: tuple[str, str], ops: list[Op]) -> Op:
     low, high, mean = out.numbers
-    kin = ops[out.kin] if out.kin >= 0 else None
-    if kin is not None and _numel(out.shape) >= _numel(kin.shape):
-        low, high, mean = kin.min, kin.max, kin.mean  # the same elements, seen otherwise
-    told = low is not None
+    nan, inf = low != low, _infinite(low, high)  # noqa: PLR0124 - NaN is not itself
+    if out.kin is not None and out.kin >= 0:
+        kin = ops[out.kin]  # the same elements, seen otherwise
+        low, high, mean, nan, inf = kin.min, kin.max, kin.mean, kin.nan, kin.inf
+    if out.dtype.is_complex:  # complex numbers have no order
+        low = high = mean = None
     return Op(
         index=len(ops),
         op=plain_name(row.op),
@@ -99,8 +121,8 @@ def _op(row: Row, out: Out, at: tuple[str, str], ops: list[Op]) -> Op:
         min=low,
         max=high,
         mean=mean,
-        nan=low != low if told else kin is not None and kin.nan,  # noqa: PLR0124 - NaN is not itself
-        inf=_infinite(low, high) if told else kin is not None and kin.inf,
+        nan=nan,
+        inf=inf,
         module=row.module,
         parents=row.parents,
     )
@@ -109,10 +131,6 @@ def _op(row: Row, out: Out, at: tuple[str, str], ops: list[Op]) -> Op:
 def plain_name(op: str) -> str:
     """`__getitem__` as `getitem`; an in-place `add_` keeps its mark."""
     return op.strip("_") if op.startswith("__") else op
-
-
-def _numel(shape: Shape) -> int:
-    return math.prod(shape)
 
 
 def _infinite(low: float | None, high: float | None) -> bool:
@@ -137,6 +155,10 @@ def fall_of(recorder: Recorder, error: BaseException, file: str) -> RawFall:
     fall = recorder.fall
     if fall is not None and fall.error is error:
         return _from_op(fall)
+    told_of = (error.__cause__, error.__context__)
+    if fall is not None and any(fall.error is e for e in told_of):
+        told = f"{first_line(error)} (from {type(fall.error).__name__}: {first_line(fall.error)})"
+        return replace(_from_op(fall), error=type(error).__name__, message=told)
     line, at, source = raised_at(error, file)
     return RawFall(
         op="",
@@ -161,7 +183,6 @@ def _from_op(fall: Fall) -> RawFall:
         message=first_line(fall.error),
         operands=tuple(tuple(shape) for _, _, shape in fall.ins),
         dtypes=tuple(str(d).removeprefix("torch.") for d in fall.dtypes),
-        details=fall.details,
     )
 
 
@@ -179,7 +200,7 @@ def raised_at(error: BaseException, file: str) -> tuple[int, str, str]:
 def first_line(error: BaseException) -> str:
     """The first line of an exception's message, whatever its `__str__` does."""
     try:
-        text = str(error).strip()
+        text = str.strip(str(error))
     except BaseException:  # a hostile __str__ must not take the answer down
         text = "(the exception's message cannot be read)"
-    return text.partition("\n")[0][:500]
+    return str.partition(text, "\n")[0][:500]

@@ -9,6 +9,7 @@ one. It keeps no tensor of the model.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import CodeType, FrameType
@@ -19,23 +20,37 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 
-TORCH = str(Path(torch.__file__).parent)
+PACKAGES = Path(torch.__file__).parents[1]
+TORCH = str(PACKAGES / "torch") + os.sep
+EINOPS = str(PACKAGES / "einops") + os.sep  # notation for PyTorch's own reshapes and sums
 HERE = Path(__file__).parent
-OURS = (str(HERE), str(HERE.parent / "worker"))
+OURS = (str(HERE) + os.sep, str(HERE.parent / "worker") + os.sep)
 MACHINERY = ("nn/modules/module.py", "_contextlib.py")  # of torch: frames that say nothing
 # Attribute access is no operation, but for these getters, which make a new view.
 VIEW_GETTERS = {"T", "mT", "H", "mH", "real", "imag", "data"}
+SOFTMAX = {"softmax", "log_softmax", "_softmax"}
 MAX_ROWS = 20_000
 SMALL = 1024  # elements: below, a copy costs less than two reductions
 KEEP = 1 << 18  # elements that may be copied in all, 1 MiB of float32
+# Factories whose values mean nothing before they are written.
+BLANKS = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
+# Views that show each element of what they look at.
+WHOLE = {
+    *("view", "view_as", "reshape", "reshape_as", "flatten", "unflatten", "ravel", "contiguous"),
+    *("transpose", "t", "T", "mT", "permute", "movedim", "moveaxis", "swapaxes", "swapdims"),
+    *("unsqueeze", "squeeze", "expand", "expand_as", "broadcast_to", "detach", "data", "to"),
+}
+STRIDED = torch.strided
 Sample = Tensor | tuple[Tensor, Tensor, Tensor, int] | None
 _foreign: dict[CodeType, bool] = {}
-_ranges: dict[torch.dtype, bool] = {}
+_complex: dict[torch.dtype, bool | None] = {}
 
 
-# A tensor that came in: id, storage, shape. One that went out: also stride, dtype, sample.
-In = tuple[int, int, torch.Size]
-Made = tuple[int, int, torch.Size, tuple[int, ...], torch.dtype, Sample]
+# A tensor that came in: id, storage, shape. One that went out: also stride, dtype, whether it is a
+# view, whether of the same elements (whose numbers it then has), and the sample of one that is not.
+Shape = tuple[int, ...]
+In = tuple[int, int, Shape]
+Made = tuple[int, int, Shape, tuple[int, ...], torch.dtype, bool, bool, Sample]
 # One operation: name, code and line of the user's frame, submodule, tensors. A plain tuple: a
 # named one costs ten times as much to make.
 Seen = tuple[str, CodeType | None, int, str, list[In], list[Made]]
@@ -50,8 +65,15 @@ class Fall(NamedTuple):
     module: str
     ins: list[In]
     dtypes: tuple[torch.dtype, ...]
-    details: dict[str, Any]
     error: BaseException
+
+
+class Watched(NamedTuple):
+    """What the operands of one row held before it ran."""
+
+    tainted: tuple[int, ...]  # those that had a NaN
+    empty: int = 0  # of a softmax: rows that are -inf everywhere
+    first: tuple[int, ...] = ()
 
 
 class Recorder(TorchFunctionMode):
@@ -60,20 +82,23 @@ class Recorder(TorchFunctionMode):
     def __init__(self, root: nn.Module | None = None, watch: int = -1) -> None:
         super().__init__()
         self.log: list[Seen] = []
-        self.inputs: list[tuple[int, int]] = []  # id and storage
+        self.inputs: list[In] = []
         self.fall: Fall | None = None
         self.full = False  # MAX_ROWS reached: later operations are not recorded
-        self.watch = watch  # the row whose first operand is looked at more closely
-        self.watched: Any = None
+        self.unseen = 0  # operations on tensors that have no shape, such as nested ones
+        self.watch = watch  # the row whose operands are looked at more closely
+        self.watched: Watched | None = None
         self.active = True
         self._count = 0  # output tensors so far, which is the index of the next record
         self._kept = 0  # elements copied so far
+        self._blank: set[int] = set()  # storages that came without values
+        self._written: set[int] = set()  # storages that were written to after they were made
         self._names = {id(m): n for n, m in root.named_modules()} if root is not None else {}
         self._path: list[str] = [""]
         self._hooks: list[Any] = []
 
     def name_inputs(self, tensors: list[Tensor]) -> None:
-        self.inputs = [(id(t), _storage(t)) for t in tensors]
+        self.inputs = [(id(t), _storage(t), _shape(t)) for t in tensors]
 
     def __enter__(self) -> Self:
         self._hooks = [
@@ -101,58 +126,87 @@ class Recorder(TorchFunctionMode):
         if name == "__get__":
             name = getattr(getattr(func, "__self__", None), "__name__", "")
             name = name if name in VIEW_GETTERS else ""
-        if not name or not self.active or self.full:
+        if not name or not self.active:
             return func(*args, **kwargs)
         tensors = _gathered(args, kwargs)
-        if self._count == self.watch and tensors:
-            self.watched = _masked_rows(tensors[0], args, kwargs)
+        if self._count == self.watch:
+            self.watched = _watched(name, tensors, args, kwargs)
         try:
             out = func(*args, **kwargs)
         except Exception as error:
-            self._fell(name, tensors, args, kwargs, error)
+            self._fell(name, tensors, error)
             raise
         if isinstance(out, Tensor):
-            self._note(name, tensors, (out,))
+            outs: tuple[Tensor, ...] = (out,)
         elif isinstance(out, (tuple, list)):
             outs = tuple(t for t in out if isinstance(t, Tensor))
-            if outs:
-                self._note(name, tensors, outs)
-        elif name == "__setitem__":
-            self._note(name, tensors, (args[0],))
+        else:
+            outs = (args[0],) if name == "__setitem__" else ()
+        if outs and not self.full:
+            writes = name[-1] == "_" or (bool(kwargs) and _writes(kwargs))
+            try:
+                self._note(name, tensors, outs, writes)
+            except Exception:  # what cannot be described must not stop the run
+                self.unseen += 1
         return out
 
-    def _note(self, name: str, tensors: list[Tensor], outs: tuple[Tensor, ...]) -> None:
+    def _note(
+        self, name: str, tensors: list[Tensor], outs: tuple[Tensor, ...], writes: bool
+    ) -> None:
         code, line = _where(sys._getframe(2))
-        ins = [(id(t), _storage(t), t.shape) for t in tensors]
-        shared = {storage for _, storage, _ in ins}
-        first = tensors[0] if tensors else None
-        made = []
-        for t in outs:
+        ins: list[In] = []
+        kin: dict[int, Tensor] = {}
+        for t in tensors:
             storage = _storage(t)
-            strided = t.layout is torch.strided
-            view = storage in shared and t is not first
-            sample = None if view or not strided else self._sample(t)
+            kin[storage] = t
+            ins.append((id(t), storage, t.shape))
+        made: list[Made] = []
+        for t in outs:
+            storage, dtype = _storage(t), t.dtype
+            base = kin.get(storage)
+            view = same = False
+            if base is None:
+                self._fresh(name, storage)
+            elif writes and any(t is o for o in tensors):
+                self._written.add(storage)
+            else:
+                view = True
+                same = name in WHOLE and storage not in self._written and dtype is base.dtype
+            # Without a storage it is not looked at: of what is inside a vmap nothing may outlive it
+            strided = storage != id(t) and t.layout is STRIDED
+            look = strided and not same and storage not in self._blank
+            sample = self._sample(t, dtype) if look else None
             stride = t.stride() if strided else ()
-            made.append((id(t), storage, t.shape, stride, t.dtype, sample))
+            made.append((id(t), storage, t.shape, stride, dtype, view, same, sample))
         self._count += len(made)
         self.full = self._count >= MAX_ROWS
         self.log.append((name, code, line, self._path[-1], ins, made))
 
-    def _sample(self, t: Tensor) -> Sample:
-        """A copy, or min, max and sum; None where they mean nothing."""
-        count = t.numel()
-        if count == 0 or t.is_meta or not _has_range(t.dtype):
-            return None
-        if t.requires_grad:
-            t = t.detach()
-        if count <= SMALL and self._kept + count <= KEEP:
-            self._kept += count
-            return t.clone()
-        return _reduced(t)
+    def _fresh(self, name: str, storage: int) -> None:
+        """A storage that no operand has: new, or at the address of one that is gone."""
+        if name in BLANKS:
+            self._blank.add(storage)
+        elif self._blank:
+            self._blank.discard(storage)
 
-    def _fell(
-        self, name: str, tensors: list[Tensor], args: Any, kwargs: Any, error: BaseException
-    ) -> None:
+    def _sample(self, t: Tensor, dtype: torch.dtype) -> Sample:
+        """A copy, or min, max and sum; None where they mean nothing."""
+        count, is_complex = t.numel(), _is_complex(dtype)
+        if count == 0 or is_complex is None:
+            return None
+        try:
+            if t.requires_grad:
+                t = t.detach()
+            if is_complex:
+                t = torch.view_as_real(t.resolve_conj())
+            if count <= SMALL and self._kept + count <= KEEP:
+                self._kept += count
+                return t.clone()
+            return _reduced(t)
+        except Exception:  # a dtype without kernels, a subclass that objects: then no range
+            return None
+
+    def _fell(self, name: str, tensors: list[Tensor], error: BaseException) -> None:
         if self.fall is not None and self.fall.error is error:
             return  # the innermost operation is the one that raised
         code, line = _where(sys._getframe(2))
@@ -161,9 +215,8 @@ class Recorder(TorchFunctionMode):
             code,
             line,
             self._path[-1],
-            [(id(t), _storage(t), t.shape) for t in tensors],
+            [(id(t), _storage(t), _shape(t)) for t in tensors],
             tuple(t.dtype for t in tensors),
-            _details(args, kwargs),
             error,
         )
 
@@ -180,10 +233,12 @@ class FirstCall(Recorder):
         self.active = False
         self.began = False
         self.given: list[tuple[str, Tensor]] = []
+        self._before: BaseException | None = None  # what the script was handling at the call
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:
         if not self.began:
             self.began = self.active = True
+            self._before = sys.exception()
             self._names = {id(m): n for n, m in module.named_modules()}
             self.given = [(f"input{i}", t) for i, t in enumerate(args) if isinstance(t, Tensor)]
             self.name_inputs([t for _, t in self.given])
@@ -193,7 +248,7 @@ class FirstCall(Recorder):
         super()._leave_module(module, args, out)
         if self.active and len(self._path) == 1:
             self.active = False
-            if self.fall is None:
+            if sys.exception() is self._before:  # else the call raised, which ends the script
                 raise Enough
 
 
@@ -216,6 +271,17 @@ def _storage(t: Tensor) -> int:
     return storage
 
 
+def _shape(t: Tensor) -> Shape:
+    try:
+        return t.shape
+    except Exception:  # a nested tensor has as many shapes as pieces
+        return ()
+
+
+def _writes(kwargs: dict[str, Any]) -> bool:
+    return "out" in kwargs or kwargs.get("inplace") is True
+
+
 def _reduced(t: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
     """Min, max and sum as 0-d tensors, the sum in float32 or wider; and the number of elements."""
     count = t.numel()
@@ -228,20 +294,20 @@ def _reduced(t: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
     return low, high, total, count
 
 
-def _has_range(dtype: torch.dtype) -> bool:
-    """Complex numbers have no order, and the 8-bit floats no kernels."""
-    known = _ranges.get(dtype)
-    if known is None:
-        known = not (dtype.is_complex or (dtype.is_floating_point and dtype.itemsize == 1))
-        _ranges[dtype] = known
-    return known
+def _is_complex(dtype: torch.dtype) -> bool | None:
+    """None for the 8-bit floats, which have no kernels."""
+    try:
+        return _complex[dtype]
+    except KeyError:
+        tiny = dtype.is_floating_point and dtype.itemsize == 1
+        return _complex.setdefault(dtype, None if tiny else dtype.is_complex)
 
 
 def _is_foreign(code: CodeType) -> bool:
     """True for PyTorch's code and ours: a row belongs to the nearest frame of neither."""
     foreign = _foreign.get(code)
     if foreign is None:
-        foreign = code.co_filename.startswith((TORCH, *OURS, "<frozen"))
+        foreign = code.co_filename.startswith((TORCH, EINOPS, *OURS, "<frozen"))
         _foreign[code] = foreign
     return foreign
 
@@ -265,17 +331,13 @@ def _outermost(frame: FrameType | None) -> FrameType | None:
     return found
 
 
-def _details(args: Any, kwargs: Any) -> dict[str, Any]:
-    """The small arguments of a call that raised: sizes, axes, names."""
-    plain = [a for a in args[1:] if isinstance(a, (int, float, str, tuple, list, torch.Size))]
-    named = {k: v for k, v in kwargs.items() if isinstance(v, (int, float, str, tuple))}
-    return {"args": [a for a in plain if not _gathered([a], {})], **named}
-
-
-def _masked_rows(t: Tensor, args: Any, kwargs: Any) -> tuple[int, list[int]]:
-    """How many rows of a softmax operand are all -inf, and the index of the first."""
-    dim = kwargs.get("dim", next((a for a in args[1:] if isinstance(a, int)), -1))
-    if not t.is_floating_point() or t.dim() == 0:
-        return 0, []
-    rows = (t == -torch.inf).all(dim).nonzero()
-    return len(rows), rows[0].tolist() if len(rows) else []
+def _watched(name: str, tensors: list[Tensor], args: Any, kwargs: Any) -> Watched | None:
+    try:
+        tainted = tuple(i for i, t in enumerate(tensors) if t.isnan().any().item())
+        dim = kwargs.get("dim", next((a for a in args[1:] if isinstance(a, int)), -1))
+        if name not in SOFTMAX or type(dim) is not int:
+            return Watched(tainted)
+        rows = (tensors[0] == -torch.inf).all(dim).nonzero()
+        return Watched(tainted, len(rows), tuple(rows[0].tolist()) if len(rows) else ())
+    except Exception:  # inside a vmap, or of a sparse tensor, nothing can be told
+        return None

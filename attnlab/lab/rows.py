@@ -1,7 +1,9 @@
 """The log of a recorder, replayed into rows: who descends from whom, what is a view, the numbers.
 
 Tensors are known by `id`. An id may be used again once its tensor is gone, so the log is read in
-order: whatever a later operation calls by an id is the latest tensor that bore it.
+order: what a later operation calls by an id is the latest tensor that bore it, if storage and
+shape are still the same. (Not every tensor comes out of an operation: a new `nn.Parameter` may
+bear the id of a tensor that is gone.)
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attnlab.lab.recorder import Recorder, Sample
+from attnlab.lab.recorder import In, Recorder, Sample, Shape
 
 Numbers = tuple[float | None, float | None, float | None]  # min, max, mean
 NONE: Numbers = (None, None, None)
@@ -23,7 +25,7 @@ class Out(NamedTuple):
     stride: tuple[int, ...]
     dtype: torch.dtype
     view: bool
-    kin: int  # of a view: the row it shares storage with, -1 where that is no row
+    kin: int | None  # of a view of the same elements: where it got them, and its numbers
     numbers: Numbers
 
 
@@ -46,36 +48,52 @@ class Replay(NamedTuple):
 
 def replay(recorder: Recorder) -> Replay:
     """Rows in the order in which they happened."""
-    born = {key: -1 - i for i, (key, _) in enumerate(recorder.inputs)}
+    born = {
+        key: (-1 - i, storage, shape) for i, (key, storage, shape) in enumerate(recorder.inputs)
+    }
     numbers = _numbers([out[-1] for seen in recorder.log for out in seen[-1]])
     rows: list[Row] = []
     count = 0
     for op, code, line, module, ins, made in recorder.log:
-        kin = {storage: born.get(key, -1) for key, storage, _ in ins}
-        parents = tuple(born[key] for key, _, _ in ins if key in born)
-        first = ins[0][0] if ins else None
+        known = [_row(born, tensor) for tensor in ins]
+        kin = {storage: row for (_, storage, _), row in zip(ins, known, strict=True)}
         outs = []
-        for key, storage, shape, stride, dtype, _ in made:
-            view = storage in kin and key != first
-            relative = kin[storage] if view else -1
-            outs.append(Out(tuple(shape), stride, dtype, view, relative, numbers[count]))
-            born[key] = count
+        for key, storage, shape, stride, dtype, view, same, _ in made:
+            relative = kin[storage] if same else None
+            sizes = _whole(shape), _whole(stride)
+            outs.append(Out(*sizes, dtype, view, relative, numbers[count]))
+            born[key] = (count, storage, shape)
             count += 1
-        shapes = tuple(tuple(shape) for _, _, shape in ins)
-        rows.append(Row(op, code, line, module, parents, shapes, tuple(outs)))
+        shapes = tuple(_whole(shape) for _, _, shape in ins)
+        rows.append(Row(op, code, line, module, _parents(known), shapes, tuple(outs)))
     fall = recorder.fall
-    last = tuple(born[key] for key, _, _ in fall.ins if key in born) if fall else ()
-    return Replay(rows, last)
+    return Replay(rows, _parents([_row(born, tensor) for tensor in fall.ins]) if fall else ())
+
+
+def _row(born: dict[int, tuple[int, int, Shape]], tensor: In) -> int | None:
+    """The row that made a tensor, or -1 - i for input i."""
+    key, storage, shape = tensor
+    row, *same = born.get(key, (None,))
+    return row if same == [storage, shape] else None
+
+
+def _parents(known: list[int | None]) -> tuple[int, ...]:
+    return tuple(row for row in known if row is not None)
+
+
+def _whole(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes as numbers; -1 for one that is a symbol, as the ragged axis of a jagged tensor is."""
+    return tuple(n if type(n) is int else -1 for n in sizes)
 
 
 def _numbers(samples: list[Sample]) -> list[Numbers]:
     """Min, max and mean of every output: a few kernels and one transfer for all of them."""
     found = [NONE] * len(samples)
-    copies = [(i, s) for i, s in enumerate(samples) if isinstance(s, Tensor)]
-    reduced = [(i, s) for i, s in enumerate(samples) if isinstance(s, tuple)]
+    copies = [(i, s) for i, s in enumerate(samples) if isinstance(s, Tensor) and not s.is_meta]
+    reduced = [(i, s) for i, s in enumerate(samples) if isinstance(s, tuple) and not s[0].is_meta]
     if copies:
         data = torch.cat([s.reshape(-1).to("cpu", torch.float64) for _, s in copies])
-        lengths = torch.tensor([s.numel() for _, s in copies])
+        lengths = torch.tensor([s.numel() for _, s in copies], device="cpu")
         columns = [torch.segment_reduce(data, r, lengths=lengths) for r in ("min", "max", "mean")]
         for (i, _), low, high, mean in zip(copies, *(c.tolist() for c in columns), strict=True):
             found[i] = (low, high, mean)

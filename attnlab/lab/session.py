@@ -20,12 +20,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnlab.lab.raw import RawTrace, collect, fall_of, first_line, raised_at
+from attnlab.lab.raw import Masked, RawTrace, collect, fall_of, first_line, raised_at
 from attnlab.lab.recorder import Enough, FirstCall, Recorder
 from attnlab.records import plain, to_json
 
 Given = list[tuple[str, Tensor | None]]
-SOFTMAX = {"softmax", "log_softmax", "_softmax", "scaled_dot_product_attention"}
+_loaded: set[str] = set()  # names that candidates have had in sys.modules
 
 
 class Session:
@@ -55,7 +55,7 @@ class Session:
                 self.module = importlib.import_module(own["module"])
                 self.file = getattr(self.module, "__file__", None) or file
                 return {}
-        self.module = types.ModuleType(Path(file).stem.replace("-", "_") or "candidate")
+        self.module = types.ModuleType(_module_name(file))
         self.module.__file__ = path or file
         sys.modules[self.module.__name__] = self.module
         _remember(file, text)
@@ -166,12 +166,12 @@ class Session:
             self.built.train(train)
 
     def _invoke(self, given: Given) -> Any:
-        """Call by position as long as the names agree, then by keyword."""
+        """Call by position, but by keyword what the candidate keeps at another place."""
         target = self.built.forward if isinstance(self.built, nn.Module) else self.built
-        names = _parameter_names(target)
+        places = _places(target)
         args, kwargs = [], {}
         for i, (name, tensor) in enumerate(given):
-            if name in names and names.index(name) != i:
+            if places.get(name, i) != i:
                 kwargs[name] = tensor
             else:
                 args.append(tensor)
@@ -183,8 +183,9 @@ class Session:
         """Every operation of one forward pass, as the JSON text of a `RawTrace`."""
         raw = self._traced(inputs, seed)
         origin = _first_nan(raw)
-        if origin is not None and raw.ops[origin].op in SOFTMAX:
-            raw = self._traced(inputs, seed, watch=origin)
+        if origin is not None:
+            again = self._traced(inputs, seed, watch=origin)
+            raw = again if _first_nan(again) == origin else raw  # a module may have a memory
         return {"trace": to_json(raw)}
 
     def do_demo(self, file: str, text: str, path: str, own: dict[str, Any]) -> Any:
@@ -210,7 +211,8 @@ class Session:
         return {"trace": to_json(finish(recorder, recorder.given, fall))}
 
     def _traced(self, inputs: Given, seed: int, watch: int = -1) -> RawTrace:
-        given = [(n, t) for n, t in _fresh(inputs) if t is not None]
+        fresh = _fresh(inputs)
+        given = [(n, t) for n, t in fresh if t is not None]
         root = self.built if isinstance(self.built, nn.Module) else None
         recorder = Recorder(root, watch)
         recorder.name_inputs([t for _, t in given])
@@ -220,7 +222,7 @@ class Session:
         with torch.no_grad():
             try:
                 with recorder:
-                    self._invoke([(n, t) for n, t in given])
+                    self._invoke(fresh)
             except Exception as error:
                 fall = fall_of(recorder, error, self.file)
         return finish(recorder, given, fall)
@@ -228,12 +230,9 @@ class Session:
 
 def finish(recorder: Recorder, given: list[tuple[str, Tensor]], fall: Any) -> RawTrace:
     """The raw trace of a recorder that has stopped."""
-    from attnlab.lab.raw import Masked
-
-    masked = None
-    if recorder.watched and recorder.watched[0]:
-        count, first = recorder.watched
-        masked = Masked(row=recorder.watch, count=count, first=tuple(first))
+    masked, watched = None, recorder.watched
+    if watched is not None and watched.empty:
+        masked = Masked(row=recorder.watch, count=watched.empty, first=watched.first)
     return collect(
         recorder,
         inputs=tuple(tuple(t.shape) for _, t in given),
@@ -241,6 +240,7 @@ def finish(recorder: Recorder, given: list[tuple[str, Tensor]], fall: Any) -> Ra
         input_kinds=tuple(_kind(t) for _, t in given),
         fall=fall,
         masked=masked,
+        tainted=watched.tainted if watched is not None else None,
     )
 
 
@@ -258,16 +258,31 @@ def _fresh(inputs: Given) -> Given:
 
 
 def _output(out: Any) -> dict[str, Any]:
-    if isinstance(out, Tensor):
-        return {"output": out.detach()}
+    if isinstance(out, Tensor):  # a copy: a module may write into what it returned before
+        return {"output": out.detach().clone()}
     return {"kind": type(out).__name__}
 
 
-def _parameter_names(target: Any) -> list[str]:
+def _places(target: Any) -> dict[str, int]:
+    """Where each parameter stands that may be given by name; -1 where it must be."""
     try:
-        return list(inspect.signature(target).parameters)
+        parameters = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
-        return []
+        return {}
+    return {
+        p.name: -1 if p.kind is p.KEYWORD_ONLY else i
+        for i, p in enumerate(parameters)
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    }
+
+
+def _module_name(file: str) -> str:
+    """The file's own name, but no name that something else may still import: random, json."""
+    name = Path(file).stem.replace("-", "_") or "candidate"
+    if name not in _loaded and (name in sys.modules or name in sys.stdlib_module_names):
+        name += "_candidate"
+    _loaded.add(name)
+    return name
 
 
 def _remember(file: str, text: str) -> None:

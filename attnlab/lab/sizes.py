@@ -22,10 +22,46 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Sub: operator.sub,
 }
 # Pairwise different and mostly prime, so that a size read back names its axis without doubt.
-NAMING = {"B": 11, "S": 13, "H": 7, "hd": 20, "Hkv": 1, "Sk": 17, "T": 19, "V": 53, "F": 59}
+NAMING = {
+    "B": 11,
+    "S": 13,
+    "H": 7,
+    "hd": 20,
+    "Sk": 17,
+    "T": 19,
+    "Sq": 23,
+    "L": 29,
+    "V": 53,
+    "F": 59,
+}
+GROUPED = {"Hkv": 7, "H": 21}  # over NAMING where keys have heads of their own
 ROUNDS: tuple[Sizes, ...] = (
-    {"B": 3, "S": 7, "H": 6, "hd": 5},
-    {"B": 4, "S": 9, "H": 3, "hd": 8},
+    {
+        "B": 3,
+        "S": 7,
+        "H": 6,
+        "hd": 5,
+        "Hkv": 2,
+        "Sq": 9,
+        "Sk": 13,
+        "T": 17,
+        "L": 19,
+        "V": 23,
+        "F": 29,
+    },
+    {
+        "B": 4,
+        "S": 9,
+        "H": 3,
+        "hd": 8,
+        "Hkv": 1,
+        "Sq": 6,
+        "Sk": 7,
+        "T": 17,
+        "L": 19,
+        "V": 23,
+        "F": 29,
+    },
 )
 EDGE: Sizes = {"B": 1, "S": 1}
 
@@ -44,7 +80,7 @@ def measure(text: str, sizes: Mapping[str, int]) -> int:
 
 def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
     match node:
-        case ast.Constant(value=int(number)):
+        case ast.Constant(value=int(number)) if type(number) is int:  # True is an int to Python
             return number
         case ast.Name(id=symbol) if symbol in sizes:
             return sizes[symbol]
@@ -71,9 +107,9 @@ def built(
 
 
 def with_hd(sizes: Mapping[str, int]) -> Sizes:
-    """The sizes and, where heads divide the width, hd = D / H."""
+    """The sizes with hd = D / H, where heads divide a width; else as they are."""
     full = dict(sizes)
-    if "hd" not in full and full.get("H", 0) > 0 and full.get("D", 0) % full["H"] == 0:
+    if full.get("H") and "D" in full and full["D"] % full["H"] == 0:
         full["hd"] = full["D"] // full["H"]
     return full
 
@@ -93,7 +129,7 @@ def rounds(contract: Contract, draw: random.Random) -> list[Sizes]:
 
 def naming(contract: Contract) -> Sizes | None:
     """Sizes at which every axis can be told from every other, or None when they are fixed."""
-    sizes = _moved(contract, NAMING)
+    sizes = _moved(contract, NAMING | (GROUPED if "Hkv" in contract.sizes else {}))
     if any(s in contract.vary for s in contract.sizes):
         return sizes
     return None
@@ -105,18 +141,34 @@ def _shuffled(sizes: Sizes, draw: random.Random) -> Sizes:
 
 
 def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
-    """The example's sizes with the varying symbols replaced; D stays a multiple of H."""
-    sizes = dict(contract.sizes)
-    for symbol in contract.vary:
-        if symbol in sizes and symbol in fresh:
-            sizes[symbol] = fresh[symbol]
-    if "D" in contract.vary and "D" in sizes:
-        heads = sizes.get("H", 1)
-        hd = fresh["hd"] if "H" in sizes else 6 * fresh["hd"]
-        sizes["D"] = heads * (hd + hd % 2 if "H" not in sizes else hd)
-    elif "H" in contract.vary and sizes.get("D", 0) % sizes.get("H", 1):
-        sizes["H"] = contract.sizes["H"]
-    return with_hd({k: v for k, v in sizes.items() if k != "hd"})
+    """The example's sizes with the varying symbols replaced by sizes that nothing else has.
+
+    D stays a multiple of H, H of Hkv, and a width without heads is even.
+    """
+    example, vary = contract.sizes, contract.vary
+    sizes = {s: n for s, n in with_hd(example).items() if s != "hd" or "D" not in example}
+    kept = {"H", "Hkv"} if "D" not in vary or "H" not in vary else set()  # it may come to that
+    taken = {n for s, n in sizes.items() if s not in vary or s in kept}
+    for symbol in dict.fromkeys(("Hkv", *fresh)):  # H depends on Hkv
+        if symbol in vary and symbol in sizes:
+            step = sizes.get("Hkv", 1) if symbol == "H" else 2 if symbol == "hd" else 1
+            sizes[symbol] = _apart(fresh[symbol], step, taken)
+    if "D" in vary and "H" in sizes and "D" in sizes:
+        sizes["D"] = sizes["H"] * _apart(fresh["hd"], 1, taken)
+    elif "D" in vary and "D" in sizes:
+        sizes["D"] = _apart(6 * fresh["hd"], 2, taken)
+    if sizes.get("D", 0) % sizes.get("H", 1) or sizes.get("H", 0) % sizes.get("Hkv", 1):
+        sizes |= {s: example[s] for s in ("D", "H", "Hkv") if s in sizes}
+    return with_hd(sizes)
+
+
+def _apart(size: int, step: int, taken: set[int]) -> int:
+    """The first multiple of `step` from `size` on that is not taken; takes it."""
+    size += -size % step
+    while size in taken:
+        size += step
+    taken.add(size)
+    return size
 
 
 def _only(contract: Contract, fresh: Sizes) -> Sizes:

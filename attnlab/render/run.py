@@ -7,7 +7,7 @@ from attnlab.render.challenge import show_head
 from attnlab.render.checks import tally
 from attnlab.render.json import Document, trace_rows
 from attnlab.render.screen import Screen, plural
-from attnlab.render.steps import show_end, show_findings, show_notes, show_table
+from attnlab.render.steps import show_end, show_findings, show_notes, show_table, show_target
 
 
 @record
@@ -55,8 +55,8 @@ class Run:
 
 def _show_trace(page: Run, screen: Screen) -> None:
     screen.gap()
-    sizes = " ".join(f"{k}={v}" for k, v in page.challenge.contract.sizes.items())
-    screen.say(("trace", "title"), f"  {page.report.target}", (f"  {sizes}", "name"))
+    sizes = page.challenge.contract.sizes
+    show_target(page.report.target, sizes, screen, ("trace  ", "title"))
     show_table(page.trace, screen)
     show_notes(page.trace.notes, screen)
     show_end(page.trace, page.report, screen)

@@ -98,7 +98,7 @@ class Screen(Console):
         head = Text.assemble(*parts[:-1])
         table = Table.grid(expand=True)
         table.add_column(width=cell_len(head.plain), no_wrap=True)
-        table.add_column(ratio=1)
+        table.add_column(ratio=1, overflow="fold")
         table.add_row(head, Text.assemble(parts[-1]))
         self.print(table)
 

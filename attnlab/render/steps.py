@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.panel import Panel
@@ -17,6 +17,9 @@ from attnlab.render.screen import Marks, Screen, fit
 GAP = 2  # blank cells between two columns
 SOURCE = 24  # a source column narrower than this says too little
 ALL = 100  # from this width on every flag is shown
+
+
+Part = str | tuple[str, str]
 
 
 @record
@@ -53,6 +56,12 @@ FLAGS = Column(name="flags", title="flags")
 MARK = Column(name="mark", title="")
 ORDER = (MARK, LINE, OP, AXES, SHAPE, RANGE, FLAGS, SOURCE_CODE)  # from left to right
 WORTH = (LINE, OP, AXES, SHAPE, MARK, SOURCE_CODE, RANGE, FLAGS)  # the last ones go first
+
+
+def show_target(target: str, sizes: Mapping[str, int], screen: Screen, *before: Part) -> None:
+    """What was built, and what the names of its axes stand for."""
+    known = " ".join(f"{name}={size}" for name, size in sizes.items())
+    screen.say(*before, target, *([(f"  {known}", "name")] if known else []))
 
 
 def show_table(trace: Trace, screen: Screen) -> None:

@@ -6,7 +6,7 @@ from attnlab.records import Report, Trace, record
 from attnlab.render.json import Document, trace_rows
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen, plural
-from attnlab.render.steps import show_end, show_findings, show_notes, show_table
+from attnlab.render.steps import show_end, show_findings, show_notes, show_table, show_target
 
 
 @record
@@ -18,8 +18,7 @@ class Traced:
 
     def show(self, screen: Screen) -> None:
         trace = self.report.trace or Trace()
-        sizes = " ".join(f"{name}={size}" for name, size in self.sizes.items())
-        screen.say((self.report.target or self.target, "title"), (f"  {sizes}", "name"))
+        show_target(self.report.target or self.target, self.sizes, screen, ("trace  ", "title"))
         show_table(trace, screen)
         show_notes(trace.notes, screen)
         show_end(trace, self.report, screen)

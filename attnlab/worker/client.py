@@ -7,15 +7,19 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 from attnlab.errors import Broken
+from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Report, from_json, to_json
 from attnlab.worker.wire import TooLong, receive, send
 
 SERVER = Path(__file__).parent / "server.py"
 START = 120.0  # seconds that importing torch may take on a slow disk
+PORTRAIT = 120.0  # seconds that the largest table may take on a busy machine
 CLOSING = 30.0  # seconds the judge gets for its own work, over the job's deadline
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
@@ -71,6 +75,27 @@ class Worker:
             raise Broken("the worker ended before its answer", self._last_words()) from error
         except (ValueError, TooLong) as error:
             self.close()
+            raise Broken(f"the worker's answer makes no sense: {str(error)[:200]}") from error
+
+    def position(self, job: PositionJob) -> PositionReport:
+        """The portrait of a kind of positions; raises `Broken` as `inspect` does."""
+        self.sock.settimeout(START + PORTRAIT)
+        with self._answering():
+            send(self.sock, to_json({"position": job}).encode())
+            return from_json(PositionReport, receive(self.sock))
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Turns the ways in which an answer can fail to come into one line."""
+        try:
+            yield
+        except TimeoutError:
+            raise Broken(
+                "the worker does not answer", "try again; `attnlab doctor` may tell"
+            ) from None
+        except (EOFError, OSError) as error:
+            raise Broken("the worker ended before its answer", self._last_words()) from error
+        except (ValueError, TooLong) as error:
             raise Broken(f"the worker's answer makes no sense: {str(error)[:200]}") from error
 
     def _last_words(self) -> str:

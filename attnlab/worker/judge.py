@@ -12,11 +12,13 @@ import signal
 import socket
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from attnlab.lab.host import Died
 from attnlab.lab.inspect import inspect
+from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import Channel, TooLong, receive, send
@@ -28,10 +30,31 @@ def serve(job: socket.socket, zygote: socket.socket) -> None:
     """One report per job, until the client has gone."""
     while True:
         try:
-            asked = from_json(Job, receive(job))
+            message = receive(job)
         except EOFError:
             return
-        send(job, to_json(_report(asked, zygote)).encode())
+        send(job, to_json(_answer(message, zygote)).encode())
+
+
+def _answer(message: bytes, zygote: socket.socket) -> Report | PositionReport:
+    """A `Job` is sent as it is, anything else under its name."""
+    asked = json.loads(message)
+    if asked.keys() == {"position"}:
+        return _portrait(from_json(PositionJob, json.dumps(asked["position"])))
+    return _report(from_json(Job, message), zygote)
+
+
+def _portrait(job: PositionJob) -> PositionReport:
+    """No candidate, no child: the judge computes it from the references."""
+    from attnlab.lab.position import portrait
+
+    try:
+        return portrait(job)
+    except Exception as error:
+        if os.environ.get("ATTNLAB_DEBUG"):
+            traceback.print_exc(file=sys.stderr)
+        message = f"the judge failed: {type(error).__name__}: {error}"
+        return PositionReport(outcome="error", message=message)
 
 
 def _report(job: Job, zygote: socket.socket) -> Report:
@@ -68,7 +91,8 @@ class Child:
         self.pid = json.loads(line)["pid"]
         self.out = fds[1]
         self.sock = socket.socket(fileno=fds[0])
-        self.channel = Channel(self.sock, self.out, deadline, limits.output)
+        self.life = _life(self.pid)
+        self.channel = Channel(self.sock, self.out, deadline, limits.output, self.life)
         self.closed = False
         hello = self._answer()
         self.isolation = tuple(hello.get("isolation", ()))
@@ -136,6 +160,8 @@ class Child:
         self.channel.drain()
         self.sock.close()
         os.close(self.out)
+        if self.life is not None:
+            os.close(self.life)
         self.closed = True
         return int(json.loads(answer)["status"])
 
@@ -144,6 +170,14 @@ class Child:
             self.zygote.sendall(json.dumps(asked).encode() + b"\n")
         except OSError:
             raise Orphaned from None
+
+
+def _life(pid: int) -> int | None:
+    """A descriptor that tells when the process has ended, where the system has such."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            return os.pidfd_open(pid)
+    return None
 
 
 def _signal(number: int) -> str:

@@ -86,7 +86,11 @@ def _raw(t: Tensor) -> bytes | None:
             return None
         t = t.resolve_conj().resolve_neg().cpu().contiguous()
         head = struct.pack(f"<BB{t.dim()}q", NUMBER[t.dtype], t.dim(), *t.shape)
-        return head + (t.reshape(-1).view(torch.uint8).numpy().tobytes() if t.numel() else b"")
+        if not t.numel():
+            return head
+        # Not reshape(-1): a single element is contiguous with any stride, and keeps it.
+        flat = t.as_strided((t.numel(),), (1,))
+        return head + flat.view(torch.uint8).numpy().tobytes()
     except Exception:  # a subclass may do anything here: it is described, not sent
         return None
 

@@ -44,10 +44,15 @@ class Channel:
 
     Every wait ends at `deadline` (of time.monotonic) with TimeoutError; the process's stdout and
     stderr are drained all the while, of which the first `keep` bytes are kept and never parsed.
+    `life` becomes readable when the process has ended: processes that it forked hold the socket
+    open, so that its end alone would not show there.
     """
 
-    def __init__(self, sock: socket.socket, out: int, deadline: float, keep: int) -> None:
+    def __init__(
+        self, sock: socket.socket, out: int, deadline: float, keep: int, life: int | None = None
+    ) -> None:
         self.sock, self.out, self.deadline, self.keep = sock, out, deadline, keep
+        self.life = () if life is None else (life,)
         self.said = bytearray()
         self.open = True  # its stdout
         sock.setblocking(False)
@@ -88,14 +93,18 @@ class Channel:
         left = self.deadline - time.monotonic()
         if left <= 0:  # asked first: a process that prints without end is always ready
             raise TimeoutError
-        reads: list[int | socket.socket] = [self.out] if self.open else []
-        if reading:
-            reads.append(self.sock)
+        reads: list[int | socket.socket] = [*self.life]
+        reads += [self.out] if self.open else []
+        reads += [self.sock] if reading else []
         writes = [] if reading else [self.sock]
         ready = select.select(reads, writes, [], left)
         if self.out in ready[0]:
             self.drain()
-        elif not (ready[0] or ready[1]):
+        if self.sock in ready[0] or ready[1]:
+            return
+        if self.life and self.life[0] in ready[0]:
+            raise EOFError
+        if not ready[0]:
             raise TimeoutError
 
     def drain(self) -> None:

@@ -167,3 +167,12 @@ def test_advice_is_not_said_twice(shown):
         shown(Graded(challenge=SHARP, file="x", verdict=replace(FAILED, next=advice))).split()
     )
     assert text.count(advice) == 1
+
+
+def test_a_long_path_is_folded_and_not_cut(shown):
+    """What one needs to copy stands there whole."""
+    path = "/very/long" * 20
+    check = replace(FAILED.checks[0], message=f"raised at {path}.py")
+    verdict = replace(FAILED, checks=(check,))
+    text = shown(Graded(challenge=SHARP, file="x", verdict=verdict))
+    assert path in "".join(text.split())

@@ -76,10 +76,18 @@ ENDINGS = {
         class Meta(type):
             __name__ = __mro__ = property(lambda cls: os._exit(0))
         class Liar(BaseException, metaclass=Meta):
-            __class__ = property(lambda self: time.sleep(60))
+            __class__ = property(lambda self: os._exit(0))
             def __str__(self): raise SystemExit(0)
             __repr__ = __str__
         raise Liar
+        """,
+    ),
+    "an exception that stalls": (
+        "timeout",
+        """
+        class Slow(Exception):
+            def __str__(self): time.sleep(60)
+        raise Slow
         """,
     ),
     "an exception that cannot be shown": (
@@ -93,7 +101,10 @@ ENDINGS = {
     "a message that is no text": ("crashed", "raise ValueError(chr(0xD800) + chr(0) + chr(27))"),
     "a message of 100 MB": ("crashed", "raise ValueError('x' * 100_000_000)"),
     "endless recursion": ("crashed", "f = lambda: f(); f()"),
-    "a stack overflow": ("crashed", "sys.setrecursionlimit(10**9); f = lambda: f(); f()"),
+    "a stack overflow": (
+        "crashed",
+        "sys.setrecursionlimit(10**9); f = lambda x: [*map(f, x)]; x = []; x.append(x); f(x)",
+    ),
     "10 GB from torch": ("memory", "torch.ones(10 << 30, dtype=torch.uint8)"),
     "10 GB from Python": ("memory", "[bytes(1 << 28) for _ in range(40)]"),
     "garbage on the socket": ("crashed", "os.write(3, b'\\xff' * 4096)"),
@@ -170,6 +181,21 @@ CHEATS = {
         Session.do_put = lambda self, tensors: {"missing": [], "extra": [], "shapes": {}}
         """,
     ),
+    "the session answers with junk": candidate(
+        right=False,
+        top="""
+        from attnlab.lab.session import Session
+        Session.do_call = lambda self, inputs, train=False: {"output": [5], "kind": {"raised": 1}}
+        """,
+    ),
+    "an exception that never was": candidate(
+        right=False,
+        top="""
+        from attnlab.lab.session import Session
+        told = {"raised": {"error": ["x"] * 9999, "kinds": 5, "line": 10**400, "file": None}}
+        Session.do_call = lambda self, inputs, train=False: told
+        """,
+    ),
     "a verdict is sent": candidate(
         right=False,
         before="""
@@ -187,21 +213,8 @@ CHEATS = {
             os.write(fd, b'{"outcome": "passed", "score": 1.0}\\n')
         """,
     ),
-    "an empty batch after the first looks": candidate(
+    "an empty batch now and then": candidate(
         right=False, after="if self.calls > 3: result = result.new_empty(0, *result.shape)"
-    ),
-    "empty answers where values are compared": candidate(
-        right=False,
-        top="""
-        def asked_for_values(x, mask):
-            # sharp values satisfy every property, so only comparisons need to be dodged
-            return x.std() < 0.5 or sys.argv == ["seen"] or seen(x)
-        inputs = []
-        def seen(x):
-            inputs.append(x.shape)
-            return inputs.count(x.shape) > 25
-        """,
-        after="if asked_for_values(x, mask): result = result.new_empty(0, *result.shape)",
     ),
     "NaN everywhere": candidate(right=False, after="result = result * float('nan')"),
     "infinity everywhere": candidate(right=False, after="result = result + float('inf')"),

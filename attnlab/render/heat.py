@@ -1,0 +1,152 @@
+"""A matrix as a heat map: two rows a line in colour, shaded characters where there is none.
+
+Pale is zero (or what is nearest to it), blue is below and orange above: a pair that colour-blind
+eyes tell apart. Cells are filled all over, so the background of the terminal does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from rich.color import Color
+from rich.style import Style
+from rich.text import Text
+
+from attnlab.positions import Picture
+from attnlab.records import record
+from attnlab.render.bars import ruler, some_of, thin
+from attnlab.render.screen import ASCII, Screen
+
+STOPS = ((24, 69, 140), (92, 150, 201), (240, 238, 232), (232, 148, 60), (158, 72, 0))
+LEVELS = 32  # of colour, on each side of zero
+SHADES = " ░▒▓█"
+LETTERS = " .:-=+*#%@"
+MOST_LINES = 32
+WIDEST_CELL = 4
+Part = str | tuple[str, str] | Text
+
+
+@record
+class Scale:
+    """What the ends of the colours mean. Where values have both signs, the middle is zero."""
+
+    low: float
+    high: float
+
+    def level(self, value: float) -> int:
+        """-LEVELS ... LEVELS; values of one sign use one half, from the end nearer to zero."""
+        span = (self.high - self.low) or 1.0
+        if self.low >= 0:
+            return round((value - self.low) / span * LEVELS)
+        if self.high <= 0:
+            return round((value - self.high) / span * LEVELS)
+        return round(value / self.high * LEVELS)
+
+    def shade(self, value: float, ramp: str) -> str:
+        part = (value - self.low) / ((self.high - self.low) or 1.0)
+        return ramp[min(int(part * len(ramp)), len(ramp) - 1)]
+
+
+def show_heat(picture: Picture, screen: Screen) -> None:
+    """What it is and what is left out, the map with its rulers, what the colours mean."""
+    coloured = in_colour(screen)
+    margin = len(str(picture.rows[-1])) + 1
+    room = max(1, screen.width - margin)
+    rows = thin(picture.rows, MOST_LINES * (2 if coloured else 1))
+    columns = thin(picture.columns, room)
+    values = _values(picture, rows, columns)
+    wide = max(1, min(WIDEST_CELL, room // len(columns)))
+    scale = _scale(values)
+    _show_title(picture, rows, columns, screen)
+    per_line = 2 if coloured else 1
+    for at in range(0, len(rows), per_line):
+        lines = values[at : at + per_line]
+        cells = (
+            _coloured(lines, scale, wide) if coloured else _shaded(lines[0], scale, wide, screen)
+        )
+        _line(screen, (f"{rows[at]:>{margin - 1}} ", "aside"), cells)
+    _line(screen, (" " * margin + ruler(columns, wide), "aside"))
+    _line(screen, " " * margin, *_legend(scale, screen))
+
+
+def in_colour(screen: Screen) -> bool:
+    """Sixteen colours are too few for it, and half blocks need UTF-8."""
+    many = screen.color_system in ("256", "truecolor")
+    return many and not screen.no_color and screen.marks is not ASCII
+
+
+def _line(screen: Screen, *parts: Part) -> None:
+    screen.print(Text.assemble(*parts), no_wrap=True, crop=True, overflow="crop")
+
+
+def _values(picture: Picture, rows: Sequence[int], columns: Sequence[int]) -> list[list[float]]:
+    down, across = picture.rows.index, picture.columns.index
+    return [[picture.values[down(r)][across(c)] for c in columns] for r in rows]
+
+
+def _scale(values: list[list[float]]) -> Scale:
+    low, high = min(map(min, values)), max(map(max, values))
+    if low < 0 < high:
+        return Scale(low=-max(-low, high), high=max(-low, high))
+    return Scale(low=low, high=high)
+
+
+def _coloured(lines: list[list[float]], scale: Scale, wide: int) -> Text:
+    """One row, or two above each other: the upper half block and what is behind it."""
+    text = Text()
+    for cell in zip(*lines, strict=True):
+        text.append("▀" * wide, _style(*map(scale.level, cell)))
+    return text
+
+
+@cache
+def _style(up: int, down: int | None = None) -> Style:
+    return Style(color=_colour(up), bgcolor=None if down is None else _colour(down))
+
+
+def _colour(level: int) -> Color:
+    """Mixed of the two nearest stops."""
+    place = (level / LEVELS + 1) / 2 * (len(STOPS) - 1)
+    at = min(int(place), len(STOPS) - 2)
+    mixed = (a + (b - a) * (place - at) for a, b in zip(STOPS[at], STOPS[at + 1], strict=True))
+    return Color.from_rgb(*(round(part) for part in mixed))
+
+
+def _shaded(line: list[float], scale: Scale, wide: int, screen: Screen) -> str:
+    ramp = _ramp(screen)
+    return "".join(scale.shade(value, ramp) * wide for value in line)
+
+
+def _ramp(screen: Screen) -> str:
+    return LETTERS if screen.marks is ASCII else SHADES
+
+
+# ---------------------------------------------------------------- around the map
+
+
+def _show_title(
+    picture: Picture, rows: Sequence[int], columns: Sequence[int], screen: Screen
+) -> None:
+    """Which rows and columns are shown is said where it is not all of them."""
+    screen.say((picture.title, "title"), f": {picture.down} (down) by {picture.across} (across)")
+    left_out = [
+        some_of(name, shown, count)
+        for name, shown, count in zip(
+            (picture.down, picture.across), (rows, columns), picture.shape, strict=True
+        )
+        if len(shown) < count
+    ]
+    if left_out:
+        screen.say(("only " + " and ".join(left_out), "aside"))
+
+
+def _legend(scale: Scale, screen: Screen) -> list[Part]:
+    low, high = f"{scale.low:.3g} ", f" {scale.high:.3g}"
+    if not in_colour(screen):
+        return [f"{low}[{''.join(mark * 2 for mark in _ramp(screen))}]{high}"]
+    steps = [scale.low + (scale.high - scale.low) * i / 20 for i in range(21)]
+    band = Text()
+    for value in steps:
+        band.append("█", _style(scale.level(value)))
+    return [low, band, high]

@@ -1,0 +1,22 @@
+"""Tables that are trained, or stay behind when the module moves."""
+
+from trial import ENCODING, TABLE, Case, changed
+
+REGISTER = 'self.register_buffer("pe", pe)'
+
+
+def kept(line):
+    return Case(changed(TABLE, (REGISTER, line)), ENCODING, None)
+
+
+WRONG = {
+    "a parameter": kept("self.pe = nn.Parameter(pe)"),
+    "a frozen parameter": kept("self.pe = nn.Parameter(pe, requires_grad=False)"),
+    "an attribute": kept("self.pe = pe"),
+    "another name": kept('self.register_buffer("table", pe)\n        self.pe = pe'),
+}
+RIGHT = {
+    "a buffer": Case(TABLE, ENCODING, None),
+    "a buffer that is not saved": kept('self.register_buffer("pe", pe, persistent=False)'),
+    "a buffer beside another": kept(f'{REGISTER}\n        self.register_buffer("other", pe * 2)'),
+}

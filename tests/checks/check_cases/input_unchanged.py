@@ -1,0 +1,31 @@
+"""Writing into what the caller passed."""
+
+from trial import ATTENTION, FIRST, KERNEL, Case, changed
+
+WRONG = {
+    "x in place": Case(changed(ATTENTION, (FIRST, f"x += 0.1\n        {FIRST}"))),
+    "one value of x": Case(changed(ATTENTION, (FIRST, f"x[0, 0, 0] = 1.0\n        {FIRST}"))),
+    "a view of x": Case(changed(ATTENTION, (FIRST, f"x.transpose(0, 1).mul_(2)\n        {FIRST}"))),
+    "the mask": Case(
+        changed(
+            ATTENTION,
+            ("if mask is not None:", "if mask is not None:\n            mask[..., 0] = False"),
+        )
+    ),
+    "x reshaped for good": Case(
+        changed(
+            ATTENTION,
+            (
+                FIRST,
+                f"{FIRST}\n        y = x.clone(); x.data = x.flatten(1); x = y",
+            ),
+        )
+    ),
+}
+RIGHT = {
+    "a copy in place": Case(changed(ATTENTION, (FIRST, f"x = x.clone().add_(0)\n        {FIRST}"))),
+    "the kernel": Case(KERNEL),
+    "a result in place": Case(
+        changed(ATTENTION, ("scores = scores.masked_fill(", "scores.masked_fill_("))
+    ),
+}

@@ -1,0 +1,22 @@
+"""Values that are off while every property holds."""
+
+from trial import ATTENTION, KERNEL, Case, changed
+
+WRONG = {
+    "too sharp": Case(changed(ATTENTION, ("/ q.shape[-1] ** 0.5", "* q.shape[-1] ** 0.5"))),
+    "scaled by the whole width": Case(changed(ATTENTION, ("/ q.shape[-1] ** 0.5", "/ D**0.5"))),
+    "off by one in a hundred": Case(changed(ATTENTION, ("** 0.5", "** 0.51"))),
+    "no residual": Case(changed(ATTENTION, ("self.norm(self.out_proj(out)) + x",
+                                            "self.norm(self.out_proj(out))"))),
+    "norm after the residual": Case(changed(ATTENTION, ("self.norm(self.out_proj(out)) + x",
+                                                        "self.norm(self.out_proj(out) + x)"))),
+    "heads in another order": Case(changed(ATTENTION, ("weights @ v", "(weights @ v).flip(1)"))),
+    "keys and values swapped": Case(changed(ATTENTION, ("q, k, v =", "q, v, k ="))),
+}  # fmt: skip
+RIGHT = {
+    "by hand": Case(ATTENTION),
+    "the kernel": Case(KERNEL),
+    "the scale as a power": Case(
+        changed(ATTENTION, ("/ q.shape[-1] ** 0.5", "* q.shape[-1] ** -0.5"))
+    ),
+}

@@ -1,0 +1,23 @@
+"""Outputs of another shape or kind, and calls that raise."""
+
+from trial import ATTENTION, ENCODING, KERNEL, LAST, TABLE, Case, changed
+
+WRONG = {
+    "two axes flattened": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).flatten(1)"))),
+    "one axis more": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]})[:, None]"))),
+    "the weights as well": Case(changed(ATTENTION, (LAST, f"{LAST}, weights"))),
+    "whole numbers": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).long()"))),
+    "no module at all": Case("class M:\n    def __init__(self, **kwargs): pass\n"),
+    "a mask that is not optional": Case(
+        changed(ATTENTION, ("if mask is not None:", "if True:")),
+    ),
+    "a table added where it is returned": Case(
+        changed(TABLE, ("self.pe[:S].unsqueeze(0)", "x + self.pe[:S]")), ENCODING, None
+    ),
+}
+RIGHT = {
+    "by hand": Case(ATTENTION),
+    "the kernel": Case(KERNEL),
+    "in float64": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).double()"))),
+    "without a reference": Case(ATTENTION, reference=None),
+}

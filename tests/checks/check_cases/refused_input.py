@@ -1,0 +1,32 @@
+"""Input that must be refused, and is not, or with another exception."""
+
+from dataclasses import replace
+
+from trial import ENCODING, TABLE, Case, changed
+
+from attnlab.records import Refusal
+
+LONG = replace(ENCODING, refusals=(Refusal(sizes={"S": 21}, error="ValueError"),))
+ODD = replace(ENCODING, refusals=(Refusal(sizes={"D": 7}),))
+GUARD = 'raise ValueError(f"{S} is too long")'
+WRONG = {
+    "cut in silence": Case(changed(TABLE, (GUARD, "pass")), LONG, None),
+    "another exception": Case(changed(TABLE, ("ValueError", "IndexError")), LONG, None),
+    "one too late": Case(changed(TABLE, ("S > len(self.pe)", "S > len(self.pe) + 1")), LONG, None),
+    "an odd width padded": Case(
+        changed(
+            TABLE,
+            ("def __init__(self, max_len, d_model):",
+             "def __init__(self, max_len, d_model):\n        d_model += d_model % 2"),
+        ),
+        ODD,
+        None,
+    ),
+}  # fmt: skip
+RIGHT = {
+    "refused": Case(TABLE, LONG, None),
+    "a kind of ValueError": Case(
+        changed(TABLE, ("ValueError(", "type('TooLong', (ValueError,), {})(")), LONG, None
+    ),
+    "any exception": Case(TABLE, ODD, None),
+}

@@ -1,0 +1,12 @@
+"""Small tensors on one thread: with more, waiting for threads is most of the time."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True, scope="package")
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

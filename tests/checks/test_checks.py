@@ -1,0 +1,142 @@
+"""Every check: it catches what it is for, is the first to say so, and lets right code pass.
+
+The cases of a check lie in `check_cases/`, in a file of its name; a new check brings one.
+"""
+
+import importlib
+from pathlib import Path
+
+import pytest
+from trial import ATTENTION, UNIT, Case, blames, changed, passes, tried
+
+from attnlab import checks
+from attnlab.checks.base import load_checks
+
+CASES = {
+    file.stem.replace("_", "-"): importlib.import_module(f"check_cases.{file.stem}")
+    for file in sorted((Path(__file__).parent / "check_cases").glob("*.py"))
+}
+WRONG = [(id_, name) for id_, cases in CASES.items() for name in cases.WRONG]
+RIGHT = [(id_, name) for id_, cases in CASES.items() for name in cases.RIGHT]
+
+
+def test_every_check_has_cases():
+    """A check that was never seen to catch anything is no check."""
+    assert set(CASES) == {check.id for check in load_checks()}
+    assert all(cases.WRONG and len(cases.RIGHT) > 1 for cases in CASES.values())
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("check", "name"), WRONG)
+def test_what_is_wrong_is_blamed_on_the_property(check, name, seed):
+    """The check is the first failure that no more basic one explains."""
+    results = tried(CASES[check].WRONG[name], seed)
+    assert blames(results) == check
+    assert results[0].message
+    assert results[0].advice
+    assert results[0].sizes
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("check", "name"), RIGHT)
+def test_what_is_right_passes(check, name, seed):
+    """Whatever its style, and the check really looked."""
+    results = tried(CASES[check].RIGHT[name], seed)
+    assert passes(results, check), [c for c in results if c.outcome in ("failed", "error")]
+
+
+def test_other_names_are_not_called_wrong():
+    """Weights that cannot be copied in make values incomparable; every property still holds."""
+    source = ATTENTION.replace("out_proj", "proj")
+    results = {c.id: c for c in tried(Case(source))}
+    assert results["matches-reference"].outcome == "error"
+    assert results["matches-reference"].reason == "no-weights"
+    assert "out_proj.weight" in results["matches-reference"].message
+    assert {c.outcome for c in results.values()} == {"passed", "skipped", "error"}
+
+
+def test_a_failure_that_follows_is_folded_under_its_cause():
+    """One bug gives one thing to look at first."""
+    source = changed(ATTENTION, ("weights @ v", "weights @ v.roll(1, 0)"))
+    failed = [c for c in tried(Case(source)) if c.outcome == "failed"]
+    assert failed[0].id == "batch-independence"
+    assert len(failed) > 1
+    assert {c.folded_under for c in failed[1:]} == {"batch-independence"}
+
+
+# ---------------------------------------------------------------- the form of a check
+
+
+@pytest.mark.parametrize("check", load_checks(), ids=lambda check: check.id)
+def test_a_check_explains_itself(check):
+    """`explain` has a property, what is wrong and what is right; the advice is a sentence."""
+    headline = check.doc.strip().splitlines()[0]
+    assert headline.endswith((".", "?"))
+    assert "\nWrong: " in check.doc
+    assert "\nRight: " in check.doc
+    assert check.title
+    assert not check.title.endswith(".")
+    assert check.advice.endswith((".", "?"))
+
+
+def test_every_check_lies_in_a_file_of_its_name():
+    """The file name is the id, and no file is left out."""
+    files = {f.stem for f in Path(checks.__file__).parent.glob("*.py")} - {"__init__", "base"}
+    assert {check.id for check in load_checks()} == {name.replace("_", "-") for name in files}
+
+
+def test_what_a_check_comes_after_exists_and_stands_before():
+    """Folding and order rest on these names."""
+    order = [check.id for check in load_checks()]
+    for check in load_checks():
+        assert set(check.after) <= set(order[: order.index(check.id)])
+
+
+def test_the_order_is_the_same_whatever_the_folder_says(monkeypatch):
+    """Files are found in any order; reports look the same everywhere."""
+    order = [check.id for check in load_checks()]
+    listed = list(checks_base().pkgutil.iter_modules(checks.__path__))
+    monkeypatch.setattr(checks_base().pkgutil, "iter_modules", lambda path: listed[::-1])
+    assert [check.id for check in load_checks.__wrapped__()] == order
+
+
+def checks_base():
+    return importlib.import_module("attnlab.checks.base")
+
+
+def test_the_most_basic_comes_first():
+    """Without an output there is nothing to look at."""
+    assert load_checks()[0].id == "output-shape"
+    assert all("output-shape" in check.after for check in load_checks()[1:])
+
+
+def test_some_rest_on_the_candidate_s_word():
+    """They can fail a candidate and never outweigh values, so they are few and marked."""
+    marked = {check.id for check in load_checks() if not check.trusted}
+    assert {"input-unchanged", "buffer-not-parameter"} <= marked
+    assert "matches-reference" not in marked
+
+
+@pytest.mark.parametrize("check", ["matches-reference", "formula-match"])
+def test_an_answer_that_lost_its_elements_is_not_right(check):
+    """Nothing differs from nothing: a shape that changes after the first looks is a failure."""
+    from attnlab.checks.base import Failure
+    from attnlab.lab.draw import Dice
+    from attnlab.lab.host import LocalHost
+    from attnlab.lab.probe import Bench, HostProbe
+    from attnlab.lab.reference import UnitReference
+    from attnlab.lab.sizes import with_hd
+
+    case = next(iter(CASES[check].RIGHT.values()))
+    host = LocalHost()
+    source = case.source + (
+        "\nreal = M.forward\n"
+        "M.forward = lambda self, *a: real(self, *a).new_empty(0, *real(self, *a).shape)\n"
+    )
+    host.ask("load", file="m.py", text=source, path="", own=None)
+    reference = UnitReference(UNIT) if case.reference else None
+    bench = Bench(case.contract, "M", host, lambda: host, Dice(1), reference)
+    probe = HostProbe(bench, with_hd(case.contract.sizes))
+    probe.equip()
+    run = next(c.run for c in load_checks() if c.id == check)
+    assert isinstance(run(probe), Failure)

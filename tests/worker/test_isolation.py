@@ -1,0 +1,175 @@
+"""Each layer in a process of its own: what it must stop is tried, and does not work any more."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from attnlab.records import Limits
+from attnlab.worker import isolation
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="a layer of Linux")
+HEAD = """
+import os, signal, sys, time
+from attnlab.records import Limits
+from attnlab.worker import isolation
+"""
+
+
+def ran(code, **more):
+    """How a process ended that ran this code, and what it printed."""
+    command = [sys.executable, "-c", HEAD + code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **more)
+    return done.returncode, done.stdout.strip() or done.stderr.strip()
+
+
+def test_own_session_leads_a_group():
+    """All that a candidate starts can be ended through one number."""
+    code = "isolation.own_session(Limits()); print(os.getpgid(0) == os.getsid(0) == os.getpid())"
+    assert ran(code) == (0, "True")
+
+
+@linux
+def test_it_dies_with_its_parent():
+    """The kernel ends a candidate whose worker has gone, however that went."""
+    code = """
+read, write = os.pipe()
+middle = os.fork()
+if middle == 0:
+    if os.fork() == 0:
+        isolation.dies_with_parent(Limits())
+        os.write(write, b"ready")
+        time.sleep(60)
+        os._exit(0)
+    os.read(read, 5)
+    os.kill(os.getpid(), signal.SIGKILL)
+os.waitpid(middle, 0)
+os.close(write)
+print(repr(os.read(read, 1)))  # the end of the pipe: nobody is left to write
+"""
+    assert ran(code) == (0, "b''")
+
+
+@linux
+def test_no_new_privileges_is_set():
+    """The kernel itself says so."""
+    code = """
+isolation.no_new_privileges(Limits())
+print([l.split()[1] for l in open("/proc/self/status") if l.startswith("NoNewPrivs")])
+"""
+    assert ran(code) == (0, "['1']")
+
+
+@linux
+def test_memory_has_an_allowance_over_what_is_held():
+    """A process that holds much already gets the same allowance; over it is a MemoryError."""
+    code = """
+held = bytes(300 << 20)
+isolation.memory(Limits(memory=200 << 20))
+more = bytes(100 << 20)
+try:
+    bytes(150 << 20)
+except MemoryError:
+    print("MemoryError")
+"""
+    assert ran(code) == (0, "MemoryError")
+
+
+def test_cpu_time_ends_with_a_signal_that_tells():
+    """SIGXCPU, not SIGKILL: the judge must know that the time was up."""
+    ended, _ = ran("isolation.cpu_time(Limits(seconds=-1))\nwhile True: pass")
+    assert ended == -signal.SIGXCPU
+
+
+def test_cpu_time_cannot_be_waited_out():
+    """A candidate that ignores the signal is killed a second later."""
+    code = """
+signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+isolation.cpu_time(Limits(seconds=-2))
+while True: pass
+"""
+    assert ran(code)[0] == -signal.SIGKILL
+
+
+def test_no_files_can_be_filled(tmp_path):
+    """A file may be made, and not one byte goes in; what was there is not overwritten."""
+    (tmp_path / "old").write_text("kept")
+    code = """
+isolation.no_files(Limits())
+for mode, name in (("w", "new"), ("a", "old")):
+    try:
+        with open(name, mode) as file:
+            file.write("x")
+    except OSError as error:
+        print(error.strerror)
+"""
+    assert ran(code, cwd=tmp_path) == (0, "File too large\nFile too large")
+    assert (tmp_path / "old").read_text() == "kept"
+    assert (tmp_path / "new").read_text() == ""
+
+
+def test_few_files_can_be_open():
+    """A leak of descriptors stops at the candidate's own limit."""
+    code = """
+isolation.no_files(Limits())
+try:
+    held = [os.dup(0) for _ in range(100)]
+except OSError as error:
+    print(error.strerror)
+"""
+    assert ran(code) == (0, "Too many open files")
+
+
+def test_a_lower_limit_of_the_machine_stays():
+    """Where the machine is stricter than we are, nothing is raised and nothing breaks."""
+    code = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+isolation.no_files(Limits())
+isolation.cpu_time(Limits(seconds=10))
+print(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_CPU))
+"""
+    assert ran(code) == (0, "(32, 32) (5, 5)")
+
+
+@linux
+@pytest.mark.parametrize("own", [False, True])
+def test_apply_names_what_holds(own):
+    """Every layer of the list holds on this system, a user's own target gets fewer."""
+    ended, said = ran(f"print(isolation.apply(Limits(), {own}))")
+    assert (ended, said) == (0, str((list(isolation.LAYERS[own]), [])))
+
+
+def test_own_code_may_write_files():
+    """A user's own target is held by limits only: it saves checkpoints and starts loaders."""
+    assert set(isolation.OWN) < set(isolation.CANDIDATE)
+    assert not {"writes no files", "CPU limit"} & set(isolation.OWN)
+
+
+def test_a_layer_that_is_missing_is_named_and_the_rest_holds(monkeypatch):
+    """A machine without one layer still gives the others, and the report tells."""
+
+    def absent(_limits):
+        raise isolation.Missing("this kernel has it not")
+
+    def refused(_limits):
+        raise PermissionError("not allowed")
+
+    called = []
+    layers = {"first": absent, "second": refused, "third": called.append}
+    monkeypatch.setitem(isolation.LAYERS, False, layers)
+    holds, missing = isolation.apply(Limits(), own=False)
+    assert holds == ["third"]
+    assert missing == ["first: this kernel has it not", "second: not allowed"]
+    assert called == [Limits()]
+
+
+def test_other_systems_say_what_they_lack(monkeypatch):
+    """Outside Linux the process calls are missing, with one plain reason each."""
+    monkeypatch.setattr(isolation.sys, "platform", "darwin")
+    for layer in (isolation.dies_with_parent, isolation.no_new_privileges):
+        with pytest.raises(isolation.Missing, match="only Linux"):
+            layer(Limits())
+    isolation.adopt_orphans()  # no Linux, no orphans to adopt, no exception
