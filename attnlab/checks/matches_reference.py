@@ -23,6 +23,7 @@ AFTER = (
     "causality",
     "mask-effect",
     "constant-value",
+    "permutation-equivariance",
     "fully-masked-row",
     "formula-match",
 )

@@ -151,7 +151,7 @@ def _idle_squeezes(rows: Rows) -> Iterator[Finding]:
         if op.op not in {"squeeze", "squeeze_"} or not op.parents:
             continue
         shape = rows.shape(op.parents[0])
-        if shape == op.shape and 1 not in shape:
+        if shape == op.shape:
             yield _finding(
                 op,
                 "squeeze-did-nothing",

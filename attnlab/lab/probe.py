@@ -80,8 +80,10 @@ class HostProbe:
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
         out = answer.get("output")
-        if isinstance(out, Tensor):
-            return out
+        if isinstance(out, Tensor) and _is_plain(out):
+            return out.as_subclass(Tensor)
+        if isinstance(out, Tensor):  # only a session in this process can hand one over
+            raise Odd(f"a {str(out.dtype).removeprefix('torch.')} {out.layout} tensor")
         odd = out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing")
         raise Odd(str(odd)[:200])
 
@@ -111,7 +113,10 @@ class HostProbe:
 
     def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
         """Builds a module of its own for the purpose, then builds this round's again."""
-        other = with_hd({k: v for k, v in {**self.sizes, **sizes}.items() if k != "hd"})
+        other = {**self.sizes, **sizes}
+        if "hd" not in self.contract.sizes:
+            other.pop("hd", None)  # it was D / H, and these may be others
+        other = with_hd(other)
         init = built(self.contract.init, other)
         given = draw.inputs(self.contract, other, self.dice)
         try:
@@ -132,6 +137,10 @@ class HostProbe:
         return SLACK * EPS * max(1.0, largest)
 
 
+def _is_plain(t: Tensor) -> bool:
+    return t.layout is torch.strided and not (t.is_complex() or t.is_meta or t.is_quantized)
+
+
 def _tensors(told: dict[str, Any], key: str) -> dict[str, Tensor]:
     found = told.get(key)
     if not isinstance(found, dict):
@@ -150,7 +159,9 @@ def _misfit(told: dict[str, Any]) -> str:
         )
     if isinstance(shapes, dict) and shapes:
         name, pair = next(iter(shapes.items()))
-        return f"parameter {name} has shape {tuple(pair[0])}, the reference's {tuple(pair[1])}"
+        told = isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, list) for p in pair)
+        mine, theirs = map(tuple, pair) if told else ("another", "is not told")
+        return f"parameter {name} has shape {mine}, the reference's {theirs}"
     if isinstance(extra, list) and extra:
         return f"the module has parameters that the reference does not have: {_some(extra)}"
     return ""

@@ -23,8 +23,10 @@ class MultiHeadSelfAttention(nn.Module):
     `F.scaled_dot_product_attention` mean the opposite. A query that may attend to nothing gets a
     context of zeros, and its gradients are finite.
 
-    Raises `ValueError` for sizes and shapes other than these (a mask of shape (S, S) too: it would
-    be read as one mask per sequence), and `TypeError` for a mask that is not boolean.
+    Errors: `ValueError` for sizes and shapes other than these (a mask of shape (S, S) too: it would
+    be read as one mask per sequence), `TypeError` for a mask that is not boolean.
+    Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2
+    Rows: A1
     """
 
     def __init__(self, embed_dim: int, num_heads: int) -> None:
@@ -46,7 +48,7 @@ class MultiHeadSelfAttention(nn.Module):
         q, k, v = self.qkv_proj(x).chunk(3, dim=-1)  #                       (B, S, D) each
         q, k, v = self._split(q), self._split(k), self._split(v)  #          (B, H, S, hd) each
         scores = q @ k.transpose(-2, -1) / math.sqrt(self.head_dim)  #       (B, H, S, S)
-        weights = _softmax(scores, None if mask is None else mask.unsqueeze(1))
+        weights = masked_softmax(scores, None if mask is None else mask.unsqueeze(1))
         context = weights @ v  #                                             (B, H, S, hd)
         merged = context.transpose(1, 2).flatten(2)  #                       (B, S, D)
         branch: Tensor = self.norm(self.out_proj(merged))  #                 (B, S, D)
@@ -77,12 +79,23 @@ class MultiHeadSelfAttention(nn.Module):
             )
 
 
-def _softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Weights over the keys, 0 at forbidden ones. scores (B, H, S, S), mask (B, 1, S, S)."""
+def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Softmax over the keys, with exactly 0 at forbidden ones.
+
+    A row whose keys are all forbidden is all zeros, and its gradients are zeros too: the query
+    then gets a context of zeros. Two fixes that are often tried instead are wrong: `nan_to_num`
+    on the scores gives the forbidden keys weight, and an additive -inf mask with `nan_to_num` on
+    the weights has zeros in the output and NaN in the gradients.
+
+    Shapes: scores (..., Sq, Sk), mask of the same axes with 1 where shared; output as scores.
+    Mask: boolean, True = may not be attended. Its shape is for the caller to check.
+    Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.1
+    Rows: A1, A4
+    """
     if mask is None:
         return scores.softmax(dim=-1)
     # A row of nothing but -inf would make NaN, which later zeros hide in the output but not from
     # anomaly detection. So such a row keeps its scores here, and loses its weights below.
-    empty = mask.all(dim=-1, keepdim=True)  # (B, 1, S, 1)
-    weights = scores.masked_fill(mask & ~empty, -math.inf).softmax(dim=-1)  # (B, H, S, S)
+    empty = mask.all(dim=-1, keepdim=True)  #                                (..., Sq, 1)
+    weights = scores.masked_fill(mask & ~empty, -math.inf).softmax(dim=-1)
     return weights.masked_fill(empty, 0.0)

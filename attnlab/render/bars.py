@@ -47,7 +47,7 @@ def ruler(numbers: Sequence[int], wide: int) -> str:
 
 def some_of(noun: str, shown: Sequence[int], count: int) -> str:
     """`queries 0, 2, 4, ... of 64`."""
-    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    several = "queries" if noun == "query" else f"{noun}s"
     return f"{several} {', '.join(map(str, shown[:3]))}, ... of {count}"
 
 

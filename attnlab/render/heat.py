@@ -142,7 +142,7 @@ def _show_title(
 
 
 def _legend(scale: Scale, screen: Screen) -> list[Part]:
-    low, high = f"{scale.low:.3g} ", f" {scale.high:.3g}"
+    low, high = f"{scale.low + 0.0:.3g} ", f" {scale.high + 0.0:.3g}"  # no -0
     if not in_colour(screen):
         return [f"{low}[{''.join(mark * 2 for mark in _ramp(screen))}]{high}"]
     steps = [scale.low + (scale.high - scale.low) * i / 20 for i in range(21)]

@@ -64,6 +64,12 @@ def test_a_failure_that_follows_is_folded_under_its_cause():
     assert {c.folded_under for c in failed[1:]} == {"batch-independence"}
 
 
+def test_a_trained_table_is_called_that():
+    """Not merely absent from the buffers: the message says what would happen to it."""
+    results = tried(CASES["buffer-not-parameter"].WRONG["a parameter"])
+    assert results[0].message == "pe is a parameter, so an optimizer would train it"
+
+
 # ---------------------------------------------------------------- the form of a check
 
 

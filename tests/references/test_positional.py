@@ -2,6 +2,7 @@
 
 import copy
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnlab.references.positional import (
+    LAYOUTS,
     SinusoidalPositionalEncoding,
+    sinusoidal_frequencies,
     sinusoidal_positional_encoding,
 )
 
@@ -190,3 +193,168 @@ def test_an_x_that_would_only_broadcast_is_refused(shape: tuple[int, ...]) -> No
     """B3: a width of 1 or a missing batch axis would be stretched to fit, silently."""
     with pytest.raises(ValueError, match=r"x has shape .*: expected \(B, S, D\) with D = 6"):
         SinusoidalPositionalEncoding(6)(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("B", [1, 4, 16])
+@pytest.mark.parametrize("S", [1, 16, 128, 512])
+def test_batches_and_lengths_of_every_usual_size(B: int, S: int) -> None:
+    """B3: the shape of x comes back, and the table was added to each sequence."""
+    x = torch.randn(B, S, 64)
+    out = SinusoidalPositionalEncoding(64, max_seq_len=512)(x)
+    assert out.shape == x.shape
+    table = sinusoidal_positional_encoding(S, 64).expand_as(x)
+    torch.testing.assert_close(out - x, table, rtol=0, atol=1e-6)
+
+
+def test_an_addition_by_hand() -> None:
+    """B8: two sequences of three positions, D = 4, each entry of ones and of twos written out."""
+    x = torch.tensor([1.0, 2.0])[:, None, None].expand(2, 3, 4)
+    row = [
+        [1.0, 2.0, 1.0, 2.0],
+        [1.8415, 1.5403, 1.0100, 1.99995],
+        [1.9093, 0.5839, 1.0200, 1.9998],
+    ]
+    by_hand = torch.tensor([row, [[v + 1 for v in r] for r in row]])
+    out = SinusoidalPositionalEncoding(4, max_seq_len=3)(x)
+    torch.testing.assert_close(out, by_hand, rtol=0, atol=6e-5)
+
+
+def test_eight_columns_fall_by_decades() -> None:
+    """B8: at D = 8 the four pairs turn by 1, 0.1, 0.01 and 0.001 radians per position."""
+    w = sinusoidal_frequencies(8)
+    torch.testing.assert_close(w, torch.tensor([1, 0.1, 0.01, 0.001], dtype=torch.float64))
+
+
+def test_the_last_frequency_is_not_one_over_the_base() -> None:
+    """B3: it is base^(-(D-2)/D), a little faster."""
+    assert sinusoidal_frequencies(512)[-1].item() == pytest.approx(10000 ** (-510 / 512))
+    assert sinusoidal_frequencies(512)[-1].item() > 1.03e-4
+
+
+def test_the_difference_of_two_rows_depends_on_more_than_their_distance() -> None:
+    """B8: the vector does; its norm and the dot product do not."""
+    table = exact(40, 12)
+    near, far = table[5] - table[2], table[35] - table[32]
+    assert (near - far).abs().max() > 0.5
+    torch.testing.assert_close(near.norm(), far.norm())
+
+
+@given(lengths, even_widths, bases)
+@few
+def test_concatenated_columns_are_the_interleaved_ones_reordered(
+    S: int, D: int, base: float
+) -> None:
+    """B3: column 2i + r of the one is column r * D/2 + i of the other."""
+    together = sinusoidal_positional_encoding(S, D, base, layout="concatenated")
+    apart = sinusoidal_positional_encoding(S, D, base)
+    for i in range(D // 2):
+        assert torch.equal(together[:, i], apart[:, 2 * i])
+        assert torch.equal(together[:, D // 2 + i], apart[:, 2 * i + 1])
+
+
+@given(lengths, even_widths, st.sampled_from(LAYOUTS))
+@few
+def test_an_odd_width_may_be_padded(S: int, D: int, layout: str) -> None:
+    """B3: whole pairs, of the frequencies of their own number, and a column of zeros."""
+    odd = sinusoidal_positional_encoding(S, D + 1, layout=layout, odd="pad")
+    assert torch.equal(odd[:, :D], sinusoidal_positional_encoding(S, D, layout=layout))
+    assert torch.equal(odd[:, D], torch.zeros(S))
+    module = SinusoidalPositionalEncoding(D + 1, 60, layout=layout, odd="pad")
+    assert torch.equal(module.get_encoding(S), odd)
+
+
+def test_padding_changes_no_even_width() -> None:
+    """B3: nor does it make a table out of a single column."""
+    assert torch.equal(sinusoidal_positional_encoding(5, 6, odd="pad"), exact(5, 6).float())
+    with pytest.raises(ValueError, match="d_model=1: expected"):
+        sinusoidal_positional_encoding(5, 1, odd="pad")
+
+
+def test_the_table_alone_has_an_axis_for_the_batch() -> None:
+    """B3: with output "table" x gives only its length: (1, S, D)."""
+    module = SinusoidalPositionalEncoding(6, max_seq_len=9, output="table")
+    out = module(torch.randn(4, 5, 6))
+    assert torch.equal(out, sinusoidal_positional_encoding(5, 6).unsqueeze(0))
+
+
+def test_the_base_of_the_module_is_not_its_length() -> None:
+    """B3: another base gives another table, another maximum the same rows."""
+    module = SinusoidalPositionalEncoding(6, max_seq_len=9, base=500.0)
+    assert torch.equal(module.get_encoding(9), exact(9, 6, base=500.0).float())
+    assert torch.equal(SinusoidalPositionalEncoding(6, 50).get_encoding(9), exact(9, 6).float())
+
+
+def test_each_sequence_may_have_positions_of_its_own() -> None:
+    """B3: rows by position_ids, different in each sequence; decoding steps are the prefill's."""
+    module = SinusoidalPositionalEncoding(6, max_seq_len=9)
+    x = torch.randn(2, 4, 6)
+    ids = torch.tensor([[0, 0, 0, 1], [5, 6, 7, 8]])
+    table = sinusoidal_positional_encoding(9, 6)
+    assert torch.equal(module(x, ids), x + table[ids])
+    steps = [module(x[:, s : s + 1], torch.full((2, 1), s)) for s in range(4)]
+    assert torch.equal(torch.cat(steps, dim=1), module(x))
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "said"),
+    [
+        ([[0, 9, 1]], ValueError, r"position_ids holds 0 ... 9: expected positions from 0 to 8"),
+        ([[0, -1, 1]], ValueError, r"position_ids holds -1 ... 1: expected positions from 0"),
+        ([0, 1, 2], ValueError, r"position_ids has shape \(3,\): expected \(B, S\) = \(1, 3\)"),
+        (
+            [[0.0, 1.0, 2.0]],
+            TypeError,
+            "position_ids has dtype torch.float32: expected torch.int64",
+        ),
+    ],
+)
+def test_positions_that_do_not_exist_are_refused(
+    ids: list[int], error: type[Exception], said: str
+) -> None:
+    """B3: out of range, of another shape or type, naming the values."""
+    module = SinusoidalPositionalEncoding(6, max_seq_len=9)
+    with pytest.raises(error, match=said):
+        module(torch.zeros(1, 3, 6), torch.tensor(ids))
+
+
+def test_a_table_may_grow_on_demand() -> None:
+    """B3: "extend" answers longer sequences with the same rows, and keeps one table, not many."""
+    module = SinusoidalPositionalEncoding(6, max_seq_len=9, beyond="extend").double()
+    out = module(torch.zeros(1, 20, 6, dtype=torch.float64))
+    torch.testing.assert_close(out[0], exact(20, 6), rtol=0, atol=1e-7)
+    assert module.max_seq_len == module.pe.shape[1] == 40
+    assert module.pe.dtype == torch.float64
+    assert dict(module.named_buffers()).keys() == {"pe"}
+    kept = module.pe
+    module(torch.zeros(1, 40, 6, dtype=torch.float64))
+    assert module.pe is kept
+    row = module(torch.zeros(1, 1, 6, dtype=torch.float64), torch.tensor([[99]]))
+    torch.testing.assert_close(row[0, 0], exact(100, 6)[99], rtol=0, atol=1e-7)
+
+
+def test_a_grown_table_stays_on_the_device_of_the_module() -> None:
+    """B3: the meta device stands for any other than the default one."""
+    module = SinusoidalPositionalEncoding(6, max_seq_len=9, beyond="extend").to("meta")
+    assert module(torch.zeros(2, 20, 6, device="meta")).device.type == "meta"
+    assert module.pe.device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ({"layout": "reversed"}, "layout='reversed': expected one of 'interleaved', 'concat"),
+        ({"odd": "cut"}, "odd='cut': expected one of 'error', 'pad'"),
+        ({"output": "add"}, "output='add': expected one of 'sum', 'table'"),
+        ({"beyond": "wrap"}, "beyond='wrap': expected one of 'error', 'extend'"),
+    ],
+)
+def test_an_unknown_option_is_refused(option: dict[str, Any], expected: str) -> None:
+    """B3: naming those that exist."""
+    with pytest.raises(ValueError, match=expected):
+        SinusoidalPositionalEncoding(6, **option)
+
+
+def test_an_x_of_integers_is_refused() -> None:
+    """B3: tokens in place of their embeddings would be made floats by the sum."""
+    with pytest.raises(TypeError, match=r"x has dtype torch.int64: expected a floating-point type"):
+        SinusoidalPositionalEncoding(6)(torch.zeros(1, 2, 6, dtype=torch.int64))

@@ -10,6 +10,9 @@ WRONG = {
     "batch and positions mixed in a reshape": Case(
         changed(ATTENTION, (MERGE, "heads.reshape(S, B, D).transpose(0, 1)"))
     ),
+    "a little of the last sample": Case(
+        changed(ATTENTION, ("weights @ v", "weights @ (v + 0.1 * v[-1:])"))
+    ),
     "the next sample's values": Case(changed(ATTENTION, ("weights @ v", "weights @ v.roll(1, 0)"))),
 }
 RIGHT = {

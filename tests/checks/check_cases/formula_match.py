@@ -27,6 +27,14 @@ WRONG = {
                                  ("[:, 1::2]", "[:, d_model // 2 :]")),
     "the exponent not doubled": table(("(-math.log(10000.0)", "0.5 * (-math.log(10000.0)")),
     "nothing at position 0": table(("[:S]", "[:S].index_fill(0, torch.tensor(0), 0.0)")),
+    "more for later samples": Case(
+        changed(
+            TABLE,
+            ("self.pe[:S].unsqueeze(0)", "x + self.pe[:S] * torch.arange(1, len(x) + 1)[:, None, None]"),
+        ),
+        ADDED,
+        None,
+    ),
     "added twice": Case(
         changed(TABLE, ("self.pe[:S].unsqueeze(0)", "x + 2 * self.pe[:S]")), ADDED, None
     ),

@@ -8,6 +8,9 @@ WRONG = {
     "a root that where hides": Case(
         changed(ATTENTION, (LAST, f"{LAST} + torch.where({GAP} > 0, {GAP}.sqrt(), 0.0)"))
     ),
+    "a weight's norm that is nothing": Case(
+        changed(ATTENTION, (LAST, f"{LAST} + 0 * (self.norm.bias - self.norm.bias).norm(p=0.5)"))
+    ),
     "NaN cleaned out of the output": Case(
         changed(
             ATTENTION,

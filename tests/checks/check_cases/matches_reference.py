@@ -6,6 +6,20 @@ WRONG = {
     "too sharp": Case(changed(ATTENTION, ("/ q.shape[-1] ** 0.5", "* q.shape[-1] ** 0.5"))),
     "scaled by the whole width": Case(changed(ATTENTION, ("/ q.shape[-1] ** 0.5", "/ D**0.5"))),
     "off by one in a hundred": Case(changed(ATTENTION, ("** 0.5", "** 0.51"))),
+    "another scale under a mask": Case(
+        changed(ATTENTION, ("scores = scores.masked_fill(", "scores = (scores * 1.1).masked_fill("))
+    ),
+    "another scale without a mask": Case(
+        changed(
+            ATTENTION,
+            ("weights = ", "scores = scores if mask is not None else 1.1 * scores\n        weights = "),
+        )
+    ),
+    "large scores cut off": Case(
+        changed(
+            ATTENTION, ("if mask is not None:", "scores = scores.clamp(-1, 1)\n        if mask is not None:")
+        )
+    ),
     "no residual": Case(changed(ATTENTION, ("self.norm(self.out_proj(out)) + x",
                                             "self.norm(self.out_proj(out))"))),
     "norm after the residual": Case(changed(ATTENTION, ("self.norm(self.out_proj(out)) + x",

@@ -1,0 +1,76 @@
+"""Without positions, attention does not know the order: permuted inputs give permuted outputs.
+
+Self-attention is permutation-*equivariant*: put the positions of the input in another order, and
+the mask's rows and columns with them, and the outputs are the same ones in that order. (It is not
+permutation-*invariant*: the outputs do move.) Order enters by a positional encoding alone.
+
+Wrong: a reshape that lets positions trade features, a mask indexed [key, query], a position bias or
+a cached state where none was meant: what an output is depends on where it stands.
+Right: every position is treated alike, and only inputs and mask tell positions apart.
+
+A module that builds a causal mask itself knows the order by that mask, so it is not looked at.
+"""
+
+from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor, far, first_index
+
+TITLE = "Permuted positions give permuted outputs"
+NEEDS = ("averaging", "sequence")
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "batch-independence",
+    "causality",
+    "mask-effect",
+)
+ADVICE = (
+    "Compare the two runs step by step: the first step whose rows are not the same rows in another "
+    "order treats positions differently. Look for reshapes, biases and [key, query] indices there."
+)
+
+
+def run(probe: Probe) -> Failure | None:
+    length = probe.sizes.get("S", 1)
+    if length < 2:
+        raise Skip("one position has one order")
+    if "causal" in probe.contract.promises:
+        raise Skip("a causal module knows the order by its own mask")
+    at = probe.contract.output.index("S")
+    order = _shuffled(probe, length)
+    masks: tuple[Mask, ...] = ("random", "none")
+    for mask in masks:
+        inputs = probe.draw(mask)
+        expected = _permuted(probe.call(inputs), at, order)
+        out = probe.call(_moved(probe, inputs, order))
+        gap = far(out, expected)
+        if gap.any().item():
+            where = gap.nonzero()[0].tolist()[at]
+            return Failure(
+                message=f"positions were put in the order {order}, and the output at "
+                f"{first_index(gap)} is not what position {order[where]} gave before: they differ "
+                f"by up to {(out - expected).abs().max().item():.2g} ({mask} mask)"
+            )
+    return None
+
+
+def _shuffled(probe: Probe, length: int) -> list[int]:
+    """A random order that moves something. A mere shift or reversal would keep distances."""
+    order = list(range(length))
+    for last in range(length - 1, 0, -1):
+        other = probe.pick(0, last + 1)
+        order[last], order[other] = order[other], order[last]
+    return order if order != sorted(order) else [*order[1:], 0]
+
+
+def _moved(probe: Probe, inputs: Inputs, order: list[int]) -> Inputs:
+    """Every axis S of every input in the new order: of a mask (B, S, S), both."""
+    moved = dict(inputs)
+    for spec in probe.contract.inputs:
+        for axis, symbol in enumerate(spec.axes):
+            if symbol == "S" and moved[spec.name] is not None:
+                moved[spec.name] = _permuted(moved[spec.name], axis, order)
+    return moved
+
+
+def _permuted(value: Tensor, axis: int, order: list[int]) -> Tensor:
+    return value.movedim(axis, 0)[order].movedim(0, axis).contiguous()

@@ -1,0 +1,195 @@
+"""The Transformer block: attention between positions, then a layer at each position.
+
+    pre-norm     x = x + attention(norm(x))      x = x + feed_forward(norm(x))
+    post-norm    x = norm(x + attention(x))      x = norm(x + feed_forward(x))
+
+In pre-norm the residual stream runs from the first layer to the last untouched, so deep stacks
+train without warm-up, and one more norm is needed after the last block. In post-norm, the order of
+the first paper, each norm stands on that path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from torch import Tensor, nn
+
+from attnlab.references.cache import KVCache
+from attnlab.references.cross import CrossAttention, Memory
+from attnlab.references.feed_forward import FeedForward, SwiGLU
+from attnlab.references.grouped import GroupedQueryAttention, Rotate
+from attnlab.references.norms import LayerNorm, RMSNorm
+
+Layer = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class BlockStyle:
+    """What blocks of different families differ in; `dataclasses.replace` changes one thing.
+
+    `dropout` falls on the attention weights, inside the feed-forward layer and on both branches
+    before they are added. `hidden_dim` None is 4 * D; `num_kv_heads` None is H.
+
+    Source: GPT-2 (Radford et al., 2019), BERT (Devlin et al., 2019), Llama (Touvron et al., 2023)
+    Rows: A6
+    """
+
+    norm_first: bool = True
+    norm: Callable[[int], nn.Module] = LayerNorm
+    feed_forward: Callable[..., nn.Module] = FeedForward
+    hidden_dim: int | None = None
+    num_kv_heads: int | None = None
+    bias: bool = True
+    dropout: float = 0.0
+    rotate: Rotate | None = None
+
+
+GPT2 = BlockStyle(feed_forward=partial(FeedForward, tanh=True))
+BERT = BlockStyle(norm_first=False, norm=partial(LayerNorm, eps=1e-12))
+LLAMA = BlockStyle(norm=RMSNorm, feed_forward=SwiGLU, bias=False)
+
+
+class TransformerBlock(nn.Module):
+    """Self-attention and a feed-forward layer, each with a norm, dropout and a residual.
+
+    The style says how: `TransformerBlock(D, H, LLAMA)`. It is an encoder's block without a mask
+    and a decoder's with `causal_mask`.
+
+    Shapes
+        x          (B, S, D)       batch, new positions, `embed_dim`
+        mask       (B, H, S, Sk)   boolean, with 1 for B, H or S where shared; None for no mask
+        positions  (S,) or (B, S)  for the style's `rotate`; None counts on from the cache
+        output     (B, S, D)       Sk = cache.length + S with a cache, S without one
+
+    Mask: True means **may not be attended**.
+    Errors: those of `GroupedQueryAttention` and of the feed-forward layer.
+    Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1
+    Source: "On Layer Normalization in the Transformer Architecture" (Xiong et al., 2020)
+    Rows: A6
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle = GPT2) -> None:
+        super().__init__()
+        self.norm_first = style.norm_first
+        self.attention = _attention(embed_dim, num_heads, style)
+        self.feed_forward = _feed_forward(embed_dim, style)
+        self.attention_norm = style.norm(embed_dim)
+        self.feed_forward_norm = style.norm(embed_dim)
+        self.dropout = nn.Dropout(style.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        *,
+        positions: Tensor | None = None,
+        cache: KVCache | None = None,
+    ) -> Tensor:
+        def attend(t: Tensor) -> Tensor:
+            out: Tensor = self.attention(t, mask, positions=positions, cache=cache)
+            return out
+
+        x = self._branch(x, self.attention_norm, attend)  #               (B, S, D)
+        return self._branch(x, self.feed_forward_norm, self.feed_forward)
+
+    def _branch(self, x: Tensor, norm: nn.Module, layer: Layer) -> Tensor:
+        return add_branch(x, norm, layer, self.dropout, norm_first=self.norm_first)
+
+
+class CrossBlock(nn.Module):
+    """A decoder's block that also looks at an encoder: self-attention, cross-attention, layer.
+
+    `forward` is given the encoder's output, `step` what `remember` has made of it, once.
+
+    Shapes
+        x             (B, S, D)       batch, new positions, `embed_dim`
+        context       (B, Sk, D)      what the encoder gave
+        mask          (B, H, S, Sx)   among the positions of x, boolean, 1 where shared; or None
+        context_mask  (B, H, S, Sk)   of x over the context, likewise
+        output        (B, S, D)       Sx = cache.length + S with a cache, S without one
+
+    Mask: True means **may not be attended**, in both.
+    Errors: those of `GroupedQueryAttention`, `CrossAttention` and of the feed-forward layer.
+    Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1
+    Rows: A5, A6
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle = GPT2) -> None:
+        super().__init__()
+        self.norm_first = style.norm_first
+        self.attention = _attention(embed_dim, num_heads, style)
+        self.cross = CrossAttention(embed_dim, num_heads, bias=style.bias, dropout=style.dropout)
+        self.feed_forward = _feed_forward(embed_dim, style)
+        self.attention_norm = style.norm(embed_dim)
+        self.cross_norm = style.norm(embed_dim)
+        self.feed_forward_norm = style.norm(embed_dim)
+        self.dropout = nn.Dropout(style.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor,
+        mask: Tensor | None = None,
+        context_mask: Tensor | None = None,
+    ) -> Tensor:
+        return self.step(x, self.remember(context), mask, context_mask)
+
+    def remember(self, context: Tensor) -> Memory:
+        return self.cross.remember(context)
+
+    def step(
+        self,
+        x: Tensor,
+        memory: Memory,
+        mask: Tensor | None = None,
+        context_mask: Tensor | None = None,
+        *,
+        cache: KVCache | None = None,
+    ) -> Tensor:
+        def attend(t: Tensor) -> Tensor:
+            out: Tensor = self.attention(t, mask, cache=cache)
+            return out
+
+        def ask(t: Tensor) -> Tensor:
+            return self.cross.attend(t, memory, context_mask)
+
+        x = self._branch(x, self.attention_norm, attend)  #               (B, S, D)
+        x = self._branch(x, self.cross_norm, ask)
+        return self._branch(x, self.feed_forward_norm, self.feed_forward)
+
+    def _branch(self, x: Tensor, norm: nn.Module, layer: Layer) -> Tensor:
+        return add_branch(x, norm, layer, self.dropout, norm_first=self.norm_first)
+
+
+def add_branch(
+    x: Tensor, norm: nn.Module, layer: Layer, dropout: nn.Module, *, norm_first: bool
+) -> Tensor:
+    """The residual around a layer ("sub-layer connection"): where the norm stands decides.
+
+    Shapes: x (B, S, D); output the same.
+    Source: "On Layer Normalization in the Transformer Architecture" (Xiong et al., 2020)
+    Rows: A6
+    """
+    if norm_first:
+        out: Tensor = x + dropout(layer(norm(x)))
+    else:
+        out = norm(x + dropout(layer(x)))
+    return out
+
+
+def _attention(embed_dim: int, num_heads: int, style: BlockStyle) -> GroupedQueryAttention:
+    return GroupedQueryAttention(
+        embed_dim,
+        num_heads,
+        style.num_kv_heads,
+        bias=style.bias,
+        dropout=style.dropout,
+        rotate=style.rotate,
+    )
+
+
+def _feed_forward(embed_dim: int, style: BlockStyle) -> nn.Module:
+    hidden_dim = 4 * embed_dim if style.hidden_dim is None else style.hidden_dim
+    return style.feed_forward(embed_dim, hidden_dim, bias=style.bias, dropout=style.dropout)

@@ -1,0 +1,143 @@
+"""xPos: rotary positions whose scores also fade with distance.
+
+    q at m  ->  q turned by m w_i, times zeta_i^(m / scale_base)
+    k at n  ->  k turned by n w_i, times zeta_i^(-n / scale_base)
+    zeta_i = (2i/D + gamma) / (1 + gamma)                             i = 0 ... D/2 - 1
+
+The scales meet in the score as zeta_i^((m - n) / scale_base): below 1 for keys before the query,
+the smaller the faster the pair turns. For keys after it they exceed 1 and grow, so xPos is for
+causal attention.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.references._arguments import (
+    check_base,
+    check_choice,
+    check_count,
+    check_features,
+    check_width,
+    places,
+)
+from attnlab.references.rotary import (
+    LAYOUTS,
+    rotary_frequencies,
+    rotary_table,
+    rotate_pairs,
+)
+
+
+def xpos_decay(dim: int, gamma: float = 0.4, *, device: torch.device | None = None) -> Tensor:
+    """zeta_i, by which each pair's score shrinks per `scale_base` positions, (dim/2,), float64.
+
+    Errors: `ValueError` for an odd or non-positive `dim` and a `gamma` that is not above 0.
+
+    Source: "A Length-Extrapolatable Transformer" (Sun et al., 2022)
+    Rows: B7
+    """
+    check_width("dim", dim)
+    if not gamma > 0:
+        raise ValueError(f"gamma={gamma}: expected a number above 0 (the paper's is 0.4)")
+    two_i = torch.arange(0, dim, 2, dtype=torch.float64, device=device)
+    return (two_i / dim + gamma) / (1 + gamma)
+
+
+def xpos_table(
+    seq_len: int, dim: int, base: float = 10000.0, *, scale_base: float = 512.0, key: bool = False
+) -> Tensor:
+    """The vector (1, 0, 1, 0, ...) as query, or as key, of each position, (S, dim), float64.
+
+    The dot product of query row m and key row n is sum_i zeta_i^((m - n)/scale_base) cos((m - n)
+    w_i): what `xpos_table(S, dim) @ xpos_table(S, dim, key=True).T` holds on and below its diagonal
+    fades with distance.
+
+    Errors: as in `rotary_table`, and `ValueError` for a `scale_base` that is not above 0.
+
+    Source: "A Length-Extrapolatable Transformer" (Sun et al., 2022)
+    Rows: B7
+    """
+    _check_scale_base(scale_base)
+    power = torch.arange(seq_len, dtype=torch.float64) / scale_base  #        (S,)
+    scale = xpos_decay(dim).pow((-power if key else power).unsqueeze(-1))  #  (S, dim/2)
+    return rotary_table(seq_len, dim, base) * scale.repeat_interleave(2, dim=-1)  # (S, dim)
+
+
+class XPos(nn.Module):
+    """Turns queries and keys by their positions and scales them, inversely to each other.
+
+    Angles and scales are computed in float64 at every call, whatever the type of the module; half
+    types are turned in float32.
+
+    `centre` is subtracted from the positions that the scales see. It cancels in every score, and
+    keeps the scales near 1 where sequences are long: 2048 for sequences of 4096. It is fixed, so
+    that keys in a cache keep fitting; x-transformers and rotary-embedding-torch take half of the
+    present length instead, and there a cache must hold unrotated keys. Both pair neighbours
+    (`layout` "interleaved"; see `rotate_pairs`).
+
+    Shapes
+        q             (B, H, S, hd)    batch, heads, sequence, `head_dim`
+        k             (B, Hkv, S, hd)  as many heads as it likes; the same S positions
+        position_ids  (B, S) or (S,)   whole numbers from 0; None for offset ... offset + S - 1
+        output        q and k, shaped as they came
+
+    Decoding with a cache: as in `RotaryEmbedding`.
+
+    Errors: `ValueError` for an odd `head_dim`, a `scale_base` or `gamma` that is not above 0, an
+    unknown `layout`, q and k of other shapes, ids of another shape or below 0, a negative `offset`,
+    and for ids and an offset together; `TypeError` for q and k that are not floating-point and ids
+    that are no integers.
+
+    Source: "A Length-Extrapolatable Transformer" (Sun et al., 2022)
+    Rows: B7
+    """
+
+    def __init__(
+        self,
+        head_dim: int,
+        *,
+        base: float = 10000.0,
+        scale_base: float = 512.0,
+        gamma: float = 0.4,
+        layout: str = "interleaved",
+        centre: int = 0,
+    ) -> None:
+        super().__init__()
+        xpos_decay(head_dim, gamma)  # refuses what has no decay
+        check_base(base)
+        _check_scale_base(scale_base)
+        check_choice("layout", layout, LAYOUTS)
+        check_count("centre", centre, least=0)
+        self.head_dim = head_dim
+        self.base = base
+        self.scale_base = scale_base
+        self.gamma = gamma
+        self.layout = layout
+        self.centre = centre
+
+    def forward(
+        self, q: Tensor, k: Tensor, position_ids: Tensor | None = None, *, offset: int = 0
+    ) -> tuple[Tensor, Tensor]:
+        check_features("q", q, "B H S hd", hd=self.head_dim)
+        B, _, S, _ = q.shape
+        check_features("k", k, "B Hkv S hd", B=B, S=S, hd=self.head_dim)
+        p = places(B, S, position_ids, offset, device=q.device)  #   (1 or B, S)
+        return self._turn(q, p, sign=1), self._turn(k, p, sign=-1)
+
+    def _turn(self, x: Tensor, p: Tensor, *, sign: int) -> Tensor:
+        p = p[:, None, :, None]  #                                             (1 or B, 1, S, 1)
+        angles = p * rotary_frequencies(self.head_dim, self.base, device=x.device)
+        power = sign * (p - self.centre) / self.scale_base
+        scale = xpos_decay(self.head_dim, self.gamma, device=x.device) ** power
+        exact = torch.promote_types(x.dtype, torch.float32)
+        cos, sin = (scale * angles.cos()).to(exact), (scale * angles.sin()).to(exact)
+        return rotate_pairs(x, cos, sin, self.layout).to(x.dtype)  #           (B, H, S, hd)
+
+
+def _check_scale_base(scale_base: float) -> None:
+    if not scale_base > 0:
+        raise ValueError(
+            f"scale_base={scale_base}: expected a number of positions above 0 (the paper's is 512)"
+        )

@@ -1,0 +1,147 @@
+"""The portrait of a kind of positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from attnlab.positions import KINDS, USES, Curve, Fact, Frequency, PositionJob, PositionReport, Turn
+from attnlab.records import plain, record
+from attnlab.render.bars import show_bars, some_of
+from attnlab.render.heat import show_heat
+from attnlab.render.json import Document
+from attnlab.render.screen import Screen
+
+MOST = 10  # rows of a table on the screen; the document has all
+TINY = 1e-9  # of the largest value: what rounding explains
+
+
+@record
+class Portrait:
+    job: PositionJob
+    report: PositionReport
+
+    def show(self, screen: Screen) -> None:
+        job, report = self.job, self.report
+        sizes = " ".join(f"{name}={getattr(job, name):g}" for name in USES[job.kind])
+        screen.say((job.kind, "title"), f"  {KINDS[job.kind]}")
+        screen.say((sizes, "name"), indent=2)
+        for line in report.formula:
+            screen.say(line, indent=2)
+        for picture in report.pictures:
+            screen.gap()
+            show_heat(picture, screen)
+        _show_frequencies(report.frequencies, job.length, screen)
+        if report.curve:
+            _show_curve(report.curve, screen)
+        _show_statistics(report.statistics, screen)
+        _show_rotation(report.rotation, screen)
+        if report.notes:
+            screen.gap()
+        for note in report.notes:
+            screen.hang((f"{screen.marks.note} ", "aside"), note)
+        screen.do_next(_next(job))
+
+    def document(self) -> Document:
+        job, report = self.job, self.report
+        sizes = {name: getattr(job, name) for name in ("dim", "length", "heads", "base")}
+        return {
+            "kind": job.kind,
+            **sizes,
+            "formula": plain(report.formula),
+            "pictures": plain(report.pictures),
+            "frequencies": plain(report.frequencies),
+            "distance": plain(report.curve),
+            "statistics": {fact.id: fact.value for fact in report.statistics},
+            "rotation": plain(report.rotation),
+            "notes": plain(report.notes),
+        }
+
+
+def _next(job: PositionJob) -> str:
+    if job.kind == "sinusoidal":
+        return "attnlab lesson sinusoidal works a small table out by hand"
+    return ""
+
+
+def _show_frequencies(waves: Sequence[Frequency], length: int, screen: Screen) -> None:
+    if not waves:
+        return
+    screen.gap()
+    screen.say(("frequencies", "title"), ": the fast pairs first")
+    heads = ("pair", "columns", "radians a position", "wavelength", f"turns in {length}")
+    table = _table(heads)
+    for wave in _spaced(waves):
+        sine, cosine = wave.columns
+        turns = length / wave.wavelength
+        cells = (f"{wave.frequency:.6g}", f"{wave.wavelength:,.2f}", f"{turns:.3g}")
+        table.add_row(str(wave.pair), f"{sine}, {cosine}", *cells)
+    screen.print(Padding(table, (0, 0, 0, 2), expand=False))
+    _show_left_out(len(waves), screen)
+
+
+def _spaced(rows: Sequence[Frequency]) -> list[Frequency]:
+    """The first, the last, and some between them."""
+    if len(rows) <= MOST:
+        return list(rows)
+    return [rows[round(i * (len(rows) - 1) / (MOST - 1))] for i in range(MOST)]
+
+
+def _show_left_out(count: int, screen: Screen) -> None:
+    if count > MOST:
+        screen.say((f"{MOST} of {count}; --json has all", "aside"), indent=2)
+
+
+def _show_curve(curve: Curve, screen: Screen) -> None:
+    screen.gap()
+    screen.say((curve.title, "title"))
+    shown = show_bars(curve.distances, curve.values, screen)
+    if len(shown) < curve.count:
+        screen.say(("only " + some_of("distance", shown, curve.count), "aside"))
+    most = max(map(abs, curve.values)) or 1.0
+    if curve.spread <= TINY * most:
+        screen.say(
+            "it depends on distance alone" + (f" (to {curve.spread:.1g})" * bool(curve.spread))
+        )
+    else:
+        screen.say(
+            "the mean of all pairs so far apart: they differ by up to "
+            f"{curve.spread:.3g}, so distance alone does not decide"
+        )
+
+
+def _show_statistics(facts: Sequence[Fact], screen: Screen) -> None:
+    if not facts:
+        return
+    screen.gap()
+    screen.say(("statistics", "title"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column()
+    table.add_column(justify="right")
+    for fact in facts[:MOST]:
+        table.add_row(Text(fact.text), Text(f"{fact.value:.5g}"))
+    screen.print(Padding(table, (0, 0, 0, 2), expand=False))
+    _show_left_out(len(facts), screen)
+
+
+def _show_rotation(turns: Sequence[Turn], screen: Screen) -> None:
+    if not turns:
+        return
+    screen.gap()
+    screen.say(("k positions further", "title"), ": one rotation M_k, the same for every p?")
+    marks = screen.marks
+    table = _table(("k", "largest error", ""))
+    for turn in turns:
+        said = f"{marks.ok} yes" if turn.holds else f"{marks.skip} no"
+        table.add_row(str(turn.offset), f"{turn.error:.1e}", Text(said, style="ok" * turn.holds))
+    screen.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _table(heads: Sequence[str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    return table

@@ -1,0 +1,117 @@
+"""Write the generated pages: docs/checks.md and docs/references.md.
+
+    python docs/make.py            writes them
+    python docs/make.py --check    exits 1 when one of them is not what would be written
+
+Pages are made from docstrings, so that nothing is said twice.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+MADE = "<!-- Made by docs/make.py from docstrings: change those, then run `make docs`. -->\n"
+ROW = re.compile(r"\b[AB]\d{1,2}\b")
+
+
+class System(NamedTuple):
+    """One public class or function of the reference library."""
+
+    name: str
+    file: str
+    what: str
+    rows: tuple[str, ...]
+    source: str
+
+
+def main(args: list[str]) -> int:
+    pages = {DOCS / "checks.md": checks(), DOCS / "references.md": references()}
+    if "--check" not in args:
+        for path, text in pages.items():
+            path.write_text(text, encoding="utf-8")
+        return 0
+    stale = [p for p, t in pages.items() if not p.exists() or p.read_text(encoding="utf-8") != t]
+    for path in stale:
+        sys.stderr.write(f"{path.relative_to(ROOT)} is not up to date: run `make docs`\n")
+    return int(bool(stale))
+
+
+def checks() -> str:
+    """Every property check, the more basic ones first."""
+    from attnlab.checks.base import load_checks
+
+    parts = [MADE, "# The checks\n"]
+    for check in load_checks():
+        parts.append(f"## {check.id}\n\n**{check.title}.** {check.doc.strip()}\n")
+        needs = ", ".join(check.needs) or "nothing"
+        parts.append(f"Needs: {needs}. When it fails: {check.advice}\n")
+    return "\n".join(parts)
+
+
+def references() -> str:
+    """Every system of the reference library, the rows it covers and the tests that cite them."""
+    tests = dict(cited())
+    lines = [
+        MADE,
+        "# The reference library\n",
+        "Row ids: A stands for attention systems, B for embeddings and positions.\n",
+        "| system | what it is | rows | source |",
+        "|---|---|---|---|",
+    ]
+    for s in sorted(systems(), key=lambda s: (s.file, s.name)):
+        rows = ", ".join(s.rows)
+        lines.append(f"| `{s.file}` `{s.name}` | {s.what} | {rows} | {s.source} |")
+    lines += ["\n## Tests by row\n", "| row | systems | tests that cite it |", "|---|---|---|"]
+    found = {row for s in systems() for row in s.rows} | set(tests)
+    for row in sorted(found, key=lambda r: (r[0], int(r[1:]))):
+        names = ", ".join(f"`{s.name}`" for s in systems() if row in s.rows)
+        files = "; ".join(f"{file} ({n})" for file, n in sorted(tests.get(row, {}).items()))
+        lines.append(f"| {row} | {names} | {files or 'none'} |")
+    return "\n".join(lines) + "\n"
+
+
+def systems() -> list[System]:
+    found = []
+    for path in sorted((ROOT / "attnlab" / "references").glob("[!_]*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+                text = ast.get_docstring(node) or ""
+                rows = tuple(ROW.findall(_field(text, "Rows")))
+                if rows:
+                    what = (
+                        " ".join(text.partition("\n\n")[0].split()).rstrip(".").replace("|", "\\|")
+                    )
+                    found.append(System(node.name, path.name, what, rows, _field(text, "Source")))
+    return found
+
+
+def _field(text: str, name: str) -> str:
+    """The paragraph that follows `Name:` in a docstring, on one line."""
+    match = re.search(
+        rf"^\s*{name}:\s*(.+?)(?:\n\s*\n|\n\s*[A-Z][A-Za-z]+:|\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    return " ".join(match.group(1).split()).replace("|", "\\|") if match else ""
+
+
+def cited() -> Iterator[tuple[str, dict[str, int]]]:
+    """For each row id, the test files whose tests cite it, with how many."""
+    found: dict[str, dict[str, int]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        shown = path.relative_to(ROOT / "tests").as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                for row in set(ROW.findall(ast.get_docstring(node) or "")):
+                    files = found.setdefault(row, {})
+                    files[shown] = files.get(shown, 0) + 1
+    yield from found.items()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""`attnlab position`, through the real worker."""
+
+import json
+
+import pytest
+
+from attnlab.worker.client import Worker
+
+
+def test_shows_a_kind(shell):
+    """The page on stdout, what takes its time on stderr."""
+    said = shell("position", "rope", "--length", "60", "--heads", "4")
+    assert said.code == 0
+    assert "dim=64 heads=4 length=60 base=10000" in said.out
+    assert "it depends on distance alone" in said.out
+    assert said.out.count("✓ yes") == 4
+    assert said.err.splitlines() == ["computing rope positions, which loads torch"]
+
+
+def test_is_one_document(shell):
+    """Strict JSON with the numbers of the page."""
+    said = shell("position", "sinusoidal", "--dim", "4", "--length", "3", "--json")
+    document = json.loads(said.out, parse_constant=float.fromhex)
+    assert document["format"] == 1
+    assert document["pictures"][0]["values"][1][0] == pytest.approx(0.8414709848)
+    assert [turn["offset"] for turn in document["rotation"]] == [1]
+
+
+def test_refuses_before_torch_is_loaded(shell, monkeypatch):
+    """Exit 2, one line and a hint; no worker is started."""
+    monkeypatch.setattr(Worker, "__init__", lambda self: pytest.fail("started a worker"))
+    said = shell("position", "sinusodial")
+    assert said.code == 2
+    assert said.err.splitlines() == [
+        'error: no kind of positions is called "sinusodial"',
+        "hint: Did you mean sinusoidal?",
+    ]
+    for flags in (("--dim", "7"), ("--length", "0"), ("--length", "999999"), ("--base", "0")):
+        said = shell("position", "sinusoidal", *flags, "--json")
+        assert (said.code, said.json["outcome"]) == (2, "refused")
+    assert shell("position").code == 2
+
+
+def test_our_own_fault_is_one_line(shell, monkeypatch):
+    """Exit 70 where the judge could not compute it."""
+    from attnlab.positions import PositionReport
+
+    broken = PositionReport(outcome="error", message="the judge failed: ValueError: x")
+    monkeypatch.setattr(Worker, "position", lambda self, job: broken)
+    said = shell("position", "rope")
+    assert said.code == 70
+    assert "error: the judge failed: ValueError: x" in said.err

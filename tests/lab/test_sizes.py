@@ -1,0 +1,176 @@
+"""Symbols and sizes: what an axis measures, and at which sizes a candidate is tried."""
+
+import random
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnlab.lab.sizes import Unmeasured, built, measure, naming, rounds, with_hd
+from attnlab.records import Contract
+
+SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4", 4), ("D", 8), ("3*D", 24), ("D/2", 4), ("D//H", 4), ("2*S+1", 9), ("B*S-1", 7)],
+)
+def test_measure(text, size):
+    """Numbers, symbols and their products, quotients and sums."""
+    assert measure(text, SIZES) == size
+    assert measure(f" {text} ", SIZES) == size
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Z", "D D", "D**2", "f(D)", "D.x", "D[0]", "'D'", "1.5", "True", "-D", "D/0", "(", "\0"],
+)
+def test_measure_refuses_what_is_no_size(text):
+    """Unknown symbols and anything but arithmetic on them."""
+    with pytest.raises(Unmeasured):
+        measure(text, SIZES)
+
+
+def test_built_replaces_symbols_and_keeps_other_values():
+    """A symbol becomes its size; words, numbers and flags stay what they are."""
+    init = {"width": "D", "wide": "3*D", "kind": "gelu", "norm": "pre-norm", "p": 0.1, "bias": True}
+    assert built(init, SIZES) == {
+        "width": 8,
+        "wide": 24,
+        "kind": "gelu",
+        "norm": "pre-norm",
+        "p": 0.1,
+        "bias": True,
+    }
+    assert built({"bias": "True"}, SIZES) == {"bias": "True"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "hd"),
+    [
+        ({"D": 8, "H": 2}, 4),
+        ({"D": 8, "H": 2, "hd": 3}, 4),
+        ({"H": 2, "hd": 3}, 3),
+        ({"D": 8, "H": 3}, None),
+        ({"H": 2}, None),
+        ({"D": 8}, None),
+        ({}, None),
+    ],
+)
+def test_hd_is_the_width_of_a_head(sizes, hd):
+    """D / H where both are known and fit; else what was said, or nothing."""
+    assert with_hd(sizes).get("hd") == hd
+
+
+# ---------------------------------------------------------------- rounds
+
+
+@st.composite
+def contracts(draw):
+    """Contracts of attention-like modules: some sizes fixed, some free."""
+    sizes = {"B": draw(st.integers(1, 12)), "S": draw(st.integers(1, 13))}
+    kind = draw(st.sampled_from(["heads", "grouped", "width", "loose"]))
+    if kind == "grouped":
+        sizes["Hkv"] = draw(st.integers(1, 4))
+        sizes["H"] = sizes["Hkv"] * draw(st.integers(1, 4))
+    elif kind != "width":
+        sizes["H"] = draw(st.integers(1, 8))
+    if kind == "loose":
+        sizes["hd"] = 2 * draw(st.integers(1, 6))
+    else:
+        sizes["D"] = sizes.get("H", 2) * draw(st.integers(1, 8))
+    vary = draw(st.sets(st.sampled_from(sorted(sizes))))
+    return Contract(sizes=sizes, vary=tuple(sorted(vary)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(contracts(), st.integers(0, 9))
+def test_drawn_sizes_are_pairwise_different(contract, seed):
+    """What is drawn differs from all else: only two sizes that are both fixed may be equal."""
+    example = with_hd(contract.sizes)
+    drawn = rounds(contract, random.Random(seed))[1:3] if contract.vary else []
+    free = "D" in contract.vary or ("D" not in example and "hd" in contract.vary)
+    symbols = [s for s in ("B", "S", "H") if s in example] + ["hd"] * (free and "hd" in example)
+    for sizes in drawn:
+        if sizes == {**example, **{s: 1 for s in ("B", "S") if s in contract.vary}}:
+            continue  # the edge: drawn sizes were the example's
+        for a, b in combinations(symbols, 2):
+            fixed = sizes[a] == example[a] and sizes[b] == example[b]
+            assert sizes[a] != sizes[b] or fixed, sizes
+
+
+@settings(max_examples=300, deadline=None)
+@given(contracts(), st.integers(0, 9))
+def test_every_round_is_one_that_a_right_module_accepts(contract, seed):
+    """Fixed symbols keep their sizes, D is a multiple of H, H of Hkv, and nothing is below 1."""
+    all_sizes = [*rounds(contract, random.Random(seed)), naming(contract) or {}]
+    for sizes in filter(None, all_sizes):
+        assert set(sizes) - {"hd"} == set(contract.sizes) - {"hd"}
+        assert min(sizes.values()) >= 1
+        assert sizes.get("D", 0) % sizes.get("H", 1) == 0
+        assert sizes.get("H", 0) % sizes.get("Hkv", 1) == 0
+        if "D" in sizes and "H" in sizes:
+            assert sizes["hd"] == sizes["D"] // sizes["H"]
+        for symbol, size in contract.sizes.items():
+            assert symbol in contract.vary or symbol == "hd" or sizes[symbol] == size
+
+
+@given(st.integers(0, 99))
+def test_all_free_sizes_are_telling(seed):
+    """With everything free, no two of B, S, H, hd, D are equal, and B >= 3 with several heads."""
+    contract = Contract(sizes=SIZES)
+    example, first, second, edge = rounds(contract, random.Random(seed))
+    assert example == with_hd(SIZES)
+    for sizes in (first, second):
+        assert len(set(sizes.values())) == len(sizes) == 5
+        assert (sizes["B"] >= 3, sizes["H"] >= 3, sizes["S"] >= 5) == (True, True, True)
+    assert (edge["B"], edge["S"], edge["D"]) == (1, 1, 8)
+
+
+def test_rounds_are_the_same_for_the_same_seed():
+    """A grade can be had again."""
+    contract = Contract(sizes=SIZES)
+    assert rounds(contract, random.Random(3)) == rounds(contract, random.Random(3))
+
+
+def test_a_width_without_heads_is_even():
+    """Sinusoids refuse an odd width: no right module may fail for that."""
+    contract = Contract(sizes={"B": 2, "S": 4, "D": 8})
+    assert [sizes["D"] % 2 for sizes in rounds(contract, random.Random(0))] == [0] * 4
+    loose = Contract(sizes={"B": 2, "S": 4, "H": 3, "hd": 4}, vary=("B", "S", "H", "hd"))
+    assert [sizes["hd"] % 2 for sizes in rounds(loose, random.Random(0))] == [0] * 4
+
+
+def test_probes_stand_over_the_example():
+    """A probe changes what it names; hd follows; the same sizes are tried once."""
+    contract = Contract(sizes=SIZES, vary=(), probes=({"S": 1}, {"D": 12}, {"S": 1}))
+    assert rounds(contract, random.Random(0)) == [
+        {**SIZES, "hd": 4},
+        {**SIZES, "S": 1, "hd": 4},
+        {**SIZES, "D": 12, "hd": 6},
+    ]
+
+
+def test_lengths_of_other_names_are_drawn_too():
+    """Sq, Sk, T and L vary where the contract lets them."""
+    contract = Contract(sizes={"B": 2, "Sq": 4, "Sk": 4}, vary=("B", "Sq", "Sk"))
+    for sizes in (*rounds(contract, random.Random(0))[1:3], naming(contract)):
+        assert len(set(sizes.values())) == 3
+
+
+# ---------------------------------------------------------------- naming
+
+
+def test_naming_sizes_tell_every_axis():
+    """Pairwise different, and none a product of others, but for D = H * hd."""
+    sizes = naming(Contract(sizes=SIZES))
+    assert len(set(sizes.values())) == len(sizes)
+    assert sizes["D"] == sizes["H"] * sizes["hd"]
+
+
+@pytest.mark.parametrize(("vary", "sizes"), [((), SIZES), (("B", "S"), {"M": 5}), (("B",), {})])
+def test_naming_needs_something_to_vary(vary, sizes):
+    """With every size fixed there is no second look."""
+    assert naming(Contract(sizes=sizes, vary=vary)) is None
