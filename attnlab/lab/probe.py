@@ -159,8 +159,8 @@ def _misfit(told: dict[str, Any]) -> str:
         )
     if isinstance(shapes, dict) and shapes:
         name, pair = next(iter(shapes.items()))
-        told = isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, list) for p in pair)
-        mine, theirs = map(tuple, pair) if told else ("another", "is not told")
+        good = isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, list) for p in pair)
+        mine, theirs = map(tuple, pair) if good else ("another", "is not told")
         return f"parameter {name} has shape {mine}, the reference's {theirs}"
     if isinstance(extra, list) and extra:
         return f"the module has parameters that the reference does not have: {_some(extra)}"

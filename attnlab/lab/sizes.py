@@ -150,7 +150,7 @@ def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     kept = {"H", "Hkv"} if "D" not in vary or "H" not in vary else set()  # it may come to that
     taken = {n for s, n in sizes.items() if s not in vary or s in kept}
     for symbol in dict.fromkeys(("Hkv", *fresh)):  # H depends on Hkv
-        if symbol in vary and symbol in sizes:
+        if symbol in vary and symbol in sizes and (symbol != "Hkv" or "H" in vary):
             step = sizes.get("Hkv", 1) if symbol == "H" else 2 if symbol == "hd" else 1
             sizes[symbol] = _apart(fresh[symbol], step, taken)
     if "D" in vary and "H" in sizes and "D" in sizes:

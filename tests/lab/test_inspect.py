@@ -10,7 +10,6 @@ from attnlab.lab.host import Died, LocalHost
 from attnlab.lab.inspect import inspect
 from attnlab.records import Code, Own
 
-TOP = "    def __init__(self, embed_dim, num_heads):\n        super().__init__()\n"
 GOOD = (
     HEAD
     + """

@@ -166,6 +166,11 @@ def test_raised_keeps_a_head_width_that_is_a_size_of_its_own():
 
 # ---------------------------------------------------------------- weights and the reference
 
+NO_PLACE = (
+    "the module has no parameter proj.weight, proj.bias, so the reference's weights have no place; "
+    "it has lin.weight, lin.bias"
+)
+
 
 def test_the_reference_has_the_same_weights():
     """Weights are drawn for this run and copied into both: outputs agree to rounding."""
@@ -191,8 +196,7 @@ def test_a_unit_is_a_reference_in_float64():
     [
         (
             "self.lin = nn.Linear(width, width)",
-            "the module has no parameter proj.weight, proj.bias, so the reference's weights have "
-            "no place; it has lin.weight, lin.bias",
+            NO_PLACE,
         ),
         (
             "self.proj = nn.Linear(width, 3)",
@@ -214,8 +218,8 @@ def test_weights_that_do_not_fit_cannot_be_compared(init, message):
 
 def test_without_a_reference_nothing_is_expected():
     """CannotTell, not a pass."""
+    made = probe(TWICE)
     with pytest.raises(CannotTell) as caught:
-        made = probe(TWICE)
         made.expected(made.draw())
     assert caught.value.reason == "no-reference"
 
@@ -242,10 +246,14 @@ def test_a_lying_answer_about_weights_cannot_be_compared(told):
 @pytest.mark.parametrize("text", ["raise ValueError('no')", module("return self.gone(x)")])
 def test_a_solution_that_raises_is_no_fault_of_the_candidate(text):
     """The challenge is broken, and that is what is raised."""
-    with pytest.raises(BadReference, match=r"the reference solution\.py"):
+
+    def use():
         reference = file_reference(text)
         reference.equip({"width": 8}, Dice(0))
         reference.call({"x": randn(2)})
+
+    with pytest.raises(BadReference, match=r"the reference solution\.py"):
+        use()
 
 
 def test_tolerance_grows_with_the_values():

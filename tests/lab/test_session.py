@@ -275,7 +275,7 @@ def test_call_tells_the_kind_of_what_is_no_tensor(returned, kind):
     ],
 )
 def test_call_reaches_the_arguments_however_they_are_named(head, body):
-    """By position where the names are the candidate's own, by keyword where they stand elsewhere."""
+    """By position where the names are the candidate's own, by keyword where they moved."""
     body = body.replace("return ", "a, b = ") + "\nreturn a + 10 * b"
     session = made(module(body, head=head))
     out = called(session, ("x", torch.ones(1)), ("mask", torch.full((1,), 2.0)))
