@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+# Before anything imports torch: on tiny tensors a second thread costs many times what it saves.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 GOLDEN = Path(__file__).parent / "golden"
 
 

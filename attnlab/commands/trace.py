@@ -48,7 +48,7 @@ Case = Annotated[
 ]
 
 
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each flag
+def command(
     ctx: typer.Context,
     target: Target,
     init: Init = "",

@@ -19,7 +19,7 @@ def crash(rows: Rows, operands: Sequence[Axes]) -> Crash | None:
     fall = rows.raw.fall
     if fall is None:
         return None
-    explain = EXPLAIN.get(fall.op, _by_message)
+    explain = EXPLAIN.get(fall.op, _by_message) if fall.operands else _plainly
     return Crash(
         op=fall.op,
         file=fall.file,

@@ -217,7 +217,7 @@ def _nan_message(rows: Rows, op: Op) -> str:
             f"masked, the first is row [{where}] of {show(rows.axes[op.index])}"
         )
     operands = rows.raw.operands[op.index]
-    if tainted and tainted[0] < len(operands):
+    if tainted and 0 <= tainted[0] < len(operands):
         return (
             f"first NaN: {op.op} took it from its operand {tainted[0] + 1}, of shape "
             f"{operands[tainted[0]]}, which no operation of this run made: look for a NaN in the "

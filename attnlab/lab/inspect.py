@@ -36,6 +36,7 @@ def inspect(job: Job, spawn: Spawn) -> Report:
         try:
             if "trace" in job.stages:
                 trace = look(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
+                outcome, message = _memory(trace)
             if "check" in job.stages and job.contract is not None:
                 checks = run_checks(_bench(job, hosts, seed))
         except Raised as error:
@@ -57,6 +58,14 @@ def inspect(job: Job, spawn: Spawn) -> Report:
             seconds=time.monotonic() - started,
             seed=seed,
         )
+
+
+def _memory(trace: Trace) -> tuple[JobOutcome, str]:
+    """A crash for want of memory is a limit that was met, not a mistake of shapes."""
+    crash = trace.crash
+    if crash and (crash.error == "MemoryError" or "allocate memory" in crash.message):
+        return "memory", f"{crash.file}:{crash.line}: out of memory: {crash.message}"
+    return "ok", ""
 
 
 def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:

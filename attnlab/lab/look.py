@@ -18,6 +18,7 @@ from attnlab.records import Contract, Finding, Job, Trace, from_json, plain
 
 HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can hide
 LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
+LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
 SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
 
 
@@ -134,6 +135,8 @@ def _telling(job: Job, host: Host, contract: Contract) -> Run | None:
 def _read(host: Host, verb: str, **args: object) -> RawTrace:
     """The trace in an answer. A candidate may send anything: what makes no sense ends it."""
     answer = answered(host.ask(verb, **args))
+    if len(str(answer.get("trace", ""))) > LONGEST:
+        raise Died("crashed", f"answered with a trace of over {LONGEST >> 20} MiB")
     try:
         raw = from_json(RawTrace, answer["trace"])
     except (KeyError, TypeError, ValueError) as error:

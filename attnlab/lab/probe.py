@@ -22,7 +22,7 @@ SLACK = 400  # times eps: a chain of matmuls, a softmax and a norm, with room
 
 
 class Odd(Exception):
-    """The module answered with something that is no plain tensor; the message says what."""
+    """The module answered with something that cannot be compared; the message says what."""
 
 
 @dataclass
@@ -47,6 +47,7 @@ class HostProbe:
         self.host = bench.host
         self.dice = bench.dice
         self.reference = bench.reference
+        self.strict = False  # True once output-shape has passed: the shape must not change again
         self.refusal = ""  # why the reference's weights do not fit, once that is known
 
     def equip(self) -> None:
@@ -81,11 +82,19 @@ class HostProbe:
         answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
         out = answer.get("output")
         if isinstance(out, Tensor) and _is_plain(out):
+            self._same_shape(out)
             return out.as_subclass(Tensor)
         if isinstance(out, Tensor):  # only a session in this process can hand one over
-            raise Odd(f"a {str(out.dtype).removeprefix('torch.')} {out.layout} tensor")
-        odd = out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing")
-        raise Odd(str(odd)[:200])
+            odd = f"a {str(out.dtype).removeprefix('torch.')} {out.layout} tensor"
+        else:
+            odd = str(out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing"))
+        raise Odd(f"forward returned {odd[:200]}, not one plain tensor")
+
+    def _same_shape(self, out: Tensor) -> None:
+        """Differences to an empty or a broadcast output can hide everything."""
+        shape = tuple(self.measure(axis) for axis in self.contract.output)
+        if self.strict and tuple(out.shape) != shape:
+            raise Odd(f"forward returned shape {tuple(out.shape)} this time, expected {shape}")
 
     def expected(self, inputs: Inputs) -> Tensor:
         if self.reference is None:
@@ -123,11 +132,11 @@ class HostProbe:
             answered(self.host.ask("build", name=self.bench.name, init=init, seed=0))
             answered(self.host.ask("call", inputs=list(given.items())))
         except Raised as error:
-            return error.kinds
+            kinds: tuple[str, ...] | None = error.kinds
         else:
-            return None
-        finally:
-            self.equip()
+            kinds = None
+        self.equip()
+        return kinds
 
     def measure(self, axis: str) -> int:
         return measure(axis, self.sizes)

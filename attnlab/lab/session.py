@@ -63,15 +63,12 @@ class Session:
         return {}
 
     def do_build(self, name: str | None, init: dict[str, Any], seed: int) -> Any:
-        """Construct the class (or take the function) called `name`; eval mode."""
+        """Construct the class called `name`, or call or take the function; eval mode."""
         thing = self._find(name)
-        torch.manual_seed(seed)
-        if inspect.isclass(thing):
-            self.built = thing(**init)
-        elif isinstance(thing, nn.Module) or callable(thing):
-            self.built = thing
-        else:
+        if not callable(thing):
             raise TypeError(f"{name} is a {type(thing).__name__}, not a class or a function")
+        torch.manual_seed(seed)
+        self.built = _made(thing, init)
         if isinstance(self.built, nn.Module):
             self.built.eval()
         return {}
@@ -261,6 +258,20 @@ def _output(out: Any) -> dict[str, Any]:
     if isinstance(out, Tensor):  # a copy: a module may write into what it returned before
         return {"output": out.detach().clone()}
     return {"kind": type(out).__name__}
+
+
+def _made(thing: Any, init: dict[str, Any]) -> Any:
+    """What a class or a factory makes; a function that makes no module is itself the module."""
+    if inspect.isclass(thing):
+        return thing(**init)
+    if isinstance(thing, nn.Module):
+        return thing
+    try:
+        inspect.signature(thing).bind(**init)
+    except (TypeError, ValueError):
+        return thing
+    made = thing(**init)
+    return made if callable(made) else thing
 
 
 def _places(target: Any) -> dict[str, int]:

@@ -11,7 +11,7 @@ from attnlab.lab.inspect import inspect
 from attnlab.lab.look import named
 from attnlab.lab.raw import RawTrace, fall_of
 from attnlab.lab.recorder import Recorder
-from attnlab.lab.session import finish
+from attnlab.lab.session import Session, finish
 from attnlab.records import Code, Contract, Input, Job, Limits, Report, Trace, from_json
 
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
@@ -123,3 +123,21 @@ def names(raw: RawTrace | Trace) -> list[str]:
 
 def randn(*shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def loaded(text, file="net.py"):
+    session = Session()
+    assert session.ask("load", file=file, text=text, path="", own=None) == {}
+    return session
+
+
+def made(text, name="Net", **init):
+    session = loaded(text)
+    answer = session.ask("build", name=name, init=init or {"width": 4}, seed=0)
+    assert answer == {}, answer
+    return session
+
+
+def called(session, *inputs, verb="call", **more):
+    given = [(n, t) for n, t in inputs]
+    return session.ask(verb, inputs=given, **more)

@@ -205,3 +205,9 @@ def test_what_is_not_explained_is_left_to_pytorch(forward):
     """No explanation is better than a wrong one: the message stands."""
     got = crash(f"return {forward}")
     assert (got.message != "", "None" in got.explanation) == (True, False)
+
+
+def test_an_operation_without_operands_is_not_explained():
+    """A factory that raises has no axes to speak of."""
+    got = crash("return torch.arange(3, 1)")
+    assert (got.op, got.operands, got.explanation) == ("arange", (), "")

@@ -1,14 +1,10 @@
 """The verbs that a candidate answers to, and what they say of every way to go wrong."""
 
-import os
-import sys
-
 import pytest
 import torch
-from modules import HEAD, module, randn
+from modules import HEAD, called, loaded, made, module, randn
 
 from attnlab.lab.session import Session
-from attnlab.records import Own, plain
 
 NET = module(
     "return self.proj(x) + self.pe",
@@ -16,117 +12,6 @@ NET = module(
 self.proj = nn.Linear(width, width)
 self.register_buffer("pe", torch.ones(width))""",
 )
-
-
-def loaded(text, file="net.py"):
-    session = Session()
-    assert session.ask("load", file=file, text=text, path="", own=None) == {}
-    return session
-
-
-def made(text, name="Net", **init):
-    session = loaded(text)
-    answer = session.ask("build", name=name, init=init or {"width": 4}, seed=0)
-    assert answer == {}, answer
-    return session
-
-
-def called(session, *inputs, verb="call", **more):
-    given = [(n, t) for n, t in inputs]
-    return session.ask(verb, inputs=given, **more)
-
-
-# ---------------------------------------------------------------- load
-
-
-def test_load_runs_the_file_as_a_module_of_its_own(monkeypatch):
-    """It has a name and a file, can be found by its classes, and is no `__main__`."""
-    text = "NAME = __name__\nMAIN = __name__ == '__main__'\nFILE = __file__\n"
-    session = Session()
-    session.ask("load", file="my-net.py", text=text, path="/there/my-net.py", own=None)
-    space = vars(session.module)
-    assert (space["NAME"], space["MAIN"], space["FILE"]) == ("my_net", False, "/there/my-net.py")
-    assert sys.modules["my_net"] is session.module
-
-
-def test_load_serves_dataclasses():
-    """A dataclass asks sys.modules for its module while the file still runs."""
-    text = (
-        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
-        "@dataclass\nclass Config:\n    width: int = 4\n"
-    )
-    assert loaded(text).module.Config().width == 4
-
-
-@pytest.mark.parametrize("file", ["json.py", "random.py", "torch.py", "bisect.py", "typing.py"])
-def test_load_takes_no_name_that_others_import(file):
-    """A candidate in a file called torch.py must not replace torch for everybody."""
-    name = file.removesuffix(".py")
-    before = sys.modules.get(name)
-    loaded("x = 1", file=file)
-    assert sys.modules.get(name) is before
-
-
-def test_load_again_replaces_the_module():
-    """A second submission of the same name is the one that counts."""
-    loaded("x = 1", file="again_and_again.py")
-    second = loaded("x = 2", file="again_and_again.py")
-    assert sys.modules["again_and_again"] is second.module
-    assert second.module.x == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "line"),
-    [
-        ("x = 1\nraise ValueError('no')", "ValueError", 2),
-        ("import no_such_module_at_all", "ModuleNotFoundError", 1),
-        ("import sys\n\nsys.exit(3)", "SystemExit", 3),
-        ("def f():\n    return f()\nf()", "RecursionError", 2),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt", 1),
-        ("class E(BaseException): pass\nraise E", "E", 2),
-    ],
-)
-def test_load_reports_what_the_file_raises(text, error, line):
-    """Whatever the file raises when it is read becomes an answer with the line."""
-    session = Session()
-    raised = session.ask("load", file="net.py", text=text, path="", own=None)["raised"]
-    assert (raised["error"], raised["file"], raised["line"]) == (error, "net.py", line)
-    assert raised["source"] == text.splitlines()[line - 1].strip()
-
-
-def test_an_exception_is_told_with_its_bases():
-    """Checks ask for ValueError: a subclass of it counts, and so its bases are told."""
-    session = Session()
-    text = "class Mine(ValueError): pass\nraise Mine('no')"
-    raised = session.ask("load", file="net.py", text=text, path="", own=None)["raised"]
-    assert raised["kinds"][:2] == ["ValueError", "Exception"]
-    assert raised["memory"] is False
-
-
-@pytest.mark.parametrize("error", ["MemoryError()", "RuntimeError('cannot allocate memory: 9 GB')"])
-def test_running_out_of_memory_is_told_apart(error):
-    """Python's MemoryError and PyTorch's message are the same outcome."""
-    session = Session()
-    answer = session.ask("load", file="net.py", text=f"raise {error}", path="", own=None)
-    assert answer["raised"]["memory"] is True
-
-
-def test_load_in_the_users_surroundings(tmp_path, monkeypatch):
-    """A user's own target finds its helpers, its folder and its environment, and nothing else."""
-    (tmp_path / "helper_of_mine.py").write_text("VALUE = 5\n")
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.chdir(tmp_path.parent)
-    before = dict(os.environ)
-    own = Own(cwd=str(tmp_path), sys_path=(str(tmp_path),), env={"MINE": "1"})
-    text = "import os, helper_of_mine\nseen = helper_of_mine.VALUE, os.getcwd(), dict(os.environ)"
-    session = Session()
-    try:
-        assert session.ask("load", file="net.py", text=text, path="", own=plain(own)) == {}
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-    value, cwd, env = session.module.seen
-    assert (value, cwd, env) == (5, str(tmp_path), {"MINE": "1"})
 
 
 # ---------------------------------------------------------------- build
@@ -174,12 +59,36 @@ def test_build_reports_a_constructor_that_raises():
     assert (forgot["error"], forgot["line"]) == ("AttributeError", 7)
 
 
-def test_build_takes_a_function_as_it_is():
-    """A plain function answers `call` like a module, and has no weights."""
-    session = loaded("def Net(x):\n    return x * 2\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def Net(x):\n    return x * 2\n",
+        "def Net(x=1):\n    return x * 2\n",
+        "Net = lambda x: x * 2\n",
+    ],
+)
+def test_build_takes_a_function_as_it_is(text):
+    """A function that makes no module answers `call` like one, and has no weights."""
+    session = loaded(text)
     assert session.ask("build", name="Net", init={}, seed=0) == {}
     assert torch.equal(called(session, ("x", torch.ones(2)))["output"], torch.full((2,), 2.0))
     assert session.ask("parameters") == {"tensors": {}}
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        "def Net(width):\n    return Impl(width)\n",
+        "from functools import partial\nNet = partial(Impl)\n",
+        "Net = lambda width: Impl(width)\n",
+        "Net = Impl(4)\n",
+    ],
+)
+def test_build_calls_a_factory(factory):
+    """A function that takes the constructor's arguments and gives a module serves as a class."""
+    session = made(NET.replace("class Net", "class Impl") + factory)
+    assert type(session.built).__name__ == "Impl"
+    assert (session.built.training, len(session.ask("parameters")["tensors"])) == (False, 2)
 
 
 # ---------------------------------------------------------------- weights and buffers

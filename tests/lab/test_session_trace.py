@@ -5,30 +5,11 @@ import sys
 
 import pytest
 import torch
-from modules import FLAGSHIP, HEAD, line_of, module, randn
+from modules import FLAGSHIP, HEAD, called, line_of, loaded, made, module, randn
 
 from attnlab.lab.raw import RawTrace
 from attnlab.lab.session import Session
 from attnlab.records import Own, from_json, plain
-
-
-def loaded(text, file="net.py"):
-    session = Session()
-    assert session.ask("load", file=file, text=text, path="", own=None) == {}
-    return session
-
-
-def made(text, name="Net", **init):
-    session = loaded(text)
-    answer = session.ask("build", name=name, init=init or {"width": 4}, seed=0)
-    assert answer == {}, answer
-    return session
-
-
-def called(session, *inputs, verb="call", **more):
-    given = [(n, t) for n, t in inputs]
-    return session.ask(verb, inputs=given, **more)
-
 
 # ---------------------------------------------------------------- trace
 

@@ -75,7 +75,9 @@ def test_packed_sequences_are_as_if_alone(name: str, parts: list[int]) -> None:
     torch.testing.assert_close(packed, torch.cat(alone, dim=1), **exact)
 
 
-@given(cached, st.lists(st.integers(1, 5), min_size=2, max_size=4), st.sampled_from(["left", "right"]))
+@given(
+    cached, st.lists(st.integers(1, 5), min_size=2, max_size=4), st.sampled_from(["left", "right"])
+)
 @few
 def test_padding_changes_nothing(name: str, real: list[int], side: str) -> None:
     """A4: each sequence of a padded batch gives what it gives alone, whatever fills the rest."""

@@ -80,7 +80,9 @@ def test_a_cross_block_is_pytorchs_decoder_layer(n: list[int], norm_first: bool)
 
 def test_styles_are_what_their_names_say() -> None:
     """A6: the order of norms, the norm, the layer, biases and widths of three families."""
-    gpt2, bert, llama = (TransformerBlock(12, 6, STYLES[name]) for name in ("gpt2", "bert", "llama"))
+    gpt2, bert, llama = (
+        TransformerBlock(12, 6, STYLES[name]) for name in ("gpt2", "bert", "llama")
+    )
     assert (gpt2.norm_first, bert.norm_first, llama.norm_first) == (True, False, True)
     assert isinstance(gpt2.attention_norm, LayerNorm)
     assert bert.attention_norm.eps == 1e-12
@@ -180,9 +182,17 @@ def test_any_norm_and_layer_may_be_given() -> None:
     ("call", "error", "said"),
     [
         (lambda: TransformerBlock(7, 2), ValueError, "embed_dim=7, num_heads=2: expected"),
-        (lambda: TransformerBlock(8, 4, replace(GPT2, num_kv_heads=3)), ValueError, "num_kv_heads=3"),
+        (
+            lambda: TransformerBlock(8, 4, replace(GPT2, num_kv_heads=3)),
+            ValueError,
+            "num_kv_heads=3",
+        ),
         (lambda: TransformerBlock(8, 4, replace(GPT2, dropout=-0.1)), ValueError, "dropout=-0.1"),
-        (lambda: TransformerBlock(8, 4, replace(GPT2, hidden_dim=0)), ValueError, "hidden_dim=0: ex"),
+        (
+            lambda: TransformerBlock(8, 4, replace(GPT2, hidden_dim=0)),
+            ValueError,
+            "hidden_dim=0: ex",
+        ),
         (lambda: CrossBlock(7, 2), ValueError, "embed_dim=7, num_heads=2: expected"),
         (
             lambda: TransformerBlock(8, 4)(torch.zeros(2, 3, 8), torch.zeros(3, 3).bool()),

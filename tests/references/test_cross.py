@@ -106,7 +106,11 @@ def test_narrower_types_stay_close(dtype: torch.dtype, close: float) -> None:
     [
         (lambda m, x, c: CrossAttention(7, 2), ValueError, "embed_dim=7, num_heads=2: expected"),
         (lambda m, x, c: CrossAttention(8, 2, 0), ValueError, "context_dim=0: expected a positive"),
-        (lambda m, x, c: CrossAttention(8, 2, dropout=-1), ValueError, "dropout=-1: expected a pro"),
+        (
+            lambda m, x, c: CrossAttention(8, 2, dropout=-1),
+            ValueError,
+            "dropout=-1: expected a pro",
+        ),
         (lambda m, x, c: m(c, c), ValueError, r"x has shape \(3, 6, 7\): .* with D = 12"),
         (lambda m, x, c: m(x, x), ValueError, r"context has shape \(3, 4, 12\): .* with D = 7"),
         (lambda m, x, c: m(x, c[0]), ValueError, r"context has shape \(6, 7\): expected"),

@@ -205,7 +205,9 @@ def test_positions_of_another_shape_are_refused() -> None:
     """A5: one row for all or one for each; a (1, S) row would only broadcast."""
     module, x = GroupedQueryAttention(24, 6, 2, rotate=spin), torch.zeros(3, 5, 24)
     for shape in [(4,), (1, 5), (5, 3), ()]:
-        with pytest.raises(ValueError, match=r"positions has shape .*: expected \(5,\) or \(3, 5\)"):
+        with pytest.raises(
+            ValueError, match=r"positions has shape .*: expected \(5,\) or \(3, 5\)"
+        ):
             module(x, positions=torch.zeros(shape, dtype=torch.int64))
     with pytest.raises(TypeError, match="positions has dtype torch.float32: expected whole"):
         module(x, positions=torch.zeros(5))

@@ -125,7 +125,7 @@ def test_t5_gradients_count_the_pairs_of_each_bucket() -> None:
 
 
 def test_t5_rows_far_apart_are_told_apart_by_the_sign_alone() -> None:
-    """B7: no index wraps round: what is 40 before the query never gets the number of 40 after it."""
+    """B7: no index wraps round: what is before the query never gets the number of what is after."""
     module = T5RelativeBias(1, 8, 16)
     nn.init.zeros_(module.relative_attention_bias.weight)
     nn.init.ones_(module.relative_attention_bias.weight[4:])

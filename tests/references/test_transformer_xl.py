@@ -64,7 +64,8 @@ def spelt_out(
     B, Q, D = x.shape
     past = x if memory is None else torch.cat((memory, x), dim=1)
     K, hd = past.shape[1], module.head_dim
-    distances = {d: row for d, row in zip(range(K - 1, -Q, -1), relative_sinusoids(Q, K, D))}
+    rows = relative_sinusoids(Q, K, D)
+    distances = dict(zip(range(K - 1, -Q, -1), rows, strict=True))
     context = torch.zeros(B, Q, D, dtype=x.dtype)
     for b in range(B):
         for h in range(module.num_heads):

@@ -20,7 +20,9 @@ def test_a_class_is_found_by_its_name(cls: type) -> None:
 @pytest.mark.parametrize("name", ["Linear", "nn", "unit", "multiheadselfattention", ""])
 def test_an_unknown_name_is_answered_with_those_that_exist(name: str) -> None:
     """Imported classes, functions and other spellings are no units."""
-    with pytest.raises(KeyError, match=r"no reference is called .*\bMultiHeadSelfAttention, .*Sinusoidal"):
+    with pytest.raises(
+        KeyError, match=r"no reference is called .*\bMultiHeadSelfAttention, .*Sinusoidal"
+    ):
         unit(name)
 
 

@@ -7,6 +7,7 @@ from trial import ENCODING, TABLE, Case, changed
 ADDED = replace(ENCODING, output=("B", "S", "D"), position=replace(ENCODING.position, form="added"))
 LINES = """frequency = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))"""
 LOOP = """frequency = torch.tensor([10000 ** (-2 * i / d_model) for i in range(d_model // 2)])"""
+LOUDER = "torch.arange(1, len(x) + 1)[:, None, None]"
 
 
 def table(*pairs):
@@ -30,7 +31,7 @@ WRONG = {
     "more for later samples": Case(
         changed(
             TABLE,
-            ("self.pe[:S].unsqueeze(0)", "x + self.pe[:S] * torch.arange(1, len(x) + 1)[:, None, None]"),
+            ("self.pe[:S].unsqueeze(0)", f"x + self.pe[:S] * {LOUDER}"),
         ),
         ADDED,
         None,

@@ -2,6 +2,7 @@
 
 from trial import ATTENTION, KERNEL, Case, changed
 
+CUT = "scores = scores.clamp(-1, 1)"
 WRONG = {
     "too sharp": Case(changed(ATTENTION, ("/ q.shape[-1] ** 0.5", "* q.shape[-1] ** 0.5"))),
     "scaled by the whole width": Case(changed(ATTENTION, ("/ q.shape[-1] ** 0.5", "/ D**0.5"))),
@@ -12,12 +13,12 @@ WRONG = {
     "another scale without a mask": Case(
         changed(
             ATTENTION,
-            ("weights = ", "scores = scores if mask is not None else 1.1 * scores\n        weights = "),
+            ("weights = ", "scores *= 1.1 if mask is None else 1\n        weights = "),
         )
     ),
     "large scores cut off": Case(
         changed(
-            ATTENTION, ("if mask is not None:", "scores = scores.clamp(-1, 1)\n        if mask is not None:")
+            ATTENTION, ("if mask is not None:", f"{CUT}\n        if mask is not None:")
         )
     ),
     "no residual": Case(changed(ATTENTION, ("self.norm(self.out_proj(out)) + x",
