@@ -39,7 +39,7 @@ FACTOR = rf"(?:{SYMBOL}|[1-9][0-9]*)"
 AXIS = rf"{FACTOR}(?:\*{FACTOR})*"
 WORDS = ("float", "int", "bool", "forbids", "allows", "optional")
 MASKS = ("causal", "random", "none", "empty-rows")
-PROMISES = ("causal", "averaging", "empty-rows")
+PROMISES = ("causal", "averaging", "empty-rows", "dropout")
 FORM = (
     '"AXES [float|int|bool] [forbids|allows] [optional]", such as "B S D" or "B S S bool forbids"'
 )

@@ -11,7 +11,8 @@ import pytest
 from attnlab import __version__, cli, commands
 from attnlab.cli import hoist, wants_json
 
-ORDER = "list start run grade hint solution explain reset trace check doctor".split()  # noqa: SIM905
+ORDER = """list start run grade hint solution explain reset trace position lesson check doctor
+""".split()  # noqa: SIM905
 
 
 def attnlab(*args, **environment):

@@ -67,8 +67,12 @@ class Failure:
 
 @record
 class Gradients:
-    """Gradients of one scalar: the output times a random cotangent, summed."""
+    """Gradients of one scalar: the output times a random cotangent, summed.
 
+    What no path leads to has none, and is left out.
+    """
+
+    cotangent: Tensor
     inputs: Mapping[str, Tensor]
     parameters: Mapping[str, Tensor]
 
@@ -83,10 +87,12 @@ class Probe(Protocol):
     def sizes(self) -> dict[str, int]:
         """The sizes of this round by symbol: B, S, D, H, hd, ..."""
 
-    def draw(self, mask: Mask = "random", scale: float = 1.0) -> Inputs:
-        """Fresh inputs in the contract's order. Masks other than "empty-rows" leave every query
-        at least one key; "none" passes None where the mask is optional, else a mask that forbids
-        nothing. Floats are N(0, scale**2)."""
+    def draw(self, mask: Mask = "random", scale: float = 1.0, longer: int = 0) -> Inputs:
+        """Fresh inputs in the contract's order, `longer` positions more where S may vary.
+
+        Masks other than "empty-rows" leave every query at least one key; "none" passes None where
+        the mask is optional, else a mask that forbids nothing. Floats are N(0, scale**2).
+        """
 
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
         """A tensor of the same shape and dtype, drawn from N(0, scale**2)."""
@@ -102,6 +108,9 @@ class Probe(Protocol):
 
     def gradients(self, inputs: Inputs) -> Gradients:
         """Gradients with respect to every floating-point input and every parameter."""
+
+    def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        """The reference's gradients in float64, with the same weights; raises `CannotTell`."""
 
     def inputs_after(self, inputs: Inputs) -> Inputs:
         """The inputs as the module left them. Rests on the candidate process's own word."""

@@ -22,7 +22,8 @@ def run(probe: Probe) -> Failure | None:
     shape = expected_shape(probe)
     masks: tuple[Mask, ...] = ("random", "causal", "none")
     for mask in masks:
-        out = probe.call(probe.draw(mask))
+        inputs = probe.draw(mask)
+        out = probe.call(inputs)
         if tuple(out.shape) != shape:
             return Failure(
                 message=f"the output is {describe(out, probe)}, expected "
@@ -30,4 +31,10 @@ def run(probe: Probe) -> Failure | None:
             )
         if not out.is_floating_point():
             return Failure(message=f"the output is {out.dtype}, expected floating point")
+        floats = [i.name for i in probe.contract.inputs if i.dtype == "float"]
+        if floats and out.dtype != inputs[floats[0]].dtype:
+            return Failure(
+                message=f"the output is {out.dtype}, expected {inputs[floats[0]].dtype}, "
+                f"the dtype of {floats[0]}"
+            )
     return None

@@ -53,6 +53,10 @@ class Rows:
             if len(op.parents) == len(raw.operands[op.index]) and self.free.issuperset(op.parents):
                 self.free.add(op.index)
 
+    def made(self, op: Op) -> bool:
+        """Every operand of `op` is the output of a row."""
+        return len(self.raw.operands[op.index]) == sum(p >= 0 for p in op.parents)
+
     def shape(self, parent: int) -> Shape:
         return self.raw.ops[parent].shape if parent >= 0 else self.raw.inputs[-1 - parent]
 
@@ -230,8 +234,7 @@ def _nan_message(rows: Rows, op: Op) -> str:
             f"first NaN: {op.op} took an infinity from {source.op} (line {source.line}); "
             "inf - inf, 0 * inf and inf / inf are NaN"
         )
-    seen = len(operands) == len([p for p in op.parents if p >= 0])
-    if tainted is not None or seen:
+    if tainted is not None or rows.made(op):
         return f"first NaN: {op.op} made it from tensors that had none"
     return f"first NaN: {op.op} made it, or took it from a weight or an input"
 
@@ -243,5 +246,7 @@ def _overflows(rows: Rows) -> Iterator[Finding]:
         legal = op.op in FILLS or op.view or any(p >= 0 and ops[p].inf for p in op.parents)
         if op.max == float("inf") and not op.nan and not legal:
             made = "divided by zero" if op.op in DIVISIONS else f"made more than {op.dtype} holds"
+            if not rows.made(op):
+                made += ", unless a weight or an input held one"
             yield _finding(op, "infinity-origin", "warning", f"first infinity: {op.op} {made}")
             return

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.base import CannotTell, Gradients, Inputs, Mask
+from attnlab.checks.base import CannotTell, Gradients, Inputs, Mask, data_inputs
 from attnlab.lab import draw
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Host, Raised, answered
 from attnlab.lab.reference import Reference
-from attnlab.lab.sizes import Sizes, built, measure, with_hd
+from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
 from attnlab.records import Contract
 
 EPS = torch.finfo(torch.float32).eps
@@ -63,8 +63,11 @@ class HostProbe:
 
     # ------------------------------------------------------------ drawing
 
-    def draw(self, mask: Mask = "random", scale: float = 1.0) -> Inputs:
-        return draw.inputs(self.contract, self.sizes, self.dice, mask, scale)
+    def draw(self, mask: Mask = "random", scale: float = 1.0, longer: int = 0) -> Inputs:
+        sizes = self.sizes
+        if longer and "S" in self.contract.vary and "S" in sizes:
+            sizes = within({**sizes, "S": sizes["S"] + longer})
+        return draw.inputs(self.contract, sizes, self.dice, mask, scale)
 
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
         if like.dtype is torch.bool:
@@ -82,7 +85,7 @@ class HostProbe:
         answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
         out = answer.get("output")
         if isinstance(out, Tensor) and _is_plain(out):
-            self._same_shape(out)
+            self._same_shape(out, inputs)
             return out.as_subclass(Tensor)
         if isinstance(out, Tensor):  # only a session in this process can hand one over
             odd = f"a {str(out.dtype).removeprefix('torch.')} {out.layout} tensor"
@@ -90,18 +93,27 @@ class HostProbe:
             odd = str(out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing"))
         raise Odd(f"forward returned {odd[:200]}, not one plain tensor")
 
-    def _same_shape(self, out: Tensor) -> None:
+    def _same_shape(self, out: Tensor, inputs: Inputs) -> None:
         """Differences to an empty or a broadcast output can hide everything."""
-        shape = tuple(self.measure(axis) for axis in self.contract.output)
+        sizes = dict(self.sizes)
+        for spec in data_inputs(self.contract, "S"):
+            sizes["S"] = inputs[spec.name].shape[spec.axes.index("S")]
+        shape = tuple(measure(axis, sizes) for axis in self.contract.output)
         if self.strict and tuple(out.shape) != shape:
             raise Odd(f"forward returned shape {tuple(out.shape)} this time, expected {shape}")
 
     def expected(self, inputs: Inputs) -> Tensor:
+        return self._comparable().call(inputs)
+
+    def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        return self._comparable().gradients(inputs, cotangent)
+
+    def _comparable(self) -> Reference:
         if self.reference is None:
             raise CannotTell("there is no reference for this module", "no-reference")
         if self.refusal:
             raise CannotTell(self.refusal, "no-weights")
-        return self.reference.call(inputs)
+        return self.reference
 
     def gradients(self, inputs: Inputs) -> Gradients:
         out = self.call(inputs)
@@ -109,7 +121,11 @@ class HostProbe:
         told = answered(
             self.host.ask("gradients", inputs=list(inputs.items()), cotangent=cotangent)
         )
-        return Gradients(inputs=_tensors(told, "inputs"), parameters=_tensors(told, "weights"))
+        return Gradients(
+            cotangent=cotangent,
+            inputs=_tensors(told, "inputs"),
+            parameters=_tensors(told, "weights"),
+        )
 
     def inputs_after(self, inputs: Inputs) -> Inputs:
         return _tensors(answered(self.host.ask("after", inputs=list(inputs.items()))), "tensors")

@@ -45,7 +45,6 @@ Sample = Tensor | tuple[Tensor, Tensor, Tensor, int] | None
 _foreign: dict[CodeType, bool] = {}
 _complex: dict[torch.dtype, bool | None] = {}
 
-
 # A tensor that came in: id, storage, shape. One that went out: also stride, dtype, whether it is a
 # view, whether of the same elements (whose numbers it then has), and the sample of one that is not.
 Shape = tuple[int, ...]
@@ -91,6 +90,7 @@ class Recorder(TorchFunctionMode):
         self.active = True
         self._count = 0  # output tensors so far, which is the index of the next record
         self._kept = 0  # elements copied so far
+        self._told: set[int] = set()  # storages of which a row has the numbers
         self._blank: set[int] = set()  # storages that came without values
         self._written: set[int] = set()  # storages that were written to after they were made
         self._names = {id(m): n for n, m in root.named_modules()} if root is not None else {}
@@ -143,7 +143,7 @@ class Recorder(TorchFunctionMode):
         else:
             outs = (args[0],) if name == "__setitem__" else ()
         if outs and not self.full:
-            writes = name[-1] == "_" or (bool(kwargs) and _writes(kwargs))
+            writes = name[-1] == "_" or "out" in kwargs or kwargs.get("inplace") is True
             try:
                 self._note(name, tensors, outs, writes)
             except Exception:  # what cannot be described must not stop the run
@@ -171,12 +171,14 @@ class Recorder(TorchFunctionMode):
                 self._written.add(storage)
             else:
                 view = True
-                same = name in WHOLE and storage not in self._written and dtype is base.dtype
+                told = storage in self._told and storage not in self._written
+                same = told and name in WHOLE and dtype is base.dtype
             # Without a storage it is not looked at: of what is inside a vmap nothing may outlive it
             strided = storage != id(t) and t.layout is STRIDED
             look = strided and not same and storage not in self._blank
             sample = self._sample(t, dtype) if look else None
             stride = t.stride() if strided else ()
+            self._told.add(storage)
             made.append((id(t), storage, t.shape, stride, dtype, view, same, sample))
         self._count += len(made)
         self.full = self._count >= MAX_ROWS
@@ -195,6 +197,8 @@ class Recorder(TorchFunctionMode):
         if count == 0 or is_complex is None:
             return None
         try:
+            if type(t) is not Tensor:
+                t = _as_plain(t)
             if t.requires_grad:
                 t = t.detach()
             if is_complex:
@@ -278,8 +282,12 @@ def _shape(t: Tensor) -> Shape:
         return ()
 
 
-def _writes(kwargs: dict[str, Any]) -> bool:
-    return "out" in kwargs or kwargs.get("inplace") is True
+def _as_plain(t: Tensor) -> Tensor:
+    """A parameter, or a subclass by its values; raises for what only pretends to have some."""
+    if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        raise TypeError("a fake or wrapped tensor")
+    with torch._C.DisableTorchFunctionSubclass():
+        return t.as_subclass(Tensor)
 
 
 def _reduced(t: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
@@ -296,11 +304,10 @@ def _reduced(t: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
 
 def _is_complex(dtype: torch.dtype) -> bool | None:
     """None for the 8-bit floats, which have no kernels."""
-    try:
-        return _complex[dtype]
-    except KeyError:
+    if dtype not in _complex:
         tiny = dtype.is_floating_point and dtype.itemsize == 1
-        return _complex.setdefault(dtype, None if tiny else dtype.is_complex)
+        _complex[dtype] = None if tiny else dtype.is_complex
+    return _complex[dtype]
 
 
 def _is_foreign(code: CodeType) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks.base import Inputs
+from attnlab.checks.base import Gradients, Inputs
 from attnlab.lab.draw import Dice, weights
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.records import Code
@@ -23,6 +23,9 @@ class Reference(Protocol):
 
     def call(self, inputs: Inputs) -> Tensor:
         """Its output, in float64."""
+
+    def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        """Gradients of (output * cotangent).sum(), in float64."""
 
 
 class UnitReference:
@@ -48,6 +51,22 @@ class UnitReference:
             out: Tensor = self.module(*[_double(t) for t in inputs.values()])
         return out
 
+    def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        given = {n: _double(t) for n, t in inputs.items()}
+        floats = {n: t for n, t in given.items() if t is not None and t.is_floating_point()}
+        for t in floats.values():
+            t.requires_grad_()
+        self.module.zero_grad()
+        out: Tensor = self.module(*given.values())
+        if out.requires_grad:
+            (out * cotangent.double()).sum().backward()  # type: ignore[no-untyped-call]
+        weights = self.module.named_parameters()
+        return Gradients(
+            cotangent=cotangent,
+            inputs={n: t.grad for n, t in floats.items() if t.grad is not None},
+            parameters={n: w.grad for n, w in weights if w.grad is not None},
+        )
+
 
 class FileReference:
     """A challenge's own solution, in a child like any candidate's; float32, then widened."""
@@ -67,6 +86,14 @@ class FileReference:
     def call(self, inputs: Inputs) -> Tensor:
         out: Tensor = self._ask("call", inputs=list(inputs.items()))["output"]
         return out.double()
+
+    def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        told = self._ask("gradients", inputs=list(inputs.items()), cotangent=cotangent)
+        return Gradients(
+            cotangent=cotangent,
+            inputs={n: t.double() for n, t in told["inputs"].items()},
+            parameters={n: t.double() for n, t in told["weights"].items()},
+        )
 
     def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
         """A solution that raises or dies is a fault of the challenge, not of the candidate."""

@@ -63,6 +63,19 @@ ROUNDS: tuple[Sizes, ...] = (
         "F": 29,
     },
 )
+LONG: Sizes = {  # more positions than a table or a mask that was made for a few
+    "B": 2,
+    "S": 37,
+    "H": 4,
+    "hd": 6,
+    "Hkv": 2,
+    "Sq": 31,
+    "Sk": 43,
+    "T": 17,
+    "L": 19,
+    "V": 23,
+    "F": 29,
+}
 EDGE: Sizes = {"B": 1, "S": 1}
 
 
@@ -115,9 +128,10 @@ def with_hd(sizes: Mapping[str, int]) -> Sizes:
 
 
 def rounds(contract: Contract, draw: random.Random) -> list[Sizes]:
-    """The example's sizes first, then drawn ones, the edge B = S = 1, and the contract's own."""
+    """The example's sizes first, then drawn ones, the contract's own, and the edge B = S = 1."""
     example = with_hd(contract.sizes)
-    drawn = [_moved(contract, _shuffled(r, draw)) for r in ROUNDS] if contract.vary else []
+    fresh = [*(_shuffled(r, draw) for r in ROUNDS), LONG] if contract.vary else []
+    drawn = [within(_moved(contract, f)) for f in fresh]
     edge = [_only(contract, EDGE)] if contract.vary else []
     extra = [with_hd({**contract.sizes, **p}) for p in contract.probes]
     found: list[Sizes] = []
@@ -125,6 +139,13 @@ def rounds(contract: Contract, draw: random.Random) -> list[Sizes]:
         if sizes not in found:
             found.append(sizes)
     return found
+
+
+def within(sizes: Sizes) -> Sizes:
+    """No more positions than M, which stands for the longest sequence a module takes."""
+    if "M" in sizes and sizes.get("S", 0) > sizes["M"]:
+        return {**sizes, "S": sizes["M"]}
+    return sizes
 
 
 def naming(contract: Contract) -> Sizes | None:

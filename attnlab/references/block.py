@@ -65,8 +65,8 @@ class TransformerBlock(nn.Module):
 
     Mask: True means **may not be attended**.
     Errors: those of `GroupedQueryAttention` and of the feed-forward layer.
-    Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1
-    Source: "On Layer Normalization in the Transformer Architecture" (Xiong et al., 2020)
+    Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1;
+        "On Layer Normalization in the Transformer Architecture" (Xiong et al., 2020)
     Rows: A6
     """
 

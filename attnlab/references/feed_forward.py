@@ -17,8 +17,8 @@ class FeedForward(nn.Module):
     Shapes: x (B, S, D); output the same; F = `hidden_dim`.
     Errors: `ValueError` for sizes below 1, a `dropout` outside 0 ... 1, or x of another shape or
     device; `TypeError` for x of another type.
-    Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.3
-    Source: "Gaussian Error Linear Units" (Hendrycks and Gimpel, 2016)
+    Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.3;
+        "Gaussian Error Linear Units" (Hendrycks and Gimpel, 2016)
     Rows: A6
     """
 

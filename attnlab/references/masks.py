@@ -57,8 +57,8 @@ def sliding_window_mask(
 
     Shapes: output (1, 1, Sq, Sk), queries at the end of the keys.
     Errors: `ValueError` for a `window` below 1 and negative numbers.
-    Source: "Longformer" (Beltagy et al., 2020), section 3.1
-    Source: "Mistral 7B" (Jiang et al., 2023), section 2
+    Source: "Longformer" (Beltagy et al., 2020), section 3.1;
+        "Mistral 7B" (Jiang et al., 2023), section 2
     Rows: A4
     """
     _expect.positive(window=window)

@@ -176,6 +176,8 @@ class RotaryEmbedding(nn.Module):
     def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         turning, passing = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
         turned = rotate_pairs(turning, cos, sin, self.layout).to(x.dtype)
+        if self.rotary_dim == self.head_dim:
+            return turned
         return torch.cat((turned, passing), dim=-1)  #                       (B, H, S, hd)
 
 

@@ -39,11 +39,13 @@ class QKNormAttention(GroupedQueryAttention):
     heads are split, ViT-22B uses LayerNorm, and the first paper has L2 norms and a learned scale
     in place of sqrt(hd): these are other functions, no weights convert between them.
 
+    Slower than a fused kernel, as `GroupedQueryAttention` is and for the same reason.
+
     Shapes: x (B, S, D), mask (B, H, S, Sk) with 1 where shared, output (B, S, D).
     Mask: True means **may not be attended**.
     Errors: as `GroupedQueryAttention`.
-    Source: "Query-Key Normalization for Transformers" (Henry et al., 2020)
-    Source: "Scaling Vision Transformers to 22 Billion Parameters" (Dehghani et al., 2023)
+    Source: "Query-Key Normalization for Transformers" (Henry et al., 2020);
+        "Scaling Vision Transformers to 22 Billion Parameters" (Dehghani et al., 2023)
     Rows: A5
     """
 
@@ -109,8 +111,8 @@ class SinkAttention(GroupedQueryAttention):
     Shapes: x (B, S, D), mask (B, H, S, Sk) with 1 where shared, output (B, S, D); sinks (H,).
     Mask: True means **may not be attended**.
     Errors: as `GroupedQueryAttention`.
-    Source: "gpt-oss-120b & gpt-oss-20b Model Card" (OpenAI, 2025)
-    Source: "Efficient Streaming Language Models with Attention Sinks" (Xiao et al., 2024)
+    Source: "gpt-oss-120b & gpt-oss-20b Model Card" (OpenAI, 2025);
+        "Efficient Streaming Language Models with Attention Sinks" (Xiao et al., 2024)
     Rows: A5
     """
 

@@ -124,16 +124,21 @@ class XPos(nn.Module):
         B, _, S, _ = q.shape
         check_features("k", k, "B Hkv S hd", B=B, S=S, hd=self.head_dim)
         p = places(B, S, position_ids, offset, device=q.device)  #   (1 or B, S)
-        return self._turn(q, p, sign=1), self._turn(k, p, sign=-1)
+        cos, sin, scale = self._factors(p.unsqueeze(1))  #                     (1 or B, 1, S, hd/2)
+        turned_q = self._turn(q, cos * scale, sin * scale)
+        return turned_q, self._turn(k, cos / scale, sin / scale)
 
-    def _turn(self, x: Tensor, p: Tensor, *, sign: int) -> Tensor:
-        p = p[:, None, :, None]  #                                             (1 or B, 1, S, 1)
-        angles = p * rotary_frequencies(self.head_dim, self.base, device=x.device)
-        power = sign * (p - self.centre) / self.scale_base
-        scale = xpos_decay(self.head_dim, self.gamma, device=x.device) ** power
+    def _factors(self, p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(..., S) positions -> cos, sin and zeta^(p / scale_base), (..., S, hd/2), float64."""
+        p = p.unsqueeze(-1)
+        angles = p * rotary_frequencies(self.head_dim, self.base, device=p.device)
+        zeta = xpos_decay(self.head_dim, self.gamma, device=p.device)  #       (hd/2,)
+        scale = zeta.pow((p - self.centre) / self.scale_base)
+        return angles.cos(), angles.sin(), scale
+
+    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         exact = torch.promote_types(x.dtype, torch.float32)
-        cos, sin = (scale * angles.cos()).to(exact), (scale * angles.sin()).to(exact)
-        return rotate_pairs(x, cos, sin, self.layout).to(x.dtype)  #           (B, H, S, hd)
+        return rotate_pairs(x, cos.to(exact), sin.to(exact), self.layout).to(x.dtype)
 
 
 def _check_scale_base(scale_base: float) -> None:

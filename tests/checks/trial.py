@@ -84,6 +84,7 @@ SELF = Contract(
     output=("B", "S", "D"),
     promises=("averaging",),
 )
+DROPOUT = replace(SELF, promises=("averaging", "dropout"))
 EMPTY_ROWS = replace(SELF, promises=("averaging", "empty-rows"))
 ENCODING = Contract(
     sizes={"B": 2, "S": 4, "D": 8, "M": 20},

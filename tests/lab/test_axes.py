@@ -48,6 +48,11 @@ def test_what_is_not_unique_is_a_number(size, name):
     assert Symbols(with_hd(SIZES)).fit(size) == name
 
 
+def test_a_batch_of_one_is_a_one():
+    """An axis of size 1 is as likely one that was put in: it is never called B."""
+    assert Symbols({"B": 1, "S": 4}).axes((1, 4)) == ("1", "S")
+
+
 def test_an_odd_size_has_no_half():
     """S/2 of 5 positions is no size."""
     assert Symbols({"S": 5}).fit(2) == "2"

@@ -31,6 +31,7 @@ def test_linear_that_is_too_narrow_is_not_called_too_wide():
     """Also of a layer without features, which nothing can be a multiple of."""
     assert "too wide" not in crash("return self.proj(x[..., :3])", LAYER).explanation
     assert "too wide" not in crash("return F.linear(x, torch.ones(5, 0))").explanation
+    assert "too wide" not in crash("return self.proj(x[..., :0])", LAYER).explanation
 
 
 def test_the_flagship_is_explained_at_its_last_line():

@@ -142,6 +142,16 @@ def test_a_nan_that_came_in_is_told_from_one_that_was_made():
     assert watched(lambda x: x + 1, randn(2)).tainted is None
 
 
+def test_rows_of_minus_infinity_count_in_a_softmax_only():
+    """A difference of infinities is no softmax, however many of its rows are -inf."""
+
+    def f(x):
+        y = x.masked_fill(x < 9, -math.inf)
+        return y - y
+
+    assert watched(f, randn(2, 3)).masked is None
+
+
 def test_a_softmax_without_an_axis_can_be_watched():
     """`F.softmax(x)` leaves its axis to PyTorch; counting its rows must not raise."""
 

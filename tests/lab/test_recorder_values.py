@@ -86,7 +86,7 @@ def test_in_place_operations_show_the_values_that_they_wrote(write, name):
 
     got = recorded(f, randn(2, 3))
     at = next(op for op in got.ops if op.op == name)
-    assert (at.min, at.max) == pytest.approx(f.truth)
+    assert (at.min, at.max, at.view) == (*map(pytest.approx, f.truth), False)
     assert got.ops[-1].parents == (at.index,)
 
 
@@ -134,6 +134,19 @@ def test_memory_without_values_is_not_judged():
     got = recorded(f, randn(1))
     assert [(op.min, op.nan, op.inf) for op in got.ops[:3]] == [(None, False, False)] * 3
     assert got.ops[3].max == 0.0
+
+
+def test_an_address_without_values_may_be_given_to_a_tensor_with_values():
+    """What is made where a `torch.empty` lay before has numbers again."""
+
+    def f(x):
+        for _ in range(30):
+            blank = torch.empty(7)
+            del blank
+            torch.ones(7)
+
+    got = recorded(f, randn(1))
+    assert {op.max for op in got.ops if op.op == "ones"} == {1.0}
 
 
 # ---------------------------------------------------------------- numbers

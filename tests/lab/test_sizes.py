@@ -116,13 +116,14 @@ def test_every_round_is_one_that_a_right_module_accepts(contract, seed):
 
 @given(st.integers(0, 99))
 def test_all_free_sizes_are_telling(seed):
-    """With everything free, no two of B, S, H, hd, D are equal, and B >= 3 with several heads."""
+    """With everything free, no two of B, S, H, hd, D are equal; batches and lengths are long."""
     contract = Contract(sizes=SIZES)
-    example, first, second, edge = rounds(contract, random.Random(seed))
+    example, *drawn, edge = rounds(contract, random.Random(seed))
     assert example == with_hd(SIZES)
-    for sizes in (first, second):
+    for sizes in drawn:
         assert len(set(sizes.values())) == len(sizes) == 5
-        assert (sizes["B"] >= 3, sizes["H"] >= 3, sizes["S"] >= 5) == (True, True, True)
+        assert (sizes["H"] >= 3, sizes["S"] >= 5) == (True, True)
+    assert (max(s["B"] for s in drawn) >= 3, max(s["S"] for s in drawn) > 16) == (True, True)
     assert (edge["B"], edge["S"], edge["D"]) == (1, 1, 8)
 
 
@@ -135,9 +136,26 @@ def test_rounds_are_the_same_for_the_same_seed():
 def test_a_width_without_heads_is_even():
     """Sinusoids refuse an odd width: no right module may fail for that."""
     contract = Contract(sizes={"B": 2, "S": 4, "D": 8})
-    assert [sizes["D"] % 2 for sizes in rounds(contract, random.Random(0))] == [0] * 4
+    assert {sizes["D"] % 2 for sizes in rounds(contract, random.Random(0))} == {0}
     loose = Contract(sizes={"B": 2, "S": 4, "H": 3, "hd": 4}, vary=("B", "S", "H", "hd"))
-    assert [sizes["hd"] % 2 for sizes in rounds(loose, random.Random(0))] == [0] * 4
+    assert {sizes["hd"] % 2 for sizes in rounds(loose, random.Random(0))} == {0}
+
+
+def test_grouped_heads_are_drawn_in_groups():
+    """H moves in steps of Hkv, and Hkv stays where H does: GQA accepts no others."""
+    sizes = {"B": 2, "S": 4, "D": 24, "H": 12, "Hkv": 4}
+    free = rounds(Contract(sizes=sizes, vary=("D", "H")), random.Random(0))[1:3]
+    assert [(s["H"] % 4, s["H"] != 12) for s in free] == [(0, True)] * 2
+    bound = Contract(sizes={"B": 1, "S": 1, "D": 7, "H": 1, "Hkv": 1}, vary=("D", "Hkv", "S"))
+    for drawn in rounds(bound, random.Random(1))[1:3]:
+        assert drawn["S"] != drawn["hd"] != 7
+
+
+def test_no_round_is_longer_than_the_longest_sequence():
+    """M is the limit that the module states: no right module takes more positions."""
+    contract = Contract(sizes={"B": 2, "S": 4, "D": 8, "M": 9}, vary=("B", "S", "D"))
+    lengths = [sizes["S"] for sizes in rounds(contract, random.Random(0))]
+    assert max(lengths) == 9
 
 
 def test_probes_stand_over_the_example():

@@ -61,12 +61,12 @@ def test_dropout_is_for_training(layer: type) -> None:
 @pytest.mark.parametrize("layer", [FeedForward, SwiGLU])
 def test_what_does_not_fit_is_refused(layer: type) -> None:
     """A6: naming the argument, its value and what is expected."""
-    for sizes, said in [((0, 4), "embed_dim=0"), ((4, -1), "hidden_dim=-1")]:
+    for widths, said in [((0, 4), "embed_dim=0"), ((4, -1), "hidden_dim=-1")]:
         with pytest.raises(ValueError, match=f"{said}: expected a positive number"):
-            layer(*sizes)
+            layer(*widths)
     with pytest.raises(ValueError, match="dropout=2: expected a probability"):
         layer(4, 8, dropout=2)
     with pytest.raises(ValueError, match=r"x has shape \(2, 3, 5\): expected .* D = 4"):
         layer(4, 8)(torch.zeros(2, 3, 5))
-    with pytest.raises(TypeError, match="x has dtype torch.float64: expected torch.float32"):
+    with pytest.raises(TypeError, match=r"x has dtype torch.float64: expected torch.float32"):
         layer(4, 8)(torch.zeros(2, 3, 4, dtype=torch.float64))

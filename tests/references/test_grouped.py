@@ -209,5 +209,5 @@ def test_positions_of_another_shape_are_refused() -> None:
             ValueError, match=r"positions has shape .*: expected \(5,\) or \(3, 5\)"
         ):
             module(x, positions=torch.zeros(shape, dtype=torch.int64))
-    with pytest.raises(TypeError, match="positions has dtype torch.float32: expected whole"):
+    with pytest.raises(TypeError, match=r"positions has dtype torch.float32: expected whole"):
         module(x, positions=torch.zeros(5))

@@ -87,13 +87,15 @@ def test_the_derivative_by_hand_is_the_central_difference(own: bool) -> None:
 
 def test_each_backward_overwrites_the_last() -> None:
     """B4: it does not accumulate, and leaves autograd's gradient and the arguments alone."""
-    module, x, _ = scene([2, 3, 4, 5])
+    module, x, ids = scene([2, 3, 4, 5])
     assert module.grad_embedding is None
-    first = module.backward(x)
+    first = module.backward(x, ids)
     once = module.grad_embedding.clone()
     first.zero_()
-    module.backward(x)
+    module.backward(x, ids)
     assert torch.equal(module.grad_embedding, once)
+    module.backward(x[:, :1])
+    assert (module.grad_embedding[1:] == 0).all()
     assert module.grad_embedding.shape == module.weight.shape
     assert module.weight.grad is None
     assert "grad_embedding" not in module.state_dict()

@@ -65,5 +65,5 @@ def test_what_does_not_fit_is_refused(norm: type) -> None:
         norm(6)(torch.tensor(1.0))
     with pytest.raises(ValueError, match="dim=0: expected a positive number"):
         norm(0)
-    with pytest.raises(ValueError, match="eps=0.0: expected a small positive number"):
+    with pytest.raises(ValueError, match=r"eps=0.0: expected a small positive number"):
         norm(6, eps=0.0)

@@ -197,10 +197,10 @@ def test_both_forms_give_the_same_weights_under_a_causal_mask(H: int, S: int) ->
 
 def test_alibi_makes_its_sum_in_float32() -> None:
     """B7: a half score is rounded once, after the sum."""
-    scores = torch.randn(1, 2, 3, 40).to(torch.bfloat16)
-    out = ALiBi(2)(scores)
+    scores = torch.randn(1, 12, 3, 300).to(torch.bfloat16)
+    out = ALiBi(12)(scores)
     assert out.dtype == torch.bfloat16
-    assert torch.equal(out, (scores.float() + alibi_bias(2, 3, 40).float()).to(torch.bfloat16))
+    assert torch.equal(out, (scores.float() + alibi_bias(12, 3, 300).float()).to(torch.bfloat16))
 
 
 @pytest.mark.parametrize("module", [T5RelativeBias(3), ALiBi(3)], ids=["t5", "alibi"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attnlab.references.rotary import RotaryEmbedding, rotary_frequencies, rotary_table
@@ -140,6 +140,8 @@ def test_llama3_scaling_blends_by_turns(dim: int, base: float, factor: float) ->
 
 
 @given(bases, st.integers(1, 200))
+@example(10000.0, 100)
+@example(10000.0, 101)
 @few
 def test_longrope_divides_each_pair_by_its_own_number(base: float, length: int) -> None:
     """B7: the long list where the sequence is longer than it was in training."""

@@ -1,6 +1,6 @@
 """Randomness that eval mode does not switch off, and state kept between two calls."""
 
-from trial import ATTENTION, KERNEL, Case, changed
+from trial import ATTENTION, DROPOUT, KERNEL, Case, changed
 
 WRONG = {
     "dropout in eval mode": Case(
@@ -31,10 +31,11 @@ RIGHT = {
             ATTENTION,
             ("self.H = num_heads", "self.H = num_heads\n        self.drop = nn.Dropout(0.5)"),
             ("weights @ v", "self.drop(weights) @ v"),
-        )
+        ),
+        DROPOUT,
     ),
     "dropout that asks for the mode": Case(
-        changed(ATTENTION, ("weights @ v", "F.dropout(weights, 0.5, self.training) @ v"))
+        changed(ATTENTION, ("weights @ v", "F.dropout(weights, 0.5, self.training) @ v")), DROPOUT
     ),
     "the kernel": Case(KERNEL),
 }

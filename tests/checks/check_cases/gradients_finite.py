@@ -25,5 +25,4 @@ RIGHT = {
     "a root kept off zero": Case(
         changed(ATTENTION, (LAST, f"{LAST} + 0 * ({GAP} + 1e-12).sqrt()")),
     ),
-    "no gradient at all": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).detach()"))),
 }

@@ -14,10 +14,10 @@ WRONG = {
     "a table added where it is returned": Case(
         changed(TABLE, ("self.pe[:S].unsqueeze(0)", "x + self.pe[:S]")), ENCODING, None
     ),
+    "in float64": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).double()"))),
 }
 RIGHT = {
     "by hand": Case(ATTENTION),
     "the kernel": Case(KERNEL),
-    "in float64": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).double()"))),
     "without a reference": Case(ATTENTION, reference=None),
 }

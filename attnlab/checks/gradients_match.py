@@ -1,0 +1,76 @@
+"""With the same weights and inputs, the gradients equal the reference's.
+
+A module can compute the right values and still not learn: a step that leaves the graph sends
+nothing back, or sends back something else.
+
+Wrong: `weights.detach() @ v`, a softmax in NumPy, `with torch.no_grad()` around the scores, writing
+through `.data`: forward is right, and queries and keys never learn.
+Right: every step is an operation that autograd can follow.
+
+What is compared is the gradient of the output times a random cotangent, for every floating-point
+input and every parameter; the reference's is computed in float64. A gradient that is missing where
+the reference has one counts as zero.
+"""
+
+from collections.abc import Mapping
+
+from attnlab.checks.base import Failure, Probe, Tensor, first_index, masks
+
+TITLE = "Gradients equal the reference's"
+NEEDS = ("reference", "output", "floats")
+AFTER = (
+    "output-shape",
+    "finite",
+    "input-unchanged",
+    "deterministic-eval",
+    "batch-independence",
+    "causality",
+    "mask-effect",
+    "constant-value",
+    "permutation-equivariance",
+    "fully-masked-row",
+    "formula-match",
+    "gradients-finite",
+    "matches-reference",
+)
+ADVICE = (
+    "Look for detach, no_grad, .data, .item or NumPy on the way from this tensor to the output."
+)
+SLACK = 10  # times the tolerance of a value: a backward pass is a longer chain
+
+
+def run(probe: Probe) -> Failure | None:
+    for mask in masks(probe.contract, "random"):
+        inputs = probe.draw(mask)
+        found = probe.gradients(inputs)
+        right = probe.expected_gradients(inputs, found.cotangent)
+        failure = _compare(probe, found.parameters, right.parameters)
+        failure = failure or _compare(probe, found.inputs, right.inputs)
+        if failure:
+            return failure
+    return None
+
+
+def _compare(
+    probe: Probe, found: Mapping[str, Tensor], right: Mapping[str, Tensor]
+) -> Failure | None:
+    for name, expected in right.items():
+        mine = found.get(name)
+        limit = SLACK * probe.tolerance(expected)
+        largest = expected.abs().max().item() if expected.numel() else 0.0
+        if mine is None and largest > limit:
+            return Failure(
+                message=f"no gradient reaches {name}; the reference's goes up to {largest:.2g}"
+            )
+        if mine is None:
+            continue
+        if mine.shape != expected.shape:
+            return Failure(message=f"the gradient of {name} has shape {tuple(mine.shape)}")
+        gap = (mine.double() - expected).abs()
+        bad = ~(gap <= limit)
+        if bad.any().item():
+            return Failure(
+                message=f"the gradient of {name} differs from the reference's at "
+                f"{first_index(bad)}, by up to {gap.max().item():.2g} of {largest:.2g}"
+            )
+    return None

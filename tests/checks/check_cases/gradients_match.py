@@ -1,0 +1,28 @@
+"""Values that are right, on a path that leaves the graph."""
+
+from trial import ATTENTION, KERNEL, LAST, Case, changed
+
+SCORES = "scores = q @ k.mT / q.shape[-1] ** 0.5"
+WRONG = {
+    "weights taken out of the graph": Case(
+        changed(ATTENTION, ("heads = weights @ v", "heads = weights.detach() @ v"))
+    ),
+    "keys without a gradient": Case(
+        changed(ATTENTION, (SCORES, SCORES.replace("k.mT", "k.mT.data")))
+    ),
+    "the branch without a gradient": Case(
+        changed(ATTENTION, (LAST, f"return ({LAST[7:-4]}).detach() + x"))
+    ),
+    "no gradient at all": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).detach()"))),
+    "gradients doubled": Case(
+        changed(
+            ATTENTION, ("heads = weights @ v", "heads = 2 * (weights @ v) - (weights @ v).detach()")
+        )
+    ),
+    "the residual without a gradient": Case(changed(ATTENTION, (LAST, f"{LAST[:-1]}x.detach()"))),
+}
+RIGHT = {
+    "by hand": Case(ATTENTION),
+    "the kernel": Case(KERNEL),
+    "scores made twice": Case(changed(ATTENTION, (SCORES, f"{SCORES}; {SCORES}"))),
+}
