@@ -46,7 +46,7 @@ def judge(challenge: Challenge, file: str, report: Report) -> Verdict:
         isolation=report.isolation,
         seconds=report.seconds,
         message=_message(outcome, first, report),
-        next=_next(outcome, first, challenge, report),
+        next=_next(outcome, first, challenge, report, file),
         seed=report.seed,
         output=report.output,
     )
@@ -115,13 +115,17 @@ def _crash(report: Report) -> str:
 
 
 def _next(
-    outcome: GradeOutcome, first: CheckResult | None, challenge: Challenge, report: Report
+    outcome: GradeOutcome,
+    first: CheckResult | None,
+    challenge: Challenge,
+    report: Report,
+    file: str,
 ) -> str:
     """The one thing to do now."""
     slug = challenge.slug
     own = {
         "passed": f"attnlab explain {slug} shows the notes: why, how to find it, where it was seen",
-        "crashed": f"attnlab run {slug} shows the shapes up to the crash",
+        "crashed": _up_to_the_crash(challenge, report, file),
         "timeout": f"attnlab run {slug} shows how far it gets: look for a loop that never ends",
         "memory": f"attnlab run {slug} shows the shapes: look for a tensor that grows",
         "unreadable": "mend the file, then grade it again",
@@ -131,3 +135,12 @@ def _next(
     }
     advice = first.advice if first and outcome == "failed" else ""
     return report.hint or advice or own.get(outcome, f"attnlab run {slug} shows every step")
+
+
+def _up_to_the_crash(challenge: Challenge, report: Report, file: str) -> str:
+    if report.outcome == "crashed" and report.trace is None:  # before anything could run
+        return "mend what raised there, then grade it again"
+    started = file.removeprefix("./") == f"{challenge.name}.py"
+    if started or file.startswith(challenge.slug):  # what `run` takes
+        return f"attnlab run {challenge.slug} shows the shapes up to the crash"
+    return f"attnlab trace {file}:{challenge.class_name} shows the shapes up to the crash"

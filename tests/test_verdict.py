@@ -174,3 +174,15 @@ def test_the_rest_of_the_report_is_carried_over():
     assert (verdict.seconds, verdict.seed, verdict.output) == (0.5, 7, "hi")
     assert (verdict.challenge, verdict.file) == ("attention/too-sharp", "net.py")
     assert verdict.checks == (check(),)
+
+
+def test_a_file_of_another_name_is_traced_where_it_lies():
+    """`run` takes a slug; it would show another file than the one that was graded."""
+    report = Report(outcome="ok", checks=(check("failed", reason="crashed"),))
+    said = judge(CHALLENGE, "mine.py", report).next
+    assert said == f"attnlab trace mine.py:{CHALLENGE.class_name} shows the shapes up to the crash"
+
+
+def test_what_could_not_even_be_imported_has_no_steps_to_show():
+    """The next step is in the file itself."""
+    assert grade(outcome="crashed", message="x.py:1: importing x.py raised").next.startswith("mend")

@@ -1,7 +1,7 @@
 """With a causal mask, no output depends on what comes after it.
 
-Wrong: `torch.triu(ones, diagonal=2)` forbids too little; a reshape that mixes positions leaks
-through the layout although the mask is right.
+Wrong: a mask that is built for keys by queries and applied to queries by keys; a reshape that mixes
+positions, which leaks through the layout although the mask is right.
 Right: changing the input from position t on leaves the outputs before t as they were, for every t.
 
 A module that takes a mask is given a causal one; a module that promises to be causal is given none.
@@ -13,8 +13,8 @@ TITLE = "The future does not leak"
 NEEDS = ("causal", "sequence")
 AFTER = ("output-shape", "finite", "deterministic-eval", "batch-independence")
 ADVICE = (
-    "Look at which position leaks: the next one points at the mask's diagonal, "
-    "scattered ones at a reshape."
+    "Change one position of the input and list the earlier outputs that move, for several "
+    "positions: which rows they are says where to look."
 )
 
 
@@ -25,7 +25,8 @@ def run(probe: Probe) -> Failure | None:
     at = probe.contract.output.index("S")
     inputs = probe.draw("causal")
     before = probe.call(inputs)
-    for t in sorted({*range(1, min(length, 9)), length - 1, probe.pick(1, length)}):
+    last = {*range(1, min(length, 9)), length - 1, probe.pick(1, length)}
+    for t in sorted(last, reverse=True):  # the fewer positions change, the more their rows tell
         changed = dict(inputs)
         for spec in data_inputs(probe.contract, "S"):
             axis, new = spec.axes.index("S"), inputs[spec.name].clone()

@@ -14,7 +14,8 @@ def command(ctx: typer.Context, json: Json = False) -> int:
 
     found = catalogue(ctx)
     for error in found.broken:
-        warn(f"left out: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+        where = f"{error.where}: " if error.where else ""
+        warn(f"left out: {where}{error.message}" + (f" ({error.hint})" if error.hint else ""))
     with progress() as kept:
         standings = kept.standings()
     rows = tuple((c, standings.get(c.slug, Standing())) for c in found.challenges)

@@ -74,6 +74,9 @@ def command(
         path = Path(case) if case else None
         job = own_job(target, init=init, sizes=sizes, inputs=inputs or (), case=path, limits=bounds)
         note(f"tracing {target} (your own code: under limits, not isolated)")
+        if job.contract and job.contract.inputs and not (inputs or case):
+            fed = ", ".join(f'"{i.name}: {" ".join(i.axes)}"' for i in job.contract.inputs)
+            note(f"fed by guess: {fed}; --input says it otherwise")
     report = inspect(job)
     outcome = _outcome(report)
     sizes_used = job.contract.sizes if job.contract else {}

@@ -23,6 +23,7 @@ class Raised(Exception):
 
     def __init__(self, told: dict[str, Any]) -> None:
         self.error = str(told.get("error", "Exception"))[:100]
+        self.verb = str(told.get("verb", ""))[:20]  # what was asked when it raised
         kinds = told.get("kinds")
         self.kinds = (self.error, *map(str, kinds if isinstance(kinds, list) else ()))
         self.message = str(told.get("message", ""))[:500]

@@ -41,8 +41,9 @@ def inspect(job: Job, spawn: Spawn) -> Report:
                 checks = run_checks(_bench(job, hosts, seed))
         except Raised as error:
             outcome, message = "memory" if error.memory else "crashed", _raised(job, error)
-            if job.own and "__init__() missing" in error.message:  # nobody said how to build it
-                outcome, hint = "refused", HOW_TO_BUILD
+            hint = _unsaid(job, error)
+            if hint:
+                outcome, message = "refused", error.message if error.verb == "demo" else message
         except Died as death:
             outcome, message = death.reason, f"{job.candidate.file} {death}"
         return Report(
@@ -131,4 +132,16 @@ def shown_target(job: Job) -> str:
 
 def _raised(job: Job, error: Raised) -> str:
     place = f"{error.file}:{error.line}: " if error.line else ""
-    return f"{place}{shown_target(job)} raised {error}"
+    doing = f"importing {job.candidate.file}" if error.verb == "load" else shown_target(job)
+    return f"{place}{doing} raised {error}"
+
+
+def _unsaid(job: Job, error: Raised) -> str:
+    """What to say, where a user's own target could not run because nobody said how."""
+    if job.own is None:
+        return ""
+    if "__init__() missing" in error.message:
+        return HOW_TO_BUILD
+    if error.verb == "demo" and error.error == "LookupError":
+        return "name what to trace, as in file.py:Class, or call an nn.Module in the demo"
+    return ""

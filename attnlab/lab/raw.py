@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from attnlab.lab.recorder import MAX_ROWS, OURS, Fall, Recorder
+from attnlab.lab.recorder import MAX_ROWS, OURS, TORCH, Fall, Recorder
 from attnlab.lab.rows import Out, Row, replay
 from attnlab.records import Op, record
 
@@ -150,7 +150,7 @@ def shown(file: str) -> str:
     return file.removeprefix(str(Path.cwd()) + os.sep)
 
 
-def fall_of(recorder: Recorder, error: BaseException, file: str) -> RawFall:
+def fall_of(recorder: Recorder, error: BaseException, file: str, entry: object = None) -> RawFall:
     """Where a run ended: at the operation that raised, else at the candidate's deepest line."""
     fall = recorder.fall
     if fall is not None and fall.error is error:
@@ -159,7 +159,7 @@ def fall_of(recorder: Recorder, error: BaseException, file: str) -> RawFall:
     if fall is not None and any(fall.error is e for e in told_of):
         told = f"{first_line(error)} (from {type(fall.error).__name__}: {first_line(fall.error)})"
         return replace(_from_op(fall), error=type(error).__name__, message=told)
-    line, at, source = raised_at(error, file)
+    line, at, source = raised_at(error, file, entry)
     return RawFall(
         op="",
         file=at,
@@ -186,13 +186,17 @@ def _from_op(fall: Fall) -> RawFall:
     )
 
 
-def raised_at(error: BaseException, file: str) -> tuple[int, str, str]:
-    """Line, file and source of the deepest frame in `file`, else of the deepest frame at all."""
+def raised_at(error: BaseException, file: str, entry: object = None) -> tuple[int, str, str]:
+    """Line, file and source of the deepest frame in `file`, else of the deepest one of a user.
+
+    Where there is none, because a call did not fit: of `entry`, the function that was called.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     mine = [f for f in frames if f.filename == file]
-    theirs = [f for f in frames if not f.filename.startswith(OURS)]
+    theirs = [f for f in frames if not f.filename.startswith((TORCH, *OURS))]
     if not mine and not theirs:
-        return 0, "", ""
+        code = getattr(entry, "__code__", None)
+        return (code.co_firstlineno, *place(code, code.co_firstlineno)) if code else (0, "", "")
     frame = (mine or theirs)[-1]
     return frame.lineno or 0, shown(frame.filename), (frame.line or "").strip()
 

@@ -14,6 +14,7 @@ import os
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ class Session:
     def __init__(self) -> None:
         self.file = ""
         self.module: types.ModuleType | None = None
+        self.entry: object = None  # the candidate's function that is called, for calls that misfit
         self.built: Any = None  # an nn.Module, or a plain callable
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
@@ -42,7 +44,7 @@ class Session:
         try:
             return doing(**args)
         except BaseException as error:  # also SystemExit: a candidate may raise anything
-            return {"raised": describe(error, self.file)}
+            return {"raised": {"verb": verb, **describe(error, self.file, self.entry)}}
 
     # ------------------------------------------------------------ bringing it to life
 
@@ -68,8 +70,10 @@ class Session:
         if not callable(thing):
             raise TypeError(f"{name} is a {type(thing).__name__}, not a class or a function")
         torch.manual_seed(seed)
+        self.entry = thing.__init__ if inspect.isclass(thing) else thing
         self.built = _made(thing, init)
         if isinstance(self.built, nn.Module):
+            self.entry = type(self.built).forward
             self.built.eval()
         return {}
 
@@ -205,7 +209,9 @@ class Session:
             fall = fall_of(recorder, error, self.file)
         if not recorder.began and fall is None:
             raise LookupError(f"{file} ran to its end without calling a module")
-        return {"trace": to_json(finish(recorder, recorder.given, fall))}
+        raw = finish(recorder, recorder.given, fall)
+        note = "the first call of a module in the demo; what comes after it was not run"
+        return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
 
     def _traced(self, inputs: Given, seed: int, watch: int = -1) -> RawTrace:
         fresh = _fresh(inputs)
@@ -221,7 +227,7 @@ class Session:
                 with recorder:
                     self._invoke(fresh)
             except Exception as error:
-                fall = fall_of(recorder, error, self.file)
+                fall = fall_of(recorder, error, self.file, self.entry)
         return finish(recorder, given, fall)
 
 
@@ -312,9 +318,9 @@ def _move_in(own: dict[str, Any]) -> None:
         sys.path.insert(0, entry)
 
 
-def describe(error: BaseException, file: str) -> dict[str, Any]:
+def describe(error: BaseException, file: str, entry: object = None) -> dict[str, Any]:
     """An exception as plain values."""
-    line, at, source = raised_at(error, file)
+    line, at, source = raised_at(error, file, entry)
     message = first_line(error)
     memory = isinstance(error, MemoryError) or "allocate memory" in message
     return plain(  # type: ignore[no-any-return]
