@@ -142,7 +142,7 @@ def test_a_crash_names_its_line_and_the_trace():
     )
     verdict = grade(outcome="crashed", trace=Trace(crash=crash))
     assert verdict.message == "crashed: net.py:12: no fit"
-    assert verdict.next == "attnlab run attention/too-sharp shows the shapes up to the crash"
+    assert verdict.next == "attnlab trace net.py:Net shows the shapes up to the crash"
 
 
 def test_what_the_lab_says_of_the_job_is_passed_on():
@@ -176,11 +176,12 @@ def test_the_rest_of_the_report_is_carried_over():
     assert verdict.checks == (check(),)
 
 
-def test_a_file_of_another_name_is_traced_where_it_lies():
+def test_a_started_file_is_run_and_any_other_is_traced_where_it_lies():
     """`run` takes a slug; it would show another file than the one that was graded."""
     report = Report(outcome="ok", checks=(check("failed", reason="crashed"),))
-    said = judge(CHALLENGE, "mine.py", report).next
-    assert said == f"attnlab trace mine.py:{CHALLENGE.class_name} shows the shapes up to the crash"
+    said = judge(CHALLENGE, f"./{CHALLENGE.name}.py", report).next
+    assert said == f"attnlab run {CHALLENGE.slug} shows the shapes up to the crash"
+    assert judge(CHALLENGE, "mine.py", report).next.startswith("attnlab trace mine.py:")
 
 
 def test_what_could_not_even_be_imported_has_no_steps_to_show():

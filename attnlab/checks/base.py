@@ -152,6 +152,11 @@ def lacks(check: Check, contract: Contract, has_reference: bool) -> str | None:
     return next((NEEDS_TEXT[need] for need in check.needs if need not in have), None)
 
 
+def _by_query(spec: Input) -> bool:
+    """A mask that can be causal has an axis of queries before that of the keys."""
+    return spec.role == "mask" and len(spec.axes) > 1 and spec.axes[-2] not in ("B", "H", "1")
+
+
 def abilities(contract: Contract) -> set[str]:
     """The needs that a contract meets."""
     data = [i for i in contract.inputs if i.role == "data"]
@@ -162,7 +167,7 @@ def abilities(contract: Contract) -> set[str]:
         "batch": "B" in contract.output and any("B" in i.axes for i in data),
         "sequence": "S" in contract.output and any("S" in i.axes for i in data),
         "mask": masks,
-        "causal": masks,
+        "causal": any(_by_query(i) for i in contract.inputs),
         "floats": any(i.dtype == "float" for i in data),
         "position": contract.position is not None,
         "buffers": bool(contract.buffers),

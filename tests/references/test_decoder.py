@@ -52,6 +52,23 @@ def test_it_learns_to_copy() -> None:
     assert right.double().mean().item() > 0.95
 
 
+@pytest.mark.parametrize("name", sorted(STYLES))
+def test_it_is_its_parts_in_order(name: str) -> None:
+    """A6: embedding and positions, blocks under a causal mask, norm, scores against each token."""
+    model, ids = build(name), torch.randint(V, (3, 5))
+    h = F.one_hot(ids, V).double() @ model.tokens.weight
+    if name != "llama":
+        h = h + model.positions.weight[:5]
+    for block in model.blocks:
+        h = block(h, torch.ones(1, 1, 5, 5, dtype=torch.bool).triu(1))
+    if name == "gpt2":
+        h = F.layer_norm(h, (24,), model.norm.weight, model.norm.bias)
+    elif name == "llama":
+        h = F.rms_norm(h, (24,), model.norm.weight, eps=1e-6)
+    expected = torch.einsum("bsd,vd->bsv", h, model.tokens.weight)
+    torch.testing.assert_close(model(ids), expected, **exact)
+
+
 @given(styles, st.integers(1, 4), st.integers(1, MAX - 1))
 @few
 def test_the_future_changes_nothing(name: str, B: int, S: int) -> None:
@@ -130,6 +147,14 @@ def test_the_head_is_the_embedding() -> None:
     F.cross_entropy(logits.flatten(0, 1), torch.tensor([4, 4, 4])).backward()
     assert model.tokens.weight.grad[4].abs().sum() > 0
     assert model.positions.weight.grad[3:].abs().sum() == 0
+
+
+def test_dropout_falls_on_the_embedding_too() -> None:
+    """A6: with everything dropped nothing of the tokens is left, in training only."""
+    model = randomised(DecoderLM(V, 24, 6, 2, MAX, replace(GPT2, dropout=1.0))).train()
+    logits = model(torch.randint(V, (3, 5)))
+    nothing = F.linear(model.norm.bias, model.tokens.weight)
+    torch.testing.assert_close(logits, nothing.expand(3, 5, V), **exact)
 
 
 def test_rotated_positions_need_no_table() -> None:

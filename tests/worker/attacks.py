@@ -295,6 +295,6 @@ RUDE = {
         after="result = result.as_subclass(type('Mine', (torch.Tensor,), {}))"
     ),
     "not contiguous": candidate(after="result = result.mT.contiguous().mT"),
-    "double": candidate(after="result = result.double()"),
+    "double and back": candidate(after="result = result.double().float()"),
     "calls itself __main__": candidate(top="__name__ = '__main__'"),
 }

@@ -32,7 +32,8 @@ def test_the_honest_pass_and_the_sharp_do_not(grader):
     assert grader.grade(HONEST).outcome == "passed"
     sharp = grader.grade(candidate(right=False))
     assert sharp.outcome == "failed"
-    assert [c.id for c in sharp.checks if c.outcome == "failed"] == ["matches-reference"]
+    failed = [c for c in sharp.checks if c.outcome == "failed"]
+    assert [c.id for c in failed if not c.folded_under] == ["matches-reference"]
 
 
 @pytest.mark.parametrize("place", PLACES)
