@@ -8,6 +8,8 @@ from collections.abc import Collection
 import torch
 from torch import Tensor
 
+from attnlab.references._dtype import WrongDtype
+
 
 def check_features(name: str, x: Tensor, axes: str, **known: int) -> None:
     """`x` is floating-point, an axis per letter of `axes` ("B S D"), sized as `known` says."""
@@ -20,7 +22,7 @@ def check_features(name: str, x: Tensor, axes: str, **known: int) -> None:
             + (f" with {sizes}" if sizes else "")
         )
     if not x.is_floating_point():
-        raise TypeError(f"{name} has dtype {x.dtype}: expected a floating-point type")
+        raise WrongDtype(f"{name} has dtype {x.dtype}: expected a floating-point type")
 
 
 def check_positions(
@@ -28,7 +30,7 @@ def check_positions(
 ) -> None:
     """`ids` holds whole numbers from 0, all under `below`, and has exactly that shape."""
     if ids.dtype not in (torch.int64, torch.int32):
-        raise TypeError(f"{name} has dtype {ids.dtype}: expected torch.int64 or torch.int32")
+        raise WrongDtype(f"{name} has dtype {ids.dtype}: expected torch.int64 or torch.int32")
     if tuple(ids.shape) != shape:
         raise ValueError(f"{name} has shape {tuple(ids.shape)}: expected ({axes}) = {shape}")
     if not readable(ids):

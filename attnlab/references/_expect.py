@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from attnlab.references._dtype import WrongDtype
+
 
 def heads(embed_dim: int, num_heads: int, num_kv_heads: int | None = None) -> int:
     """The width hd = D / H, after asking that D is a multiple of H, and H one of Hkv."""
@@ -42,7 +44,7 @@ def sequence(name: str, x: Tensor, layer: nn.Linear) -> None:
         raise ValueError(f"{name} is on {x.device}: expected {weight.device}, as the weights")
     # Under autocast the types of activations and weights differ on purpose.
     if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
-        raise TypeError(f"{name} has dtype {x.dtype}: expected {weight.dtype}, as the weights")
+        raise WrongDtype(f"{name} has dtype {x.dtype}: expected {weight.dtype}, as the weights")
 
 
 def mask(mask: Tensor | None, scores: tuple[int, int, int, int], device: torch.device) -> None:
@@ -50,7 +52,7 @@ def mask(mask: Tensor | None, scores: tuple[int, int, int, int], device: torch.d
     if mask is None:
         return
     if mask.dtype != torch.bool:
-        raise TypeError(
+        raise WrongDtype(
             f"mask has dtype {mask.dtype}: expected torch.bool, True where a query may not attend "
             "(`masks.to_boolean` makes one of an additive mask)"
         )
@@ -63,7 +65,7 @@ def bias(bias: Tensor | None, scores: tuple[int, int, int, int]) -> None:
     if bias is None:
         return
     if not bias.is_floating_point():
-        raise TypeError(
+        raise WrongDtype(
             f"bias has dtype {bias.dtype}: expected floating-point numbers that are added to the "
             "scores (a boolean tensor is a mask)"
         )
@@ -100,7 +102,7 @@ def integers(name: str, t: Tensor, shape: str) -> None:
     if t.dim() != axes:
         raise ValueError(f"{name} has shape {tuple(t.shape)}: expected {shape}")
     if t.is_floating_point() or t.is_complex() or t.dtype == torch.bool:
-        raise TypeError(f"{name} has dtype {t.dtype}: expected whole numbers, as torch.int64")
+        raise WrongDtype(f"{name} has dtype {t.dtype}: expected whole numbers, as torch.int64")
 
 
 def within(name: str, t: Tensor, low: int, high: int) -> None:

@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from attnlab.references._dtype import WrongDtype
+
 
 class MultiHeadSelfAttention(nn.Module):
     """Multi-head self-attention with one fused projection for queries, keys and values.
@@ -67,7 +69,7 @@ class MultiHeadSelfAttention(nn.Module):
         if mask is None:
             return
         if mask.dtype != torch.bool:
-            raise TypeError(
+            raise WrongDtype(
                 f"mask has dtype {mask.dtype}: expected torch.bool, True where a query may not "
                 "attend (an additive mask of 0 and -inf becomes one by `mask == -inf`)"
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attnlab.references._dtype import WrongDtype
+
 
 class KVCache:
     """The keys and values of one attention layer, so far: room for `max_len` positions.
@@ -111,7 +113,9 @@ class KVCache:
                 f"with B = {B}, Hkv = {Hkv}, hd = {hd}"
             )
         if t.dtype != self.keys.dtype:
-            raise TypeError(f"{name} has dtype {t.dtype}: expected {self.keys.dtype}, as the cache")
+            raise WrongDtype(
+                f"{name} has dtype {t.dtype}: expected {self.keys.dtype}, as the cache"
+            )
         if t.device != self.keys.device:
             raise ValueError(f"{name} is on {t.device}: expected {self.keys.device}, as the cache")
         if t.requires_grad and torch.is_grad_enabled():

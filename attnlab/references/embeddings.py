@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attnlab.references._arguments import check_choice
+from attnlab.references._dtype import WrongDtype
 from attnlab.references.extension import HybridPositionalEncoding
 from attnlab.references.learned import LearnedPositionalEncoding
 from attnlab.references.positional import SinusoidalPositionalEncoding
@@ -120,7 +121,7 @@ class TokenEmbedding(nn.Module):
 
     def _check(self, ids: Tensor) -> None:
         if ids.dtype not in (torch.int64, torch.int32):
-            raise TypeError(f"ids have dtype {ids.dtype}: expected int64 or int32")
+            raise WrongDtype(f"ids have dtype {ids.dtype}: expected int64 or int32")
         if ids.dim() != 2:
             raise ValueError(f"ids have shape {tuple(ids.shape)}: expected (B, S)")
 

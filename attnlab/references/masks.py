@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from attnlab.references import _expect
+from attnlab.references._dtype import WrongDtype
 
 Device = torch.device | str | None
 
@@ -186,7 +187,7 @@ def combine(*masks: Tensor | None) -> Tensor | None:
     given = [mask for mask in masks if mask is not None]
     for n, mask in enumerate(given):
         if mask.dtype != torch.bool:
-            raise TypeError(f"mask {n} has dtype {mask.dtype}: expected torch.bool")
+            raise WrongDtype(f"mask {n} has dtype {mask.dtype}: expected torch.bool")
         if mask.dim() != 4:
             raise ValueError(f"mask {n} has shape {tuple(mask.shape)}: expected (B, H, Sq, Sk)")
         if mask.device != given[0].device:
@@ -214,9 +215,9 @@ def to_additive(mask: Tensor, dtype: torch.dtype, *, finite: bool = False) -> Te
     Rows: A4
     """
     if mask.dtype != torch.bool:
-        raise TypeError(f"mask has dtype {mask.dtype}: expected torch.bool")
+        raise WrongDtype(f"mask has dtype {mask.dtype}: expected torch.bool")
     if not dtype.is_floating_point:
-        raise TypeError(f"dtype={dtype}: expected a floating-point type, that of the scores")
+        raise WrongDtype(f"dtype={dtype}: expected a floating-point type, that of the scores")
     lowest = torch.finfo(dtype).min if finite else -math.inf
     return torch.zeros_like(mask, dtype=dtype).masked_fill(mask, lowest)
 
@@ -231,7 +232,7 @@ def to_boolean(additive: Tensor) -> Tensor:
     Rows: A4
     """
     if not additive.is_floating_point():
-        raise TypeError(f"additive has dtype {additive.dtype}: expected a floating-point type")
+        raise WrongDtype(f"additive has dtype {additive.dtype}: expected a floating-point type")
     mask = additive <= torch.finfo(additive.dtype).min
     other = additive[~mask & (additive != 0)]
     if other.numel():

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.references._arguments import check_count, check_features, check_offset
+from attnlab.references._dtype import WrongDtype
 
 
 def relative_distance(
@@ -66,7 +67,7 @@ def t5_buckets(
     """
     _check_buckets(num_buckets, max_distance, bidirectional=bidirectional)
     if distance.dtype not in (torch.int64, torch.int32):
-        raise TypeError(f"distance has dtype {distance.dtype}: expected torch.int64 or int32")
+        raise WrongDtype(f"distance has dtype {distance.dtype}: expected torch.int64 or int32")
     N = num_buckets // 2 if bidirectional else num_buckets
     E = N // 2
     n = distance.abs() if bidirectional else (-distance).clamp(min=0)

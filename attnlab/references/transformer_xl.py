@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.references._arguments import check_count, check_features, check_width
+from attnlab.references._dtype import WrongDtype
 from attnlab.references.attention import masked_softmax
 from attnlab.references.positional import sines_and_cosines, sinusoidal_frequencies
 from attnlab.references.relative import relative_distance
@@ -162,7 +163,7 @@ class TransformerXLAttention(nn.Module):
         if mask is None:
             return
         if mask.dtype != torch.bool:
-            raise TypeError(
+            raise WrongDtype(
                 f"mask has dtype {mask.dtype}: expected torch.bool, True where a query may not "
                 "attend (an additive mask of 0 and -inf becomes one by `mask == -inf`)"
             )
