@@ -13,7 +13,7 @@ from typing import Any
 
 from attnlab.errors import Refused
 from attnlab.near import did_you_mean
-from attnlab.records import Contract, Input, Position, Refusal
+from attnlab.records import Cache, Contract, Input, Position, Refusal
 from attnlab.tables import (
     At,
     Document,
@@ -37,11 +37,23 @@ SYMBOL = r"[A-Za-z][A-Za-z0-9_]*"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 FACTOR = rf"(?:{SYMBOL}|[1-9][0-9]*)"
 AXIS = rf"{FACTOR}(?:\*{FACTOR})*"
-WORDS = ("float", "int", "bool", "forbids", "allows", "optional")
+KINDS = ("float", "int", "bool")
+SIDES = ("forbids", "allows")
+ROLES = ("segments", "positions")
+WORDS = (*KINDS, *SIDES, *ROLES, "additive", "optional")
 MASKS = ("causal", "random", "none", "empty-rows")
-PROMISES = ("causal", "averaging", "empty-rows", "dropout")
+PROMISES = (
+    "causal",
+    "averaging",
+    "empty-rows",
+    "dropout",
+    "local",
+    "scaled",
+    "nan-safe",
+)
 FORM = (
-    '"AXES [float|int|bool] [forbids|allows] [optional]", such as "B S D" or "B S S bool forbids"'
+    '"AXES [float|int|bool] [forbids|allows] [optional]", such as "B S D", "B S S bool forbids" '
+    'or "B S int segments"'
 )
 
 
@@ -67,19 +79,23 @@ def feed(value: Any) -> dict[str, Any]:
     """`B S S bool forbids optional` as the fields of an `Input`, but for its name."""
     words = line(value).split()
     flags = [word for word in words if word in WORDS]
-    kinds = [word for word in flags if word in ("float", "int", "bool")]
-    sides = [word for word in flags if word in ("forbids", "allows")]
-    if len(set(flags)) < len(flags) or len(kinds) > 1 or len(sides) > 1:
+    kinds, sides, roles = ([w for w in flags if w in some] for some in (KINDS, SIDES, ROLES))
+    if len(set(flags)) < len(flags) or len(kinds) > 1 or len(sides + roles) > 1:
         raise Wrong(f' = "{value}": says two things at once', hint=f"Write {FORM}.")
-    if sides and kinds != ["bool"]:
-        raise Wrong(f' = "{value}": {sides[0]} needs the word bool', hint=f"Write {FORM}.")
+    for word, needed in (*((s, "bool") for s in sides), *((r, "int") for r in roles)):
+        if kinds != [needed]:
+            raise Wrong(f' = "{value}": {word} needs the word {needed}', hint=f"Write {FORM}.")
+    if "additive" in flags and not sides:
+        hint = 'Say of a boolean mask that floats are taken too: "B S S bool forbids additive".'
+        raise Wrong(f' = "{value}": additive needs forbids or allows', hint=hint)
     if len(flags) == len(words):
         raise Wrong(f' = "{value}": names no axes', hint=f"Write {FORM}.")
     return {
         "axes": axes(" ".join(word for word in words if word not in WORDS)),
         "dtype": kinds[0] if kinds else "float",
-        "role": "mask" if sides else "data",
+        "role": "mask" if sides else roles[0] if roles else "data",
         "forbids": sides != ["allows"],
+        "additive": "additive" in flags,
         "optional": "optional" in flags,
     }
 
@@ -91,6 +107,12 @@ BUFFERS = listing(matching(rf"{NAME}(\.[A-Za-z0-9_]+)*", "the name of a buffer")
 REFUSAL = table({"sizes": PROBE, "error": name}, required=("sizes",))
 POSITION = table(
     {"kind": one_of("sinusoidal"), "form": one_of("returned", "added"), "base": number}
+)
+CACHE = table(
+    {
+        "form": one_of("returned", "given", "inner"),
+        **dict.fromkeys(("argument", "new", "reset", "reorder"), name),
+    }
 )
 TABLES: dict[str, Rule] = {
     "sizes": SIZES,
@@ -106,6 +128,7 @@ TABLES: dict[str, Rule] = {
             "probes": listing(PROBE),
             "refusals": listing(REFUSAL),
             "position": POSITION,
+            "cache": CACHE,
         }
     ),
 }
@@ -120,6 +143,8 @@ def build(found: dict[str, Any]) -> Contract:
         extra["refusals"] = tuple(Refusal(**refusal) for refusal in extra["refusals"])
     if "position" in extra:
         extra["position"] = Position(**extra["position"])
+    if "cache" in extra:
+        extra["cache"] = Cache(**extra["cache"])
     return Contract(
         sizes=found.get("sizes", {}),
         init=found.get("init", {}),

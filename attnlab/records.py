@@ -1,36 +1,31 @@
 """The nouns of attnlab: frozen records that flow from the command line to the judge and back.
 
-A record is made once, complete, by the stage that owns it; no later stage edits it. All of them
-go to JSON and back: `to_json` needs only the standard library, `from_json` validates with pydantic,
-which is imported there and not before (its import costs as much as all of `attnlab list`).
-NaN and the infinities travel as the strings "NaN", "Infinity" and "-Infinity".
+A record is made once, complete, by the stage that owns it; no later stage edits it. What makes a
+class a record stands in `jsonable`, the nouns of a trace stand in `traces`; both are given from
+here, so that everybody takes a record from one place.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, dataclass_transform
+from dataclasses import field
+from typing import Literal
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
-R = TypeVar("R")
-FORMAT = 1
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-def record(cls: type[R]) -> type[R]:
-    """A frozen, keyword-only dataclass with slots."""
-    return dataclass(frozen=True, kw_only=True, slots=True)(cls)
-
+from attnlab.jsonable import FORMAT as FORMAT
+from attnlab.jsonable import from_json as from_json
+from attnlab.jsonable import plain as plain
+from attnlab.jsonable import record as record
+from attnlab.jsonable import to_json as to_json
+from attnlab.traces import Crash as Crash
+from attnlab.traces import Finding as Finding
+from attnlab.traces import Look as Look
+from attnlab.traces import Op as Op
+from attnlab.traces import Operand as Operand
+from attnlab.traces import Severity as Severity
+from attnlab.traces import Trace as Trace
 
 # ---------------------------------------------------------------- what is asked
 
 Outcome = Literal["passed", "failed", "skipped", "error"]
-Severity = Literal["note", "warning", "error"]
 JobOutcome = Literal["ok", "crashed", "timeout", "memory", "unreadable", "refused", "error"]
 GradeOutcome = Literal[
     "passed", "failed", "crashed", "timeout", "memory", "unreadable", "cannot-compare", "error"
@@ -44,8 +39,9 @@ class Input:
     name: str
     axes: tuple[str, ...]  # symbols ("B"), products ("3*D") or numbers ("4")
     dtype: Literal["float", "int", "bool"] = "float"
-    role: Literal["data", "mask"] = "data"
+    role: Literal["data", "mask", "segments", "positions"] = "data"
     forbids: bool = True  # masks only: True in the mask means "may not be attended"
+    additive: bool = False  # masks only: a float mask, added to the scores, is taken too
     optional: bool = False  # may be None
 
 
@@ -56,6 +52,17 @@ class Position:
     kind: Literal["sinusoidal"] = "sinusoidal"
     form: Literal["returned", "added"] = "returned"  # forward gives the table, or x + table
     base: float = 10000.0
+
+
+@record
+class Cache:
+    """How keys and values are kept from one call to the next."""
+
+    form: Literal["returned", "given", "inner"] = "returned"  # see docs/challenge-format.md
+    argument: str = "cache"  # of forward; nothing where the module keeps it itself
+    new: str = ""  # the module's method that makes an empty one for (B, length); "" = None
+    reset: str = ""  # the module's method that empties its own
+    reorder: str = ""  # a method of the cache, or of the module: row b goes on from parents[b]
 
 
 @record
@@ -80,6 +87,7 @@ class Contract:
     probes: tuple[dict[str, int], ...] = ()  # extra sizes to probe, over the example's
     refusals: tuple[Refusal, ...] = ()
     position: Position | None = None
+    cache: Cache | None = None
     example_mask: Literal["causal", "random", "none", "empty-rows"] = "causal"
 
 
@@ -118,77 +126,14 @@ class Job:
     contract: Contract | None = None
     reference: str | Code | None = None  # a unit of references/, or source run in its own child
     stages: tuple[Literal["trace", "check"], ...] = ("trace", "check")
+    thorough: bool = True  # False: the checks end with the first that fails
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
     own: Own | None = None
+    look: Look = field(default_factory=Look)
 
 
-# ---------------------------------------------------------------- what was seen
-
-
-@record
-class Op:
-    """One row of a trace: one output tensor of one operation, as the user wrote it."""
-
-    index: int
-    op: str
-    line: int
-    file: str
-    source: str
-    shape: tuple[int, ...]
-    axes: tuple[str, ...]  # "B", "3*D"; the number itself where no symbol fits uniquely
-    dtype: str
-    stride: tuple[int, ...]
-    view: bool  # shares storage with an operand
-    min: float | None = None
-    max: float | None = None
-    mean: float | None = None
-    nan: bool = False
-    inf: bool = False
-    module: str = ""  # dotted path of the submodule whose forward ran, "" for the target itself
-    parents: tuple[int, ...] = ()  # rows whose tensors it used; -1 - i for the i-th input tensor
-
-
-@record
-class Operand:
-    shape: tuple[int, ...]
-    axes: tuple[str, ...]
-
-
-@record
-class Finding:
-    """Something the trace noticed, with the place and one sentence."""
-
-    rule: str
-    file: str
-    line: int
-    op: str
-    severity: Severity
-    message: str
-    index: int | None = None  # the row it stands at
-
-
-@record
-class Crash:
-    """The operation that raised, with its operands as they were."""
-
-    op: str
-    file: str
-    line: int
-    operands: tuple[Operand, ...]
-    message: str
-    explanation: str
-    source: str = ""
-    error: str = ""  # the exception's class
-    module: str = ""
-
-
-@record
-class Trace:
-    ops: tuple[Op, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    crash: Crash | None = None
-    notes: tuple[str, ...] = ()  # what the trace could not see, and why
+# ---------------------------------------------------------------- what was found
 
 
 @record
@@ -302,39 +247,3 @@ class Verdict:
     next: str = ""
     seed: int = 0
     output: str = ""
-
-
-# ---------------------------------------------------------------- JSON both ways
-
-
-def plain(value: Any) -> Any:
-    """A record as dicts, lists, strings and numbers that strict JSON can hold."""
-    if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, str) and not value.isascii():  # half a surrogate pair is no JSON
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {plain(str(k)): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    return value
-
-
-def to_json(value: Any) -> str:
-    """Strict JSON text of a record (or of a dict or list of records)."""
-    return json.dumps(plain(value), allow_nan=False)
-
-
-def from_json(kind: type[R], text: str | bytes) -> R:
-    """The record of `kind` in `text`; raises `ValueError` where it does not fit."""
-    record: R = _adapter(cast(Any, kind)).validate_json(text)
-    return record
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)

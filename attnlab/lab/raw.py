@@ -13,7 +13,8 @@ from typing import Any
 
 from attnlab.lab.recorder import MAX_ROWS, OURS, TORCH, Fall, Recorder
 from attnlab.lab.rows import Out, Row, replay
-from attnlab.records import Op, record
+from attnlab.records import Finding, Op, record
+from attnlab.traces import Attention, Backward, Guard, Heat
 
 Shape = tuple[int, ...]
 
@@ -56,6 +57,16 @@ class RawTrace:
     masked: Masked | None = None
     tainted: tuple[int, ...] | None = None  # operands of the first NaN's row that had one before
     notes: tuple[str, ...] = ()
+    # What the axes are, by where they came from: "" where that is not known.
+    names: tuple[tuple[str, ...], ...] = ()  # of the output of each op
+    input_axes: tuple[tuple[str, ...], ...] = ()
+    fall_axes: tuple[tuple[str, ...], ...] = ()  # of the operands of what raised
+    accidents: tuple[Finding, ...] = ()  # meetings of axes that should not meet
+    # What else was asked for.
+    backward: Backward | None = None
+    attention: tuple[Attention, ...] = ()
+    values: tuple[Heat, ...] = ()
+    guards: tuple[Guard, ...] = ()
 
 
 def sound(raw: RawTrace) -> bool:

@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 
+from attnlab.lab.samples import Sample, Sampler
+
 PACKAGES = Path(torch.__file__).parents[1]
 TORCH = str(PACKAGES / "torch") + os.sep
 EINOPS = str(PACKAGES / "einops") + os.sep  # notation for PyTorch's own reshapes and sums
@@ -30,8 +32,6 @@ MACHINERY = ("nn/modules/module.py", "_contextlib.py")  # of torch: frames that 
 VIEW_GETTERS = {"T", "mT", "H", "mH", "real", "imag", "data"}
 SOFTMAX = {"softmax", "log_softmax", "_softmax"}
 MAX_ROWS = 20_000
-SMALL = 1024  # elements: below, a copy costs less than two reductions
-KEEP = 1 << 18  # elements that may be copied in all, 1 MiB of float32
 # Factories whose values mean nothing before they are written.
 BLANKS = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
 # Views that show each element of what they look at.
@@ -41,18 +41,28 @@ WHOLE = {
     *("unsqueeze", "squeeze", "expand", "expand_as", "broadcast_to", "detach", "data", "to"),
 }
 STRIDED = torch.strided
-Sample = Tensor | tuple[Tensor, Tensor, Tensor, int] | None
+
+
+class Hole:
+    """Stands for a tensor among the arguments of an operation."""
+
+    def __repr__(self) -> str:
+        return "tensor"
+
+
+HOLE = Hole()
 _foreign: dict[CodeType, bool] = {}
-_complex: dict[torch.dtype, bool | None] = {}
 
 # A tensor that came in: id, storage, shape. One that went out: also stride, dtype, whether it is a
 # view, whether of the same elements (whose numbers it then has), and the sample of one that is not.
 Shape = tuple[int, ...]
 In = tuple[int, int, Shape]
 Made = tuple[int, int, Shape, tuple[int, ...], torch.dtype, bool, bool, Sample]
-# One operation: name, code and line of the user's frame, submodule, tensors. A plain tuple: a
-# named one costs ten times as much to make.
-Seen = tuple[str, CodeType | None, int, str, list[In], list[Made]]
+# Arguments with a `HOLE` for each tensor, in the order of the tensors that came in.
+Bones = tuple[list[Any], dict[str, Any] | None]
+# One operation: name, code and line of the user's frame, submodule, tensors, arguments. A plain
+# tuple: a named one costs ten times as much to make.
+Seen = tuple[str, CodeType | None, int, str, list[In], list[Made], Bones]
 
 
 class Fall(NamedTuple):
@@ -89,10 +99,11 @@ class Recorder(TorchFunctionMode):
         self.watched: Watched | None = None
         self.active = True
         self._count = 0  # output tensors so far, which is the index of the next record
-        self._kept = 0  # elements copied so far
+        self._sample = Sampler()
         self._told: set[int] = set()  # storages of which a row has the numbers
         self._blank: set[int] = set()  # storages that came without values
         self._written: set[int] = set()  # storages that were written to after they were made
+        self.root = root
         self._names = {id(m): n for n, m in root.named_modules()} if root is not None else {}
         self._path: list[str] = [""]
         self._hooks: list[Any] = []
@@ -145,13 +156,18 @@ class Recorder(TorchFunctionMode):
         if outs and not self.full:
             writes = name[-1] == "_" or "out" in kwargs or kwargs.get("inplace") is True
             try:
-                self._note(name, tensors, outs, writes)
+                self._note(name, tensors, outs, writes, _bones(args, kwargs))
             except Exception:  # what cannot be described must not stop the run
                 self.unseen += 1
         return out
 
     def _note(
-        self, name: str, tensors: list[Tensor], outs: tuple[Tensor, ...], writes: bool
+        self,
+        name: str,
+        tensors: list[Tensor],
+        outs: tuple[Tensor, ...],
+        writes: bool,
+        bones: Bones,
     ) -> None:
         code, line = _where(sys._getframe(2))
         ins: list[In] = []
@@ -182,7 +198,7 @@ class Recorder(TorchFunctionMode):
             made.append((id(t), storage, t.shape, stride, dtype, view, same, sample))
         self._count += len(made)
         self.full = self._count >= MAX_ROWS
-        self.log.append((name, code, line, self._path[-1], ins, made))
+        self.log.append((name, code, line, self._path[-1], ins, made, bones))
 
     def _fresh(self, name: str, storage: int) -> None:
         """A storage that no operand has: new, or at the address of one that is gone."""
@@ -190,25 +206,6 @@ class Recorder(TorchFunctionMode):
             self._blank.add(storage)
         elif self._blank:
             self._blank.discard(storage)
-
-    def _sample(self, t: Tensor, dtype: torch.dtype) -> Sample:
-        """A copy, or min, max and sum; None where they mean nothing."""
-        count, is_complex = t.numel(), _is_complex(dtype)
-        if count == 0 or is_complex is None:
-            return None
-        try:
-            if type(t) is not Tensor:
-                t = _as_plain(t)
-            if t.requires_grad:
-                t = t.detach()
-            if is_complex:
-                t = torch.view_as_real(t.resolve_conj())
-            if count <= SMALL and self._kept + count <= KEEP:
-                self._kept += count
-                return t.clone()
-            return _reduced(t)
-        except Exception:  # a dtype without kernels, a subclass that objects: then no range
-            return None
 
     def _fell(self, name: str, tensors: list[Tensor], error: BaseException) -> None:
         if self.fall is not None and self.fall.error is error:
@@ -243,6 +240,7 @@ class FirstCall(Recorder):
         if not self.began:
             self.began = self.active = True
             self._before = sys.exception()
+            self.root = module
             self._names = {id(m): n for n, m in module.named_modules()}
             self.given = [(f"input{i}", t) for i, t in enumerate(args) if isinstance(t, Tensor)]
             self.name_inputs([t for _, t in self.given])
@@ -267,6 +265,19 @@ def _gathered(args: Any, kwargs: Any) -> list[Tensor]:
     return tensors
 
 
+def _bones(args: Any, kwargs: Any) -> Bones:
+    """The arguments without their tensors, which must not be kept alive."""
+    return [_bone(a) for a in args], {n: _bone(a) for n, a in kwargs.items()} if kwargs else None
+
+
+def _bone(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return HOLE
+    if isinstance(value, (tuple, list)):
+        return [HOLE if isinstance(v, Tensor) else v for v in value]
+    return value
+
+
 def _storage(t: Tensor) -> int:
     try:
         storage: int = t.untyped_storage()._cdata
@@ -280,34 +291,6 @@ def _shape(t: Tensor) -> Shape:
         return t.shape
     except Exception:  # a nested tensor has as many shapes as pieces
         return ()
-
-
-def _as_plain(t: Tensor) -> Tensor:
-    """A parameter, or a subclass by its values; raises for what only pretends to have some."""
-    if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
-        raise TypeError("a fake or wrapped tensor")
-    with torch._C.DisableTorchFunctionSubclass():
-        return t.as_subclass(Tensor)
-
-
-def _reduced(t: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Min, max and sum as 0-d tensors, the sum in float32 or wider; and the number of elements."""
-    count = t.numel()
-    if t.dtype is torch.bool:
-        t = t.to(torch.uint8)
-    low, high = torch.aminmax(t)
-    if t.dtype is torch.float16 or t.dtype is torch.bfloat16:
-        return low, high, t.sum(dtype=torch.float32), count
-    total = t.sum() if t.is_floating_point() else t.sum(dtype=torch.float64)
-    return low, high, total, count
-
-
-def _is_complex(dtype: torch.dtype) -> bool | None:
-    """None for the 8-bit floats, which have no kernels."""
-    if dtype not in _complex:
-        tiny = dtype.is_floating_point and dtype.itemsize == 1
-        _complex[dtype] = None if tiny else dtype.is_complex
-    return _complex[dtype]
 
 
 def _is_foreign(code: CodeType) -> bool:

@@ -9,12 +9,13 @@ bear the id of a tensor that is gone.)
 from __future__ import annotations
 
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from attnlab.lab.recorder import In, Recorder, Sample, Shape
+from attnlab.lab.recorder import Bones, In, Recorder, Shape
+from attnlab.lab.samples import Sample
 
 Numbers = tuple[float | None, float | None, float | None]  # min, max, mean
 NONE: Numbers = (None, None, None)
@@ -30,7 +31,11 @@ class Out(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One operation. `outs` has one entry per output tensor; a parent of -1 - i is input i."""
+    """One operation. `outs` has one entry per output tensor; a parent of -1 - i is input i.
+
+    `sources` has one entry per operand: a parent, the name of a weight or buffer, or None for a
+    tensor that came from somewhere else. `bones` are the arguments, `HOLE` for each operand.
+    """
 
     op: str
     code: CodeType | None
@@ -39,6 +44,8 @@ class Row(NamedTuple):
     parents: tuple[int, ...]
     operands: tuple[tuple[int, ...], ...]
     outs: tuple[Out, ...]
+    sources: tuple[int | str | None, ...]
+    bones: Bones
 
 
 class Replay(NamedTuple):
@@ -51,10 +58,11 @@ def replay(recorder: Recorder) -> Replay:
     born = {
         key: (-1 - i, storage, shape) for i, (key, storage, shape) in enumerate(recorder.inputs)
     }
-    numbers = _numbers([out[-1] for seen in recorder.log for out in seen[-1]])
+    weights = _weights(recorder.root)
+    numbers = _numbers([out[-1] for seen in recorder.log for out in seen[5]])
     rows: list[Row] = []
     count = 0
-    for op, code, line, module, ins, made in recorder.log:
+    for op, code, line, module, ins, made, bones in recorder.log:
         known = [_row(born, tensor) for tensor in ins]
         kin = {storage: row for (_, storage, _), row in zip(ins, known, strict=True)}
         outs = []
@@ -65,9 +73,23 @@ def replay(recorder: Recorder) -> Replay:
             born[key] = (count, storage, shape)
             count += 1
         shapes = tuple(_whole(shape) for _, _, shape in ins)
-        rows.append(Row(op, code, line, module, _parents(known), shapes, tuple(outs)))
+        sources = tuple(
+            weights.get(tensor[0]) if row is None else row
+            for tensor, row in zip(ins, known, strict=True)
+        )
+        rows.append(
+            Row(op, code, line, module, _parents(known), shapes, tuple(outs), sources, bones)
+        )
     fall = recorder.fall
     return Replay(rows, _parents([_row(born, tensor) for tensor in fall.ins]) if fall else ())
+
+
+def _weights(root: Any) -> dict[int, str]:
+    """The dotted names of the parameters and buffers, which live as long as their module."""
+    if root is None:
+        return {}
+    named = (*root.named_parameters(), *root.named_buffers())
+    return {id(tensor): name for name, tensor in named}
 
 
 def _row(born: dict[int, tuple[int, int, Shape]], tensor: In) -> int | None:

@@ -21,11 +21,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnlab.lab.raw import Masked, RawTrace, collect, fall_of, first_line, raised_at
-from attnlab.lab.recorder import Enough, FirstCall, Recorder
-from attnlab.records import plain, to_json
+from attnlab.lab.capture import Given, Shot, capture, finish, fresh
+from attnlab.lab.raw import fall_of, first_line, raised_at
+from attnlab.lab.recorder import Enough, FirstCall
+from attnlab.records import Look, plain, to_json
 
-Given = list[tuple[str, Tensor | None]]
 _loaded: set[str] = set()  # names that candidates have had in sys.modules
 
 
@@ -130,11 +130,11 @@ class Session:
         """The output, and nothing else."""
         self._mode(train)
         with torch.no_grad():
-            return _output(self._invoke(_fresh(inputs)))
+            return _output(self._invoke(fresh(inputs)))
 
     def do_after(self, inputs: Given) -> Any:
         """The inputs as the module left them."""
-        given = _fresh(inputs)
+        given = fresh(inputs)
         self._mode(train=False)
         with torch.no_grad():
             self._invoke(given)
@@ -145,7 +145,7 @@ class Session:
         self._mode(train=False)
         given = [
             (n, t.requires_grad_() if t is not None and t.is_floating_point() else t)
-            for n, t in _fresh(inputs)
+            for n, t in fresh(inputs)
         ]
         weights = dict(self._named("parameters"))
         for weight in weights.values():
@@ -180,14 +180,31 @@ class Session:
 
     # ------------------------------------------------------------ looking at it
 
-    def do_trace(self, inputs: Given, seed: int) -> Any:
-        """Every operation of one forward pass, as the JSON text of a `RawTrace`."""
-        raw = self._traced(inputs, seed)
-        origin = _first_nan(raw)
-        if origin is not None:
-            again = self._traced(inputs, seed, watch=origin)
-            raw = again if _first_nan(again) == origin else raw  # a module may have a memory
-        return {"trace": to_json(raw)}
+    def do_trace(
+        self,
+        inputs: Given,
+        seed: int,
+        axes: dict[str, list[str]] | None = None,
+        sizes: dict[str, int] | None = None,
+        look: dict[str, Any] | None = None,
+    ) -> Any:
+        """Every operation of one forward pass, as the JSON text of a `RawTrace`.
+
+        `axes` are what the user calls the axes of the inputs, `sizes` what the names stand for.
+        """
+        self._mode(train=False)
+        shot = Shot(
+            call=self._invoke,
+            given=inputs,
+            root=self.built if isinstance(self.built, nn.Module) else None,
+            axes={n: tuple(a) for n, a in (axes or {}).items()},
+            sizes=sizes or {},
+            file=self.file,
+            entry=self.entry,
+            seed=seed,
+            look=Look(**(look or {})),
+        )
+        return {"trace": to_json(capture(shot))}
 
     def do_demo(self, file: str, text: str, path: str, own: dict[str, Any]) -> Any:
         """Run a file as `python file.py` would, and record the first module that it calls."""
@@ -212,52 +229,6 @@ class Session:
         raw = finish(recorder, recorder.given, fall)
         note = "the first call of a module in the demo; what comes after it was not run"
         return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
-
-    def _traced(self, inputs: Given, seed: int, watch: int = -1) -> RawTrace:
-        fresh = _fresh(inputs)
-        given = [(n, t) for n, t in fresh if t is not None]
-        root = self.built if isinstance(self.built, nn.Module) else None
-        recorder = Recorder(root, watch)
-        recorder.name_inputs([t for _, t in given])
-        self._mode(train=False)
-        torch.manual_seed(seed)
-        fall = None
-        with torch.no_grad():
-            try:
-                with recorder:
-                    self._invoke(fresh)
-            except Exception as error:
-                fall = fall_of(recorder, error, self.file, self.entry)
-        return finish(recorder, given, fall)
-
-
-def finish(recorder: Recorder, given: list[tuple[str, Tensor]], fall: Any) -> RawTrace:
-    """The raw trace of a recorder that has stopped."""
-    masked, watched = None, recorder.watched
-    if watched is not None and watched.empty:
-        masked = Masked(row=recorder.watch, count=watched.empty, first=watched.first)
-    return collect(
-        recorder,
-        inputs=tuple(tuple(t.shape) for _, t in given),
-        input_names=tuple(n for n, _ in given),
-        input_kinds=tuple(_kind(t) for _, t in given),
-        fall=fall,
-        masked=masked,
-        tainted=watched.tainted if watched is not None else None,
-    )
-
-
-def _kind(t: Tensor) -> str:
-    return "bool" if t.dtype is torch.bool else "float" if t.is_floating_point() else "int"
-
-
-def _first_nan(raw: RawTrace) -> int | None:
-    return next((op.index for op in raw.ops if op.nan), None)
-
-
-def _fresh(inputs: Given) -> Given:
-    """Copies: what the candidate does to its inputs must not reach the caller's."""
-    return [(n, t.clone() if t is not None else None) for n, t in inputs]
 
 
 def _output(out: Any) -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""What makes a class a record: frozen, keyword-only, and JSON both ways.
+
+`to_json` needs only the standard library, `from_json` validates with pydantic, which is imported
+there and not before (its import costs as much as all of `attnlab list`). NaN and the infinities
+travel as the strings "NaN", "Infinity" and "-Infinity".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+R = TypeVar("R")
+FORMAT = 1
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def record(cls: type[R]) -> type[R]:
+    """A frozen, keyword-only dataclass with slots."""
+    return dataclass(frozen=True, kw_only=True, slots=True)(cls)
+
+
+def plain(value: Any) -> Any:
+    """A record as dicts, lists, strings and numbers that strict JSON can hold."""
+    if is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, str) and not value.isascii():  # half a surrogate pair is no JSON
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {plain(str(k)): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return value
+
+
+def to_json(value: Any) -> str:
+    """Strict JSON text of a record (or of a dict or list of records)."""
+    return json.dumps(plain(value), allow_nan=False)
+
+
+def from_json(kind: type[R], text: str | bytes) -> R:
+    """The record of `kind` in `text`; raises `ValueError` where it does not fit."""
+    record: R = _adapter(cast(Any, kind)).validate_json(text)
+    return record
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
