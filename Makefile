@@ -1,6 +1,8 @@
 # make demo    runs the flagship challenge          make test    runs the tests
 # make check   format, lint, types, tests           make clean   removes what these made
 # make docs    writes the pages that are generated  make test-peers   compares with other libraries
+# make strength   grades the grader: every bug that its mutations can make must be rejected
+# make accuracy   traces right and wrong models, and writes docs/tracer-accuracy.md
 #
 # Each target makes .venv first when it is not there or half made. PIP_ARGS goes to pip, as in
 #   make test PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -9,7 +11,7 @@ PIP_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check lint docs test-peers clean
+.PHONY: demo test check strength accuracy lint docs test-peers clean
 
 demo: $(READY)
 	@$(BIN)/attnlab run crash-at-out-proj || test $$? -eq 1  # the flagship crashes: that is the demo
@@ -25,12 +27,20 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Grades the grader with thousands of bugs; writes the table. Some minutes on two cores.
+strength: $(READY)
+	$(BIN)/attnlab check --strength --table docs/grader-strength.md
+
+# What the tracer finds on models that others wrote, and on bugs made again; about a minute.
+accuracy: .venv/.peers
+	$(BIN)/python -m benchmarks.accuracy
+
 docs: $(READY)
 	$(BIN)/python docs/make.py
 
-# The references against libraries that nobody here wrote; they are large, so they are apart.
+# References and traces against libraries that nobody here wrote; they are large, so they are apart.
 test-peers: .venv/.peers
-	$(BIN)/python -m pytest tests/references/peers
+	$(BIN)/python -m pytest tests/references/peers tests/accuracy/peers
 
 .venv/.peers: $(READY)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev,peers]'

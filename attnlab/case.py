@@ -6,12 +6,21 @@ say the same in one line each.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from attnlab.errors import Refused
+from attnlab.literals import (
+    NAME,
+    SYMBOL,
+    Scalar,
+    literal,
+    must_be_size,
+    pairs,
+    plain_value,
+    settled,
+)
 from attnlab.near import did_you_mean
 from attnlab.records import Cache, Contract, Input, Position, Refusal
 from attnlab.tables import (
@@ -19,6 +28,7 @@ from attnlab.tables import (
     Document,
     Rule,
     Wrong,
+    expected,
     line,
     listing,
     mapping,
@@ -28,13 +38,10 @@ from attnlab.tables import (
     one_of,
     scalar,
     table,
+    truth,
     whole,
 )
 
-Scalar = str | int | float | bool
-
-SYMBOL = r"[A-Za-z][A-Za-z0-9_]*"
-NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 FACTOR = rf"(?:{SYMBOL}|[1-9][0-9]*)"
 AXIS = rf"{FACTOR}(?:\*{FACTOR})*"
 KINDS = ("float", "int", "bool")
@@ -50,17 +57,15 @@ PROMISES = (
     "local",
     "scaled",
     "nan-safe",
+    "ordered",
+    "relative",
+    "any-device",
+    "unbiased-dropout",
 )
 FORM = (
     '"AXES [float|int|bool] [forbids|allows] [optional]", such as "B S D", "B S S bool forbids" '
     'or "B S int segments"'
 )
-
-
-class Symbol(str):
-    """The name of a size, where a text in quotes would be a value."""
-
-    __slots__ = ()
 
 
 # ---------------------------------------------------------------- tables
@@ -76,7 +81,14 @@ def axes(value: Any) -> tuple[str, ...]:
 
 
 def feed(value: Any) -> dict[str, Any]:
-    """`B S S bool forbids optional` as the fields of an `Input`, but for its name."""
+    """`B S S bool forbids optional` as the fields of an `Input`, but for its name.
+
+    A number or a truth, or text such as `= S` or `= 'fast'`, is an argument that is no tensor.
+    """
+    if isinstance(value, (bool, int, float)):
+        return {"value": value}
+    if isinstance(value, str) and value.lstrip().startswith("="):
+        return {"value": plain_value("argument", value.strip(" =\t"), "inputs")}
     words = line(value).split()
     flags = [word for word in words if word in WORDS]
     kinds, sides, roles = ([w for w in flags if w in some] for some in (KINDS, SIDES, ROLES))
@@ -106,8 +118,43 @@ SYMBOLS = listing(matching(SYMBOL, "a symbol of [sizes]"))
 BUFFERS = listing(matching(rf"{NAME}(\.[A-Za-z0-9_]+)*", "the name of a buffer"))
 REFUSAL = table({"sizes": PROBE, "error": name}, required=("sizes",))
 POSITION = table(
-    {"kind": one_of("sinusoidal"), "form": one_of("returned", "added"), "base": number}
+    {
+        "kind": one_of("sinusoidal", "rotary", "alibi", "t5", "learned", "other"),
+        "form": one_of("returned", "added", "rotated", "bias"),
+        "base": number,
+        "layout": one_of("interleaved", "half", "any"),
+        "causal": truth,
+        "buckets": whole(2),
+        "distance": whole(1),
+        "grid": listing(matching(SYMBOL, "a symbol of [sizes]"), 2, 2),
+        "beyond": one_of("extend", "error"),
+    }
 )
+DOTTED = matching(rf"{NAME}(\.[A-Za-z0-9_]+)*", "the dotted name of a parameter or buffer")
+DTYPES = ("float64", "bfloat16", "float16")
+EXPRESSION = r"[\w.#(), ]+"
+
+
+def weight_map(value: Any) -> dict[str, str]:
+    """`wq.weight = "part(qkv.weight, 0, 3)"`; TOML reads the dots of a key as tables."""
+    if not isinstance(value, dict):
+        raise expected(value, "a table")
+    found: dict[str, str] = {}
+    for key, said in value.items():
+        try:
+            inner = weight_map(said) if isinstance(said, dict) else {"": _expression(said)}
+        except Wrong as wrong:
+            raise wrong.inside(key) from None
+        found |= {f"{key}.{name}".rstrip("."): text for name, text in inner.items()}
+    return found
+
+
+def _expression(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(EXPRESSION, value):
+        raise expected(value, 'an expression such as "cat(q.weight, k.weight)"')
+    return value
+
+
 CACHE = table(
     {
         "form": one_of("returned", "given", "inner"),
@@ -115,6 +162,7 @@ CACHE = table(
     }
 )
 TABLES: dict[str, Rule] = {
+    "weights": weight_map,
     "sizes": SIZES,
     "init": mapping(NAME, "the name of a constructor argument", scalar),
     "inputs": mapping(NAME, "the name of an argument of forward", feed),
@@ -128,6 +176,11 @@ TABLES: dict[str, Rule] = {
             "probes": listing(PROBE),
             "refusals": listing(REFUSAL),
             "position": POSITION,
+            "dtypes": listing(one_of(*DTYPES)),
+            "padding_idx": whole(0),
+            "tied": listing(listing(DOTTED, least=2)),
+            "state_dict": listing(DOTTED),
+            "forbidden": listing(line),
             "cache": CACHE,
         }
     ),
@@ -136,7 +189,7 @@ TABLES: dict[str, Rule] = {
 
 def build(found: dict[str, Any]) -> Contract:
     """The contract that the tables state. What they leave out keeps the record's default."""
-    extra = dict(found.get("contract", {}))
+    extra, fed = dict(found.get("contract", {})), found.get("inputs", {})
     if "mask" in extra:
         extra["example_mask"] = extra.pop("mask")
     if "refusals" in extra:
@@ -148,8 +201,10 @@ def build(found: dict[str, Any]) -> Contract:
     return Contract(
         sizes=found.get("sizes", {}),
         init=found.get("init", {}),
-        inputs=tuple(Input(name=key, **said) for key, said in found.get("inputs", {}).items()),
+        inputs=tuple(Input(name=k, **said) for k, said in fed.items() if "value" not in said),
+        arguments={k: settled(said["value"]) for k, said in fed.items() if "value" in said},
         output=found.get("output", {}).get("axes", ()),
+        weights=found.get("weights", {}),
         **extra,
     )
 
@@ -182,6 +237,10 @@ def _uses(document: Document, contract: Contract) -> Iterator[tuple[At, str]]:
         yield from ((("contract", "probes", index, s), s) for s in probe)
     for index, refusal in enumerate(contract.refusals):
         yield from ((("contract", "refusals", index, "sizes", s), s) for s in refusal.sizes)
+    if contract.position is not None:
+        yield from ((("contract", "position", "grid"), s) for s in contract.position.grid)
+    shapes = (said.split() for said in contract.forbidden if " " in said)
+    yield from ((("contract", "forbidden"), s) for shape in shapes for s in symbols_of(shape))
     if "vary" in document.data.get("contract", {}):
         yield from ((("contract", "vary"), s) for s in contract.vary)
 
@@ -202,60 +261,23 @@ def parse_input(text: str) -> Input:
         raise Refused(f'--input "{text}"{_after_value(wrong)}', hint, "--input") from None
 
 
+def parse_argument(text: str) -> tuple[str, Scalar | None] | None:
+    """`offset = 3` of `--input` as a name and a value; None where axes are given."""
+    match = re.fullmatch(rf"\s*({NAME})\s*=\s*(.*?)\s*", text, re.DOTALL)
+    return (match[1], plain_value(match[1], match[2], "--input")) if match else None
+
+
 def parse_sizes(text: str) -> dict[str, int]:
     """`D=182, H=7` of `--sizes`; raises `Refused`."""
-    found = _pairs(text, "--sizes")
+    found = pairs(text, "--sizes")
     for key, value in found.items():
         must_be_size(key, value, "--sizes")
     return {key: int(value) for key, value in found.items()}
 
 
-def must_be_size(key: str, value: str | Scalar, flag: str) -> None:
-    if isinstance(value, bool) or not re.fullmatch(r"[1-9]\d*", str(value)):
-        hint = f'Write a whole number of elements, for example {flag} "{key}=12".'
-        raise Refused(f"{flag}: {key}={value} is no size", hint, flag)
-
-
 def parse_init(text: str) -> dict[str, Scalar]:
     """`D=182, bias=False, act="gelu", width=D` of `--init`; raises `Refused`."""
-    return {key: _literal(key, said) for key, said in _pairs(text, "--init").items()}
-
-
-def _pairs(text: str, flag: str) -> dict[str, str]:
-    """The `key=value` pairs of a flag; a comma inside quotes separates nothing."""
-    found: dict[str, str] = {}
-    pair = re.compile(rf"\s*({NAME})\s*=\s*(\"[^\"]*\"|'[^']*'|[^,\"'=]+?)\s*(?:,|$)")
-    start = 0
-    while text[start:].strip(" ,"):
-        match = pair.match(text, start)
-        if not match:
-            hint = f'Write NAME=VALUE pairs with commas between, such as {flag} "D=182, H=7".'
-            raise Refused(f"{flag}: cannot read {text[start:].strip()!r}", hint, flag)
-        if match[1] in found:
-            raise Refused(f"{flag}: {match[1]} is given twice", "Keep one of them.", flag)
-        found[match[1]] = match[2]
-        start = match.end()
-    return found
-
-
-def _literal(key: str, said: str) -> Scalar:
-    if said[0] in "\"'":
-        return said[1:-1]
-    if said.lower() in ("true", "false"):
-        return said.lower() == "true"
-    for kind in (int, float):
-        try:
-            value = kind(said)
-        except ValueError:
-            continue
-        if math.isfinite(value):
-            return value
-    if re.fullmatch(SYMBOL, said) and said not in ("None", "inf", "nan"):
-        return Symbol(said)
-    hint = "Values are numbers, True, False, text in quotes, or the symbol of a size such as D."
-    if said == "None":
-        hint = f"Leave {key} out to keep its default."
-    raise Refused(f"--init: {key}={said} is no value attnlab can pass", hint, "--init")
+    return {key: literal(key, said, "--init") for key, said in pairs(text, "--init").items()}
 
 
 def _after_value(wrong: Wrong) -> str:

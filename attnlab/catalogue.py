@@ -12,7 +12,7 @@ from attnlab import case
 from attnlab.errors import AttnlabError, Broken, Refused, Unreadable
 from attnlab.files import shown_path
 from attnlab.near import did_you_mean, either
-from attnlab.records import FORMAT, Challenge, record
+from attnlab.records import FORMAT, Bug, Challenge, record
 from attnlab.tables import (
     Document,
     Rule,
@@ -69,7 +69,26 @@ KEYS: dict[str, Rule] = {
     "expected": listing(matching(SLUG, "the id of a check"), least=1),
     "hints": listing(text, least=3, most=3),
 }
-CHALLENGE = table({**KEYS, **case.TABLES}, required=(*KEYS, "sizes", "inputs", "output"))
+BUG = table(
+    {
+        "id": matching(SLUG, "a name such as mask-inverted"),
+        "checks": listing(matching(SLUG, "the id of a check"), least=1),
+        "weight": whole(1, 100),
+    },
+    required=("id", "checks"),
+)
+
+
+def _bugs(value: Any) -> tuple[Bug, ...]:
+    found = tuple(Bug(**said) for said in listing(BUG, least=2)(value))
+    for index, bug in enumerate(found):
+        if bug.id in (other.id for other in found[:index]):
+            raise Wrong(f' = "{bug.id}": two bugs have this id', (index, "id"), "Rename one.")
+    return found
+
+
+TABLES = {**KEYS, "bugs": _bugs, **case.TABLES}
+CHALLENGE = table(TABLES, required=(*KEYS, "sizes", "inputs", "output"))
 
 
 @record
@@ -149,6 +168,7 @@ def read_challenge(folder: Path) -> Challenge:
         alternatives=_files(folder, "alternatives", ALTERNATIVES),
         mutants=_files(folder, "mutants", MUTANTS),
         notes=_file(folder, "notes.md"),
+        bugs=found.get("bugs", ()),
     )
 
 

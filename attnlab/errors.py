@@ -42,3 +42,16 @@ class Unisolated(AttnlabError):
 
     outcome = "error"
     exit_code = 78
+
+
+class PropertyFailed(AssertionError):
+    """A property does not hold, as `attnlab.testing` raises it: pytest shows it as a page.
+
+    It stands here, where nothing is imported, so that the plugin of pytest can know it.
+    """
+
+    def __init__(self, finding: str, page: str = "", seed: int = 0) -> None:
+        super().__init__(f"{finding}\n\n{page}" if page else finding)
+        self.finding = finding  # one sentence, with the name of the check
+        self.page = page  # where, at which sizes, the rows of the trace, what to do next
+        self.seed = seed

@@ -10,43 +10,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from attnlab.case import Scalar, Symbol, must_be_size, parse_input, symbols_of
+from attnlab.case import symbols_of
+from attnlab.configs import NAMES as CONFIGS
+from attnlab.configs import Config, closed, config_of, flat, opened
 from attnlab.errors import Refused
+from attnlab.feeds import called, feed
+from attnlab.literals import Scalar, Symbol, must_be_size, settled
+from attnlab.names import DIMENSIONS, LITERALS
 from attnlab.near import did_you_mean
-from attnlab.outline import Definition, Parameter, Signature
-from attnlab.records import Contract, Input, record
-
-# Constructor arguments by the size they mean.
-_DIMENSIONS = {
-    "D": "embed_dim d_model dim hidden_size n_embd embed_size model_dim embedding_dim emb_dim "
-    "emb_size n_embed width hidden embed_dims model_size d_in d_out dim_model",
-    "H": "num_heads n_heads heads nhead n_head h num_attention_heads head_count nheads",
-    "Hkv": "num_kv_heads n_kv_heads num_key_value_heads kv_heads n_kv_head",
-    "M": "max_seq_len max_len max_length block_size seq_len max_position_embeddings "
-    "max_seq_length seq_length context_length n_positions max_positions ctx_len",
-    "V": "vocab_size num_embeddings n_vocab",
-    "hd": "head_dim d_k d_head d_v dim_head head_size",
-    "F": "d_ff hidden_dim ffn_dim intermediate_size mlp_dim dim_feedforward ff_dim d_hidden",
-}
-DIMENSIONS = {name: symbol for symbol, names in _DIMENSIONS.items() for name in names.split()}
-DIMENSIONS |= {symbol: symbol for symbol in ("B", "S", "T", "L", *_DIMENSIONS)}
-DIMENSIONS |= {"C": "D", "E": "D"}
-# Constructor arguments whose value hardly matters to a trace.
-LITERALS: dict[str, Scalar] = {
-    **dict.fromkeys(("dropout", "p", "dropout_p", "dropout_rate", "attn_dropout", "drop"), 0.0),
-    **dict.fromkeys(("num_layers", "n_layers", "n_layer", "depth"), 2),
-    **dict.fromkeys(("bias", "qkv_bias"), True),
-    "eps": 1e-5,
-    "base": 10000.0,
-}
-_FEEDS = {
-    "B S D": "x hidden_states inputs input src tgt query q key k value v queries keys values "
-    "hidden embeddings memory context encoder_hidden_states",
-    "B S int": "input_ids ids tokens token_ids idx positions position_ids",
-    "B S S bool forbids": "mask attn_mask attention_mask src_mask causal_mask",
-    "B S bool forbids": "key_padding_mask padding_mask pad_mask",
-}
-FEEDS = {name: said for said, names in _FEEDS.items() for name in names.split()}
+from attnlab.outline import Definition, Outline, Parameter, Signature, listed
+from attnlab.ready import Said
+from attnlab.records import Contract
 
 # Sizes that nobody gave: pairwise different, and D a multiple of H. Order matters: see `_choose`.
 SIZES = {"B": 2, "S": 5, "T": 5, "L": 5, "Sq": 5, "Sk": 7, "H": 3, "D": 12, "C": 12, "E": 12}
@@ -54,31 +28,105 @@ SIZES |= {"Hkv": 1, "M": 64, "V": 50, "F": 24}
 TINY = {"B": 1, "S": 4, "D": 8, "H": 2}
 LENGTHS = ("S", "T", "L", "Sq", "Sk")
 WIDTHS = ("D", "C", "E")
-DEMO = 'Add an `if __name__ == "__main__":`'
 
 
-@record
-class Said:
-    """What the user said, from --case and flags together."""
-
-    init: dict[str, Scalar]
-    sizes: dict[str, int]
-    inputs: tuple[Input, ...] = ()
-
-
-def complete(base: Contract, said: Said, target: str, seen: Definition | None) -> Contract:
-    """`base` with sizes, constructor arguments and inputs filled in for `target`."""
-    build, forward = (seen.build, seen.forward) if seen else (None, None)
+def complete(base: Contract, said: Said, seen: Definition | None, near: Outline) -> Contract:
+    """`base` with sizes, constructor arguments and inputs filled in for what is seen."""
+    build, forward = called(seen, said)
+    config = config_of(build, near.definitions)
+    if build and config:
+        build = flat(build, config)
+        said = replace(said, init=opened(said.init, config))
     keywords, sizes = _split(said, build)
+    sizes = {**_fixed(config), **sizes}
+    fixed = [n for name, n in near.constants.items() if DIMENSIONS.get(name) == "D"]
+    if fixed:
+        sizes = _without_preset(sizes, said)
     named = [s for s in said.init if s in sizes and s not in ("B", *LENGTHS)]
     if build:
-        keywords, sizes = _constructor(build, keywords, sizes, named, target)
-    inputs = _inputs(forward, said.inputs, target) if forward else said.inputs
+        build = _with_constants(build, near.constants)
+        keywords, sizes = _constructor(build, keywords, sizes, named, said)
+    inputs, arguments = feed(forward, said)
+    bound = _bound(seen, keywords)
+    if bound:
+        sizes = _without_preset(sizes, said)
     used = symbols_of(axis for entry in inputs for axis in entry.axes)
     used += symbols_of(base.output)
-    used += [v for v in keywords.values() if isinstance(v, str) and _is_symbol(v, sizes)]
-    init = {key: _settled(value) for key, value in keywords.items()}
-    return replace(base, sizes=settle(sizes, used), init=init, inputs=inputs)
+    if seen and not set(WIDTHS) & {*sizes, *keywords.values()}:
+        keywords, sizes = _measured(seen, near, keywords, sizes, used, said)
+    values = (*keywords.values(), *arguments.values())
+    used += [v for v in values if isinstance(v, str) and _is_symbol(v, sizes)]
+    if config:
+        keywords = closed({k: v for k, v in keywords.items() if k not in config.fixed}, config)
+    return replace(
+        base,
+        sizes=settle(sizes, used),
+        init={key: settled(value) for key, value in keywords.items() if value is not None},
+        inputs=inputs,
+        arguments={key: settled(value) for key, value in arguments.items()},
+        vary=_free(base.vary, bound or sizes.get("D") in fixed),
+    )
+
+
+def _free(vary: tuple[str, ...], bound: bool) -> tuple[str, ...]:
+    """The symbols that may have another size: of layers that are bound to a width, not that."""
+    return tuple(symbol for symbol in vary if symbol in ("B", *LENGTHS) or not bound)
+
+
+def _without_preset(sizes: dict[str, int], said: Said) -> dict[str, int]:
+    """Widths of paper and pencil do not fit layers that have one of their own."""
+    preset = {s for s in (*WIDTHS, "H") if said.typed.tiny and s not in said.told}
+    return {symbol: size for symbol, size in sizes.items() if symbol not in preset}
+
+
+def _with_constants(build: Signature, constants: Mapping[str, int]) -> Signature:
+    """`n_embd = 384` at the top of a file says what an argument of that name will be."""
+    found = (
+        replace(p, default=constants[p.name]) if p.required and p.name in constants else p
+        for p in build.parameters
+    )
+    return replace(build, parameters=tuple(found))
+
+
+def _bound(seen: Definition | None, keywords: Mapping[str, Scalar]) -> bool:
+    """The layers have a width of their own, which no argument of the constructor changes."""
+    return bool(seen and seen.layers) and not {*WIDTHS, "H"} & {str(v) for v in keywords.values()}
+
+
+def _fixed(config: Config | None) -> dict[str, int]:
+    known = config.fixed.items() if config else ()
+    return {DIMENSIONS[name]: size for name, size in known if name in DIMENSIONS and size > 0}
+
+
+def _measured(
+    seen: Definition,
+    near: Outline,
+    keywords: dict[str, Scalar],
+    sizes: dict[str, int],
+    used: list[str],
+    said: Said,
+) -> tuple[dict[str, Scalar], dict[str, int]]:
+    """The width that nobody said, from the first layer that the constructor makes."""
+    wanted = [s for s in used if s in WIDTHS]
+    if not wanted or not seen.layers:
+        return keywords, sizes  # it fits any width
+    symbol = wanted[0]
+    defaults = {p.name: p.default for p in seen.build.parameters} if seen.build else {}
+    heads = [n for n in seen.layers if DIMENSIONS.get(n, "F") in ("D", "F")]
+    first = heads[0] if heads else "?"
+    known = str(keywords.get(first, defaults.get(first, near.constants.get(first, first))))
+    if known.isdigit() and int(known):
+        sizes = {**sizes, symbol: int(known)}
+    if first in keywords:
+        return {**keywords, first: Symbol(symbol)}, sizes
+    meant = [size for name, size in near.constants.items() if DIMENSIONS.get(name) == "D"]
+    if symbol not in sizes and meant:
+        sizes = {**sizes, symbol: meant[0]}
+    if symbol in sizes:
+        return keywords, sizes
+    says = f"{said.typed.target} is fed with width {symbol}, and nothing says what {symbol} is"
+    paste = said.typed.more(sizes=f"{symbol}=12").command()
+    raise Refused(says, f"say the width that its layers take, such as 12: {paste}", "--sizes")
 
 
 def settle(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int]:
@@ -133,10 +181,6 @@ def _is_symbol(name: str, sizes: Mapping[str, int]) -> bool:
     return isinstance(name, Symbol) or name in sizes or name in SIZES or name == "hd"
 
 
-def _settled(value: Scalar) -> Scalar:
-    return str(value) if isinstance(value, Symbol) else value
-
-
 # ---------------------------------------------------------------- constructor
 
 
@@ -148,7 +192,7 @@ def _split(said: Said, build: Signature | None) -> tuple[dict[str, Scalar], dict
         known = build is not None and key in build.names()
         if known or not re.fullmatch(r"[A-Z]\w{0,2}|hd", key):
             if build and not known and not build.keywords:
-                hint = did_you_mean(key, build.names()) or f"It takes {_listed(build)}."
+                hint = did_you_mean(key, build.names()) or f"It takes {listed(build)}."
                 raise Refused(f"--init: the constructor takes no {key}", hint, "--init")
             keywords[key] = value
         else:
@@ -162,11 +206,11 @@ def _constructor(
     given: dict[str, Scalar],
     sizes: dict[str, int],
     named: list[str],
-    target: str,
+    said: Said,
 ) -> tuple[dict[str, Scalar], dict[str, int]]:
     """The constructor's arguments, and the sizes with what its defaults say."""
     found = dict(given)
-    said = set(sizes)
+    told = set(sizes)
     sizes = dict(sizes)
     for parameter in build.parameters:
         symbol = DIMENSIONS.get(parameter.name, "")
@@ -174,15 +218,15 @@ def _constructor(
         free = symbol not in ("", "hd") and sizes.get(symbol, stated) == stated
         if free and _is_size(stated):
             sizes[symbol] = int(stated or 0)  # embed_dim=64 tells what D is; hd stays D / H
-            found[parameter.name] = symbol
-        elif symbol and parameter.name not in given and (parameter.required or symbol in said):
-            found[parameter.name] = symbol
+            found[parameter.name] = Symbol(symbol)
+        elif symbol and parameter.name not in given and (parameter.required or symbol in told):
+            found[parameter.name] = Symbol(symbol)
         elif parameter.required and parameter.name in LITERALS:
             found.setdefault(parameter.name, LITERALS[parameter.name])
     unknown = [p for p in build.parameters if p.required and p.name not in found]
     found |= _in_order(build, unknown, named, found)
     if missing := [p for p in unknown if p.name not in found]:
-        raise _cannot_build(target, build, missing)
+        raise _cannot_build(build, missing, said)
     order = [*build.names(), *given]
     return {key: found[key] for key in dict.fromkeys(order) if key in found}, sizes
 
@@ -200,61 +244,23 @@ def _in_order(
         return {}
     left = [symbol for symbol in named if symbol not in found.values()]
     if len(left) == len(unknown):
-        return dict(zip((p.name for p in unknown), left, strict=True))
-    return {p.name: s for p, s in zip(required, named, strict=True) if p in unknown}
+        return dict(zip((p.name for p in unknown), map(Symbol, left), strict=True))
+    return {p.name: Symbol(s) for p, s in zip(required, named, strict=True) if p in unknown}
 
 
-def _cannot_build(target: str, build: Signature, missing: list[Parameter]) -> Refused:
+def _cannot_build(build: Signature, missing: list[Parameter], said: Said) -> Refused:
     names = ", ".join(p.name for p in missing)
-    says = f"{target} is built with ({_listed(build)}): nothing says what {names} should be"
+    takes = f"{said.typed.target} is built with ({listed(build)})"
     paste = ", ".join(f"{p.name}={_placeholder(p)}" for p in missing)
-    hint = f'Say it with your own values: --init "{paste}"'
-    if any(p.name in ("config", "cfg", "args", "conf") for p in missing):
-        hint = f"{DEMO} that builds and calls it; then name the file alone."
-    return Refused(says, hint, "--init")
+    hint = f"say it with your own values: {said.typed.more(init=paste).command()}"
+    if any(p.name in CONFIGS for p in missing):
+        hint = f"say what makes it, by your own names: {said.typed.more(init=paste).command()}"
+    return Refused(f"{takes}: nothing says what {names} should be", hint, "--init")
 
 
 def _placeholder(parameter: Parameter) -> str:
     kinds = {"bool": "True", "float": "0.1", "str": "'text'"}
+    if parameter.name in CONFIGS:
+        words = re.findall(r"\w+", parameter.annotation)
+        return f"{words[0] if words else 'Config'}()"
     return kinds.get(parameter.annotation, "12")
-
-
-def _listed(signature: Signature) -> str:
-    return ", ".join(signature.names()) or "no arguments"
-
-
-# ---------------------------------------------------------------- inputs
-
-
-def _inputs(forward: Signature, given: tuple[Input, ...], target: str) -> tuple[Input, ...]:
-    """The inputs in the order of `forward`; arguments with a default are fed only when given."""
-    said = {entry.name: entry for entry in given}
-    found: list[Input] = []
-    missing: list[Parameter] = []
-    for parameter in forward.parameters:
-        if parameter.name in said:
-            found.append(said.pop(parameter.name))
-        elif parameter.required and parameter.name in FEEDS:
-            found.append(parse_input(f"{parameter.name}: {FEEDS[parameter.name]}"))
-        elif parameter.required:
-            missing.append(parameter)
-    if said and not forward.keywords:
-        raise _no_such_input(next(iter(said)), forward)
-    if missing:
-        raise _cannot_feed(target, forward, missing)
-    return (*found, *said.values())
-
-
-def _no_such_input(name: str, forward: Signature) -> Refused:
-    hint = did_you_mean(name, forward.names()) or f"It takes {_listed(forward)}."
-    return Refused(f"--input: forward takes no {name}", hint, "--input")
-
-
-def _cannot_feed(target: str, forward: Signature, missing: list[Parameter]) -> Refused:
-    names = ", ".join(p.name for p in missing)
-    says = f"{target}: forward takes ({_listed(forward)}), and nothing says what {names} should be"
-    paste = " ".join(f'--input "{p.name}: B S D"' for p in missing)
-    hint = f"Say the axes of each, with your own symbols: {paste}"
-    if any(p.annotation in ("int", "bool", "str", "float") for p in missing):
-        hint = f"{DEMO} that calls it; then name the file alone."
-    return Refused(says, hint, "--input")

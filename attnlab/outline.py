@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import field
 from typing import Literal
 
 from attnlab.records import record
+from attnlab.widths import widths
 
 # Bases that take no constructor arguments and define no forward.
 PLAIN_BASES = ("Module", "nn.Module", "torch.nn.Module", "object", "ABC", "abc.ABC", "Generic")
@@ -40,6 +42,8 @@ class Definition:
     callable: bool = True  # False: it surely has no forward
     build: Signature | None = None  # of the constructor, or of the function itself
     forward: Signature | None = None
+    attributes: dict[str, int] = field(default_factory=dict)  # of the class, where they are sizes
+    layers: tuple[str, ...] = ()  # the widths its constructor gives to layers: "16", "dim", "?"
 
 
 @record
@@ -47,6 +51,8 @@ class Outline:
     definitions: dict[str, Definition]
     complete: bool = True  # False: `from x import *` or `__getattr__` may give more names
     demo: bool = False  # has an `if __name__ == "__main__":`
+    constants: dict[str, int] = field(default_factory=dict)  # `n_embd = 384` at top level
+    climbs: int = 0  # the most dots of a relative import
 
     def modules(self) -> list[str]:
         return [d.name for d in self.definitions.values() if d.module]
@@ -71,8 +77,23 @@ def outline(tree: ast.Module) -> Outline:
             found[node.name] = Definition(name=node.name, kind="function", build=build)
         complete &= not ({"*", "__getattr__"} & set(_names(node)))
     found |= {name: _class(name, classes) for name in classes}
-    demo = any(_is_demo(node) for node in tree.body)
-    return Outline(definitions=found, complete=complete, demo=demo)
+    return Outline(
+        definitions=found,
+        complete=complete,
+        demo=any(_is_demo(node) for node in tree.body),
+        constants=_sizes(tree.body),
+        climbs=max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0),
+    )
+
+
+def _sizes(body: list[ast.stmt]) -> dict[str, int]:
+    """Names that are given a whole number."""
+    found: dict[str, int] = {}
+    for node in body:
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if isinstance(value, ast.Constant) and type(value.value) is int:
+            found |= dict.fromkeys(_names(node), value.value)
+    return found
 
 
 # ---------------------------------------------------------------- statements
@@ -129,7 +150,17 @@ def _class(name: str, classes: dict[str, ast.ClassDef]) -> Definition:
         callable=forward is not None or not all_seen,
         build=build or (Signature() if seen else None),
         forward=forward,
+        attributes=_sizes(node.body),
+        layers=_layers(node, classes),
     )
+
+
+def _layers(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> tuple[str, ...]:
+    for step in _lineage(node, classes):
+        for item in step.body if step else ():
+            if isinstance(item, FunctionDef) and item.name == "__init__":
+                return widths(item)
+    return ()
 
 
 def _method(
@@ -146,9 +177,32 @@ def _method(
         for name in names:
             if name in own:
                 return _signature(own[name].args, bound=not _is_static(own[name])), True
+        if names == ("__init__",) and any(_is_dataclass(d) for d in step.decorator_list):
+            return _fields(step, classes)
         if step.decorator_list and names == ("__init__",):
-            return None, False  # @dataclass writes a constructor that is not in the source
+            return None, False  # a decorator may write a constructor that is not in the source
     return None, True
+
+
+def _is_dataclass(node: ast.expr) -> bool:
+    return _dotted(node.func if isinstance(node, ast.Call) else node).endswith("dataclass")
+
+
+def _fields(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> tuple[Signature | None, bool]:
+    """The constructor that @dataclass writes, where all its fields can be seen."""
+    found: dict[str, Parameter] = {}
+    for step in reversed(list(_lineage(node, classes))):
+        if step is None:
+            return None, False
+        for item in step.body:
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                found[item.target.id] = Parameter(
+                    name=item.target.id,
+                    required=item.value is None,
+                    default=_plain(item.value),
+                    annotation=ast.unparse(item.annotation),
+                )
+    return Signature(parameters=tuple(found.values())), True
 
 
 def _lineage(
@@ -216,3 +270,9 @@ def _parameter(arg: ast.arg, default: ast.expr | None) -> Parameter:
 def _plain(node: ast.expr | None) -> str | int | float | bool | None:
     value = node.value if isinstance(node, ast.Constant) else None
     return value if isinstance(value, (str, int, float)) else None
+
+
+def listed(signature: Signature) -> str:
+    """The names, each with its annotation where it has one."""
+    noted = (f"{p.name}: {p.annotation}" if p.annotation else p.name for p in signature.parameters)
+    return ", ".join(noted) or "no arguments"

@@ -47,11 +47,18 @@ class Input:
 
 @record
 class Position:
-    """What a positional encoding promises, for `formula-match`."""
+    """What a module says of positions: where it puts them and what they are."""
 
-    kind: Literal["sinusoidal"] = "sinusoidal"
-    form: Literal["returned", "added"] = "returned"  # forward gives the table, or x + table
+    kind: Literal["sinusoidal", "rotary", "alibi", "t5", "learned", "other"] = "sinusoidal"
+    # forward gives the table, x + table, x with its vectors turned, or scores + a bias
+    form: Literal["returned", "added", "rotated", "bias"] = "returned"
     base: float = 10000.0
+    layout: Literal["interleaved", "half", "any"] = "interleaved"  # how columns make pairs
+    causal: bool = False  # of a bias: keys after the query are of no interest
+    buckets: int = 32  # t5: rows of its table
+    distance: int = 128  # t5: from here on all share the last bucket
+    grid: tuple[str, ...] = ()  # symbols of rows and columns, where positions form a grid
+    beyond: Literal["", "extend", "error"] = ""  # what happens beyond the longest sequence
 
 
 @record
@@ -80,6 +87,8 @@ class Contract:
     sizes: dict[str, int] = field(default_factory=dict)  # the example: B=2, S=4, D=8, H=2
     init: dict[str, str | int | float | bool] = field(default_factory=dict)  # "D" or a value
     inputs: tuple[Input, ...] = ()
+    # of forward, what is no tensor: a value, or the symbol of a size
+    arguments: dict[str, str | int | float | bool | None] = field(default_factory=dict)
     output: tuple[str, ...] = ()  # axes of the one output tensor; () = anything
     promises: tuple[str, ...] = ()  # see docs/challenge-format.md
     buffers: tuple[str, ...] = ()  # names that must be buffers
@@ -87,7 +96,14 @@ class Contract:
     probes: tuple[dict[str, int], ...] = ()  # extra sizes to probe, over the example's
     refusals: tuple[Refusal, ...] = ()
     position: Position | None = None
+    dtypes: tuple[str, ...] = ()  # besides float32
+    padding_idx: int | None = None  # the token whose row is zeros and never learns
+    tied: tuple[tuple[str, ...], ...] = ()  # names that are one and the same parameter
+    state_dict: tuple[str, ...] = ()  # what a checkpoint holds, no more and no less
+    forbidden: tuple[str, ...] = ()  # operations, modules ("nn.Linear") and shapes ("S S")
     cache: Cache | None = None
+    # by the file's parameters, how each is made of the reference's, where names differ
+    weights: dict[str, str] = field(default_factory=dict)
     example_mask: Literal["causal", "random", "none", "empty-rows"] = "causal"
 
 
@@ -126,10 +142,11 @@ class Job:
     contract: Contract | None = None
     reference: str | Code | None = None  # a unit of references/, or source run in its own child
     stages: tuple[Literal["trace", "check"], ...] = ("trace", "check")
-    thorough: bool = True  # False: the checks end with the first that fails
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
     own: Own | None = None
+    full: bool = False  # also the checks that are made on demand only
+    brief: bool = False  # the first failed check is enough
     look: Look = field(default_factory=Look)
 
 
@@ -188,6 +205,15 @@ class Report:
 
 
 @record
+class Bug:
+    """One of several bugs of a challenge, known by the checks that pass once it is gone."""
+
+    id: str
+    checks: tuple[str, ...]
+    weight: int = 1
+
+
+@record
 class Challenge:
     """One folder of `challenges/`. Texts are Markdown; `folder` and all below it are paths."""
 
@@ -209,6 +235,7 @@ class Challenge:
     alternatives: tuple[str, ...]
     mutants: tuple[str, ...]
     notes: str
+    bugs: tuple[Bug, ...] = ()  # where the score is to tell several apart
 
     @property
     def topic(self) -> str:

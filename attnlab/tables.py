@@ -178,6 +178,12 @@ def scalar(value: Any) -> str | int | float | bool:
     raise expected(value, "text, a number, true or false")
 
 
+def truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise expected(value, "true or false")
+    return value
+
+
 def whole(low: int, high: int | None = None) -> Rule:
     what = f"a whole number of at least {low}" if high is None else f"{low} to {high}"
 

@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attnlab import case
-from attnlab.case import parse_init, parse_input, parse_sizes
+from attnlab.case import parse_argument, parse_init, parse_input, parse_sizes
 from attnlab.catalogue import KEYS
 from attnlab.errors import Refused
+from attnlab.feeds import is_fed
 from attnlab.files import exists
-from attnlab.guess import TINY, Said, complete
+from attnlab.guess import TINY, complete
 from attnlab.near import did_you_mean, either
-from attnlab.outline import Definition, Outline, outline
-from attnlab.records import Challenge, Code, Contract, Job, Limits, Own, record
+from attnlab.outline import Definition, Outline, listed, outline
+from attnlab.ready import Said, Typed
+from attnlab.records import Challenge, Code, Contract, Job, Limits, Look, Own, record
 from attnlab.source import marked_slug, parse, read_source
 from attnlab.tables import read_document, table
 
@@ -36,7 +38,8 @@ __all__ = [
     "read_source",
 ]
 
-FORMS = "TARGET is file.py:Class, file.py or package.module:Class."
+MOST = 6  # names that a list shows
+FORMS = "TARGET is file.py:Class, file.py:function, file.py or package.module:Class."
 # A challenge.toml may serve as a case: what it says beyond the case is left aside.
 CASE = table({**dict.fromkeys(KEYS, lambda value: value), **case.TABLES})
 
@@ -49,7 +52,8 @@ class _Found:
     own: Own
     seen: Definition | None = None
     demo: bool = False  # where the class cannot be fed, the file's demo may run instead
-    choices: str = ""  # `my.py:Net or my.py:Block`
+    choices: str = ""  # `Name one: my.py:Net or my.py:Block, ...`
+    near: Outline = Outline(definitions={})  # the file that it stands in
 
 
 def challenge_job(
@@ -76,63 +80,87 @@ def challenge_job(
     )
 
 
-def own_job(  # noqa: PLR0913  one argument per flag
-    target: str,
-    *,
-    init: str = "",
-    sizes: str = "",
-    inputs: Sequence[str] = (),
-    case: Path | None = None,
-    preset: Literal["", "tiny"] = "",
-    limits: Limits | None = None,
-) -> Job:
-    """The job that traces a user's own module. Flags win over `case`, `case` over guesses."""
-    base = _read_case(case) if case else Contract()
-    fed = {entry.name: entry for entry in (*base.inputs, *map(parse_input, inputs))}
-    said = Said(
-        init={**base.init, **parse_init(init)},
-        sizes={**(TINY if preset == "tiny" else {}), **base.sizes, **parse_sizes(sizes)},
-        inputs=tuple(fed.values()),
-    )
-    found = _find(target)
-    flags = bool(case or init or sizes or inputs or preset)
-    contract = _contract(base, said, target, found, flags)
+def small(job: Job) -> Job:
+    """The same at the sizes of paper and pencil, as far as the contract has them."""
+    if job.contract is None:
+        return job
+    sizes = {k: TINY.get(k, v) for k, v in job.contract.sizes.items()}
+    return replace(job, contract=replace(job.contract, sizes=sizes))
+
+
+def own_job(typed: Typed, *, limits: Limits | None = None, look: Look | None = None) -> Job:
+    """The job that traces a user's own code. Flags win over the case, the case over guesses."""
+    base = _read_case(Path(typed.case)) if typed.case else Contract()
+    said = _said(base, typed)
+    found = _find(typed.target)
+    contract = _contract(base, said, found, typed.told or typed.tiny)
     return Job(
         candidate=found.code if contract else replace(found.code, name=None),
         contract=contract,
         stages=("trace",),
         limits=limits or Limits(),
         own=found.own,
+        look=look or Look(),
     )
 
 
-def _contract(
-    base: Contract, said: Said, target: str, found: _Found, flags: bool
-) -> Contract | None:
+def _said(base: Contract, typed: Typed) -> Said:
+    """What the case and the flags say together."""
+    fed = {entry.name: entry for entry in base.inputs}
+    plain = dict(base.arguments)
+    for text in typed.inputs:
+        argument = parse_argument(text)
+        if argument:
+            fed.pop(argument[0], None)
+            plain[argument[0]] = argument[1]
+        else:
+            entry = parse_input(text)
+            plain.pop(entry.name, None)
+            fed[entry.name] = entry
+    init = {**base.init, **parse_init(typed.init)}
+    sizes = {**base.sizes, **parse_sizes(typed.sizes)}
+    return Said(
+        init=init,
+        sizes={**(TINY if typed.tiny else {}), **sizes},
+        told=frozenset((*sizes, *init)),
+        typed=typed,
+        inputs=tuple(fed.values()),
+        arguments=plain,
+    )
+
+
+def _contract(base: Contract, said: Said, found: _Found, flags: bool) -> Contract | None:
     """How to build and feed the class; None where the file's demo does both."""
+    target = said.typed.target
     if found.code.name is None:
         if flags:
-            hint = f"Name one: {found.choices}. Without flags its demo runs."
+            hint = f"{found.choices}. Without flags its demo runs."
             raise Refused(f"{target}: which class do the flags mean?", hint, target)
         return None
     try:
-        _must_be_callable(found.seen, said, target)
-        return complete(base, said, target, found.seen)
+        _must_be_callable(found, said, target)
+        return complete(base, said, found.seen, found.near)
     except Refused:
         if flags or not found.demo:
             raise
         return None
 
 
-def _must_be_callable(seen: Definition | None, said: Said, target: str) -> None:
-    if seen and seen.kind == "function" and not said.inputs:
-        hint = (
-            "Of a function attnlab traces the module it returns: say how to feed that, such as "
-            '--input "x: B S D". To trace the function itself, call it in a module\'s forward.'
-        )
-        raise Refused(f"{target} is a function, not a class", hint, target)
-    if seen and not seen.callable:
+def _must_be_callable(found: _Found, said: Said, target: str) -> None:
+    seen, near = found.seen, found.near
+    if seen and seen.kind == "function" and seen.build and not said.inputs:
+        if not is_fed(seen.build, said):
+            first = (seen.build.names() or ["x"])[0]
+            paste = said.typed.more(inputs=(f"{first}: B S D",)).command()
+            says = (
+                f"{target} is a function of ({listed(seen.build)}), and nothing says how it is fed"
+            )
+            raise Refused(says, f"say the axes of each argument: {paste}", target)
+    elif seen and not seen.callable:
+        place = target.rpartition(":")[0]
+        others = [f"{place}:{name}" for name in near.modules()]
         hint = "Name the class whose forward should be traced."
+        hint = f"{_choice(others)}" if others else hint
         raise Refused(f"{target} has no forward", hint, target)
 
 
@@ -173,22 +201,51 @@ def _cut(target: str) -> tuple[str, str]:
 def _find_file(place: str, name: str) -> _Found:
     path = Path(place)
     code = read_source(path, place)
-    own = _own(str(path.absolute().parent))
     outlined = _outline(code)
+    own = _packaged(path, outlined.climbs) or _own(str(path.absolute().parent))
     if name:
         seen = _definition(outlined, name, code)
-        return _Found(code=replace(code, name=name), own=own, seen=seen)
+        return _Found(code=replace(code, name=name), own=own, seen=seen, near=outlined)
     modules = outlined.modules()
     if len(modules) == 1:
         seen = outlined.definitions[modules[0]]
-        return _Found(code=replace(code, name=seen.name), own=own, seen=seen, demo=outlined.demo)
-    choices = either(f"{place}:{name}" for name in modules) or f"{place}:CLASS"
+        code = replace(code, name=seen.name)
+        return _Found(code=code, own=own, seen=seen, demo=outlined.demo, near=outlined)
+    functions = [d.name for d in outlined.definitions.values() if d.kind == "function"]
+    choices = _choice([f"{place}:{name}" for name in modules or functions])
     if outlined.demo:
         return _Found(code=code, own=own, demo=True, choices=choices)
+    if not modules and functions:
+        raise Refused(f"{place} defines no nn.Module, and no demo to run", choices, place)
     if not modules:
         hint = 'Define a class with a forward, or an `if __name__ == "__main__":` that calls one.'
         raise Refused(f"{place} defines no nn.Module, and no demo to run", hint, place)
-    raise Refused(f"{place} defines {len(modules)} modules", f"Name one: {choices}", place)
+    raise Refused(f"{place} defines {len(modules)} modules", choices, place)
+
+
+def _choice(targets: Sequence[str]) -> str:
+    """`Name one: a.py:Net or a.py:Block, as in attnlab trace a.py:Block`."""
+    if not targets:
+        return "Name a class or a function of it, as in attnlab trace FILE.py:CLASS"
+    shown = [*targets[:MOST], *(["..."] if len(targets) > MOST else [])]
+    return f"Name one: {either(shown)}, as in {Typed(target=targets[-1]).command()}"
+
+
+def _packaged(path: Path, climbs: int) -> Own | None:
+    """A file with relative imports runs as a module of its package, whose root is found here."""
+    if not climbs:
+        return None
+    folder = path.absolute().parent
+    parts = [path.stem]
+    while climbs > len(parts) - 1 or exists(folder / "__init__.py"):
+        if folder.parent == folder:
+            return None
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if parts[-1] == "__init__":
+        parts.pop()
+    whole = all(part.isidentifier() for part in parts)
+    return replace(_own(str(folder)), module=".".join(parts)) if whole else None
 
 
 def _find_module(module: str, name: str) -> _Found:
@@ -197,8 +254,9 @@ def _find_module(module: str, name: str) -> _Found:
     if path is None:  # compiled, zipped or made at run time: the lab imports it and looks
         return _Found(code=Code(file=module, text="", name=name), own=own)
     code = read_source(path)
-    seen = _definition(_outline(code), name, code)
-    return _Found(code=replace(code, name=name), own=own, seen=seen)
+    outlined = _outline(code)
+    seen = _definition(outlined, name, code)
+    return _Found(code=replace(code, name=name), own=own, seen=seen, near=outlined)
 
 
 def _module_file(module: str, first: tuple[str, ...]) -> Path | None:

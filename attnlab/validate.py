@@ -112,7 +112,8 @@ def _shipped_problem(challenge: Challenge, verdict: Verdict) -> str:
         return f"expected {', '.join(missing)} among the failures, which are {', '.join(failed)}"
     if challenge.expected and first != challenge.expected[0]:
         return f"expected {challenge.expected[0]} to be the first failure, it is {first or 'none'}"
-    return ""
+    unseen = [bug.id for bug in challenge.bugs if not set(bug.checks) & set(failed)]
+    return f"no check of the bug {unseen[0]} is among the failures" if unseen else ""
 
 
 def _came_out(verdict: Verdict) -> str:

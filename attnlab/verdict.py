@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnlab.records import Challenge, CheckResult, GradeOutcome, Report, Verdict
+from attnlab.records import Bug, Challenge, CheckResult, GradeOutcome, Report, Verdict
 
 EXIT: dict[GradeOutcome, int] = {
     "passed": 0,
@@ -15,6 +15,7 @@ EXIT: dict[GradeOutcome, int] = {
     "error": 70,
 }
 
+UNSEEN = "unseen"  # the reason of a check that was skipped because one before it had failed
 # How the whole job ended, where that decides the grade before any check does.
 _JOB: dict[str, GradeOutcome] = {
     "timeout": "timeout",
@@ -40,12 +41,12 @@ def judge(challenge: Challenge, file: str, report: Report) -> Verdict:
         challenge=challenge.slug,
         file=file,
         outcome=outcome,
-        score=_score(outcome, report.checks),
+        score=_score(outcome, challenge, report),
         checks=report.checks,
         diagnosis=report.diagnosis,
         isolation=report.isolation,
         seconds=report.seconds,
-        message=_message(outcome, first, report),
+        message=_message(outcome, first, report) + _progress(outcome, challenge.bugs, report),
         next=_next(outcome, first, challenge, report, file),
         seed=report.seed,
         output=report.output,
@@ -76,11 +77,32 @@ def _first(report: Report) -> CheckResult | None:
     return failed or serious or next(iter(errors), None)
 
 
-def _score(outcome: GradeOutcome, checks: tuple[CheckResult, ...]) -> float:
-    """The share of the applicable checks that passed; 1 for a passed file and for no other."""
+def _score(outcome: GradeOutcome, challenge: Challenge, report: Report) -> float:
+    """1 for a passed file and for no other; else how much of what was wrong is gone."""
     if outcome == "passed":
         return 1.0
-    counted = sum(c.outcome != "skipped" for c in checks)
+    return _of_bugs(challenge.bugs, report) if challenge.bugs else _of_checks(report.checks)
+
+
+def _of_bugs(bugs: tuple[Bug, ...], report: Report) -> float:
+    """The share of the bugs that are gone, by weight; what else fails counts as one bug more."""
+    failed = {c.id for c in report.checks if c.outcome == "failed" and not c.folded_under}
+    whole = sum(bug.weight for bug in bugs)
+    done = gone(bugs, report)
+    known = {check for bug in bugs if bug not in done for check in bug.checks}
+    another = bool(failed - known) or len(done) == len(bugs)
+    return sum(bug.weight for bug in done) / (whole + another)
+
+
+def gone(bugs: tuple[Bug, ...], report: Report) -> tuple[Bug, ...]:
+    """The bugs whose checks were all made and passed."""
+    passed = {c.id for c in report.checks if c.outcome == "passed"}
+    return tuple(bug for bug in bugs if passed.issuperset(bug.checks))
+
+
+def _of_checks(checks: tuple[CheckResult, ...]) -> float:
+    """The share of the applicable checks that passed; what was not looked at did not."""
+    counted = sum(c.outcome != "skipped" or c.reason == UNSEEN for c in checks)
     passed = sum(c.outcome == "passed" for c in checks)
     if counted == 0:
         return 0.0
@@ -107,6 +129,13 @@ def _message(outcome: GradeOutcome, first: CheckResult | None, report: Report) -
     if not said and first:
         said = f"{first.id}: {first.message or first.title}"
     return f"{outcome}: {said or _PLAIN[outcome]}"
+
+
+def _progress(outcome: GradeOutcome, bugs: tuple[Bug, ...], report: Report) -> str:
+    """How far one is, where there are several bugs and a check tells them apart."""
+    if outcome != "failed" or not bugs:
+        return ""
+    return f" ({len(gone(bugs, report))} of {len(bugs)} bugs are gone)"
 
 
 def _crash(report: Report) -> str:

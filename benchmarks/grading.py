@@ -1,7 +1,8 @@
-"""CPU of a cold `attnlab grade` over `import torch`. Run: .venv/bin/python benchmarks/grading.py
+"""CPU of `attnlab grade`, cold and warm. Run: .venv/bin/python benchmarks/grading.py
 
-User CPU of the command with all its processes (worker, judge, child), beside the user CPU of
-`python -c "import torch"`, in turns; medians of the times and of the ratios.
+Cold: user CPU of the command with all its processes (worker, judge, child), beside the user CPU of
+`python -c "import torch"`, in turns; medians of the times and of the ratios. Warm: CPU of the judge
+and its children for one job of a worker that is up, the least of several batches.
 """
 
 from __future__ import annotations
@@ -11,9 +12,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+from attnlab.catalogue import load
+from attnlab.target import challenge_job
+from attnlab.worker.client import Worker
 
 ROUNDS, LIMIT = 7, 1.5
 ATTNLAB = [sys.executable, "-m", "attnlab"]
@@ -24,8 +31,59 @@ LINES = {
     "attnlab run": [*ATTNLAB, "run", "crash-at-out-proj"],
 }
 
+BATCHES, JOBS = 5, 8
+WARM = {  # name -> challenge, whether the shipped file, the most milliseconds
+    "a full grade of the solution": ("crash-at-out-proj", False, 100),
+    "the first failing verdict: a crash": ("crash-at-out-proj", True, 30),
+    "the first failing verdict: a leak": ("peeks-ahead", True, 30),
+    "the first failing verdict: a layout": ("heads-in-a-blender", True, 30),
+    "the first failing verdict: wrong values": ("too-sharp", True, 30),
+}
+
 
 def main() -> int:
+    return max(cold(), warm())
+
+
+def warm() -> int:
+    table = Table("in a warm worker", "CPU ms", "limit")
+    over = 0
+    with Worker() as worker:
+        for name, (slug, shipped, limit) in WARM.items():
+            found = milliseconds(worker, slug, shipped)
+            over |= found > limit
+            table.add_row(name, f"{found:.0f}", f"{limit}")
+    Console().print(table)
+    return int(over)
+
+
+def milliseconds(worker: Worker, slug: str, shipped: bool) -> float:
+    """CPU of a job in the judge and its children, as the zygote that waits for them is told."""
+    challenge = load().find(slug)
+    path = Path(challenge.file if shipped else challenge.solution)
+    job = replace(challenge_job(challenge, path, stages=("check",)), brief=shipped)
+    worker.inspect(job)
+    batches = []
+    for _ in range(BATCHES):
+        before = ticks(worker)
+        for _ in range(JOBS):
+            worker.inspect(job)
+        batches.append((ticks(worker) - before) / JOBS)
+    return min(batches) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def ticks(worker: Worker) -> int:
+    """User and system time of a worker's processes, those that are alive and those that ended."""
+    total, todo = 0, [worker.process.pid]
+    while todo:
+        pid = todo.pop()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += sum(map(int, fields[11:15]))
+        todo += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return total
+
+
+def cold() -> int:
     times: dict[str, list[float]] = {name: [] for name in LINES}
     with tempfile.TemporaryDirectory() as home:
         for _ in range(ROUNDS):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from attnlab.case import parse_init, parse_input, parse_sizes
+from attnlab.case import build, parse_init, parse_input, parse_sizes
 from attnlab.errors import Refused
-from attnlab.records import Input
+from attnlab.records import Cache, Input
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,42 @@ def test_init_values_that_cannot_travel_are_refused(text, hint):
     with pytest.raises(Refused) as caught:
         parse_init(text)
     assert hint in caught.value.hint
+
+
+# ---------------------------------------------------------------- roles, caches
+
+
+@pytest.mark.parametrize(
+    ("said", "role", "additive"),
+    [
+        ("B S int segments", "segments", False),
+        ("S int positions", "positions", False),
+        ("B S S bool forbids additive optional", "mask", True),
+        ("B S", "data", False),
+    ],
+)
+def test_what_an_input_is_for(said, role, additive):
+    """The last words say which role it has."""
+    found = parse_input(f"it: {said}")
+    assert (found.role, found.additive) == (role, additive)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("B S segments", "segments needs the word int"),
+        ("B S int additive", "additive needs forbids or allows"),
+        ("B S int segments positions", "says two things at once"),
+    ],
+)
+def test_roles_that_do_not_fit(said, message):
+    """Each is told what it needs."""
+    with pytest.raises(Refused, match=message):
+        parse_input(f"it: {said}")
+
+
+def test_a_cache_and_what_is_left_out_of_it():
+    """Defaults are those of the record."""
+    found = build({"contract": {"cache": {"form": "given", "new": "new_cache"}}})
+    assert found.cache == Cache(form="given", new="new_cache", argument="cache")
+    assert build({}).cache is None

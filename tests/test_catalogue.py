@@ -10,7 +10,7 @@ from challenge_folder import TOML, write
 from attnlab import catalogue
 from attnlab.catalogue import load, read_challenge
 from attnlab.errors import Broken, Refused, Unreadable
-from attnlab.records import Input, Position, Refusal
+from attnlab.records import Bug, Input, Position, Refusal
 
 
 def broken(folder):
@@ -90,6 +90,56 @@ base = 500
     assert contract.probes == ({"S": 1},)
     assert contract.refusals == (Refusal(sizes={"S": 101}, error="ValueError"),)
     assert contract.position == Position(form="added", base=500.0)
+
+
+def test_several_bugs_are_read(tmp_path):
+    """Each with the checks that tell it, and what it weighs."""
+    toml = (
+        TOML
+        + """
+[[bugs]]
+id = "mask-turned"
+checks = ["mask-effect", "causality"]
+weight = 2
+[[bugs]]
+id = "scale"
+checks = ["logit-scale"]
+"""
+    )
+    first, second = read_challenge(write(tmp_path, toml=toml)).bugs
+    assert first == Bug(id="mask-turned", checks=("mask-effect", "causality"), weight=2)
+    assert (second.id, second.weight) == ("scale", 1)
+
+
+@pytest.mark.parametrize(
+    ("bugs", "says"),
+    [
+        ('[[bugs]]\nid = "a"\nchecks = ["finite"]\n', "a list of at least 2"),
+        ('[[bugs]]\nid = "a"\nchecks = ["finite"]\n' * 2, "two bugs have this id"),
+        ('[[bugs]]\nid = "a"\nchecks = []\n' * 2, "a list of at least 1"),
+        ('[[bugs]]\nchecks = ["finite"]\n' * 2, "bugs[0].id: missing"),
+    ],
+)
+def test_bugs_must_be_told_apart(tmp_path, bugs, says):
+    """One bug needs no list; several need names and checks."""
+    with pytest.raises(Unreadable) as caught:
+        read_challenge(write(tmp_path, toml=TOML + bugs))
+    assert says in str(caught.value)
+
+
+def test_a_map_of_weights_is_read(tmp_path):
+    """TOML makes tables of the dots in a key; the names of parameters come out whole."""
+    toml = (
+        TOML + '\n[weights]\nwq.weight = "part(qkv.weight, 0, 3)"\n"heads.#.k" = "part(k, #, H)"\n'
+    )
+    contract = read_challenge(write(tmp_path, toml=toml)).contract
+    assert contract.weights == {
+        "wq.weight": "part(qkv.weight, 0, 3)",
+        "heads.#.k": "part(k, #, H)",
+    }
+    with pytest.raises(Unreadable) as caught:
+        read_challenge(write(tmp_path, toml=toml.replace('"part(k, #, H)"', '"k + 1"')))
+    assert 'weights.heads.#.k = "k + 1": expected an expression' in str(caught.value)
 
 
 def test_an_implement_challenge_ships_its_starter(tmp_path):

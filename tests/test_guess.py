@@ -1,9 +1,9 @@
 """How one's own module is built and fed: flags, case files, well-known names, and refusals."""
 
 import pytest
+from own_target import own_job
 
 from attnlab.errors import Refused, Unreadable
-from attnlab.target import own_job
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_unknown_arguments_are_refused_ready_to_paste(net):
     """The message lists the constructor, the hint is a flag that would do."""
     error = refused(net, "self, dim, units, act: str, causal: bool")
     assert error.message == (
-        "net.py:Net is built with (dim, units, act, causal): "
+        "net.py:Net is built with (dim, units, act: str, causal: bool): "
         "nothing says what units, act, causal should be"
     )
     assert error.hint.endswith("""--init "units=12, act='text', causal=True\"""")
@@ -129,9 +129,12 @@ def test_unknown_arguments_are_refused_ready_to_paste(net):
     assert net("self, dim, units, act: str, causal: bool", init=flag).init["units"] == 12
 
 
-def test_a_config_object_needs_a_demo(net):
-    """No flag can make an object, so the hint says what can."""
-    assert '`if __name__ == "__main__":`' in refused(net, "self, config").hint
+def test_a_config_from_elsewhere_is_asked_for(net):
+    """Where its class cannot be seen, the command shows how an object is said."""
+    hint = refused(net, "self, config: GPTConfig").hint
+    assert hint.endswith('attnlab trace net.py:Net --init "config=GPTConfig()"')
+    contract = net("self, config: GPTConfig", init="config=GPTConfig(n_embd=8)")
+    assert contract.init == {"config": "GPTConfig(n_embd=8)"}
 
 
 def test_a_mistyped_argument_gets_the_near_name(net):
@@ -177,6 +180,8 @@ def test_sizes_that_make_no_sense_are_refused(net, flags, message):
         ("self, x, scale=2.0, *, cache=None", {"x": "B S D"}),
         ("self, x, *rest, **more", {"x": "B S D"}),
         ("self", {}),
+        ("self, past=None, input_ids=None, mask=None", {"input_ids": "B S"}),
+        ("self, how=None", {}),
     ],
 )
 def test_inputs_are_guessed_by_their_names(net, forward, expected):
@@ -207,9 +212,44 @@ def test_unknown_inputs_are_refused_ready_to_paste(net):
     assert fed(contract) == {"x": "B S D", "stuff": "B S D"}
 
 
-def test_an_argument_that_is_no_tensor_needs_a_demo(net):
-    """`forward(self, seq_len: int)` cannot be fed by axes."""
-    assert "__main__" in refused(net, called="self, seq_len: int").hint
+def test_an_argument_that_is_no_tensor_gets_a_value(net):
+    """`forward(self, x, rate: float)` cannot be fed by axes: the command shows the other form."""
+    error = refused(net, called="self, x, rate: float")
+    assert error.hint.endswith('attnlab trace net.py:Net --input "rate = 0.5"')
+    assert net(called="self, x, rate: float", inputs=["rate = 0.5"]).arguments == {"rate": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [("3", 3), ("True", True), ("None", None), ("'fast'", "fast"), ("S", "S"), ("-1", -1)],
+)
+def test_plain_arguments_of_forward(net, said, value):
+    """Numbers, truths, None, text, and the symbol of a size."""
+    contract = net(called="self, x, how", inputs=[f"how = {said}"])
+    assert (contract.arguments, fed(contract)) == ({"how": value}, {"x": "B S D"})
+
+
+def test_plain_arguments_are_guessed_by_their_names(net):
+    """The length is S, an offset is nought; what has a default is left alone."""
+    contract = net(called="self, x, seq_len, offset: int, training=True")
+    assert contract.arguments == {"seq_len": "S", "offset": 0}
+
+
+def test_a_plain_argument_that_forward_lacks_is_refused(net):
+    """A slip is told, like one in the name of a tensor."""
+    error = refused(net, called="self, x, offset=0", inputs=["ofset = 3"])
+    assert error.hint == "Did you mean offset?"
+
+
+def test_what_is_said_last_of_an_argument_counts(net, tmp_path):
+    """A flag turns a plain argument of the case into a tensor, and the other way round."""
+    case = tmp_path / "case.toml"
+    case.write_text('[inputs]\nx = "B S D"\noffset = 3\nmode = "= \'fast\'"\nn = "= S"\n')
+    contract = net(called="self, x, offset, mode, n", case=case)
+    assert contract.arguments == {"offset": 3, "mode": "fast", "n": "S"}
+    contract = net(called="self, x, offset, mode, n", case=case, inputs=["offset: B S", "x = 1"])
+    assert fed(contract) == {"offset": "B S"}
+    assert contract.arguments == {"mode": "fast", "n": "S", "x": 1}
 
 
 def test_an_input_that_forward_lacks_is_refused(net):
@@ -260,8 +300,8 @@ def test_other_letters_are_sizes_too(net):
 
 def test_the_tiny_preset_is_the_one_of_the_paper_and_pencil(net):
     """B=1, S=4, D=8, H=2: small enough to follow by hand."""
-    assert net(preset="tiny").sizes == {"B": 1, "S": 4, "D": 8, "H": 2}
-    assert net(preset="tiny", sizes="S=6").sizes["S"] == 6
+    assert net(tiny=True).sizes == {"B": 1, "S": 4, "D": 8, "H": 2}
+    assert net(tiny=True, sizes="S=6").sizes["S"] == 6
 
 
 # ---------------------------------------------------------------- --case
@@ -328,7 +368,8 @@ FORWARD = " def forward(s, x): ...\n"
         ("from lib import A\nclass Net(A):\n def forward(s, x): ...\n", {}, {"x": "B S D"}),
         ("class Net(nn.LayerNorm): ...\n", {}, {}),
         ("@dataclass\nclass Net(nn.Module):\n dim: int\n def forward(s, x): ...\n",
-         {}, {"x": "B S D"}),
+         {"dim": "D"}, {"x": "B S D"}),
+        ("@register\nclass Net(nn.Module):\n def forward(s, x): ...\n", {}, {"x": "B S D"}),
         ("class Net:\n def __call__(s, x): ...\n", {}, {"x": "B S D"}),
         ("class Net(nn.Module, Generic[T]):\n @staticmethod\n def forward(x): ...\n",
          {}, {"x": "B S D"}),
@@ -344,3 +385,130 @@ def test_what_can_be_seen_is_used(tmp_path, monkeypatch, text, init, inputs):
     flags = {"inputs": ["x: B S D"]} if text.startswith("def") else {}
     contract = own_job("net.py:Net", **flags).contract
     assert (contract.init, fed(contract)) == (init, inputs)
+
+
+CONFIG = """
+@dataclass
+class Config(Base):
+    n_embd: int = 16
+    n_head: int = 4
+    act: str = "gelu"
+class Net(nn.Module):
+    def __init__(self, config: "Config"): ...
+    def forward(self, x): ...
+"""
+
+
+@pytest.fixture
+def configured(tmp_path, monkeypatch):
+    """The contract of a module that takes a config object."""
+    monkeypatch.chdir(tmp_path)
+
+    def contract(text, **flags):
+        (tmp_path / "net.py").write_text(text)
+        return own_job("net.py:Net", **flags).contract
+
+    return contract
+
+
+@pytest.mark.parametrize(
+    ("text", "init"),
+    [
+        (CONFIG.replace("(Base)", ""), "Config(n_embd=D, n_head=H)"),
+        (CONFIG.replace("(Base)", "").replace(': "Config"', ""), "Config(n_embd=D, n_head=H)"),
+        (
+            "class Config:\n def __init__(self, n_embd, n_head=4): ...\n"
+            + CONFIG[CONFIG.index("class Net") :],
+            "Config(n_embd=D, n_head=H)",
+        ),
+        (
+            "class Config:\n n_embd = 16\n n_head = 4\n" + CONFIG[CONFIG.index("class Net") :],
+            "Config()",
+        ),
+    ],
+    ids=["dataclass", "by name", "constructor", "attributes"],
+)
+def test_a_config_of_the_same_file_is_made(configured, text, init):
+    """Its settings are arguments like any other, and its defaults say the sizes."""
+    contract = configured(text)
+    assert contract.init == {"config": init}
+    assert contract.sizes["H"] == 4
+    assert contract.sizes["D"] % 4 == 0
+
+
+@pytest.mark.parametrize("init", ["n_embd=12, n_head=3", "config=Config(n_embd=12, n_head=3)"])
+def test_settings_are_said_inside_or_outside_the_config(configured, init):
+    """Both reach the object, and the input fits."""
+    contract = configured(CONFIG.replace("(Base)", ""), init=init)
+    assert contract.init == {"config": "Config(n_embd=D, n_head=H)"}
+    assert (contract.sizes["D"], contract.sizes["H"]) == (12, 3)
+
+
+def test_a_config_whose_fields_lie_elsewhere_is_asked_for(configured):
+    """A dataclass with a base in another file may have more fields than can be seen."""
+    with pytest.raises(Refused) as caught:
+        configured(CONFIG)
+    assert "config=Config()" in caught.value.hint
+
+
+# ---------------------------------------------------------------- widths that nobody said
+
+
+@pytest.mark.parametrize(
+    ("made", "width"),
+    [
+        ("nn.Linear(48, 7)", 48),
+        ("nn.LayerNorm(normalized_shape=40)", 40),
+        ("nn.Embedding(99, wide)", 36),
+        ("nn.MultiheadAttention(24, 2)", 24),
+        ("nn.Dropout(0.5)", 12),
+        ("Parameter(torch.ones(3))", 12),
+    ],
+)
+def test_the_width_of_the_first_layer_is_read(configured, made, width):
+    """A guess of 12 would show right code as crashed; where any width fits, 12 is as good."""
+    text = f"wide = 36\nclass Net(nn.Module):\n def __init__(self):\n  self.a = {made}\n{FORWARD}"
+    contract = configured(text)
+    assert contract.sizes["D"] == width
+    assert ("D" in contract.vary) == (width == 12)
+
+
+def test_an_argument_that_is_the_width_is_called_so(configured):
+    """`hidden_dim` is the input's width where the first layer takes it."""
+    text = "class Net(nn.Module):\n def __init__(self, hidden_dim):\n"
+    contract = configured(f"{text}  self.a = nn.Linear(hidden_dim, 9)\n{FORWARD}")
+    assert contract.init == {"hidden_dim": "D"}
+
+
+@pytest.mark.parametrize(
+    ("built", "sizes"),
+    [
+        ("n_embd, n_head", {"D": 384, "H": 6}),
+        ("num_heads, head_size", {"D": 384, "H": 3}),
+        ("head_size", {"D": 384, "H": 3}),
+    ],
+)
+def test_constants_of_the_file_say_sizes(configured, built, sizes):
+    """Scripts keep their settings at the top; inner layers may use them without being told."""
+    text = "n_embd = 384\nn_head = 6\nclass Net(nn.Module):\n"
+    text += f" def __init__(self, {built}):\n  self.a = Inner(head_size)\n"
+    for tiny in (False, True):
+        found = configured(text + FORWARD, tiny=tiny)
+        assert {symbol: found.sizes[symbol] for symbol in sizes} == sizes
+        assert "D" not in found.vary
+
+
+def test_a_width_that_is_computed_is_asked_for(configured):
+    """What cannot be known is refused with a command, and not guessed."""
+    text = "class Net(nn.Module):\n def __init__(self, n=3):\n  self.a = nn.Linear(n * 5, 9)\n"
+    with pytest.raises(Refused) as caught:
+        configured(text + FORWARD)
+    assert caught.value.message == "net.py:Net is fed with width D, and nothing says what D is"
+    assert caught.value.hint.endswith("attnlab trace net.py:Net --sizes D=12")
+    assert configured(text + FORWARD, sizes="D=15").sizes["D"] == 15
+
+
+def test_a_preset_gives_way_to_layers_that_are_made(configured):
+    """D=8 of `--preset tiny` does not fit a layer of 48."""
+    text = f"class Net(nn.Module):\n def __init__(s):\n  s.a = nn.Linear(48, 7)\n{FORWARD}"
+    assert configured(text, tiny=True).sizes == {"B": 1, "S": 4, "D": 48}

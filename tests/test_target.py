@@ -9,11 +9,12 @@ import pytest
 from challenge_folder import write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from own_target import own_job
 
 from attnlab.catalogue import read_challenge
 from attnlab.errors import AttnlabError, Refused, Unreadable
 from attnlab.records import Code, Input, Job, Limits, from_json, to_json
-from attnlab.target import challenge_job, own_job
+from attnlab.target import challenge_job, small
 
 NET = """\
 from torch import nn
@@ -179,7 +180,21 @@ def test_several_modules_are_listed_ready_to_paste(here):
     (here / "two.py").write_text(TWO)
     error = refused("two.py")
     assert error.message == "two.py defines 2 modules"
-    assert error.hint == "Name one: two.py:Net or two.py:Other"
+    assert error.hint == ("Name one: two.py:Net or two.py:Other, as in attnlab trace two.py:Other")
+
+
+def test_functions_are_listed_where_there_is_no_module(here):
+    """A function can be traced, too; a long list is cut."""
+    (here / "f.py").write_text("".join(f"def f{i}(x): ...\n" for i in range(9)))
+    hint = refused("f.py").hint
+    assert hint.startswith("Name one: f.py:f0, f.py:f1, ")
+    assert hint.endswith("f.py:f5 or ..., as in attnlab trace f.py:f8")
+
+
+def test_a_class_without_forward_shows_those_that_have_one(here):
+    """Config classes lie beside the modules they are for."""
+    (here / "net.py").write_text(NET + "class Config: ...\n")
+    assert refused("net.py:Config").hint == "Name one: net.py:Net, as in attnlab trace net.py:Net"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +210,7 @@ def test_several_modules_are_listed_ready_to_paste(here):
         ("a..b:Net", "a..b:Net: no such file, and no name of a module"),
         ("", ": no such file, and no name of a module"),
         ("x" * 5000, "no such file, and no class of a module"),
-        ("none.py:helper", "none.py:helper is a function, not a class"),
+        ("none.py:helper", "none.py:helper is a function of (no arguments), and nothing says how"),
         ("none.py:Config", "none.py:Config has no forward"),
         ("pkg.mod:Nett", "defines no Nett"),
     ],
@@ -244,11 +259,65 @@ def test_naming_a_target_imports_nothing_heavy(here):
     """A wrong target is refused before torch, pydantic or rich are imported."""
     heavy = "{'torch', 'pydantic', 'rich', 'typer', 'sqlite3'} & set(sys.modules)"
     code = (
-        "import sys; from attnlab.target import own_job; own_job('net.py'); "
+        "import sys; from attnlab.target import own_job; from attnlab.ready import Typed; "
+        "own_job(Typed(target='net.py')); "
         f"print({heavy} or 'light')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "light\n"
+
+
+# ---------------------------------------------------------------- functions and packages
+
+
+def test_a_function_is_traced_itself(here):
+    """Where its first argument is a tensor by its name, or is said to be."""
+    (here / "f.py").write_text("def attend(q, k, v, d_k, causal): ...\ndef g(a, b): ...\n")
+    contract = own_job("f.py:attend").contract
+    assert [entry.name for entry in contract.inputs] == ["q", "k", "v"]
+    assert (contract.init, contract.arguments) == ({}, {"d_k": "hd", "causal": False})
+    contract = own_job("f.py:g", inputs=["a: B D", "b = 3"]).contract
+    assert (contract.init, contract.arguments) == ({}, {"b": 3})
+
+
+def test_a_function_of_unknown_arguments_is_asked_about(here):
+    """The command that is shown goes one step further."""
+    (here / "f.py").write_text("def g(a, b): ...\n")
+    assert refused("f.py:g").hint.endswith('attnlab trace f.py:g --input "a: B S D"')
+    error = refused("f.py:g", inputs=["a: B S D"])
+    assert error.hint.endswith('attnlab trace f.py:g --input "a: B S D" --input "b: B S D"')
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "module", "root"),
+    [
+        ("from ..other import K\n", "pkg/sub/rel.py", "pkg.sub.rel", "."),
+        ("from .other import K\n", "pkg/sub/rel.py", "pkg.sub.rel", "."),
+        ("from .. import other\n", "plain/sub/rel.py", "plain.sub.rel", "."),
+        ("import os\n", "pkg/sub/rel.py", None, "pkg/sub"),
+        ("from . import x\n", "odd-name/rel.py", None, "odd-name"),
+    ],
+)
+def test_relative_imports_find_their_package(here, text, file, module, root):
+    """Such a file runs as a module of its package, below the folder that holds it."""
+    path = here / file
+    path.parent.mkdir(parents=True)
+    if file.startswith("pkg"):
+        (here / "pkg" / "__init__.py").touch()
+        (here / "pkg" / "sub" / "__init__.py").touch()
+    path.write_text(text + NET)
+    own = own_job(file).own
+    assert own.module == module
+    assert own.sys_path[0] == str((here / root).absolute())
+
+
+def test_a_challenge_may_be_made_small(here):
+    """Only the sizes that its contract has."""
+    job = challenge_job(read_challenge(write(here)), Path("net.py"))
+    names = set(job.contract.sizes)
+    assert set(small(job).contract.sizes) == names
+    assert small(job).contract.sizes["S"] == 4
+    assert small(own_job("net.py")).contract.sizes["B"] == 1
 
 
 PIECES = [

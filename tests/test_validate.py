@@ -7,7 +7,7 @@ import pytest
 from sample_records import FAILED, PASSED, SHARP, check
 
 from attnlab.errors import Refused, Unreadable
-from attnlab.records import Verdict
+from attnlab.records import Bug, Verdict
 from attnlab.validate import HEADINGS, cases, examine, quotes_fix, unreadable
 
 SHIPPED = "def f(x):\n    return x / scale\n"
@@ -118,6 +118,13 @@ def test_expected_failures(challenge):
     assert problems(challenge, grade) == []
     (text,) = problems(replace(challenge, expected=("causality",)), grade)
     assert "expected causality to be the first failure, it is matches-reference" in text
+
+
+def test_every_bug_must_show(challenge):
+    """A bug none of whose checks fails on the shipped file would always count as gone."""
+    bugs = (Bug(id="seen", checks=("matches-reference",)), Bug(id="unseen", checks=("finite",)))
+    (problem,) = problems(replace(challenge, bugs=bugs))
+    assert problem.endswith("no check of the bug unseen is among the failures")
 
 
 @pytest.mark.parametrize("error", [Refused("defines no such class"), Unreadable("is empty")])

@@ -1,10 +1,12 @@
 """From a report to a grade: which outcome, which score, what is said, what comes next."""
 
 import typing
+from dataclasses import replace
 
 import pytest
 
 from attnlab.records import (
+    Bug,
     Challenge,
     CheckResult,
     Contract,
@@ -111,6 +113,53 @@ def test_the_score_is_one_for_a_pass_only(checks, outcome, score):
     verdict = grade(*checks, outcome=outcome)
     assert verdict.score == score
     assert (verdict.score == 1.0) == (verdict.outcome == "passed")
+
+
+BUGS = (
+    Bug(id="mask", checks=("mask-effect",), weight=3),
+    Bug(id="scale", checks=("causality", "finite")),
+)
+
+
+@pytest.mark.parametrize(
+    ("results", "score", "count"),
+    [
+        ({"mask-effect": "failed", "causality": "failed", "finite": "passed"}, 0.0, 0),
+        ({"mask-effect": "passed", "causality": "failed", "finite": "passed"}, 0.75, 1),
+        ({"mask-effect": "failed", "causality": "passed", "finite": "passed"}, 0.25, 1),
+        ({"mask-effect": "failed", "causality": "passed", "finite": "skipped"}, 0.0, 0),
+        # Another failure counts as one bug more, so mending all bugs by breaking more is no 1.
+        ({"mask-effect": "passed", "causality": "failed", "finite": "passed", "other": "failed"},
+         0.6, 1),
+        ({"mask-effect": "passed", "causality": "passed", "finite": "passed", "other": "failed"},
+         0.8, 2),
+    ],
+)  # fmt: skip
+def test_the_score_weighs_which_bugs_are_gone(results, score, count):
+    """A bug is gone when all its checks were made and passed; the message says how many are."""
+    report = Report(outcome="ok", checks=tuple(check(o, name) for name, o in results.items()))
+    verdict = judge(replace(CHALLENGE, bugs=BUGS), "net.py", report)
+    assert verdict.score == pytest.approx(score)
+    assert verdict.message.endswith(f"({count} of 2 bugs are gone)")
+
+
+def test_all_bugs_gone_is_a_pass():
+    """Nothing is said of bugs where none is left."""
+    checks = tuple(check(name=n) for n in ("mask-effect", "causality", "finite"))
+    verdict = judge(replace(CHALLENGE, bugs=BUGS), "net.py", Report(outcome="ok", checks=checks))
+    assert (verdict.outcome, verdict.score) == ("passed", 1.0)
+    assert "bugs" not in verdict.message
+
+
+def test_what_follows_from_a_bug_is_no_other_bug():
+    """A failure that is folded under a bug's check lowers no score."""
+    checks = (
+        check("failed", "causality"),
+        check("failed", "other", folded_under="causality"),
+        check(name="mask-effect"),
+    )
+    verdict = judge(replace(CHALLENGE, bugs=BUGS), "net.py", Report(outcome="ok", checks=checks))
+    assert verdict.score == 0.75
 
 
 def test_a_failure_says_what_and_what_next():

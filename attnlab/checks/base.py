@@ -4,7 +4,7 @@ A check is one module in this folder. Its file name is its id (`mask_effect.py` 
 its docstring is what `attnlab explain` shows. It defines
 
 * `TITLE`   the property, as a short sentence that is true of right code;
-* `NEEDS`   what must be known of the module for the property to apply (see `NEEDS_TEXT`);
+* `NEEDS`   what must be known of the module for the property to apply (see `abilities`);
 * `AFTER`   the more basic checks whose failure explains a failure of this one;
 * `ADVICE`  the one thing to do next when it fails;
 * `run(probe)`  None when the property holds, else a `Failure`; it may raise `Skip` or `CannotTell`.
@@ -17,32 +17,27 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, Protocol
 
-from attnlab.records import Contract, Input, record
+from attnlab.abilities import (
+    NEEDS_TEXT,
+    abilities,
+    data_inputs,
+    key_axis,
+    mask_input,
+    query_axis,
+)
+from attnlab.records import Contract, Op, record
+
+__all__ = ["data_inputs", "key_axis", "mask_input", "query_axis"]
 
 Tensor = Any  # a torch.Tensor; torch itself stays out of this package
 Inputs = dict[str, Tensor]
-Mask = Literal["none", "random", "causal", "empty-rows"]
+Mask = Literal["none", "random", "causal", "empty-rows", "padding", "one-key"]
+SHARED = ("base", "encoding", "pieces")  # files of this folder that are no check
 SAME = 1e-5  # of the largest output: how far two runs of the same float32 module may differ
-
-# Each need, and why a check that has it is skipped without it.
-NEEDS_TEXT = {
-    "reference": "there is no reference for this module",
-    "output": "the shape of the output is not known",
-    "batch": "input and output have no batch axis B in common",
-    "sequence": "input and output have no sequence axis S in common",
-    "mask": "the module takes no attention mask",
-    "floats": "the module takes no floating-point input to differentiate",
-    "causal": "the module neither takes a mask nor promises to be causal",
-    "averaging": "the module does not promise to average values without positions",
-    "empty-rows": "fully masked rows are not part of its contract",
-    "position": "the module does not promise a positional encoding formula",
-    "buffers": "the contract names no buffers",
-    "refusals": "the contract names no input to refuse",
-}
 
 
 class Skip(Exception):
@@ -77,6 +72,26 @@ class Gradients:
     parameters: Mapping[str, Tensor]
 
 
+@record
+class Seen:
+    """The insides of attention, as the operations of one forward pass show them."""
+
+    scores: tuple[Tensor, ...]  # what each softmax over the keys was given, or a fused kernel's
+    sums: tuple[Tensor, ...]  # of each row of the weights by which values were mixed
+    lowest: float = 0.0  # of all these weights
+
+
+@record
+class Facts:
+    """What the module is made of. The candidate process's own word."""
+
+    trained: tuple[str, ...]  # parameters that require a gradient, tied ones by their first name
+    tied: tuple[tuple[str, ...], ...]  # groups of names of one parameter
+    copies: tuple[tuple[str, ...], ...]  # groups of names whose parameters share memory only
+    saved: tuple[str, ...]  # what state_dict() holds
+    modules: tuple[str, ...]  # classes of torch.nn among the submodules, as "nn.Linear"
+
+
 class Probe(Protocol):
     """The verbs. Seeds, sizes, inputs and expected values are drawn on the trusted side."""
 
@@ -91,7 +106,8 @@ class Probe(Protocol):
         """Fresh inputs in the contract's order, `longer` positions more where S may vary.
 
         Masks other than "empty-rows" leave every query at least one key; "none" passes None where
-        the mask is optional, else a mask that forbids nothing. Floats are N(0, scale**2).
+        the mask is optional, else a mask that forbids nothing; "padding" forbids the ends of ragged
+        sequences; "one-key" leaves each query one key. Floats are N(0, scale**2).
         """
 
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
@@ -103,8 +119,12 @@ class Probe(Protocol):
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         """The module's output, under no_grad and in eval mode unless `train`."""
 
-    def expected(self, inputs: Inputs) -> Tensor:
-        """The reference's output in float64, with the same weights; raises `CannotTell`."""
+    def calls(self, several: Sequence[Inputs]) -> list[Tensor]:
+        """The outputs of several calls, one after the other; cheaper than to ask for each."""
+
+    def expected(self, inputs: Inputs, weights: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The reference's output in float64, with the same weights or others of its own names;
+        raises `CannotTell`."""
 
     def gradients(self, inputs: Inputs) -> Gradients:
         """Gradients with respect to every floating-point input and every parameter."""
@@ -125,6 +145,65 @@ class Probe(Protocol):
         """The exception that building and calling at these sizes raises, as the names of its class
         and of that one's bases; None when nothing is raised."""
 
+    def renew(self) -> None:
+        """A new instance with the same weights, which knows nothing of the calls before."""
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The weights of this round by the reference's names, or by the module's own where there is
+        no reference; raises `Skip` where the reference's have no place in the module."""
+
+    def put(self, weights: Mapping[str, Tensor]) -> None:
+        """Replace weights, by the names that `weights` gives."""
+
+    def rebuilt(
+        self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
+    ) -> Tensor:
+        """The output of an instance of other sizes with these weights; then `renew`."""
+
+    def steps(self, calls: Sequence[Inputs], parents: Tensor | None = None) -> list[Tensor]:
+        """The outputs of calls that share one cache, empty at first. With `parents` the cache is
+        reordered before the last call: row b goes on from what row parents[b] has seen."""
+
+    def seen(self, inputs: Inputs) -> Seen:
+        """What softmax was given and what values were mixed by. The candidate process's word."""
+
+    def at(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> Probe:
+        """A probe at other sizes, or in another dtype. The module of this one is gone after it, so
+        a check that wants both asks this one first."""
+
+    def in_float64(self) -> Probe | None:
+        """A probe in float64, or None where the module does not run in it."""
+
+    def on(self, device: str, inputs: Inputs) -> Tensor | None:
+        """The output of a call on another device, brought back; None where there is no such."""
+
+    def strided(self, inputs: Inputs) -> Tensor:
+        """The output of a call with the same values at other strides: no input is contiguous."""
+
+    def reloaded(self, inputs: Inputs) -> Tensor:
+        """The output of another instance that loaded this one's state_dict; then `at` holds."""
+
+    def exported(self, inputs: Inputs) -> Tensor:
+        """The output of the program that torch.export makes of the module."""
+
+    def overwrite(self, parameters: Mapping[str, Tensor]) -> None:
+        """Give parameters other values, by the module's own names."""
+
+    def as_built(self) -> Mapping[str, Tensor]:
+        """The parameters of a fresh module, as its constructor left them; then as after `at`."""
+
+    def facts(self) -> Facts:
+        """What the module is made of."""
+
+    def operations(self, inputs: Inputs) -> Sequence[Op]:
+        """The operations of one forward pass. The candidate process's own word."""
+
+    def trespasses(self, inputs: Inputs) -> Sequence[str]:
+        """What importing, building and calling changed outside the module, one phrase each."""
+
+    def aliased(self, inputs: Inputs) -> str:
+        """The input whose memory the output shares, or "". The candidate process's own word."""
+
     def measure(self, axis: str) -> int:
         """The size of an axis such as "B" or "3*D" in this round."""
 
@@ -144,6 +223,9 @@ class Check:
     doc: str
     run: Callable[[Probe], Failure | None]
     trusted: bool = True
+    once: bool = False  # where it held once it is not made again
+    on_demand: bool = False  # made only when everything is asked for
+    few: bool = False  # not at all sizes: at the example's and at the first that are drawn
 
 
 def lacks(check: Check, contract: Contract, has_reference: bool) -> str | None:
@@ -152,35 +234,11 @@ def lacks(check: Check, contract: Contract, has_reference: bool) -> str | None:
     return next((NEEDS_TEXT[need] for need in check.needs if need not in have), None)
 
 
-def _by_query(spec: Input) -> bool:
-    """A mask that can be causal has an axis of queries before that of the keys."""
-    return spec.role == "mask" and len(spec.axes) > 1 and spec.axes[-2] not in ("B", "H", "1")
-
-
-def abilities(contract: Contract) -> set[str]:
-    """The needs that a contract meets."""
-    data = [i for i in contract.inputs if i.role == "data"]
-    masks = any(i.role == "mask" for i in contract.inputs)
-    found = set(contract.promises)
-    facts = {
-        "output": bool(contract.output),
-        "batch": "B" in contract.output and any("B" in i.axes for i in data),
-        "sequence": "S" in contract.output and any("S" in i.axes for i in data),
-        "mask": masks,
-        "causal": any(_by_query(i) for i in contract.inputs),
-        "floats": any(i.dtype == "float" for i in data),
-        "position": contract.position is not None,
-        "buffers": bool(contract.buffers),
-        "refusals": bool(contract.refusals),
-    }
-    return found | {name for name, holds in facts.items() if holds}
-
-
 @cache
 def load_checks() -> tuple[Check, ...]:
     """Every check of this folder, the more basic ones first."""
     package = importlib.import_module("attnlab.checks")
-    names = [m.name for m in pkgutil.iter_modules(package.__path__) if m.name != "base"]
+    names = [m.name for m in pkgutil.iter_modules(package.__path__) if m.name not in SHARED]
     return _in_order([_read(name) for name in names])
 
 
@@ -195,6 +253,9 @@ def _read(name: str) -> Check:
         doc=module.__doc__ or "",
         run=module.run,
         trusted=getattr(module, "TRUSTED", True),
+        once=getattr(module, "ONCE", False),
+        on_demand=getattr(module, "ON_DEMAND", False),
+        few=getattr(module, "FEW", False),
     )
 
 
@@ -212,16 +273,6 @@ def _in_order(checks: list[Check]) -> tuple[Check, ...]:
 
 
 # ---------------------------------------------------------------- what several checks need
-
-
-def data_inputs(contract: Contract, axis: str) -> list[Input]:
-    """The inputs that carry data along `axis`."""
-    return [i for i in contract.inputs if i.role == "data" and axis in i.axes]
-
-
-def mask_input(contract: Contract) -> Input:
-    """The input that is the attention mask."""
-    return next(i for i in contract.inputs if i.role == "mask")
 
 
 def masks(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:

@@ -6,10 +6,12 @@ of one never shows it.
 Right: changing sample b changes output b and no other.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, data_inputs, far, first_index
+from attnlab.checks.base import Failure, Probe, Skip, far, first_index
+from attnlab.checks.pieces import moved
 
 TITLE = "Samples of a batch do not mix"
 NEEDS = ("batch",)
+FEW = True
 AFTER = ("output-shape", "finite", "deterministic-eval")
 ADVICE = "Follow the batch axis through the trace: it must stay first and never be summed over."
 
@@ -20,15 +22,11 @@ def run(probe: Probe) -> Failure | None:
         raise Skip("a batch of one has nothing to mix with")
     at = probe.contract.output.index("B")
     inputs = probe.draw("random")
-    before = probe.call(inputs)
-    for b in range(min(size, 4)):
-        changed = dict(inputs)
-        for spec in data_inputs(probe.contract, "B"):
-            axis = spec.axes.index("B")
-            new = inputs[spec.name].clone()
-            new.select(axis, b).copy_(probe.noise(new.select(axis, b)))
-            changed[spec.name] = new
-        gap = far(before, probe.call(changed))
+    samples = range(min(size, 4))
+    changed = [moved(probe, inputs, "B", slice(b, b + 1)) for b in samples]
+    before, *outputs = probe.calls([inputs, *changed])
+    for b, after in zip(samples, outputs, strict=True):
+        gap = far(before, after)
         gap.select(at, b).fill_(False)
         if gap.any().item():
             return Failure(

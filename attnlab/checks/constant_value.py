@@ -12,6 +12,7 @@ from attnlab.checks.base import Failure, Mask, Probe, Skip, data_inputs, far, fi
 
 TITLE = "Attention rows sum to 1"
 NEEDS = ("averaging", "sequence")
+FEW = True
 AFTER = (
     "output-shape",
     "finite",
@@ -30,9 +31,10 @@ def run(probe: Probe) -> Failure | None:
     masks: tuple[Mask, ...] = ("random", "causal", "none")
     for mask in masks:
         inputs = probe.draw(mask)
-        for spec in data_inputs(probe.contract, "S"):
-            axis, value = spec.axes.index("S"), inputs[spec.name]
-            inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).clone()
+        for along in ("S", "Sk"):  # keys may come from a context
+            for spec in data_inputs(probe.contract, along):
+                axis, value = spec.axes.index(along), inputs[spec.name]
+                inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).clone()
         out = probe.call(inputs)
         gap = far(out, out.narrow(at, 0, 1).expand_as(out))
         if gap.any().item():

@@ -11,6 +11,7 @@ from attnlab.checks.base import Failure, Probe, far
 
 TITLE = "Eval mode is deterministic"
 NEEDS = ("output",)
+FEW = True
 AFTER = ("output-shape", "finite", "input-unchanged")
 ADVICE = "Look for dropout that ignores training mode, and for state kept between two calls."
 
@@ -23,8 +24,10 @@ def run(probe: Probe) -> Failure | None:
     gap = far(first, again)
     if gap.any().item():
         share = gap.float().mean().item()
+        stateful = not far(again, probe.call(inputs)).any().item()
+        why = "it keeps something from call to call" if stateful else "it is random"
         return Failure(
             message=f"the same input gave another output the second time: {share:.0%} of the "
-            f"values differ, by up to {(first - again).abs().max().item():.2g}"
+            f"values differ, by up to {(first - again).abs().max().item():.2g}: {why}"
         )
     return None

@@ -1,53 +1,164 @@
-"""The table of positions is the formula that the task states.
+"""What is said of each position is the formula that the task states.
 
 For the sinusoidal encoding: PE[p, 2i] = sin(p * w_i) and PE[p, 2i+1] = cos(p * w_i) with
-w_i = base ** (-2i / D). One frequency per pair of columns; low i is the fast oscillation.
+w_i = base ** (-2i / D). One frequency per pair of columns; low i is the fast oscillation. Rotary
+positions turn pair i by p * w_i; ALiBi adds -2 ** (-8h / H) times the distance for head h.
 
 Wrong: an exponent that grows with every column gives sin and cos of a pair two frequencies.
 Right: the exponent is that of the even column, for both.
 
-The expected table is computed here in float64. What is compared is the output where forward returns
-the table, and output minus input where it adds it.
+The expected values are computed here in float64. What is compared is the output where forward
+returns the table, and output minus input where it adds it. A table that is returned depends on x's
+shape alone: where x is NaN and infinite, it is the same. Which columns make a pair ("interleaved":
+2i and 2i + 1, "half": i and i + D/2) matters where the task says so.
 """
 
 import math
 
 from attnlab.checks.base import Failure, Probe, Tensor, describe, expected_shape
+from attnlab.checks.encoding import bias, first, offset, slopes
+from attnlab.records import Position
 
 TITLE = "The encoding follows its formula"
-NEEDS = ("position", "sequence")
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "batch-independence")
+NEEDS = ("output", "position")
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "input-unchanged",
+    "batch-independence",
+    "batch-axis-use",
+    "position-sensitivity",
+    "relative-shift",
+    "norm-kept",
+    "monotone-bias",
+)
 ADVICE = "Work out D=4 by hand: w = [1, 0.01], and row 1 is [0.8415, 0.5403, 0.0100, 0.99995]."
+TURNED = "Turn the vector (1, 0, 0, 0) to position 1 by hand: which two columns change?"
+SLOPES = "Print the slopes for this number of heads and compare with the paper's."
 TOLERANCE = 2e-4  # float32 angles at position 100 are off by 1e-5, the subtraction by as much
 
 
 def run(probe: Probe) -> Failure | None:
     position = probe.contract.position
     assert position is not None
+    if position.kind == "alibi":
+        return _slopes(bias(probe), causal=position.causal)
+    if position.kind == "rotary":
+        return _turned(probe, position)
+    return _table(probe, position) or _of_the_shape_alone(probe, position)
+
+
+# ---------------------------------------------------------------- a table
+
+
+def _table(probe: Probe, position: Position) -> Failure | None:
     inputs = probe.draw("none")
     out = probe.call(inputs).double()
     if tuple(out.shape) != expected_shape(probe):  # an empty table has no wrong value
         return Failure(message=f"the output is {describe(out, probe)} this time")
     if position.form == "added":
-        out = out - next(iter(inputs.values())).double()
+        out = out - inputs[first(probe)].double()
     for b in range(out.shape[0]):
-        failure = _compare(out[b], position.base, b)
-        if failure:
-            return failure
+        layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
+        failures = [_compare(out[b], position.base, b, layout) for layout in layouts]
+        if all(failures):
+            return failures[0]
     return None
 
 
-def _compare(table: Tensor, base: float, b: int) -> Failure | None:
+def _compare(table: Tensor, base: float, b: int, layout: str) -> Failure | None:
     length, width = table.shape
     for p, row in enumerate(table.tolist()):
         for column, value in enumerate(row):
-            frequency = base ** (-2 * (column // 2) / width)
-            wave = math.cos if column % 2 else math.sin
+            pair, second = divmod(column, 2)
+            if layout == "half":
+                second, pair = divmod(column, width // 2)
+            frequency = base ** (-2 * pair / width)
+            wave = math.cos if second else math.sin
             right = wave(p * frequency)
             if not abs(value - right) <= TOLERANCE:
                 return Failure(
                     message=f"at position {p}, column {column} of {width} (length {length}, "
                     f"sample {b}) the encoding is {value:.5f}, expected {wave.__name__}"
-                    f"({p} * {base:g}^(-{2 * (column // 2)}/{width})) = {right:.5f}"
+                    f"({p} * {base:g}^(-{2 * pair}/{width})) = {right:.5f}"
                 )
+    return None
+
+
+def _of_the_shape_alone(probe: Probe, position: Position) -> Failure | None:
+    """A table that is returned is no function of x."""
+    if position.form != "returned":
+        return None
+    inputs = probe.draw("none")
+    before = probe.call(inputs)
+    for value in (math.inf, math.nan):
+        spoiled = inputs[first(probe)].clone()
+        if not spoiled.is_floating_point():
+            return None
+        spoiled[...] = value
+        after = probe.call({**inputs, first(probe): spoiled})
+        if after.shape != before.shape or not (after == before).all().item():
+            return Failure(
+                message=f"the table changed when x was filled with {value}: it takes part of its "
+                "values from x, and only x's shape should matter",
+                advice="Look for x in the arithmetic of forward: 0 * x is not always 0.",
+            )
+    return None
+
+
+# ---------------------------------------------------------------- vectors that turn
+
+
+def _turned(probe: Probe, position: Position) -> Failure | None:
+    inputs = probe.draw("none")
+    axis = probe.contract.output.index("S")
+    before = inputs[first(probe)].double().movedim(axis, 0).flatten(1, -2)
+    after = probe.call(inputs).double().movedim(axis, 0).flatten(1, -2)
+    layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
+    failures = [_unturned(before, after, position.base, layout) for layout in layouts]
+    return failures[0] if all(failures) else None
+
+
+def _unturned(before: Tensor, after: Tensor, base: float, layout: str) -> Failure | None:
+    """(S, vectors, D): every pair at position p turned by p * w_i."""
+    width = before.shape[-1]
+    half = width // 2
+    for pair in range(half):
+        i, j = (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + half)
+        frequency = base ** (-2 * pair / width)
+        for p in range(len(before)):
+            cos, sin = math.cos(p * frequency), math.sin(p * frequency)
+            a, b = before[p, :, i], before[p, :, j]
+            gap = (after[p, :, i] - (a * cos - b * sin)).abs()
+            gap = gap.maximum((after[p, :, j] - (a * sin + b * cos)).abs())
+            limit = TOLERANCE * max(1.0, before[p].abs().max().item())
+            if not (gap <= limit).all().item():
+                return Failure(
+                    message=f"at position {p} columns {i} and {j} of {width} are not turned by "
+                    f"{p} * {base:g}^(-{2 * pair}/{width}) = {p * frequency:.5f} radians: they "
+                    f"are off by up to {gap.max().item():.2g}",
+                    advice=TURNED,
+                )
+    return None
+
+
+# ---------------------------------------------------------------- a bias
+
+
+def _slopes(added: Tensor, causal: bool) -> Failure | None:
+    heads, queries, keys = added.shape
+    right = slopes(heads)
+    start = offset(added)
+    for h, matrix in enumerate(added.tolist()):
+        for i in range(queries):
+            for j in range(min(keys, start + i + 1) if causal else keys):
+                expected = -right[h] * abs(j - start - i)
+                if not abs(matrix[i][j] - expected) <= TOLERANCE * max(1.0, -expected):
+                    return Failure(
+                        message=f"head {h} of {heads}: query {i} and key {j} are "
+                        f"{abs(j - start - i)} apart and get {matrix[i][j]:.5f}, expected "
+                        f"-{right[h]:.5f} times the distance = {expected:.5f}",
+                        advice=SLOPES,
+                    )
     return None

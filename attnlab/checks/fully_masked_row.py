@@ -10,7 +10,18 @@ Zeros in the context make output minus residual the same for every empty row, wh
 that is what is measured, together with finite outputs and gradients.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, far, first_index, mask_input
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Tensor,
+    data_inputs,
+    far,
+    first_index,
+    mask_input,
+    query_axis,
+)
+from attnlab.checks.pieces import allowed
 
 TITLE = "Fully masked rows give zeros, not NaN"
 NEEDS = ("mask", "empty-rows")
@@ -36,7 +47,7 @@ def run(probe: Probe) -> Failure | None:
                 message=f"the output is finite, but the gradient of {name} has "
                 f"{int(bad.sum().item())} NaN or infinite values where rows are fully masked"
             )
-    return _not_zeros(probe, inputs, out, empty)
+    return _not_zeros(probe, inputs, out)
 
 
 def _gradients(probe: Probe, inputs: Inputs) -> list[tuple[str, Tensor]]:
@@ -44,13 +55,18 @@ def _gradients(probe: Probe, inputs: Inputs) -> list[tuple[str, Tensor]]:
     return [*found.inputs.items(), *found.parameters.items()]
 
 
-def _not_zeros(probe: Probe, inputs: Inputs, out: Tensor, empty: Tensor) -> Failure | None:
-    data = next(i for i in probe.contract.inputs if i.role == "data")
-    if empty.shape != out.shape[:-1] or inputs[data.name].shape != out.shape:
+def _not_zeros(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
+    contract = probe.contract
+    data = data_inputs(contract, query_axis(contract))
+    if not data or contract.output[:2] != ("B", query_axis(contract)) or "B" not in data[0].axes:
         return None
-    branch = (out - inputs[data.name])[empty]
-    gap = far(branch, branch[:1].expand_as(branch))
-    if gap.any().item():
+    alone = ~allowed(probe, inputs).any(-1)
+    if not alone.any().item() or inputs[data[0].name].shape != out.shape:
+        return None
+    plain, branch = out[alone], (out - inputs[data[0].name])[alone]
+    if not far(plain, plain[:1].expand_as(plain)).any().item():  # no residual
+        return None
+    if far(branch, branch[:1].expand_as(branch)).any().item():
         return Failure(
             message="queries that may attend to nothing get a context that depends on the input: "
             f"their outputs minus the residual differ by up to "

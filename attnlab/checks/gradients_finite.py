@@ -11,6 +11,7 @@ from attnlab.checks.base import Failure, Probe
 
 TITLE = "Gradients are finite"
 NEEDS = ("output", "floats")
+FEW = True
 AFTER = ("output-shape", "finite", "fully-masked-row")
 ADVICE = (
     "Use torch.autograd.set_detect_anomaly(True) on this call to see which backward step it is."

@@ -18,6 +18,7 @@ from attnlab.checks.base import Failure, Probe, Tensor, first_index, masks
 
 TITLE = "Gradients equal the reference's"
 NEEDS = ("reference", "output", "floats")
+FEW = True
 AFTER = (
     "output-shape",
     "finite",

@@ -2,7 +2,7 @@
 
 Wrong: `x += self.pe[:, :S]` writes into the caller's tensor, which the residual branch, the next
 layer or the next batch then reads.
-Right: `x = x + self.pe[:, :S]`.
+Right: `x = x + self.pe[:, :S]`, and an output that is no view of an input.
 
 Rests on the word of the process that ran the candidate.
 """
@@ -11,6 +11,7 @@ from attnlab.checks.base import Failure, Inputs, Probe, first_index, masks
 
 TITLE = "Inputs stay unchanged"
 NEEDS = ("output",)
+FEW = True
 AFTER = ("output-shape",)
 ADVICE = "Look for in-place operations on an argument: +=, *=, a name that ends in _, x[...] = ..."
 TRUSTED = False
@@ -21,7 +22,14 @@ def run(probe: Probe) -> Failure | None:
         failure = _changed(probe, probe.draw(mask))
         if failure:
             return failure
-    return None
+    shared = probe.aliased(probe.draw("random"))
+    if not shared:
+        return None
+    return Failure(
+        message=f"the output is a view of the argument {shared}: it lies in the same memory, so "
+        "what is written into one shows in the other",
+        advice="Return a tensor of your own: a result that is computed, or a clone.",
+    )
 
 
 def _changed(probe: Probe, inputs: Inputs) -> Failure | None:

@@ -11,10 +11,21 @@ Right: every position is treated alike, and only inputs and mask tell positions 
 A module that builds a causal mask itself knows the order by that mask, so it is not looked at.
 """
 
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor, far, first_index
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Mask,
+    Probe,
+    Skip,
+    Tensor,
+    far,
+    first_index,
+    key_axis,
+)
 
 TITLE = "Permuted positions give permuted outputs"
 NEEDS = ("averaging", "sequence")
+FEW = True
 AFTER = (
     "output-shape",
     "finite",
@@ -22,6 +33,7 @@ AFTER = (
     "batch-independence",
     "causality",
     "mask-effect",
+    "reach",
 )
 ADVICE = (
     "Compare the two runs step by step: the first step whose rows are not the same rows in another "
@@ -36,9 +48,13 @@ def run(probe: Probe) -> Failure | None:
     if "causal" in probe.contract.promises:
         raise Skip("a causal module knows the order by its own mask")
     at = probe.contract.output.index("S")
-    order = _shuffled(probe, length)
-    masks: tuple[Mask, ...] = ("random", "none")
-    for mask in masks:
+    first = probe.pick(0, length - 1)
+    neighbours = [*range(first), first + 1, first, *range(first + 2, length)]
+    ways: tuple[tuple[Mask, list[int]], ...] = (
+        ("random", _shuffled(probe, length)),
+        ("none", neighbours),
+    )
+    for mask, order in ways:
         inputs = probe.draw(mask)
         expected = _permuted(probe.call(inputs), at, order)
         out = probe.call(_moved(probe, inputs, order))
@@ -59,15 +75,17 @@ def _shuffled(probe: Probe, length: int) -> list[int]:
     for last in range(length - 1, 0, -1):
         other = probe.pick(0, last + 1)
         order[last], order[other] = order[other], order[last]
-    return order if order != sorted(order) else [*order[1:], 0]
+    straight = order in (sorted(order), sorted(order, reverse=True))
+    return [*range(1, length), 0] if straight else order
 
 
 def _moved(probe: Probe, inputs: Inputs, order: list[int]) -> Inputs:
     """Every axis S of every input in the new order: of a mask (B, S, S), both."""
-    moved = dict(inputs)
+    moved, own = dict(inputs), key_axis(probe.contract)
     for spec in probe.contract.inputs:
         for axis, symbol in enumerate(spec.axes):
-            if symbol == "S" and moved[spec.name] is not None:
+            keys = spec.role == "mask" and axis == len(spec.axes) - 1 and own == "S"
+            if (symbol == "S" or keys) and moved[spec.name] is not None:
                 moved[spec.name] = _permuted(moved[spec.name], axis, order)
     return moved
 

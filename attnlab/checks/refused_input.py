@@ -10,6 +10,7 @@ TITLE = "Impossible input is refused"
 NEEDS = ("refusals",)
 AFTER = ("output-shape",)
 ADVICE = "Check the sizes first and raise the exception that the task names, with the values in it."
+ONCE = True  # sizes are stated outright, so other rounds would ask the same
 
 
 def run(probe: Probe) -> Failure | None:

@@ -23,8 +23,11 @@ import typer
 if TYPE_CHECKING:
     from attnlab.catalogue import Catalogue
     from attnlab.progress import Progress
-    from attnlab.records import Challenge, Job, Limits, Report
+    from attnlab.records import Challenge, Job, Limits, Report, Trace
     from attnlab.render.json import Page
+
+
+EARLIER = "It went wrong earlier, at "  # how the lab begins what it says of a cause of a crash
 
 
 def complete_slug(incomplete: str) -> list[tuple[str, str]]:
@@ -150,7 +153,7 @@ def announce(doing: str, chosen: Chosen) -> None:
     note(f"{doing} {chosen.label}" + (" (your file)" if chosen.yours else ""))
 
 
-def limits(timeout: str, memory: str) -> Limits:
+def limits(timeout: str, memory: str, flag: str = "--memory") -> Limits:
     """`--timeout` and `--memory`, or the defaults."""
     from attnlab.errors import Refused
     from attnlab.records import Limits
@@ -163,7 +166,7 @@ def limits(timeout: str, memory: str) -> Limits:
     unit = units.get(memory[-1:].lower(), 0)
     size = _number(memory[:-1]) * unit if memory else found.memory
     if not 1 << 20 <= size <= 1 << 40:
-        raise Refused(f"--memory {memory}: a size from 1M to 1024G is needed", "as in 512M or 2G")
+        raise Refused(f"{flag} {memory}: a size from 1M to 1024G is needed", "as in 512M or 2G")
     return Limits(seconds=seconds, memory=int(size))
 
 
@@ -172,6 +175,16 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return -1.0
+
+
+def unspoilt(trace: Trace) -> Trace:
+    """The trace of a puzzle: without what names a cause, which are the findings and their echo."""
+    from dataclasses import replace
+
+    crash = trace.crash
+    if crash:
+        crash = replace(crash, explanation=crash.explanation.partition(EARLIER)[0].rstrip())
+    return replace(trace, findings=(), crash=crash)
 
 
 # ---------------------------------------------------------------- doing it, and how it ends

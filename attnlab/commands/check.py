@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
@@ -12,6 +13,7 @@ from attnlab.commands.base import Json, catalogue, complete_slug, emit, note
 
 if TYPE_CHECKING:
     from attnlab.records import Challenge, Verdict
+    from attnlab.strength import Measured
     from attnlab.validate import Examined
     from attnlab.worker.client import Worker
 
@@ -23,9 +25,25 @@ Slugs = Annotated[
         metavar="[SLUG]...", help="Only these challenges.", autocompletion=complete_slug
     ),
 ]
+Strength = Annotated[
+    bool, typer.Option("--strength", help="Measure the grader with many bugs; takes minutes.")
+]
+Seeds = Annotated[
+    int, typer.Option("--seeds", metavar="N", min=1, help="With --strength: grade N times over.")
+]
+Table = Annotated[
+    Path | None, typer.Option("--table", metavar="FILE", help="With --strength: write it here too.")
+]
 
 
-def command(ctx: typer.Context, slugs: Slugs = None, json: Json = False) -> int:
+def command(
+    ctx: typer.Context,
+    slugs: Slugs = None,
+    strength: Strength = False,
+    seeds: Seeds = 1,
+    table: Table = None,
+    json: Json = False,
+) -> int:
     """Validate a catalogue of challenges.
 
     Every broken file must fail as it should and every solution pass, mutants must be rejected, and
@@ -36,6 +54,13 @@ def command(ctx: typer.Context, slugs: Slugs = None, json: Json = False) -> int:
 
     found = catalogue(ctx)
     wanted = [found.find(slug) for slug in slugs or ()] or list(found.challenges)
+    if strength:
+        from attnlab.render.strength import Strong
+
+        strong = Strong(measured=tuple(_measure(wanted, seeds)), seeds=seeds)
+        if table:
+            table.write_text(strong.markdown(), encoding="utf-8")
+        return emit(strong, json, 0 if strong.good else 1)
     broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
     examined = [unreadable(slug, error) for slug, error in broken]
     examined += _examine(wanted)
@@ -64,4 +89,15 @@ def _examine(challenges: list[Challenge]) -> Iterator[Examined]:
             free.put(stack.enter_context(Worker()))
         for number, one in enumerate(examine(challenges, grade, AT_ONCE), 1):
             note(f"checked {number} of {len(challenges)}: {one.slug}")
+            yield one
+
+
+def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Measured]:
+    from attnlab.strength import measure
+    from attnlab.worker.client import Crew
+
+    with Crew(AT_ONCE) as crew, ThreadPoolExecutor(AT_ONCE) as pool:
+        for number, challenge in enumerate(challenges, 1):
+            one = measure(challenge, crew, range(seeds), pool)
+            note(f"measured {number} of {len(challenges)}: {one.slug}, {len(one.trials)} mutants")
             yield one

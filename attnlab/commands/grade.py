@@ -19,6 +19,7 @@ from attnlab.commands.base import (
 )
 
 PLACE = 40
+All = Annotated[bool, typer.Option("--all", help="Go on after the first check that fails.")]
 File = Annotated[str, typer.Argument(metavar="[FILE]", help="The file to grade instead.")]
 
 
@@ -28,17 +29,22 @@ def command(
     file: File = "",
     timeout: Timeout = "",
     memory: Memory = "",
+    everything: All = False,
     json: Json = False,
 ) -> int:
     """Grade your file: passed or failed, and why.
 
-    WHAT alone takes ./NAME.py when it is there, else the file as it was shipped.
+    WHAT alone takes ./NAME.py when it is there, else the file as it was shipped. The first check
+    that fails ends it, unless --all is given.
     """
+    from dataclasses import replace
+
     from attnlab.render.grade import Graded
     from attnlab.verdict import EXIT, judge
 
     chosen = choose(ctx, what, file)
-    job = job_for(chosen, limits(timeout, memory), "check")
+    brief = not everything and not chosen.challenge.bugs  # which bugs are gone takes all checks
+    job = replace(job_for(chosen, limits(timeout, memory), "check"), brief=brief)
     announce("grading", chosen)
     verdict = judge(chosen.challenge, chosen.file, inspect(job))
     if chosen.yours:

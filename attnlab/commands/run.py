@@ -17,10 +17,11 @@ from attnlab.commands.base import (
     job_for,
     limits,
     progress,
+    unspoilt,
 )
 
 if TYPE_CHECKING:
-    from attnlab.records import Trace, Verdict
+    from attnlab.records import Verdict
 
 PLACE = 30
 Reveal = Annotated[
@@ -54,7 +55,7 @@ def command(
         if reveal and whole.findings:
             kept.revealed(chosen.challenge.slug)
         standing = kept.standing(chosen.challenge.slug)
-    trace = whole if reveal or standing.status == "solved" else _unspoilt(whole)
+    trace = whole if reveal or standing.status == "solved" else unspoilt(whole)
     page = Run(
         challenge=chosen.challenge,
         file=chosen.label,
@@ -66,13 +67,6 @@ def command(
     )
     grave = any(finding.severity != "note" for finding in whole.findings)
     return emit(page, json, EXIT[verdict.outcome] or int(grave))
-
-
-def _unspoilt(trace: Trace) -> Trace:
-    """The trace without the findings: each of them names a cause."""
-    from dataclasses import replace
-
-    return replace(trace, findings=())
 
 
 def _next(chosen: Chosen, verdict: Verdict) -> str:

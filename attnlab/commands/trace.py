@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnlab.commands.base import (
+    Chosen,
     Json,
-    Memory,
     Timeout,
     announce,
     catalogue,
@@ -19,17 +19,22 @@ from attnlab.commands.base import (
     limits,
     looks_like_path,
     note,
+    progress,
+    unspoilt,
 )
 
 if TYPE_CHECKING:
-    from attnlab.records import Job, Limits, Report
+    from attnlab.ready import Typed
+    from attnlab.records import Job, Limits, Look, Report
 
 PLACE = 100
+CUDA_ROOM = "1024G"  # of addresses: a CUDA context reserves far more than it uses
+OWN_TIME = "60"  # seconds for one's own code, which may import half the world first
 Target = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="file.py:Class, file.py, package.module:Class, or a challenge.",
+        help="file.py:Class, file.py:function, file.py, package.module:Class, or a challenge.",
         autocompletion=complete_slug,
     ),
 ]
@@ -41,10 +46,55 @@ Sizes = Annotated[
 ]
 Inputs = Annotated[
     list[str] | None,
-    typer.Option("--input", metavar="INPUT", help='How to feed it: "x: B S D"; once for each.'),
+    typer.Option(
+        "--input",
+        metavar="INPUT",
+        help='How to feed it: "x: B S D" or "offset = 3"; once for each.',
+    ),
 ]
 Case = Annotated[
     str, typer.Option("--case", metavar="FILE", help="A TOML file with [sizes] [init] [inputs].")
+]
+Preset = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help="tiny (B=1, S=4, D=8, H=2), or values to follow by hand: arange, ones, eye, noise.",
+    ),
+]
+Dtype = Annotated[
+    str, typer.Option("--dtype", metavar="TYPE", help="float32, float64, bfloat16 or float16.")
+]
+Device = Annotated[str, typer.Option("--device", metavar="NAME", help="cpu or cuda.")]
+Module = Annotated[
+    str, typer.Option("--module", metavar="PATTERN", help='Only these submodules: "h.0.*".')
+]
+Op = Annotated[
+    str, typer.Option("--op", metavar="PATTERN", help='Only these operations: "*soft*".')
+]
+Only = Annotated[bool, typer.Option("--only-findings", help="Only rows with something odd.")]
+Depth = Annotated[
+    str, typer.Option("--depth", metavar="N", help="Below N levels, one row for each submodule.")
+]
+NoFold = Annotated[bool, typer.Option("--all-rows", help="Show layers that are alike every time.")]
+Values = Annotated[
+    str, typer.Option("--values", metavar="WHAT", help='Values as a heat map: "scores", or a line.')
+]
+Heads = Annotated[bool, typer.Option("--attention", help="What each head looks at.")]
+Backward = Annotated[bool, typer.Option("--backward", help="Gradients, and the first bad one.")]
+Time = Annotated[bool, typer.Option("--time", help="How long each operation took.")]
+Memory = Annotated[bool, typer.Option("--memory", help="How much memory each operation took.")]
+Aten = Annotated[bool, typer.Option("--aten", help="The kernels below each operation.")]
+Symbolic = Annotated[
+    bool, typer.Option("--symbolic", help="Sizes it depends on, by symbolic shapes (slow).")
+]
+Most = Annotated[
+    str, typer.Option("--max-memory", metavar="SIZE", help="Memory it may take: 512M, 2G.")
+]
+Reveal = Annotated[
+    bool,
+    typer.Option("--reveal", help="Of a challenge: what names the cause, too; recorded as a hint."),
 ]
 
 
@@ -55,8 +105,24 @@ def command(
     sizes: Sizes = "",
     inputs: Inputs = None,
     case: Case = "",
+    preset: Preset = None,
+    dtype: Dtype = "float32",
+    device: Device = "cpu",
+    module: Module = "",
+    op: Op = "",
+    only_findings: Only = False,
+    depth: Depth = "",
+    all_rows: NoFold = False,
+    values: Values = "",
+    attention: Heads = False,
+    backward: Backward = False,
+    time: Time = False,
+    memory: Memory = False,
+    aten: Aten = False,
+    symbolic: Symbolic = False,
     timeout: Timeout = "",
-    memory: Memory = "",
+    max_memory: Most = "",
+    reveal: Reveal = False,
     json: Json = False,
 ) -> int:
     """Trace any module: each step, and what is odd about it.
@@ -64,28 +130,93 @@ def command(
     For every operation: its source line, the shape with the names of its axes, the range of its
     values. A file with a demo or with one module needs no more than its name.
     """
-    from attnlab.render.trace import Traced
-    from attnlab.target import own_job
+    from dataclasses import replace
 
-    bounds = limits(timeout, memory)
-    told = bool(init or sizes or inputs or case)
-    job = None if told else _challenge_job(ctx, target, bounds)
-    if job is None:
-        path = Path(case) if case else None
-        job = own_job(target, init=init, sizes=sizes, inputs=inputs or (), case=path, limits=bounds)
-        note(f"tracing {target} (your own code: under limits, not isolated)")
-        if job.contract and job.contract.inputs and not (inputs or case):
-            fed = ", ".join(f'"{i.name}: {" ".join(i.axes)}"' for i in job.contract.inputs)
-            note(f"fed by guess: {fed}; --input says it otherwise")
+    from attnlab.presets import TINY, depth_of, device_of, dtype_of, fill_of
+    from attnlab.ready import Typed
+    from attnlab.records import Contract, Look
+    from attnlab.render.fold import View
+    from attnlab.render.trace import Traced
+
+    fills = tuple(preset or ())
+    look = Look(
+        aten=aten,
+        backward=backward,
+        time=time,
+        memory=memory,
+        symbolic=symbolic,
+        attention=attention,
+        values=values,
+        dtype=dtype_of(dtype),
+        device=device_of(device),
+        fill=fill_of(fills),
+    )
+    typed = Typed(
+        target=target,
+        init=init,
+        sizes=sizes,
+        inputs=tuple(inputs or ()),
+        case=case,
+        tiny=TINY in fills,
+        rest=_rest(fills, dtype, device),
+    )
+    view = View(
+        module=module,
+        op=op,
+        only_findings=only_findings,
+        depth=depth_of(depth),
+        fold=not all_rows,
+    )
+    chosen = _chosen(ctx, target)
+    patience = timeout or ("" if chosen else OWN_TIME)
+    room = max_memory or (CUDA_ROOM if look.device == "cuda" else "")
+    job = _job(chosen, typed, limits(patience, room, "--max-memory"), look)
+    contract = job.contract or Contract()
     report = inspect(job)
     outcome = _outcome(report)
-    sizes_used = job.contract.sizes if job.contract else {}
-    page = Traced(target=target, outcome=outcome, report=report, sizes=sizes_used)
+    shown, hidden = (report, 0) if chosen is None else _hidden(chosen, report, reveal)
+    page = Traced(
+        target=target,
+        outcome=outcome,
+        report=shown,
+        sizes=contract.sizes,
+        view=replace(view, inputs=tuple(i.axes for i in contract.inputs)),
+        hidden=hidden,
+        next="" if outcome == "ok" else _next(chosen, typed, job, report),
+    )
     return emit(page, json, 0 if outcome == "ok" else 1)
 
 
-def _challenge_job(ctx: typer.Context, target: str, bounds: Limits) -> Job | None:
-    """The job of a challenge's slug or of a started file; None for code of one's own."""
+def _rest(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:
+    """The flags that a command for the same thing has to repeat."""
+    words = [word for preset in presets for word in ("--preset", preset)]
+    words += ["--dtype", dtype] if dtype != "float32" else []
+    return (*words, *(("--device", device) if device != "cpu" else ()))
+
+
+# ---------------------------------------------------------------- what is traced
+
+
+def _job(chosen: Chosen | None, typed: Typed, bounds: Limits, look: Look) -> Job:
+    """The job of a challenge as it stands, or of one's own code as the flags say."""
+    from dataclasses import replace
+
+    from attnlab.target import own_job, small
+
+    if chosen is not None and not typed.told:
+        announce("tracing", chosen)
+        job = replace(job_for(chosen, bounds, "trace"), look=look)
+        return small(job) if typed.tiny else job
+    job = own_job(typed, limits=bounds, look=look)
+    note(f"tracing {typed.target} (your own code: under limits, not isolated)")
+    fed = ", ".join(f'"{entry}"' for entry in _guessed(typed, job))
+    if fed:
+        note(f"fed by guess: {fed}; --input says it otherwise")
+    return job
+
+
+def _chosen(ctx: typer.Context, target: str) -> Chosen | None:
+    """The challenge of a slug or of a started file; None for code of one's own."""
     from attnlab.target import marked_slug, read_source
 
     if looks_like_path(target):
@@ -94,13 +225,24 @@ def _challenge_job(ctx: typer.Context, target: str, bounds: Limits) -> Job | Non
             return None
     elif ":" in target or "." in target or not _is_slug(ctx, target):
         return None
-    chosen = choose(ctx, target)
-    announce("tracing", chosen)
-    return job_for(chosen, bounds, "trace")
+    return choose(ctx, target)
 
 
 def _is_slug(ctx: typer.Context, target: str) -> bool:
     return any(target in (c.slug, c.name) for c in catalogue(ctx).challenges)
+
+
+def _guessed(typed: Typed, job: Job) -> list[str]:
+    """The inputs that nobody spoke of, as `--input` would say them."""
+    from attnlab.ready import said_input
+
+    if job.contract is None or typed.case:
+        return []
+    told = {text.replace("=", ":").partition(":")[0].strip() for text in typed.inputs}
+    return [said_input(entry) for entry in job.contract.inputs if entry.name not in told]
+
+
+# ---------------------------------------------------------------- what came of it
 
 
 def _outcome(report: Report) -> str:
@@ -113,3 +255,45 @@ def _outcome(report: Report) -> str:
         return "crashed"
     grave = any(finding.severity != "note" for finding in trace.findings)
     return "found" if grave else "ok"
+
+
+def _hidden(chosen: Chosen, report: Report, reveal: bool) -> tuple[Report, int]:
+    """The report without the findings of a puzzle that is not solved yet: each names a cause."""
+    from dataclasses import replace
+
+    count = len(report.trace.findings) if report.trace else 0
+    with progress() as kept:
+        if reveal and count:
+            kept.revealed(chosen.challenge.slug)
+        solved = kept.standing(chosen.challenge.slug).status == "solved"
+    if reveal or solved or not report.trace:
+        return report, 0
+    return replace(report, trace=unspoilt(report.trace)), count
+
+
+def _next(chosen: Chosen | None, typed: Typed, job: Job, report: Report) -> str:
+    """What to do about it, with a command that can be pasted."""
+    from dataclasses import replace
+
+    if chosen is not None:
+        name = chosen.challenge.name
+        start = f"attnlab start {name} copies the file here"
+        return f"{f'mend {chosen.file}' if chosen.yours else start}; attnlab hint {name} helps"
+    if report.outcome == "timeout":
+        longer = replace(typed, rest=(*typed.rest, "--timeout", f"{job.limits.seconds * 6:g}"))
+        return f"where it only needs longer: {longer.command()}"
+    trace, guessed = report.trace, _guessed(typed, job)
+    if trace and trace.crash and guessed and job.contract:
+        sizes = ", ".join(f"{k}={v}" for k, v in job.contract.sizes.items())
+        said = replace(typed.more(inputs=tuple(guessed)), sizes=sizes).command()
+        says = "where the inputs are wrong, which were guessed, change them in this command"
+        return f"mend {_place(report)}; {says}: {said}"
+    return f"mend {_place(report) or 'it'}, then {typed.command()}"
+
+
+def _place(report: Report) -> str:
+    """The first thing to look at, as `net.py:31`."""
+    trace = report.trace
+    first = next((f for f in trace.findings if f.severity != "note"), None) if trace else None
+    at = first or (trace.crash if trace else None)
+    return f"{at.file}:{at.line}" if at and at.line else ""

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from attnlab.checks.base import CannotTell, Check, Skip, lacks, load_checks
+from attnlab.lab.asking import Odd
 from attnlab.lab.host import Died, Raised
-from attnlab.lab.probe import Bench, HostProbe, Odd
+from attnlab.lab.probe import Bench, HostProbe
 from attnlab.lab.sizes import Sizes, rounds
 from attnlab.records import CheckResult, Outcome
 
 SHAPE = "output-shape"
+FIRST = 2  # rounds at which every check is made: the example's sizes, and the first that are drawn
 IN_FORWARD = "Look at the last rows before the crash: `attnlab run` shows every step up to it."
 IN_INIT = "Build it by itself at these sizes: the constructor must take what the task states."
 ORDER: dict[Outcome, int] = {"failed": 0, "error": 1, "passed": 2, "skipped": 3}
@@ -26,9 +28,9 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
     state = _State()
     applying = list(_applying(bench, state))
     for number, sizes in enumerate(rounds(bench.contract, bench.dice.plain)):
-        left = [c for c in applying if state.open(c)]
+        left = [c for c in applying if state.open(c) and (number < FIRST or not c.few)]
         _round(bench, sizes, left, state, number)
-    return _ordered(load_checks(), state)
+    return _ordered(_asked(bench), state)
 
 
 class _State:
@@ -43,7 +45,10 @@ class _State:
     def open(self, check: Check) -> bool:
         """A check goes on to the next round until it fails or cannot be made."""
         result = self.results.get(check.id)
-        return result is None or result.outcome in ("passed", "skipped")
+        held = result is not None and result.outcome == "passed"
+        if check.once and held:
+            return False
+        return held or result is None or result.outcome == "skipped"
 
     def shapeless(self, check: Check) -> str:
         """Checks index outputs by the axes of the contract, so they need its shape."""
@@ -60,9 +65,15 @@ class _State:
         self.rounds[result.id] = number
 
 
+def _asked(bench: Bench) -> tuple[Check, ...]:
+    return tuple(c for c in load_checks() if not bench.only or c.id in bench.only)
+
+
 def _applying(bench: Bench, state: _State) -> Iterator[Check]:
-    for check in load_checks():
+    for check in _asked(bench):
         reason = lacks(check, bench.contract, bench.reference is not None)
+        if check.on_demand and not bench.full:
+            reason = "made on demand only"
         if reason is None:
             yield check
         else:
@@ -75,24 +86,27 @@ def _round(bench: Bench, sizes: Sizes, checks: list[Check], state: _State, numbe
     for check in checks:
         reason = state.over or state.shapeless(check)
         if reason:
-            state.put(_result(check, "skipped", reason), number)
+            state.put(replace(_result(check, "skipped", reason), reason="unseen"), number)
             continue
         try:
             if not ready:
                 probe.equip()
                 ready = True
+            probe.back()  # the check before may have looked at other sizes
             result = _verdict(check, probe)
         except Raised as error:
             state.crashes[check.id] = (error.file, error.line)
-            result = _crashed(check, error, sizes, ready)
+            result = _crashed(check, error, probe.latest.sizes)
         except Died as death:
-            result = _died(check, death, sizes)
+            result = _died(check, death, probe.latest.sizes)
             ready = False
             if death.reason == "timeout":
                 state.over = "the time was up before its turn"
             else:
                 probe.host = bench.host = bench.renew()
         state.put(result, number)
+        if bench.brief and result.outcome == "failed":
+            state.over = f"not looked at: {check.id} failed before it; --all looks at everything"
 
 
 def _verdict(check: Check, probe: HostProbe) -> CheckResult:
@@ -104,7 +118,7 @@ def _verdict(check: Check, probe: HostProbe) -> CheckResult:
     except CannotTell as unknown:
         return replace(_result(check, "error", str(unknown)), reason=unknown.reason)
     except Odd as odd:
-        return replace(_result(check, "failed", str(odd)), sizes=probe.sizes, reason="odd")
+        return replace(_result(check, "failed", str(odd)), sizes=probe.latest.sizes, reason="odd")
     except (Raised, Died):
         raise
     except Exception as fault:  # ours, or an output that no check foresaw: never a pass
@@ -115,11 +129,12 @@ def _verdict(check: Check, probe: HostProbe) -> CheckResult:
     return replace(
         _result(check, "failed", failure.message),
         advice=failure.advice or check.advice,
-        sizes=probe.sizes,
+        sizes=probe.latest.sizes,
     )
 
 
-def _crashed(check: Check, error: Raised, sizes: Sizes, built: bool) -> CheckResult:
+def _crashed(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
+    built = error.verb != "build"
     where = "the module" if built else "building the module"
     return replace(
         _result(check, "failed", f"{where} raised {error}"),
@@ -127,7 +142,8 @@ def _crashed(check: Check, error: Raised, sizes: Sizes, built: bool) -> CheckRes
         line=error.line,
         sizes=sizes,
         reason="memory" if error.memory else "crashed",
-        advice=IN_FORWARD if built else IN_INIT,
+        # What is made once calls in a way of its own, of which its advice speaks.
+        advice=IN_INIT if not built else check.advice if check.once else IN_FORWARD,
     )
 
 

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attnlab.lab.raw import Masked, RawFall, RawTrace, collect, fall_of
+from attnlab.lab.around import made, notes
+from attnlab.lab.cast import Given as Given  # noqa: PLC0414 - read from here by many
+from attnlab.lab.cast import cast, cast_inputs
+from attnlab.lab.cast import fresh as fresh  # noqa: PLC0414
+from attnlab.lab.health import Watcher, first_nan, suspects, told
+from attnlab.lab.raw import Known, RawFall, RawTrace, collect, fall_of
 from attnlab.lab.recorder import Recorder
 from attnlab.records import Look
 
-Given = list[tuple[str, Tensor | None]]
+# What `Look` asks for beyond the rows: the file that tells it, imported when it is wanted.
+STAGES = {
+    "backward": "backward",
+    "symbolic": "symbolic",
+    "aten": "kernels",
+    "time": "costs",
+    "memory": "costs",
+    "attention": "attention",
+    "values": "values",
+}
 
 
 @dataclass(frozen=True)
@@ -33,53 +48,56 @@ class Shot:
 
 def capture(shot: Shot) -> RawTrace:
     """The rows of one run, and what else `shot.look` asks for."""
-    raw = recorded(shot)
-    origin = first_nan(raw)
-    if origin is not None:
-        again = recorded(shot, watch=origin)
-        raw = again if first_nan(again) == origin else raw  # a module may have a memory
+    with cast(shot.root, shot.look):
+        shot = replace(shot, given=cast_inputs(shot.given, shot.look))
+        raw = recorded(shot)
+        rows = suspects(raw)
+        raw = closer(shot, raw, rows) if rows else raw
+        for stage in dict.fromkeys(s for ask, s in STAGES.items() if getattr(shot.look, ask)):
+            raw = import_module(f"attnlab.lab.{stage}").told(shot, raw)
     return raw
 
 
-def recorded(shot: Shot, watch: int = -1) -> RawTrace:
-    """One run, without gradients. `watch` is a row whose operands are looked at more closely."""
+def closer(shot: Shot, raw: RawTrace, rows: tuple[int, ...]) -> RawTrace:
+    """The same run again with a closer look at some rows; a module may have a memory."""
+    watcher = Watcher(shot.root, rows)
+    again = recorded(shot, watcher)
+    same = len(again.ops) == len(raw.ops) and first_nan(again) == first_nan(raw)
+    return replace(again, **told(watcher, first_nan(again))) if same else raw
+
+
+def recorded(shot: Shot, recorder: Recorder | None = None) -> RawTrace:
+    """One run, without gradients."""
     given = fresh(shot.given)
-    recorder = Recorder(shot.root, watch)
+    recorder = recorder or Recorder(shot.root)
     recorder.name_inputs([t for _, t in given if t is not None])
-    torch.manual_seed(shot.seed)
+    if isinstance(recorder, Watcher):
+        recorder.given = {id(t): n for n, t in given if t is not None}
     fall = None
-    with torch.no_grad():
-        try:
-            with recorder:
-                shot.call(given)
-        except Exception as error:
-            fall = fall_of(recorder, error, shot.file, shot.entry)
-    return finish(recorder, [(n, t) for n, t in given if t is not None], fall)
+    try:
+        made(shot, recorder, given)
+    except Exception as error:
+        fall = fall_of(recorder, error, shot.file, shot.entry)
+    kept = [(n, t) for n, t in given if t is not None]
+    raw = finish(recorder, kept, fall, Known([shot.axes.get(n) for n, _ in kept], shot.sizes))
+    return replace(raw, notes=(*raw.notes, *notes(shot.root, raw.ops)))
 
 
-def finish(recorder: Recorder, given: list[tuple[str, Tensor]], fall: RawFall | None) -> RawTrace:
+def finish(
+    recorder: Recorder,
+    given: list[tuple[str, Tensor]],
+    fall: RawFall | None,
+    known: Known | None = None,
+) -> RawTrace:
     """The raw trace of a recorder that has stopped."""
-    masked, watched = None, recorder.watched
-    if watched is not None and watched.empty:
-        masked = Masked(row=recorder.watch, count=watched.empty, first=watched.first)
     return collect(
         recorder,
         inputs=tuple(tuple(t.shape) for _, t in given),
         input_names=tuple(n for n, _ in given),
         input_kinds=tuple(_kind(t) for _, t in given),
         fall=fall,
-        masked=masked,
-        tainted=watched.tainted if watched is not None else None,
+        known=known,
     )
-
-
-def fresh(given: Given) -> Given:
-    """Copies: what the candidate does to its inputs must not reach the caller's."""
-    return [(n, t.clone() if t is not None else None) for n, t in given]
-
-
-def first_nan(raw: RawTrace) -> int | None:
-    return next((op.index for op in raw.ops if op.nan), None)
 
 
 def _kind(t: Tensor) -> str:

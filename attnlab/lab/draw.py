@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.base import Inputs, Mask
-from attnlab.lab.sizes import Sizes, measure
+from attnlab.lab.sizes import Sizes, measure, tied
 from attnlab.records import Contract, Input
 
 FORBIDDEN = 0.35  # share of keys that a random mask forbids
+BEGINS = 0.4  # share of positions with which another segment begins
 
 
 class Dice:
@@ -36,18 +37,36 @@ def inputs(
     contract: Contract, sizes: Sizes, dice: Dice, mask: Mask = "random", scale: float = 1.0
 ) -> Inputs:
     """One value per input of the contract, in its order; None for a mask that is left out."""
-    return {i.name: _one(i, sizes, dice, mask, scale) for i in contract.inputs}
+    sizes = tied(contract, sizes)
+    drawn = {i.name: _one(i, sizes, dice, mask, scale) for i in contract.inputs}
+    if "causal" in contract.promises and mask != "empty-rows":
+        for spec in (i for i in contract.inputs if i.role == "mask"):
+            mine = drawn[spec.name]
+            if mine is not None:
+                mine[..., 0] = not spec.forbids  # the one key that every query may see
+    return drawn
 
 
 def _one(spec: Input, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Tensor | None:
     shape = tuple(measure(axis, sizes) for axis in spec.axes)
     if spec.role == "mask":
         return _mask(spec, shape, dice, mask)
+    if spec.role == "positions":
+        return torch.arange(shape[-1]).expand(shape).clone()
+    if spec.role == "segments":
+        return _segments(shape, dice)
     if spec.dtype == "int":
         return dice.integers(shape, sizes.get("V", 16))
     if spec.dtype == "bool":
         return dice.chance(shape, 0.5)
     return dice.normal(shape, scale)
+
+
+def _segments(shape: tuple[int, ...], dice: Dice) -> Tensor:
+    """0, 0, 1, 1, 1, 2: which of several sequences in a row each position belongs to."""
+    begins = dice.chance(shape, BEGINS)
+    begins[..., 0] = False
+    return begins.long().cumsum(-1)
 
 
 def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor | None:
@@ -57,8 +76,13 @@ def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor
     forbidden = torch.zeros(shape, dtype=torch.bool)
     if kind == "causal" and len(shape) >= 2 and spec.axes[-2] not in ("B", "1"):
         forbidden = torch.ones(shape, dtype=torch.bool).triu(1)  # else it has keys and no queries
+    if kind == "padding":
+        forbidden = _padding(shape, dice)
+    if kind == "one-key":
+        forbidden = torch.ones(shape, dtype=torch.bool)
     if kind in ("random", "empty-rows"):
         forbidden = dice.chance(shape, FORBIDDEN)
+    if kind in ("random", "empty-rows", "one-key"):
         keep = dice.integers(shape[:-1], shape[-1]).unsqueeze(-1)
         forbidden = forbidden.scatter(-1, keep, value=False)  # every query keeps a key
     if kind == "empty-rows":
@@ -66,6 +90,30 @@ def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor
         empty.view(-1)[dice.plain.randrange(empty.numel())] = True
         forbidden = forbidden | empty.unsqueeze(-1)
     return forbidden if spec.forbids else ~forbidden
+
+
+def _padding(shape: tuple[int, ...], dice: Dice) -> Tensor:
+    """Ragged sequences, filled up on the right: one length for all queries of a sequence."""
+    lengths = 1 + dice.integers((shape[0], *(1 for _ in shape[1:])), shape[-1])
+    return (torch.arange(shape[-1]) >= lengths).expand(shape).clone()
+
+
+def filled(contract: Contract, given: Inputs, fill: str) -> Inputs:
+    """The inputs with values that can be followed by hand; masks and indices stay as drawn."""
+    data = {i.name for i in contract.inputs if i.role == "data" and i.dtype == "float"}
+    return {n: _pattern(t, fill) if t is not None and n in data else t for n, t in given.items()}
+
+
+def _pattern(tensor: Tensor, fill: str) -> Tensor:
+    if fill == "arange":
+        return torch.arange(tensor.numel(), dtype=tensor.dtype).view(tensor.shape)
+    if fill == "ones":
+        return torch.ones_like(tensor)
+    if fill == "eye":  # token i is the i-th unit vector
+        rows, columns = (1, *tensor.shape)[-2:]
+        unit = torch.eye(rows, columns, dtype=tensor.dtype)
+        return unit.expand(*tensor.shape[:-2], rows, columns).reshape(tensor.shape).clone()
+    return tensor
 
 
 def weights(shapes: Mapping[str, torch.Size], dice: Dice) -> dict[str, Tensor]:

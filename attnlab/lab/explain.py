@@ -9,17 +9,24 @@ from collections.abc import Callable, Sequence
 from attnlab.lab.axes import Axes
 from attnlab.lab.findings import Rows, show
 from attnlab.lab.raw import RawFall, Shape
-from attnlab.records import Crash, Operand
+from attnlab.records import Crash, Finding, Op, Operand
 
+SHORT = {"Half": "float16", "BFloat16": "bfloat16", "Float8_e4m3fn": "float8"}
 Explainer = Callable[[RawFall, Sequence[Axes]], str]
 
 
-def crash(rows: Rows, operands: Sequence[Axes]) -> Crash | None:
-    """The crash of a trace, or None where it ran through."""
+def crash(rows: Rows, operands: Sequence[Axes], found: Sequence[Finding] = ()) -> Crash | None:
+    """The crash of a trace, or None where it ran through. `found` is what was seen before it."""
     fall = rows.raw.fall
     if fall is None:
         return None
     explain = EXPLAIN.get(fall.op, _by_message) if fall.operands else _plainly
+    told = (
+        _missing_kernel(fall) or explain(fall, operands),
+        _fits(fall),
+        _birth(rows),
+        _before(rows, found),
+    )
     return Crash(
         op=fall.op,
         file=fall.file,
@@ -28,15 +35,31 @@ def crash(rows: Rows, operands: Sequence[Axes]) -> Crash | None:
             Operand(shape=s, axes=a) for s, a in zip(fall.operands, operands, strict=True)
         ),
         message=fall.message,
-        explanation=" ".join(t for t in (explain(fall, operands), _birth(rows)) if t),
+        explanation=" ".join(t for t in told if t),
         source=fall.source,
         error=fall.error,
         module=fall.module,
     )
 
 
+def _missing_kernel(fall: RawFall) -> str:
+    """PyTorch has no such operation for this dtype on this device: no fault of the module."""
+    told = re.search(r'"?(\w+)"? not implemented for \'(\w+)\'', fall.message)
+    if told is None or told[2] not in SHORT:
+        return ""
+    return (
+        f"PyTorch has no {told[1]} for {SHORT[told[2]]} on this device: the module is not at "
+        "fault. Trace it in another dtype, or on a device that has the kernel."
+    )
+
+
+def _fits(fall: RawFall) -> str:
+    """The changes that were tried and ran."""
+    return f"It runs with {' or with '.join(fall.fits)}." if fall.fits else ""
+
+
 def _birth(rows: Rows) -> str:
-    """The row that first gave the failing operand the shape it has."""
+    """The row that made the failing operand, and the one that first made its odd axis."""
     fall = rows.raw.fall
     if fall is None or not fall.parents or fall.parents[0] < 0 or fall.op == "":
         return ""
@@ -44,7 +67,52 @@ def _birth(rows: Rows) -> str:
     if op.shape != fall.operands[0]:  # the first operand is a weight, which no row made
         return ""
     which = "The first operand" if len(fall.operands) > 1 else "That operand"
-    return f"{which} was made by {op.op} on line {op.line}."
+    text = f"{which} was made by {op.op} on line {op.line}"
+    odd = _odd_axis(fall)
+    first = _origin(rows, op, odd) if odd is not None else op
+    if first is op:
+        return text + "."
+    name = rows.axes[op.index][odd or 0]
+    return f"{text}; its axis {name} comes from {first.op} on line {first.line}."
+
+
+def _odd_axis(fall: RawFall) -> int | None:
+    """The axis of the first operand that does not fit."""
+    if len(fall.operands) < 2 or not fall.operands[0]:
+        return None
+    if fall.op == "linear" or EXPLAIN.get(fall.op) is _matmul:
+        return len(fall.operands[0]) - 1
+    clash = _clash(*fall.operands[:2])
+    return None if clash is None else len(fall.operands[0]) + clash
+
+
+def _origin(rows: Rows, op: Op, axis: int) -> Op:
+    """The first row that has this axis: by its name, and by its size."""
+    name, size = rows.axes[op.index][axis], op.shape[axis]
+    while True:
+        above = [rows.raw.ops[p] for p in op.parents if p >= 0]
+        with_it = [o for o in above if (name, size) in _pairs(rows, o.index)]
+        given = any((name, size) in _pairs(rows, p) for p in op.parents if p < 0)
+        if not with_it or given:
+            return op
+        op = with_it[0]
+
+
+def _pairs(rows: Rows, row: int) -> list[tuple[str, int]]:
+    return list(zip(rows.named(row), rows.shape(row), strict=True))
+
+
+def _before(rows: Rows, found: Sequence[Finding]) -> str:
+    """The earliest finding that the failing operands descend from: there the shape went wrong."""
+    fall = rows.raw.fall
+    if fall is None:
+        return ""
+    line = {op.index for op in rows.back(fall.parents)}
+    early = [f for f in found if f.index in line and f.severity != "note"]
+    if not early:
+        return ""
+    first = min(early, key=lambda f: f.index or 0)
+    return f"It went wrong earlier, at {first.op} on line {first.line} ({first.rule})."
 
 
 def _plainly(fall: RawFall, _operands: Sequence[Axes]) -> str:
@@ -86,9 +154,7 @@ def _matmul(fall: RawFall, operands: Sequence[Axes]) -> str:
         f"{fall.op} sums the last axis of {show(na)} ({a[-1]}) against axis {axis} of {show(nb)} "
         f"({inner})"
     )
-    fit = len(b) > 1 and a[-1] == b[-1]
-    return text + (", which must be equal; the second operand transposed (-2, -1) fits." if fit else
-                   ", which must be equal.")  # fmt: skip
+    return text + ", which must be equal."
 
 
 def _leading(a: Shape, b: Shape) -> str:
@@ -143,11 +209,11 @@ def _cat(fall: RawFall, operands: Sequence[Axes]) -> str:
 
 def _embedding(fall: RawFall, _operands: Sequence[Axes]) -> str:
     rows = fall.operands[1][0] if len(fall.operands) > 1 and fall.operands[1] else "?"
-    return (
-        f"The table has {rows} rows, so indices run from 0 to one less."
-        if "range" in fall.message
-        else ""
-    )
+    if "range" in fall.message:
+        return f"The table has {rows} rows, so indices run from 0 to one less."
+    if "indices" in fall.message and fall.dtypes and fall.dtypes[0].startswith("float"):
+        return f"Indices must be whole numbers, and these are {fall.dtypes[0]}: use .long()."
+    return ""
 
 
 def _dtypes(fall: RawFall) -> str:

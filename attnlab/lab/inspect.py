@@ -14,14 +14,13 @@ from typing import Self
 
 from attnlab.lab.battery import run_checks
 from attnlab.lab.draw import Dice
-from attnlab.lab.host import Died, Host, Raised, Spawn, answered
+from attnlab.lab.host import HUNG, Died, Host, Raised, Spawn, answered
 from attnlab.lab.look import look, surroundings
 from attnlab.lab.probe import Bench
 from attnlab.lab.reference import FileReference, Reference, UnitReference
 from attnlab.lab.sizes import built, with_hd
+from attnlab.lab.unsaid import Refusal, absent, unfed, unsaid
 from attnlab.records import CheckResult, Code, Job, JobOutcome, Report, Trace
-
-HOW_TO_BUILD = 'say how: --init "embed_dim=12, num_heads=3" --input "x: B S 12", with its own names'
 
 
 def inspect(job: Job, spawn: Spawn) -> Report:
@@ -29,7 +28,10 @@ def inspect(job: Job, spawn: Spawn) -> Report:
     started = time.monotonic()
     seed = job.seed if job.seed is not None else secrets.randbits(31)
     outcome: JobOutcome = "ok"
-    message = hint = ""
+    message = ""
+    refusal: Refusal | None = absent(job)
+    if refusal:
+        return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
     with Hosts(job, spawn, started + job.limits.seconds) as hosts:
@@ -37,19 +39,18 @@ def inspect(job: Job, spawn: Spawn) -> Report:
             if "trace" in job.stages:
                 trace = look(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
                 outcome, message = _memory(trace)
+                refusal = unfed(job, trace)
             if "check" in job.stages and job.contract is not None:
                 checks = run_checks(_bench(job, hosts, seed))
         except Raised as error:
-            outcome, message = "memory" if error.memory else "crashed", _raised(job, error)
-            hint = _unsaid(job, error)
-            if hint:
-                outcome, message = "refused", error.message if error.verb == "demo" else message
+            outcome, message = _ended(error), _raised(job, error)
+            refusal = unsaid(job, error)
         except Died as death:
             outcome, message = death.reason, f"{job.candidate.file} {death}"
         return Report(
-            outcome=outcome,
-            message=message,
-            hint=hint,
+            outcome="refused" if refusal else outcome,
+            message=refusal.message if refusal else message,
+            hint=refusal.hint if refusal else "",
             target=shown_target(job),
             trace=trace,
             checks=checks,
@@ -59,6 +60,12 @@ def inspect(job: Job, spawn: Spawn) -> Report:
             seconds=time.monotonic() - started,
             seed=seed,
         )
+
+
+def _ended(error: Raised) -> JobOutcome:
+    if error.error == HUNG:
+        return "timeout"
+    return "memory" if error.memory else "crashed"
 
 
 def _memory(trace: Trace) -> tuple[JobOutcome, str]:
@@ -78,6 +85,8 @@ def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:
         renew=lambda: hosts.candidate(fresh=True),
         dice=Dice(seed),
         reference=hosts.reference(),
+        full=job.full,
+        brief=job.brief,
     )
 
 
@@ -108,7 +117,7 @@ class Hosts:
             return UnitReference(asked) if asked else None
         host = self.spawn(self.job.limits, False, self.deadline)
         self.others.append(host)
-        return FileReference(asked, host)
+        return FileReference(asked, host, self.job.contract.cache if self.job.contract else None)
 
     def printed(self) -> str:
         return "".join(h.printed for h in self.candidates)
@@ -127,21 +136,18 @@ def shown_target(job: Job) -> str:
     if job.contract is None:
         return name
     init = built(job.contract.init, with_hd(job.contract.sizes))
-    return f"{name}({', '.join(f'{k}={v!r}' for k, v in init.items())})"
+    return f"{name}({', '.join(f'{k}={_shown(v)}' for k, v in init.items())})"
+
+
+def _shown(value: object) -> str:
+    """As Python would say it; an object that is yet to be made as it will be."""
+    return value if isinstance(value, str) and value.endswith(")") else repr(value)
 
 
 def _raised(job: Job, error: Raised) -> str:
     place = f"{error.file}:{error.line}: " if error.line else ""
+    if error.error == HUNG:
+        source = f": {error.source}" if error.source else ""
+        return f"{place}still running after {job.limits.seconds:g} seconds{source}"
     doing = f"importing {job.candidate.file}" if error.verb == "load" else shown_target(job)
     return f"{place}{doing} raised {error}"
-
-
-def _unsaid(job: Job, error: Raised) -> str:
-    """What to say, where a user's own target could not run because nobody said how."""
-    if job.own is None:
-        return ""
-    if "__init__() missing" in error.message:
-        return HOW_TO_BUILD
-    if error.verb == "demo" and error.error == "LookupError":
-        return "name what to trace, as in file.py:Class, or call an nn.Module in the demo"
-    return ""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from attnlab.lab import draw
+from attnlab.lab.accidents import Broken, relation
 from attnlab.lab.axes import Run, input_axes, name_operands, name_rows
 from attnlab.lab.draw import Dice
 from attnlab.lab.explain import crash
@@ -14,7 +15,7 @@ from attnlab.lab.findings import Rows, find
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace, sound
 from attnlab.lab.sizes import Sizes, Unmeasured, built, naming, with_hd
-from attnlab.records import Contract, Finding, Job, Trace, from_json, plain
+from attnlab.records import Contract, Finding, Job, Look, Trace, from_json, plain
 
 HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can hide
 LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
@@ -31,18 +32,23 @@ def look(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace
     if contract is None:
         return named(Run(_read(host, "demo", **surroundings(job)), {}), None)
     sizes = with_hd(contract.sizes)
-    run = Run(_run(job, host, contract, sizes), sizes)
-    telling, bound = None, False
+    run = Run(_run(job, host, contract, sizes, job.look), sizes)
+    telling, trace = None, None
     try:
         telling = _telling(job, host, contract)
-        bound = telling is not None and _bound(job, host, run, telling)
+        trace = _confirmed(job, host, run, telling) if telling else None
     except Died as death:  # the example ran: that is what was asked
         if renew is not None and death.reason != "timeout":
             renew()
+    return trace or named(run, telling)
+
+
+def _confirmed(job: Job, host: Host, run: Run, telling: Run) -> Trace:
+    """The trace with what hangs on the example's sizes, for which it runs at some others."""
+    chance = _by_chance(job, host, run, telling)
     trace = named(run, telling)
-    if telling is not None and bound:
-        trace = replace(trace, findings=(*trace.findings, _coincidence(telling)))
-    return trace
+    found = _with_chance(trace.findings, chance) if chance else trace.findings
+    return replace(trace, findings=tuple(_hidden(job, host, telling, f) for f in found))
 
 
 def surroundings(job: Job) -> dict[str, Any]:
@@ -57,15 +63,27 @@ def named(run: Run, telling: Run | None) -> Trace:
     raw = run.raw
     axes = name_rows(run, telling)
     rows = Rows(raw, axes, input_axes(run, telling))
-    found = find(rows)
+    found = _each_once((*find(rows), *raw.accidents))
     if telling is not None:
         found = (*found, *_only_there(run, telling, found))
     return Trace(
         ops=tuple(replace(op, axes=a) for op, a in zip(raw.ops, axes, strict=True)),
         findings=found,
-        crash=crash(rows, name_operands(run, telling)),
+        crash=crash(rows, name_operands(run, telling), found),
         notes=raw.notes,
+        backward=raw.backward,
+        attention=raw.attention,
+        values=raw.values,
+        guards=raw.guards,
     )
+
+
+def _each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """One of a kind for a line, in the order of the rows."""
+    kinds: dict[tuple[str, int], Finding] = {}
+    for finding in found:
+        kinds.setdefault((finding.rule, finding.line), finding)
+    return tuple(sorted(kinds.values(), key=lambda f: -1 if f.index is None else f.index))
 
 
 def _only_there(run: Run, telling: Run, found: tuple[Finding, ...]) -> Iterator[Finding]:
@@ -75,37 +93,102 @@ def _only_there(run: Run, telling: Run, found: tuple[Finding, ...]) -> Iterator[
     at = _at(telling.sizes)
     known = {(f.rule, f.line) for f in found}
     names = name_rows(telling, None)
-    for finding in find(Rows(telling.raw, names, input_axes(telling, None))):
-        if finding.rule in HIDDEN and (finding.rule, finding.line) not in known:
-            yield replace(finding, message=finding.message + at)
+    shown = Rows(telling.raw, names, input_axes(telling, None))
+    hidden = (f for f in find(shown) if f.rule in HIDDEN)
+    for finding in _each_once((*hidden, *telling.raw.accidents)):
+        if (finding.rule, finding.line) not in known:
+            index = _twin(run.raw, finding)
+            yield replace(finding, message=finding.message + at, index=index)
 
 
-def _bound(job: Job, host: Host, run: Run, telling: Run) -> bool:
-    """The run at the telling sizes raised, and not because they are too large for a table."""
+def _twin(raw: RawTrace, finding: Finding) -> int | None:
+    """The row of the example that is the one of the finding in another run."""
+    row = finding.index
+    if row is None or row >= len(raw.ops):
+        return None
+    return row if (raw.ops[row].op, raw.ops[row].line) == (finding.op, finding.line) else None
+
+
+def _with_chance(found: Sequence[Finding], chance: Finding) -> tuple[Finding, ...]:
+    """Axes that met by that chance are told with it, and not once more."""
+    same = [f for f in found if f.rule == "axes-meet" and f.line == chance.line]
+    others = tuple(f for f in found if f not in same)
+    why = f": {same[0].message.partition(':')[0]}; elsewhere" if same else ": elsewhere"
+    message = chance.message.replace(": elsewhere", why, 1)
+    return _each_once((*others, replace(chance, message=message)))
+
+
+def _hidden(job: Job, host: Host, telling: Run, finding: Finding) -> Finding:
+    """What only the telling sizes show, with the equality of the example that hides it."""
+    at, contract = _at(telling.sizes), job.contract
+    if contract is None or finding.rule == "size-coincidence" or not finding.message.endswith(at):
+        return finding
+
+    def shown(sizes: Sizes) -> bool | None:
+        try:
+            run = Run(_run(job, host, contract, sizes), sizes)
+        except (Raised, Unmeasured):
+            return None
+        rows = Rows(run.raw, name_rows(run, None), input_axes(run, None))
+        found = (*find(rows), *run.raw.accidents)
+        return any((f.rule, f.line) == (finding.rule, finding.line) for f in found)
+
+    words = relation(contract, telling.sizes, shown, strict=False)
+    said = finding.message.removesuffix(at)
+    return replace(finding, message=f"{said}; here {words} hides it{at}") if words else finding
+
+
+def _by_chance(job: Job, host: Host, run: Run, telling: Run) -> Finding | None:
+    """The run at the telling sizes raised: the sizes that the example's run hangs on, by name."""
     fall = telling.raw.fall
-    if run.raw.fall is not None or fall is None or len(fall.operands) < 2 or not job.contract:
-        return False
-    smaller = {s: job.contract.sizes[s] - 1 for s in LENGTHS & telling.sizes.keys()}
-    if fall.op == "embedding" or min(smaller.values(), default=1) < 1:
-        return False
-    try:
-        other = _run(job, host, job.contract, {**telling.sizes, **smaller}).fall
-    except (Raised, Unmeasured):
-        return False
-    return other is not None and (other.op, other.line) == (fall.op, fall.line)
+    if run.raw.fall is not None or fall is None or not job.contract:
+        return None
+    contract = job.contract
+
+    def broken(sizes: Sizes) -> bool | None:
+        try:
+            raw = _run(job, host, contract, sizes)
+        except (Raised, Unmeasured):
+            return None
+        return _same_fall(raw, telling.raw)
+
+    words = relation(contract, telling.sizes, broken)
+    if words:
+        return _coincidence(run, telling, f"runs only because {words}")
+    if len(fall.operands) < 2 or fall.op == "embedding" or not _at_less(contract, telling, broken):
+        return None
+    return _coincidence(run, telling, "runs only because sizes of the example coincide")
 
 
-def _coincidence(telling: Run) -> Finding:
+def _same_fall(raw: RawTrace, other: RawTrace) -> bool:
+    """It raised at the same place, or before it."""
+    if raw.fall is None or other.fall is None:
+        return False
+    here = (raw.fall.op, raw.fall.line) == (other.fall.op, other.fall.line)
+    return here or len(raw.ops) < len(other.ops)
+
+
+def _at_less(contract: Contract, telling: Run, broken: Broken) -> bool:
+    """Also below the example's lengths, where no table ends."""
+    smaller = {s: contract.sizes[s] - 1 for s in LENGTHS & telling.sizes.keys()}
+    if min(smaller.values(), default=1) < 1:
+        return False
+    return broken({**telling.sizes, **smaller}) is True
+
+
+def _coincidence(run: Run, telling: Run, because: str) -> Finding:
     fall = telling.raw.fall
     assert fall is not None
+    here = (o.index for o in run.raw.ops if (o.op, o.line) == (fall.op, fall.line))
     return Finding(
         rule="size-coincidence",
         file=fall.file,
         line=fall.line,
         op=fall.op,
+        index=next(here, None),
         severity="warning",
-        message=f"runs only because sizes of the example coincide: elsewhere {fall.op} raises "
-        f"{fall.error}: {fall.message}{_at(telling.sizes)}",
+        message=f"{because}: elsewhere {fall.op or 'this line'} raises {fall.error}: "
+        f"{fall.message}{_at(telling.sizes)}",
     )
 
 
@@ -113,11 +196,19 @@ def _at(sizes: Sizes) -> str:
     return f" (at {', '.join(f'{k}={v}' for k, v in sizes.items())})"
 
 
-def _run(job: Job, host: Host, contract: Contract, sizes: Sizes) -> RawTrace:
+def _run(
+    job: Job, host: Host, contract: Contract, sizes: Sizes, look: Look | None = None
+) -> RawTrace:
+    """One run at these sizes; `look` is what else is asked about it."""
     init = built(contract.init, sizes)
-    answered(host.ask("build", name=job.candidate.name, init=init, seed=SEED))
+    plain = built(contract.arguments, sizes)
+    answered(host.ask("build", name=job.candidate.name, init=init, seed=SEED, arguments=plain))
     inputs = draw.inputs(contract, sizes, Dice(SEED), contract.example_mask)
-    return _read(host, "trace", inputs=list(inputs.items()), seed=SEED)
+    inputs = draw.filled(contract, inputs, job.look.fill)
+    axes = {i.name: list(i.axes) for i in contract.inputs}
+    given = list(inputs.items())
+    asked = None if look is None else asdict(look)
+    return _read(host, "trace", inputs=given, seed=SEED, axes=axes, sizes=dict(sizes), look=asked)
 
 
 def _telling(job: Job, host: Host, contract: Contract) -> Run | None:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnlab.checks.base import CannotTell, Gradients, Inputs, Mask, data_inputs
+from attnlab.checks.base import CannotTell, Gradients, Inputs, Mask, Seen, Skip, data_inputs
 from attnlab.lab import draw
+from attnlab.lab.asking import Asking, Odd
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Host, Raised, answered
+from attnlab.lab.layouts import carried
 from attnlab.lab.reference import Reference
 from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
-from attnlab.records import Contract
+from attnlab.lab.weights import Desk, Equipped, Outfitter, misfit
+from attnlab.records import Contract, plain
 
-EPS = torch.finfo(torch.float32).eps
-SLACK = 400  # times eps: a chain of matmuls, a softmax and a norm, with room
-
-
-class Odd(Exception):
-    """The module answered with something that cannot be compared; the message says what."""
+SLACK = 64  # matmuls, a softmax and a norm, one after the other, with room
 
 
 @dataclass
@@ -35,12 +34,16 @@ class Bench:
     renew: Callable[[], Host]  # a fresh host, after the last one died
     dice: Dice
     reference: Reference | None
+    outfitter: Outfitter = field(default_factory=Outfitter)
+    full: bool = False  # also the checks that are made on demand only
+    brief: bool = False  # the first failed check is enough
+    only: frozenset[str] = frozenset()  # the checks to make; none named = all
 
 
-class HostProbe:
+class HostProbe(Asking):
     """One round: one set of sizes, one freshly built module, one set of weights."""
 
-    def __init__(self, bench: Bench, sizes: Sizes) -> None:
+    def __init__(self, bench: Bench, sizes: Sizes, dtype: str = "float32") -> None:
         self.bench = bench
         self.contract = bench.contract
         self.sizes = sizes
@@ -48,18 +51,67 @@ class HostProbe:
         self.dice = bench.dice
         self.reference = bench.reference
         self.strict = False  # True once output-shape has passed: the shape must not change again
-        self.refusal = ""  # why the reference's weights do not fit, once that is known
+        self.equipped = Equipped()
+        self.dtype = dtype
+        self.latest = self  # the probe whose module the host has: one that `at` made, or this one
 
     def equip(self) -> None:
         """Build the module and give it the reference's weights, where they fit."""
+        if self.contract.cache:
+            answered(self.host.ask("keep", **plain(self.contract.cache)))
+        if self.reference is not None:
+            desk = Desk(self.host, self.bench.name, self.reference, self.contract, self.dice)
+            self.equipped = self.bench.outfitter.equip(desk, self.sizes)
+        else:
+            self._build(self.sizes)
+        self.latest = self
+
+    def recipe(self) -> dict[str, Any]:
         init = built(self.contract.init, self.sizes)
-        seed = self.dice.plain.getrandbits(32)
+        return {"name": self.bench.name, "init": init, "seed": self.dice.plain.getrandbits(32)}
+
+    def at(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> HostProbe:
+        self.back()
+        wanted = {**self.sizes, **(sizes or {})}
+        if "hd" not in self.contract.sizes:
+            wanted.pop("hd", None)  # it was D / H, and these may be others
+        other = HostProbe(self.bench, with_hd(wanted), dtype)
+        other.reference, other.strict, self.latest = None, self.strict, other
+        recipe = other.recipe()
+        same = recipe["init"] == self.recipe()["init"]
+        if same and dtype == self.dtype:  # other sizes need no other module
+            return other
+        answered(self.host.ask("aside"))
+        if not same or answered(self.host.ask("twin")).get("failed"):
+            answered(self.host.ask("build", **recipe))
+            other.overwrite(draw.weights({n: p.shape for n, p in other.parameters().items()},
+                                         self.dice))  # fmt: skip
+        answered(self.host.ask("cast", dtype=dtype))
+        return other
+
+    def as_built(self) -> Mapping[str, Tensor]:
+        self.back()
+        self.latest = HostProbe(self.bench, self.sizes)
+        answered(self.host.ask("aside"))
+        answered(self.host.ask("build", **self.recipe()))
+        return self.parameters()
+
+    def back(self) -> None:
+        """The module of this probe again, after `at`."""
+        if self.latest is not self:
+            self.latest = self
+            answered(self.host.ask("back"))
+
+    def in_float64(self) -> HostProbe | None:
+        try:
+            wide = self.at(dtype="float64")
+            return wide if wide.call(wide.draw()).dtype is torch.float64 else None
+        except Raised:
+            return None
+
+    def _build(self, sizes: Sizes) -> None:
+        init, seed = built(self.contract.init, sizes), self.dice.plain.getrandbits(32)
         answered(self.host.ask("build", name=self.bench.name, init=init, seed=seed))
-        if self.reference is None:
-            return
-        weights = self.reference.equip(init, self.dice)
-        told = answered(self.host.ask("put", tensors=weights))
-        self.refusal = _misfit(told)
 
     # ------------------------------------------------------------ drawing
 
@@ -67,7 +119,12 @@ class HostProbe:
         sizes = self.sizes
         if longer and "S" in self.contract.vary and "S" in sizes:
             sizes = within({**sizes, "S": sizes["S"] + longer})
-        return draw.inputs(self.contract, sizes, self.dice, mask, scale)
+        drawn = draw.inputs(self.contract, sizes, self.dice, mask, scale)
+        dtype = getattr(torch, self.dtype)
+        return {
+            n: t.to(dtype) if t is not None and t.is_floating_point() else t
+            for n, t in drawn.items()
+        }
 
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
         if like.dtype is torch.bool:
@@ -83,36 +140,82 @@ class HostProbe:
 
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
+        return self.output(answer, inputs)
+
+    def calls(self, several: Sequence[Inputs]) -> list[Tensor]:
+        asked = [list(inputs.items()) for inputs in several]
+        told = answered(self.host.ask("calls", inputs=asked)).get("answers")
+        answers = told if isinstance(told, list) and len(told) == len(asked) else [{}] * len(asked)
+        return [
+            self.output(answer if isinstance(answer, dict) else {}, inputs)
+            for answer, inputs in zip(answers, several, strict=True)
+        ]
+
+    def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
         out = answer.get("output")
         if isinstance(out, Tensor) and _is_plain(out):
             self._same_shape(out, inputs)
             return out.as_subclass(Tensor)
         if isinstance(out, Tensor):  # only a session in this process can hand one over
-            odd = f"a {str(out.dtype).removeprefix('torch.')} {out.layout} tensor"
+            place = " on the meta device" if out.is_meta else ""
+            odd = f"a {str(out.dtype).removeprefix('torch.')} {out.layout} tensor{place}"
         else:
             odd = str(out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing"))
         raise Odd(f"forward returned {odd[:200]}, not one plain tensor")
 
+    def steps(self, calls: Sequence[Inputs], parents: Tensor | None = None) -> list[Tensor]:
+        asked = [list(inputs.items()) for inputs in calls]
+        spec = data_inputs(self.contract, "S")[0]
+        length = sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls)
+        rows = calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
+        told = answered(
+            self.host.ask("steps", calls=asked, batch=rows, length=length, parents=parents)
+        )
+        found = list(_tensors(told, "outputs").values())
+        if len(found) != len(calls) or not all(map(_is_plain, found)):
+            raise Odd("forward with a cache returned something else than one plain tensor")
+        return found
+
+    def seen(self, inputs: Inputs) -> Seen:
+        told = answered(self.host.ask("seen", inputs=list(inputs.items())))
+        lowest = told.get("lowest")
+        return Seen(
+            scores=tuple(_tensors(told, "scores").values()),
+            sums=tuple(_tensors(told, "sums").values()),
+            lowest=lowest if isinstance(lowest, float) else math.nan,
+        )
+
     def _same_shape(self, out: Tensor, inputs: Inputs) -> None:
         """Differences to an empty or a broadcast output can hide everything."""
         sizes = dict(self.sizes)
-        for spec in data_inputs(self.contract, "S"):
-            sizes["S"] = inputs[spec.name].shape[spec.axes.index("S")]
+        for axis in ("B", "S", "Sq"):
+            for spec in data_inputs(self.contract, axis):
+                sizes[axis] = inputs[spec.name].shape[spec.axes.index(axis)]
         shape = tuple(measure(axis, sizes) for axis in self.contract.output)
         if self.strict and tuple(out.shape) != shape:
             raise Odd(f"forward returned shape {tuple(out.shape)} this time, expected {shape}")
 
-    def expected(self, inputs: Inputs) -> Tensor:
-        return self._comparable().call(inputs)
+    def expected(self, inputs: Inputs, weights: Mapping[str, Tensor] | None = None) -> Tensor:
+        reference = self._comparable()
+        held = dict(reference.weights)
+        if weights is not None:
+            reference.put(weights)
+        right = reference.call(inputs)
+        if weights is not None:
+            reference.put(held)
+        if not right.isfinite().all():
+            raise CannotTell("the reference itself gives NaN or infinity here", "reference")
+        return right
 
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
-        return self._comparable().gradients(inputs, cotangent)
+        found = self._comparable().gradients(inputs, cotangent)
+        return replace(found, parameters=self.equipped.gradients(found.parameters))
 
     def _comparable(self) -> Reference:
         if self.reference is None:
             raise CannotTell("there is no reference for this module", "no-reference")
-        if self.refusal:
-            raise CannotTell(self.refusal, "no-weights")
+        if self.equipped.refusal:
+            raise CannotTell(self.equipped.refusal, "no-weights")
         return self.reference
 
     def gradients(self, inputs: Inputs) -> Gradients:
@@ -136,16 +239,46 @@ class HostProbe:
     def buffers(self) -> Mapping[str, Tensor]:
         return _tensors(answered(self.host.ask("buffers")), "tensors")
 
+    def weights(self) -> Mapping[str, Tensor]:
+        if self.equipped.refusal:
+            raise Skip(f"its weights cannot be told apart: {self.equipped.refusal}")
+        return self.parameters() if self.reference is None else self.reference.weights
+
+    def put(self, weights: Mapping[str, Tensor]) -> None:
+        named = dict(weights)
+        if self.equipped.at is not None:
+            named = carried(named, self.equipped.at)
+        refusal = misfit(answered(self.host.ask("put", tensors=named)))
+        if refusal:
+            raise Skip(f"its weights cannot be replaced: {refusal}")
+
+    def renew(self) -> None:
+        self._again(self.parameters())
+
+    def _again(self, held: Mapping[str, Tensor]) -> None:
+        self._build(self.sizes)
+        answered(self.host.ask("put", tensors=dict(held)))
+
+    def rebuilt(
+        self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
+    ) -> Tensor:
+        held = self.parameters()
+        try:
+            self._build(with_hd({**self.sizes, **sizes}))
+            self.put(weights)
+            return self.call(inputs)
+        finally:
+            self._again(held)
+
     def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
         """Builds a module of its own for the purpose, then builds this round's again."""
         other = {**self.sizes, **sizes}
         if "hd" not in self.contract.sizes:
             other.pop("hd", None)  # it was D / H, and these may be others
         other = with_hd(other)
-        init = built(self.contract.init, other)
         given = draw.inputs(self.contract, other, self.dice)
         try:
-            answered(self.host.ask("build", name=self.bench.name, init=init, seed=0))
+            self._build(other)
             answered(self.host.ask("call", inputs=list(given.items())))
         except Raised as error:
             kinds: tuple[str, ...] | None = error.kinds
@@ -158,8 +291,11 @@ class HostProbe:
         return measure(axis, self.sizes)
 
     def tolerance(self, expected: Tensor) -> float:
+        """A sum of n products is off by about sqrt(n) roundings; n is the longest axis of all."""
         largest = expected.abs().max().item() if expected.numel() else 1.0
-        return SLACK * EPS * max(1.0, largest)
+        terms = max(self.sizes.values(), default=1)
+        eps: float = torch.finfo(getattr(torch, self.dtype)).eps
+        return SLACK * math.sqrt(terms) * eps * max(1.0, largest)
 
 
 def _is_plain(t: Tensor) -> bool:
@@ -171,27 +307,3 @@ def _tensors(told: dict[str, Any], key: str) -> dict[str, Tensor]:
     if not isinstance(found, dict):
         return {}
     return {str(n): t for n, t in found.items() if isinstance(t, Tensor)}
-
-
-def _misfit(told: dict[str, Any]) -> str:
-    """Why the reference's weights do not go in, or "" when they do."""
-    missing, extra, shapes = (told.get(k) for k in ("missing", "extra", "shapes"))
-    if isinstance(missing, list) and missing:
-        have = f"; it has {_some(extra)}" if isinstance(extra, list) and extra else ""
-        return (
-            f"the module has no parameter {_some(missing)}, "
-            f"so the reference's weights have no place{have}"
-        )
-    if isinstance(shapes, dict) and shapes:
-        name, pair = next(iter(shapes.items()))
-        good = isinstance(pair, list) and len(pair) == 2 and all(isinstance(p, list) for p in pair)
-        mine, theirs = map(tuple, pair) if good else ("another", "is not told")
-        return f"parameter {name} has shape {mine}, the reference's {theirs}"
-    if isinstance(extra, list) and extra:
-        return f"the module has parameters that the reference does not have: {_some(extra)}"
-    return ""
-
-
-def _some(names: list[Any]) -> str:
-    shown = ", ".join(str(n) for n in names[:4])
-    return shown + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import linecache
 import os
 import traceback
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
+from attnlab.lab.flow import Accident, Axes, follow
 from attnlab.lab.recorder import MAX_ROWS, OURS, TORCH, Fall, Recorder
-from attnlab.lab.rows import Out, Row, replay
+from attnlab.lab.remedy import remedies
+from attnlab.lab.rows import Out, Row, replay, whole
+from attnlab.lab.wording import operand_names
 from attnlab.records import Finding, Op, record
 from attnlab.traces import Attention, Backward, Guard, Heat
 
@@ -29,6 +31,17 @@ class Masked:
 
 
 @record
+class Measured:
+    """What a second run found at one row, whose values deserved a closer look."""
+
+    row: int
+    sources: tuple[str, ...] = ()  # weights and inputs that held NaN or infinities: "q.weight"
+    reach: float | None = None  # the largest magnitude that the operation makes in float64
+    ranges: tuple[float, ...] = ()  # the largest magnitude of each operand
+    sums: tuple[float, int] | None = None  # the least row sum, and how many rows are not 1
+
+
+@record
 class RawFall:
     """What raised: an operation with its operands, or (op = "") a line of Python."""
 
@@ -42,6 +55,15 @@ class RawFall:
     parents: tuple[int, ...] = ()
     operands: tuple[Shape, ...] = ()
     dtypes: tuple[str, ...] = ()
+    fits: tuple[str, ...] = ()  # changes with which it runs, the smallest first
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a run's axes before it: names for each input's, and sizes for names."""
+
+    inputs: Sequence[Sequence[str] | None]
+    sizes: Mapping[str, int]
 
 
 @record
@@ -56,9 +78,9 @@ class RawTrace:
     fall: RawFall | None = None
     masked: Masked | None = None
     tainted: tuple[int, ...] | None = None  # operands of the first NaN's row that had one before
+    measured: tuple[Measured, ...] = ()
     notes: tuple[str, ...] = ()
-    # What the axes are, by where they came from: "" where that is not known.
-    names: tuple[tuple[str, ...], ...] = ()  # of the output of each op
+    # What the axes are, by where they came from; those of each op stand in the op.
     input_axes: tuple[tuple[str, ...], ...] = ()
     fall_axes: tuple[tuple[str, ...], ...] = ()  # of the operands of what raised
     accidents: tuple[Finding, ...] = ()  # meetings of axes that should not meet
@@ -79,27 +101,61 @@ def sound(raw: RawTrace) -> bool:
         and all(inputs <= p < op.index for op in ops for p in op.parents)
         and (fall is None or all(inputs <= p < len(ops) for p in fall.parents))
         and (fall is None or bool(fall.operands) or not fall.parents)
+        and all(0 <= m.row < len(ops) for m in raw.measured)
+        and all(f.index is None or 0 <= f.index < len(ops) for f in raw.accidents)
+        and all(row is None or 0 <= row < len(ops) for row in _referred(raw))
+        and (raw.backward is None or (raw.backward.origin or 0) in range(max(len(ops), 1)))
     )
 
 
-def collect(recorder: Recorder, fall: RawFall | None = None, **more: Any) -> RawTrace:
-    """The rows of a finished run; `more` are further fields of the `RawTrace`."""
-    rows, fall_parents = replay(recorder)
+def _referred(raw: RawTrace) -> Iterator[int | None]:
+    """Rows that what was asked for besides refers to."""
+    yield from (heat.index for heat in raw.values)
+    for seen in raw.attention:
+        yield from (seen.scores, seen.mask, seen.weights, seen.context)
+        yield from (head.weights.index for head in seen.heads)
+
+
+def collect(
+    recorder: Recorder,
+    fall: RawFall | None = None,
+    known: Known | None = None,
+    **more: Any,
+) -> RawTrace:
+    """The rows of a finished run; `known` names the axes, `more` are fields of the `RawTrace`."""
+    seen = replay(recorder)
+    shapes = [whole(shape) for _, _, shape in recorder.inputs]
+    axes = follow(seen, shapes, known.inputs, known.sizes) if known is not None else None
     ops: list[Op] = []
     operands: list[tuple[Shape, ...]] = []
     places: dict[tuple[CodeType | None, int], tuple[str, str]] = {}
-    for row in rows:
+    for row in seen.rows:
         spot = (row.code, row.line)
         at = places.get(spot) or places.setdefault(spot, place(*spot))
         for out in row.outs:
-            ops.append(_op(row, out, at, ops))
+            ops.append(_op(row, out, at, ops, axes))
             operands.append(row.operands)
     return RawTrace(
         ops=tuple(ops),
         operands=tuple(operands),
         notes=tuple(_notes(recorder)),
-        fall=replace(fall, parents=fall_parents) if fall is not None and fall.op else fall,
+        fall=replace(fall, parents=seen.fall_parents) if fall is not None and fall.op else fall,
+        input_axes=tuple(axes.inputs) if axes else (),
+        fall_axes=tuple(axes.fall) if axes else (),
+        accidents=tuple(_accident(a, ops[a.row]) for a in axes.accidents) if axes else (),
         **more,
+    )
+
+
+def _accident(told: Accident, op: Op) -> Finding:
+    return Finding(
+        rule=told.rule,
+        file=op.file,
+        line=op.line,
+        op=op.op,
+        severity=told.severity,
+        message=told.message,
+        index=op.index,
     )
 
 
@@ -110,7 +166,7 @@ def _notes(recorder: Recorder) -> Iterator[str]:
         yield f"{recorder.unseen} operations on nested or special tensors are not shown"
 
 
-def _op(row: Row, out: Out, at: tuple[str, str], ops: list[Op]) -> Op:
+def _op(row: Row, out: Out, at: tuple[str, str], ops: list[Op], axes: Axes | None) -> Op:
     low, high, mean = out.numbers
     nan, inf = low != low, _infinite(low, high)  # noqa: PLR0124 - NaN is not itself
     if out.kin is not None and out.kin >= 0:
@@ -125,7 +181,7 @@ def _op(row: Row, out: Out, at: tuple[str, str], ops: list[Op]) -> Op:
         file=at[0],
         source=at[1],
         shape=out.shape,
-        axes=tuple(map(str, out.shape)),
+        axes=axes.outs[len(ops)] if axes else tuple(map(str, out.shape)),
         dtype=str(out.dtype).removeprefix("torch."),
         stride=out.stride,
         view=out.view,
@@ -158,7 +214,7 @@ def place(code: CodeType | None, line: int) -> tuple[str, str]:
 
 def shown(file: str) -> str:
     """A path below the working folder is shown relative to it."""
-    return file.removeprefix(str(Path.cwd()) + os.sep)
+    return file.removeprefix(os.getcwd() + os.sep)  # noqa: PTH109 - a Path costs ten times as much
 
 
 def fall_of(recorder: Recorder, error: BaseException, file: str, entry: object = None) -> RawFall:
@@ -194,7 +250,16 @@ def _from_op(fall: Fall) -> RawFall:
         message=first_line(fall.error),
         operands=tuple(tuple(shape) for _, _, shape in fall.ins),
         dtypes=tuple(str(d).removeprefix("torch.") for d in fall.dtypes),
+        fits=_fits(fall),
     )
+
+
+def _fits(fall: Fall) -> tuple[str, ...]:
+    op = plain_name(fall.op)
+    try:
+        return remedies(fall.again, op, operand_names(fall.error, fall.code, op))
+    except Exception:  # a suggestion is worth no crash
+        return ()
 
 
 def raised_at(error: BaseException, file: str, entry: object = None) -> tuple[int, str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
@@ -10,7 +12,7 @@ from torch import Tensor, nn
 from attnlab.checks.base import Gradients, Inputs
 from attnlab.lab.draw import Dice, weights
 from attnlab.lab.host import Died, Host, Raised, answered
-from attnlab.records import Code
+from attnlab.records import Cache, Code, plain
 
 
 class BadReference(Exception):
@@ -18,8 +20,13 @@ class BadReference(Exception):
 
 
 class Reference(Protocol):
+    weights: dict[str, Tensor]  # that it has now, by name
+
     def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
         """Build it, draw its weights and return them by name."""
+
+    def put(self, weights: Mapping[str, Tensor]) -> None:
+        """Replace its weights, by name."""
 
     def call(self, inputs: Inputs) -> Tensor:
         """Its output, in float64."""
@@ -36,19 +43,31 @@ class UnitReference:
 
         self.kind = unit(name)
         self.module: nn.Module = nn.Identity()
+        self.weights: dict[str, Tensor] = {}
 
     def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
         self.module = self.kind(**init).eval()
-        drawn = weights({n: p.shape for n, p in self.module.named_parameters()}, dice)
+        self.put(weights({n: p.shape for n, p in self.module.named_parameters()}, dice))
+        self.module.double()
+        return self.weights
+
+    def put(self, weights: Mapping[str, Tensor]) -> None:
         with torch.no_grad():
             for name, parameter in self.module.named_parameters():
-                parameter.copy_(drawn[name])
-        self.module.double()
-        return drawn
+                parameter.copy_(weights[name])
+        self.weights = dict(weights)
 
     def call(self, inputs: Inputs) -> Tensor:
         with torch.no_grad():
-            out: Tensor = self.module(*[_double(t) for t in inputs.values()])
+            out: Tensor = self._run({n: _double(t) for n, t in inputs.items()})
+        return out
+
+    def _run(self, given: Inputs) -> Tensor:
+        """By position, since names are the candidate's, but for what only has a name."""
+        kinds = inspect.signature(self.module.forward).parameters
+        named = {n for n in given if n in kinds and kinds[n].kind is kinds[n].KEYWORD_ONLY}
+        args = [t for n, t in given.items() if n not in named]
+        out: Tensor = self.module(*args, **{n: given[n] for n in named})
         return out
 
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
@@ -57,7 +76,7 @@ class UnitReference:
         for t in floats.values():
             t.requires_grad_()
         self.module.zero_grad()
-        out: Tensor = self.module(*given.values())
+        out = self._run(given)
         if out.requires_grad:
             (out * cotangent.double()).sum().backward()  # type: ignore[no-untyped-call]
         weights = self.module.named_parameters()
@@ -71,17 +90,23 @@ class UnitReference:
 class FileReference:
     """A challenge's own solution, in a child like any candidate's; float32, then widened."""
 
-    def __init__(self, code: Code, host: Host) -> None:
+    def __init__(self, code: Code, host: Host, cache: Cache | None = None) -> None:
         self.code = code
         self.host = host
+        self.weights: dict[str, Tensor] = {}
         self._ask("load", file=code.file, text=code.text, path=code.path, own=None)
+        if cache:
+            self._ask("keep", **plain(cache))
 
     def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
         self._ask("build", name=self.code.name, init=init, seed=0)
         shapes = {n: p.shape for n, p in self._ask("parameters")["tensors"].items()}
-        drawn = weights(shapes, dice)
-        self._ask("put", tensors=drawn)
-        return drawn
+        self.put(weights(shapes, dice))
+        return self.weights
+
+    def put(self, weights: Mapping[str, Tensor]) -> None:
+        self._ask("put", tensors=dict(weights))
+        self.weights = dict(weights)
 
     def call(self, inputs: Inputs) -> Tensor:
         out: Tensor = self._ask("call", inputs=list(inputs.items()))["output"]

@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from attnlab.lab.recorder import Bones, In, Recorder, Shape
-from attnlab.lab.samples import Sample
+from attnlab.lab.samples import Sample, settled
 
 Numbers = tuple[float | None, float | None, float | None]  # min, max, mean
 NONE: Numbers = (None, None, None)
+Source = int | str | None
+INTEGERS = {int}
 
 
 class Out(NamedTuple):
@@ -44,13 +46,15 @@ class Row(NamedTuple):
     parents: tuple[int, ...]
     operands: tuple[tuple[int, ...], ...]
     outs: tuple[Out, ...]
-    sources: tuple[int | str | None, ...]
+    sources: tuple[Source, ...]
     bones: Bones
 
 
 class Replay(NamedTuple):
     rows: list[Row]
     fall_parents: tuple[int, ...]  # of the operation that raised
+    fall_operands: tuple[tuple[int, ...], ...]
+    fall_sources: tuple[Source, ...]
 
 
 def replay(recorder: Recorder) -> Replay:
@@ -68,20 +72,26 @@ def replay(recorder: Recorder) -> Replay:
         outs = []
         for key, storage, shape, stride, dtype, view, same, _ in made:
             relative = kin[storage] if same else None
-            sizes = _whole(shape), _whole(stride)
+            sizes = whole(shape), whole(stride)
             outs.append(Out(*sizes, dtype, view, relative, numbers[count]))
             born[key] = (count, storage, shape)
             count += 1
-        shapes = tuple(_whole(shape) for _, _, shape in ins)
-        sources = tuple(
-            weights.get(tensor[0]) if row is None else row
-            for tensor, row in zip(ins, known, strict=True)
-        )
+        shapes = tuple(whole(shape) for _, _, shape in ins)
+        sources = _sources(ins, known, weights)
         rows.append(
             Row(op, code, line, module, _parents(known), shapes, tuple(outs), sources, bones)
         )
-    fall = recorder.fall
-    return Replay(rows, _parents([_row(born, tensor) for tensor in fall.ins]) if fall else ())
+    ins = recorder.fall.ins if recorder.fall else []
+    known = [_row(born, tensor) for tensor in ins]
+    shapes = tuple(whole(shape) for _, _, shape in ins)
+    return Replay(rows, _parents(known), shapes, _sources(ins, known, weights))
+
+
+def _sources(
+    ins: list[In], known: list[int | None], weights: dict[int, str]
+) -> tuple[Source, ...]:
+    pairs = zip(ins, known, strict=True)
+    return tuple(weights.get(tensor[0]) if row is None else row for tensor, row in pairs)
 
 
 def _weights(root: Any) -> dict[int, str]:
@@ -89,27 +99,31 @@ def _weights(root: Any) -> dict[int, str]:
     if root is None:
         return {}
     named = (*root.named_parameters(), *root.named_buffers())
-    return {id(tensor): name for name, tensor in named}
+    return {id(tensor): name.replace("_orig_mod.", "") for name, tensor in named}
 
 
 def _row(born: dict[int, tuple[int, int, Shape]], tensor: In) -> int | None:
     """The row that made a tensor, or -1 - i for input i."""
     key, storage, shape = tensor
-    row, *same = born.get(key, (None,))
-    return row if same == [storage, shape] else None
+    known = born.get(key)
+    return known[0] if known is not None and known[1:] == (storage, shape) else None
 
 
 def _parents(known: list[int | None]) -> tuple[int, ...]:
     return tuple(row for row in known if row is not None)
 
 
-def _whole(sizes: tuple[int, ...]) -> tuple[int, ...]:
+def whole(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Sizes as numbers; -1 for one that is a symbol, as the ragged axis of a jagged tensor is."""
-    return tuple(n if type(n) is int else -1 for n in sizes)
+    found = tuple(sizes)
+    if {*map(type, found)} <= INTEGERS:
+        return found
+    return tuple(n if type(n) is int else -1 for n in found)
 
 
-def _numbers(samples: list[Sample]) -> list[Numbers]:
+def _numbers(kept: list[Sample]) -> list[Numbers]:
     """Min, max and mean of every output: a few kernels and one transfer for all of them."""
+    samples = [settled(sample) for sample in kept]
     found = [NONE] * len(samples)
     copies = [(i, s) for i, s in enumerate(samples) if isinstance(s, Tensor) and not s.is_meta]
     reduced = [(i, s) for i, s in enumerate(samples) if isinstance(s, tuple) and not s[0].is_meta]

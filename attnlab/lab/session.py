@@ -22,21 +22,26 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.lab.capture import Given, Shot, capture, finish, fresh
+from attnlab.lab.first import Enough, FirstCall
+from attnlab.lab.kept import Keeping, Kept
+from attnlab.lab.objects import made
 from attnlab.lab.raw import fall_of, first_line, raised_at
-from attnlab.lab.recorder import Enough, FirstCall
+from attnlab.lab.verbs import PLAIN, Verbs, fitting
 from attnlab.records import Look, plain, to_json
 
 _loaded: set[str] = set()  # names that candidates have had in sys.modules
 
 
-class Session:
+class Session(Verbs, Keeping):
     """Holds the candidate's module object; `ask` is the one door."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.file = ""
         self.module: types.ModuleType | None = None
         self.entry: object = None  # the candidate's function that is called, for calls that misfit
         self.built: Any = None  # an nn.Module, or a plain callable
+        self.arguments: dict[str, Any] = {}  # of forward, that are no tensors
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
         """The answer of a verb, or `{"raised": ...}` when the candidate's code raised."""
@@ -64,17 +69,29 @@ class Session:
         exec(compile(text, file, "exec", dont_inherit=True), self.module.__dict__)
         return {}
 
-    def do_build(self, name: str | None, init: dict[str, Any], seed: int) -> Any:
-        """Construct the class called `name`, or call or take the function; eval mode."""
+    def do_build(
+        self,
+        name: str | None,
+        init: dict[str, Any],
+        seed: int,
+        arguments: dict[str, Any] | None = None,
+    ) -> Any:
+        """Construct the class called `name`, or call or take the function; eval mode.
+
+        `arguments` of its forward are no tensors, and the same for every call.
+        """
+        self.arguments = arguments or {}
         thing = self._find(name)
         if not callable(thing):
             raise TypeError(f"{name} is a {type(thing).__name__}, not a class or a function")
         torch.manual_seed(seed)
         self.entry = thing.__init__ if inspect.isclass(thing) else thing
-        self.built = _made(thing, init)
+        space = vars(self.module) if self.module else {}
+        self.built = _made(thing, {key: made(value, space) for key, value in init.items()})
         if isinstance(self.built, nn.Module):
             self.entry = type(self.built).forward
             self.built.eval()
+        self.kept = Kept(self.built, **self.cache) if self.cache else None
         return {}
 
     def _find(self, name: str | None) -> Any:
@@ -98,7 +115,7 @@ class Session:
     # ------------------------------------------------------------ weights and buffers
 
     def do_parameters(self) -> Any:
-        return {"tensors": {n: p.detach() for n, p in self._named("parameters")}}
+        return {"tensors": {n: p.detach().clone() for n, p in self._named("parameters")}}
 
     def do_buffers(self) -> Any:
         return {"tensors": {n: b.detach() for n, b in self._named("buffers")}}
@@ -129,8 +146,16 @@ class Session:
     def do_call(self, inputs: Given, train: bool = False) -> Any:
         """The output, and nothing else."""
         self._mode(train)
+        return self._answer(inputs)
+
+    def do_calls(self, inputs: list[Given]) -> Any:
+        """The outputs of several calls, one after the other."""
+        self._mode(train=False)
+        return {"answers": [self._answer(given) for given in inputs]}
+
+    def _answer(self, given: Given) -> dict[str, Any]:
         with torch.no_grad():
-            return _output(self._invoke(fresh(inputs)))
+            return _output(self._invoke(fresh(given)))
 
     def do_after(self, inputs: Given) -> Any:
         """The inputs as the module left them."""
@@ -166,8 +191,11 @@ class Session:
         if isinstance(self.built, nn.Module):
             self.built.train(train)
 
-    def _invoke(self, given: Given) -> Any:
-        """Call by position, but by keyword what the candidate keeps at another place."""
+    def _invoke(self, given: Given, goes_on: bool = False) -> Any:
+        """Call by position, but by keyword what the candidate keeps at another place.
+
+        Without `goes_on` nothing is kept from the calls before.
+        """
         target = self.built.forward if isinstance(self.built, nn.Module) else self.built
         places = _places(target)
         args, kwargs = [], {}
@@ -176,7 +204,16 @@ class Session:
                 kwargs[name] = tensor
             else:
                 args.append(tensor)
-        return self.built(*args, **kwargs)
+        kwargs |= self.arguments
+        if self.kept is None:
+            with fitting(target, [name for name, _ in given]):
+                return self.built(*args, **kwargs)
+        if goes_on:
+            kwargs |= self.kept.arguments()
+        else:
+            self.kept.built = self.built  # which another verb may have exchanged
+            self.kept.clear()
+        return self.kept.output(self.built(*args, **kwargs))
 
     # ------------------------------------------------------------ looking at it
 
@@ -213,6 +250,7 @@ class Session:
         sys.argv = [path or file]
         main = types.ModuleType("__main__")
         main.__file__ = path or file
+        main.__package__ = (own["module"] or "").rpartition(".")[0] or None
         sys.modules["__main__"] = main
         _remember(file, text)
         recorder = FirstCall()
@@ -232,6 +270,8 @@ class Session:
 
 
 def _output(out: Any) -> dict[str, Any]:
+    if isinstance(out, Tensor) and type(out) not in PLAIN:
+        return {"kind": f"a {type(out).__name__}, a subclass of Tensor"}
     if isinstance(out, Tensor):  # a copy: a module may write into what it returned before
         return {"output": out.detach().clone()}
     return {"kind": type(out).__name__}
@@ -240,7 +280,8 @@ def _output(out: Any) -> dict[str, Any]:
 def _made(thing: Any, init: dict[str, Any]) -> Any:
     """What a class or a factory makes; a function that makes no module is itself the module."""
     if inspect.isclass(thing):
-        return thing(**init)
+        with fitting(thing, list(init)):
+            return thing(**init)
     if isinstance(thing, nn.Module):
         return thing
     try:

@@ -10,7 +10,9 @@ import ast
 import operator
 import random
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
+from attnlab.lab.objects import resolved
 from attnlab.records import Contract
 
 Sizes = dict[str, int]
@@ -64,11 +66,11 @@ ROUNDS: tuple[Sizes, ...] = (
     },
 )
 LONG: Sizes = {  # more positions than a table or a mask that was made for a few
-    "B": 2,
+    "B": 5,
     "S": 37,
-    "H": 4,
+    "H": 12,
     "hd": 6,
-    "Hkv": 2,
+    "Hkv": 3,
     "Sq": 31,
     "Sk": 43,
     "T": 17,
@@ -76,7 +78,7 @@ LONG: Sizes = {  # more positions than a table or a mask that was made for a few
     "V": 23,
     "F": 29,
 }
-EDGE: Sizes = {"B": 1, "S": 1}
+EDGE: Sizes = {"B": 1, "S": 1, "Sq": 1}
 
 
 class Unmeasured(Exception):
@@ -86,9 +88,14 @@ class Unmeasured(Exception):
 def measure(text: str, sizes: Mapping[str, int]) -> int:
     """The value of "4", "D" or "3*D"; raises `Unmeasured` for an unknown symbol."""
     try:
-        return _value(ast.parse(text.strip(), mode="eval").body, sizes)
+        return _value(_parsed(text), sizes)
     except (SyntaxError, ZeroDivisionError, ValueError) as error:
         raise Unmeasured(f"{text!r} is no size: {error}") from None
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text.strip(), mode="eval").body
 
 
 def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
@@ -105,7 +112,7 @@ def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
 
 
 def built(
-    init: Mapping[str, str | int | float | bool], sizes: Mapping[str, int]
+    init: Mapping[str, str | int | float | bool | None], sizes: Mapping[str, int]
 ) -> dict[str, object]:
     """Constructor keywords with every symbol replaced by its size; other strings stay."""
     made: dict[str, object] = {}
@@ -115,7 +122,7 @@ def built(
             try:
                 made[name] = measure(value, sizes)
             except Unmeasured:
-                made[name] = value
+                made[name] = resolved(value, sizes)
     return made
 
 
@@ -135,10 +142,20 @@ def rounds(contract: Contract, draw: random.Random) -> list[Sizes]:
     edge = [_only(contract, EDGE)] if contract.vary else []
     extra = [with_hd({**contract.sizes, **p}) for p in contract.probes]
     found: list[Sizes] = []
-    for sizes in (example, *drawn, *extra, *edge):
+    for some in (example, *drawn, *extra, *edge):
+        sizes = tied(contract, some)
         if sizes not in found:
             found.append(sizes)
     return found
+
+
+def tied(contract: Contract, sizes: Sizes) -> Sizes:
+    """With a cache, Sk is the number of keys so far: in a call that holds none yet, S."""
+    if contract.cache is None or "Sk" not in sizes or "S" not in sizes:
+        return sizes
+    if any("Sk" in i.axes for i in contract.inputs if i.role == "data"):
+        return sizes
+    return {**sizes, "Sk": sizes["S"]}
 
 
 def within(sizes: Sizes) -> Sizes:
@@ -152,7 +169,7 @@ def naming(contract: Contract) -> Sizes | None:
     """Sizes at which every axis can be told from every other, or None when they are fixed."""
     sizes = _moved(contract, NAMING | (GROUPED if "Hkv" in contract.sizes else {}))
     if any(s in contract.vary for s in contract.sizes):
-        return sizes
+        return tied(contract, sizes)
     return None
 
 

@@ -37,6 +37,7 @@ SYMBOLS: dict[type[ast.AST], str] = {
     ast.BitOr: "|",
     ast.BitXor: "^",
 }
+FACTORIES = {"arange", "empty", "empty_like", "full", "ones", "zeros", "tril", "triu", "all"}
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 
 
@@ -157,9 +158,7 @@ class Source:
         return self.put(node, f"({text})" if inner else text)
 
     def swap(self, one: ast.AST, other: ast.AST) -> Edit:
-        return Edit(
-            splices=((*self.span(one), self.of(other)), (*self.span(other), self.of(one)))
-        )
+        return Edit(splices=((*self.span(one), self.of(other)), (*self.span(other), self.of(one))))
 
     def operator(self, node: ast.BinOp, symbol: str) -> Edit:
         """Another operator between the same operands."""
@@ -205,6 +204,20 @@ def argument(node: ast.Call, name: str, place: int) -> ast.expr | None:
     return node.args[place] if len(node.args) > place else None
 
 
+def subject(node: ast.Call) -> ast.expr | None:
+    """What a method is called on, or the first argument of a function."""
+    if isinstance(node.func, ast.Attribute) and is_method(node):
+        return node.func.value
+    return node.args[0] if node.args else None
+
+
+def condition(node: ast.Call) -> ast.expr | None:
+    """The mask of `scores.masked_fill(mask, low)` and of `torch.where(mask, low, scores)`."""
+    if called(node) == "where" and not is_method(node):
+        return subject(node)
+    return argument(node, "mask", 0)
+
+
 def integer(node: ast.AST | None) -> int | None:
     """`-1` or `2` as the number that it is."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -213,6 +226,12 @@ def integer(node: ast.AST | None) -> int | None:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     return None
+
+
+def is_constant(node: ast.expr) -> bool:
+    """A value that no gradient goes through, whoever asks: a factory's, or a comparison."""
+    calls = {called(n) for n in ast.walk(node) if isinstance(n, ast.Call)}
+    return isinstance(node, ast.Compare) or bool(calls & FACTORIES)
 
 
 def body(function: ast.FunctionDef) -> list[ast.stmt]:
@@ -247,8 +266,9 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
 @cache
 def load_mutations() -> tuple[Mutation, ...]:
     """Every mutation in this folder, by name."""
-    names = sorted(m.name for m in pkgutil.iter_modules(__spec__.submodule_search_locations or []))
-    return tuple(map(_load, names))
+    package = importlib.import_module("attnlab.mutations")
+    names = [m.name for m in pkgutil.iter_modules(package.__path__) if m.name != "base"]
+    return tuple(map(_load, sorted(names)))
 
 
 def _load(name: str) -> Mutation:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from math import isfinite
 
 from rich.color import Color
 from rich.style import Style
@@ -19,6 +20,8 @@ from attnlab.render.bars import ruler, some_of, thin
 from attnlab.render.screen import ASCII, Screen
 
 STOPS = ((24, 69, 140), (92, 150, 201), (240, 238, 232), (232, 148, 60), (158, 72, 0))
+GREY = (112, 112, 112)
+HOLE = 99  # in place of a level: no finite number
 LEVELS = 32  # of colour, on each side of zero
 SHADES = " ░▒▓█"
 LETTERS = " .:-=+*#%@"
@@ -48,26 +51,46 @@ class Scale:
         return ramp[min(int(part * len(ramp)), len(ramp) - 1)]
 
 
+@record
+class Drawn:
+    """A map as lines of text, and what of the matrix they show."""
+
+    lines: tuple[Text, ...]
+    margin: int
+    rows: Sequence[int]
+    columns: Sequence[int]
+    scale: Scale
+
+
 def show_heat(picture: Picture, screen: Screen) -> None:
     """What it is and what is left out, the map with its rulers, what the colours mean."""
+    drawn = draw_heat(picture, screen, screen.width)
+    _show_title(picture, drawn.rows, drawn.columns, screen)
+    for line in drawn.lines:
+        _line(screen, line)
+    _line(screen, " " * drawn.margin, *legend(drawn.scale, screen))
+
+
+def draw_heat(
+    picture: Picture, screen: Screen, width: int, scale: Scale | None = None, most: int = MOST_LINES
+) -> Drawn:
+    """The map with its rulers, in at most `width` cells and `most` lines."""
     coloured = in_colour(screen)
     margin = len(str(picture.rows[-1])) + 1
-    room = max(1, screen.width - margin)
-    rows = thin(picture.rows, MOST_LINES * (2 if coloured else 1))
+    room = max(1, width - margin)
+    rows = thin(picture.rows, most * (2 if coloured else 1))
     columns = thin(picture.columns, room)
     values = _values(picture, rows, columns)
     wide = max(1, min(WIDEST_CELL, room // len(columns)))
-    scale = _scale(values)
-    _show_title(picture, rows, columns, screen)
+    scale = scale or scale_of(values)
     per_line = 2 if coloured else 1
+    lines = []
     for at in range(0, len(rows), per_line):
-        lines = values[at : at + per_line]
-        cells = (
-            _coloured(lines, scale, wide) if coloured else _shaded(lines[0], scale, wide, screen)
-        )
-        _line(screen, (f"{rows[at]:>{margin - 1}} ", "aside"), cells)
-    _line(screen, (" " * margin + ruler(columns, wide), "aside"))
-    _line(screen, " " * margin, *_legend(scale, screen))
+        some = values[at : at + per_line]
+        cells = _coloured(some, scale, wide) if coloured else _shaded(some[0], scale, wide, screen)
+        lines.append(Text.assemble((f"{rows[at]:>{margin - 1}} ", "aside"), cells))
+    lines.append(Text.assemble((" " * margin + ruler(columns, wide), "aside")))
+    return Drawn(lines=tuple(lines), margin=margin, rows=rows, columns=columns, scale=scale)
 
 
 def in_colour(screen: Screen) -> bool:
@@ -85,8 +108,10 @@ def _values(picture: Picture, rows: Sequence[int], columns: Sequence[int]) -> li
     return [[picture.values[down(r)][across(c)] for c in columns] for r in rows]
 
 
-def _scale(values: list[list[float]]) -> Scale:
-    low, high = min(map(min, values)), max(map(max, values))
+def scale_of(values: Sequence[Sequence[float]]) -> Scale:
+    """From the least to the greatest, as wide on both sides of zero."""
+    known = [value for row in values for value in row if isfinite(value)]
+    low, high = min(known, default=0.0), max(known, default=0.0)
     if low < 0 < high:
         return Scale(low=-max(-low, high), high=max(-low, high))
     return Scale(low=low, high=high)
@@ -96,7 +121,8 @@ def _coloured(lines: list[list[float]], scale: Scale, wide: int) -> Text:
     """One row, or two above each other: the upper half block and what is behind it."""
     text = Text()
     for cell in zip(*lines, strict=True):
-        text.append("▀" * wide, _style(*map(scale.level, cell)))
+        levels = (scale.level(value) if isfinite(value) else HOLE for value in cell)
+        text.append("▀" * wide, _style(*levels))
     return text
 
 
@@ -107,6 +133,8 @@ def _style(up: int, down: int | None = None) -> Style:
 
 def _colour(level: int) -> Color:
     """Mixed of the two nearest stops."""
+    if level == HOLE:
+        return Color.from_rgb(*GREY)
     place = (level / LEVELS + 1) / 2 * (len(STOPS) - 1)
     at = min(int(place), len(STOPS) - 2)
     mixed = (a + (b - a) * (place - at) for a, b in zip(STOPS[at], STOPS[at + 1], strict=True))
@@ -115,7 +143,14 @@ def _colour(level: int) -> Color:
 
 def _shaded(line: list[float], scale: Scale, wide: int, screen: Screen) -> str:
     ramp = _ramp(screen)
-    return "".join(scale.shade(value, ramp) * wide for value in line)
+    hole = hole_mark(screen)
+    marks = (scale.shade(value, ramp) if isfinite(value) else hole for value in line)
+    return "".join(mark * wide for mark in marks)
+
+
+def hole_mark(screen: Screen) -> str:
+    """What stands for -inf, inf and NaN, where there are no colours."""
+    return "x" if screen.marks is ASCII else "·"
 
 
 def _ramp(screen: Screen) -> str:
@@ -141,7 +176,7 @@ def _show_title(
         screen.say(("only " + " and ".join(left_out), "aside"))
 
 
-def _legend(scale: Scale, screen: Screen) -> list[Part]:
+def legend(scale: Scale, screen: Screen) -> list[Part]:
     low, high = f"{scale.low + 0.0:.3g} ", f" {scale.high + 0.0:.3g}"  # no -0
     if not in_colour(screen):
         return [f"{low}[{''.join(mark * 2 for mark in _ramp(screen))}]{high}"]

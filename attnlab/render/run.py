@@ -5,9 +5,10 @@ from __future__ import annotations
 from attnlab.records import Challenge, Report, Trace, Verdict, plain, record
 from attnlab.render.challenge import show_head
 from attnlab.render.checks import tally
+from attnlab.render.findings import show_end, show_findings, show_notes
 from attnlab.render.json import Document, trace_rows
 from attnlab.render.screen import Screen, plural
-from attnlab.render.steps import show_end, show_findings, show_notes, show_table, show_target
+from attnlab.render.steps import show_table, show_target
 
 
 @record
@@ -64,9 +65,14 @@ def _show_trace(page: Run, screen: Screen) -> None:
     if page.trace.findings:
         screen.gap()
         show_findings(page.trace.findings, screen)
-    if page.hidden:
+    show_hidden(page.hidden, screen)
+
+
+def show_hidden(count: int, screen: Screen) -> None:
+    """How many findings would name the cause of a puzzle."""
+    if count:
         screen.gap()
-        text = f"{plural(page.hidden, 'finding')} left out so as not to spoil the puzzle; "
+        text = f"{plural(count, 'finding')} left out so as not to spoil the puzzle; "
         text += "--reveal shows everything, and is recorded like a hint"
         screen.hang((f"{screen.marks.unsure} ", "warn"), text)
 

@@ -6,11 +6,13 @@ no white; and no colour says anything that a mark or a word does not say too.
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from typing import IO, Any
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
+from rich.console import Console, OverflowMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +21,10 @@ from rich.theme import Theme
 from attnlab.errors import AttnlabError
 from attnlab.records import record
 from attnlab.render.streams import hush
+
+READABLE = 120  # cells; a longer line of prose is lost on the way back to the margin
+# All but the line break and the tab; also what turns the direction of writing.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 STYLES = {
     "title": "bold",
@@ -67,6 +73,7 @@ class Screen(Console):
         width: int | None = None,
         record: bool = False,
         color: bool | None = None,
+        many: bool = False,  # all colours there are, whatever the terminal has
     ) -> None:
         super().__init__(
             stderr=stderr,
@@ -74,6 +81,8 @@ class Screen(Console):
             width=width,
             record=record,
             force_terminal=color,
+            force_jupyter=False,  # else rich would print to the notebook by itself
+            color_system="truecolor" if many else "auto",
             theme=Theme(STYLES),
             highlight=False,
             markup=False,
@@ -90,26 +99,28 @@ class Screen(Console):
 
     def say(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
         """One paragraph of (text, style) parts, wrapped at words and indented."""
-        text = Text.assemble(*parts)
-        self.print(Padding(text, (0, 0, 0, indent), expand=False) if indent else text)
+        text = _text(parts)
+        wide = min(self.width, READABLE)
+        self.print(Padding(text, (0, 0, 0, indent), expand=False) if indent else text, width=wide)
 
     def hang(self, *parts: str | tuple[str, str]) -> None:
         """A paragraph whose last part wraps under itself, not under the parts before it."""
-        head = Text.assemble(*parts[:-1])
+        head = _text(parts[:-1])
         table = Table.grid(expand=True)
         table.add_column(width=cell_len(head.plain), no_wrap=True)
         table.add_column(ratio=1, overflow="fold")
-        table.add_row(head, Text.assemble(parts[-1]))
+        table.add_row(head, _text(parts[-1:]))
         self.print(table)
 
     def message(self, *parts: str | tuple[str, str]) -> None:
         """A message that stays on one line however long it is: scripts look for it."""
-        self.print(Text.assemble(*parts), soft_wrap=True)
+        self.print(_text(parts), soft_wrap=True)
 
     def one_line(self, *parts: str | tuple[str, str]) -> None:
         """A line that is cropped rather than wrapped."""
-        text = Text.assemble(*parts)
-        self.print(text, no_wrap=True, overflow="ellipsis", crop=True)
+        text = _text(parts)
+        cut: OverflowMethod = "crop" if self.marks is ASCII else "ellipsis"
+        self.print(text, no_wrap=True, overflow=cut, crop=True)
 
     def gap(self) -> None:
         self.print()
@@ -133,6 +144,17 @@ class Screen(Console):
         if text:
             self.gap()
             self.hang(("next: ", "next"), text)
+
+
+def _text(parts: Sequence[str | tuple[str, str]]) -> Text:
+    return Text.assemble(
+        *((safe(p), "") if isinstance(p, str) else (safe(p[0]), p[1]) for p in parts)
+    )
+
+
+def safe(text: str) -> str:
+    """`text` without what a terminal would obey: what a file under study says is only shown."""
+    return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def fit(text: str, width: int, dots: str = "…") -> str:

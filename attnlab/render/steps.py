@@ -1,23 +1,26 @@
-"""The pieces of a trace: the table of operations, the crash below it, the findings."""
+"""The table of a trace: one row for each operation, one terminal line for each row."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
-from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.records import Crash, Finding, Op, Operand, Report, Trace, record
-from attnlab.render.screen import Marks, Screen, fit
+from attnlab.records import Crash, Op, Trace, record
+from attnlab.render.fold import Shown, Step, View, arranged, levels
+from attnlab.render.number import ill, number, seconds, size, span
+from attnlab.render.place import place, shape, shown_files
+from attnlab.render.screen import ASCII, Marks, Screen, fit, safe
+from attnlab.traces import Kernel
 
 GAP = 2  # blank cells between two columns
 SOURCE = 24  # a source column narrower than this says too little
+MODULE = 12
 ALL = 100  # from this width on every flag is shown
-
+PLAIN = View(fold=False)
 
 Part = str | tuple[str, str]
 
@@ -26,16 +29,27 @@ Part = str | tuple[str, str]
 class Row:
     """One line of the table, all of it text."""
 
-    mark: str
-    line: str
-    op: str
-    axes: str
-    shape: str
-    source: str
-    range: str
-    flags: str
+    mark: str = ""
+    line: str = ""
+    op: str = ""
+    axes: str = ""
+    shape: str = ""
+    source: str = ""
+    range: str = ""
+    flags: str = ""
+    module: str = ""
+    time: str = ""
+    bytes: str = ""
+    grad: str = ""
     ill: bool = False
     style: str = ""
+
+
+@record
+class Heading:
+    """A line over rows that stand for more."""
+
+    text: str
 
 
 @record
@@ -54,24 +68,70 @@ SOURCE_CODE = Column(name="source", title="source", least=SOURCE)
 RANGE = Column(name="range", title="range", right=True)
 FLAGS = Column(name="flags", title="flags")
 MARK = Column(name="mark", title="")
-ORDER = (MARK, LINE, OP, AXES, SHAPE, RANGE, FLAGS, SOURCE_CODE)  # from left to right
-WORTH = (LINE, OP, AXES, SHAPE, MARK, SOURCE_CODE, RANGE, FLAGS)  # the last ones go first
+TIME = Column(name="time", title="time", right=True)
+BYTES = Column(name="bytes", title="bytes", right=True)
+GRAD = Column(name="grad", title="gradient", right=True)
+PART = Column(name="module", title="module", least=MODULE)
+# From left to right, and from what goes last to what goes first where there is no room.
+ORDER = (MARK, LINE, OP, AXES, SHAPE, TIME, BYTES, GRAD, RANGE, FLAGS, PART, SOURCE_CODE)
+WORTH = (LINE, OP, TIME, BYTES, GRAD, AXES, SHAPE, MARK, SOURCE_CODE, RANGE, FLAGS, PART)
+ALWAYS = 3
+MOST = {OP: 20, AXES: 30}  # cells, below the width at which there is room for any name
+ROOMY = 140
+
+
+@record
+class Frame:
+    """What all rows of a table have in common."""
+
+    marks: Marks
+    names: dict[str, str]  # of the files that are not the main one
+    named: bool  # any axis has a name
+    brief: bool
+    nested: bool  # submodules of submodules: their names say more than the source
+    layer: str = ""  # the first of the layers alike that the row is inside of
+    depth: int = 0  # how many there are around each other
 
 
 def show_target(target: str, sizes: Mapping[str, int], screen: Screen, *before: Part) -> None:
-    """What was built, and what the names of its axes stand for."""
+    """What was built, and what the names of its axes stand for: below, where both are long."""
     known = " ".join(f"{name}={size}" for name, size in sizes.items())
-    screen.say(*before, target, *([(f"  {known}", "name")] if known else []))
-
-
-def show_table(trace: Trace, screen: Screen) -> None:
-    """One row for each operation, one terminal line for each row."""
-    rows = _rows(trace, screen.marks, brief=screen.width < ALL)
-    if not rows:
-        screen.say(("no operation ran", "aside"))
+    head = "".join(part if isinstance(part, str) else part[0] for part in before)
+    if cell_len(f"{head}{target}  {known}") <= screen.width or not before:
+        screen.say(*before, target, *([(f"  {known}", "name")] if known else []))
         return
+    screen.hang((head, "title"), target)
+    if known:
+        screen.hang(" " * cell_len(head), (known, "name"))
+
+
+def show_table(trace: Trace, screen: Screen, view: View = PLAIN) -> None:
+    """One row for each operation, or for what stands for several."""
+    lines = _lines(trace, view, screen)
+    if not lines:
+        none = "no row has a finding" if view.only_findings else "no such operation ran"
+        screen.say((none if trace.ops else "no operation ran", "aside"))
+        return
+    rows = [line for line in lines if isinstance(line, Row)]
     widths, dots = _widths(rows, screen.width), screen.marks.dots
-    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
+    table = _table(widths, titles=True)
+    for line in lines:
+        if isinstance(line, Row):
+            cells = (_cell(line, column, widths, dots) for column in ORDER if column in widths)
+            table.add_row(*cells, style=line.style)
+            continue
+        if table.row_count or table.show_header:
+            screen.print(table)
+        screen.print(Text(fit(line.text, screen.width, dots), style="aside"))
+        table = _table(widths, titles=False)
+    if table.row_count:
+        screen.print(table)
+
+
+def _table(widths: Mapping[Column, int], *, titles: bool) -> Table:
+    table = Table(
+        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold", show_header=titles
+    )
     for column in ORDER:
         if column in widths:
             table.add_column(
@@ -80,30 +140,39 @@ def show_table(trace: Trace, screen: Screen) -> None:
                 no_wrap=True,
                 justify="right" if column.right else "left",
             )
-    for row in rows:
-        cells = (_cell(row, column, widths, dots) for column in ORDER if column in widths)
-        table.add_row(*cells, style=row.style)
-    screen.print(table)
+    return table
 
 
 def _cell(row: Row, column: Column, widths: dict[Column, int], dots: str) -> Text:
     style = {AXES: "name", MARK: "warn", FLAGS: "warn" if row.ill else ""}.get(column, "")
-    style = "" if row.style == "bad" else style  # a row in red is red all over
-    return Text(fit(getattr(row, column.name), widths[column], dots), style=style)
+    if row.style in ("bad", "aside"):  # a row in red is red all over
+        style = ""
+    if column is MARK and row.mark[:1] in ("│", "|"):
+        style = "aside"
+    text = safe(getattr(row, column.name))
+    if column is PART and cell_len(text) > widths[column]:  # its end tells more than its beginning
+        return Text(dots + text[len(dots) - widths[column] :], style=style)
+    return Text(fit(text, widths[column], dots), style=style)
 
 
 def _widths(rows: Sequence[Row], width: int) -> dict[Column, int]:
     """The columns that fit, and how wide each is: the least important are dropped, none wraps."""
     full = {c: max(_longest(rows, c.name), cell_len(c.title)) for c in WORTH}
-    ill = any(row.ill for row in rows)
+    if width < ROOMY:
+        full = {c: min(full[c], MOST.get(c, width)) for c in WORTH}
+    sick = any(row.ill for row in rows)
+    worth = sorted(WORTH, key=lambda c: 6.5 if sick and c is FLAGS else WORTH.index(c))
     used: list[Column] = []
-    for column in sorted(WORTH, key=lambda c: 3.5 if ill and c is FLAGS else WORTH.index(c)):
+    for column in worth:
         wanted = bool(_longest(rows, column.name))
-        if wanted and (len(used) < 3 or _need([*used, column], full) <= width):
+        if wanted and (len(used) < ALWAYS or _need([*used, column], full) <= width):
             used.append(column)
-    room = width - _need(used, full) + sum(c.least for c in used)
-    widths = {c: min(full[c], room) if c.least else full[c] for c in used}
-    spill = _need(used, full) - width
+    widths = {c: c.least or full[c] for c in used}
+    for column in used:  # what is left goes to the columns that can use it
+        if column.least:
+            room = width - sum(widths.values()) - GAP * (len(used) - 1)
+            widths[column] = min(full[column], widths[column] + max(0, room))
+    spill = sum(widths.values()) + GAP * (len(used) - 1) - width
     if spill > 0:  # too narrow even for these: the last one is cropped
         widths[used[-1]] = max(1, widths[used[-1]] - spill)
     return widths
@@ -117,81 +186,108 @@ def _longest(rows: Sequence[Row], name: str) -> int:
     return max((cell_len(getattr(row, name)) for row in rows), default=0)
 
 
-def _rows(trace: Trace, marks: Marks, brief: bool) -> list[Row]:
-    home = main_file(trace)
-    named = any(not axis.isdigit() for op in trace.ops for axis in op.axes)
-    flagged = {f.index for f in trace.findings if f.index is not None and f.severity != "note"}
-    rows = []
-    last = ""
-    for op in trace.ops:
-        here = place(op.file, op.line, home)
-        rows.append(
-            Row(
-                mark=marks.warn if op.index in flagged else "",
-                line=here,
-                op=op.op,
-                axes=" ".join(op.axes) if named else "",
-                shape=shape(op.shape, marks) or "scalar",
-                source="" if here == last else op.source,  # said once for all rows of a line
-                range=span(op, marks),
-                flags=flags(op, brief),
-                ill=ill(op),
-                style="bold" if op.index in flagged else "",
-            )
-        )
-        last = here
+# ---------------------------------------------------------------- rows
+
+
+def _lines(trace: Trace, view: View, screen: Screen) -> list[Row | Heading]:
+    frame = Frame(
+        marks=screen.marks,
+        names=shown_files(trace),
+        named=any(not axis.isdigit() for op in trace.ops for axis in op.axes),
+        brief=screen.width < ALL,
+        nested=any(len(levels(op.module)) > 1 for op in trace.ops),
+    )
+    lines = [line for item in arranged(trace, view) for line in _item(item, frame)]
     if trace.crash:
-        rows.append(_crash_row(trace.crash, home, marks))
-    return rows
+        lines.append(_crash_row(trace.crash, frame))
+    return _said_once(lines)
 
 
-def _crash_row(crash: Crash, home: str, marks: Marks) -> Row:
+def _said_once(lines: Sequence[Row | Heading]) -> list[Row | Heading]:
+    """The source of a line is said once for all its rows, so that they read as a group."""
+    found: list[Row | Heading] = []
+    last = ("", "")
+    for line in lines:
+        if isinstance(line, Heading):
+            found.append(line)
+            last = ("", "")
+            continue
+        same = (line.line, line.source) == last and line.style != "bad"
+        found.append(replace(line, source="") if same else line)
+        last = (line.line, line.source) if line.line else last
+    return found
+
+
+def _item(item: Shown, frame: Frame) -> Iterator[Row | Heading]:
+    if isinstance(item, Step):
+        yield _row(item, frame)
+        yield from (_kernel_row(kernel, frame) for kernel in item.op.kernels if not item.call)
+        return
+    edge = _edge(frame) + ("|" if frame.marks is ASCII else "╭")
+    names = f"{_part(item.first, frame)} {frame.marks.dots} {_part(item.last, frame)}"
+    yield Heading(text=f"{edge} {names}: {item.times} times alike, shown once")
+    inner = replace(frame, depth=frame.depth + 1, layer=item.first)
+    yield from (line for step in item.steps for line in _item(step, inner))
+
+
+def _row(step: Step, frame: Frame) -> Row:
+    op, marks = step.op, frame.marks
+    axes = _axes(step, frame) if frame.named else ""
+    common = Row(
+        mark=marks.warn if step.flagged else _edge(frame),
+        line=place(op.file, op.line, frame.names),
+        op=(_part(step.call, frame) or step.call) if step.call else op.op,
+        axes=axes,
+        shape=shape(op.shape, marks) or "scalar",
+        range=span(op, marks.dots),
+        flags=flags(op, frame.brief),
+        module=_part(op.module, frame),
+        grad="" if op.grad is None else number(op.grad),
+        ill=ill(op),
+        style="bold" if step.flagged else "",
+    )
+    if step.call:
+        inside = op.source if step.rows == 1 else f"({step.rows} operations)"
+        took, made = seconds(step.seconds), size(step.bytes)
+        return replace(common, source=inside, module="", time=took, bytes=made)
+    return replace(common, source=op.source, time=seconds(op.seconds), bytes=size(op.bytes))
+
+
+def _edge(frame: Frame) -> str:
+    return ("|" if frame.marks is ASCII else "│") * frame.depth
+
+
+def _part(module: str, frame: Frame) -> str:
+    """The submodule, from the layer on that is named above it."""
+    inside = frame.layer and f"{module}.".startswith(f"{frame.layer}.")
+    return (module[len(frame.layer) + 1 :] if inside else module) if frame.nested else ""
+
+
+def _axes(step: Step, frame: Frame) -> str:
+    arrow = "->" if frame.marks is ASCII else "→"
+    out = " ".join(step.op.axes)
+    return f"{' '.join(step.took)} {arrow} {out}" if step.call and step.took else out
+
+
+def _kernel_row(kernel: Kernel, frame: Frame) -> Row:
     return Row(
-        mark=marks.bad,
-        line=place(crash.file, crash.line, home),
-        op=crash.op or crash.error,
-        axes="crashed",
-        shape="",
-        source=crash.source,
-        range="",
-        flags="",
-        style="bad",
+        op=f"  {kernel.op}",
+        shape=shape(kernel.shape, frame.marks) or "scalar",
+        flags="" if kernel.dtype == "float32" else kernel.dtype,
+        style="aside",
     )
 
 
-def main_file(trace: Trace) -> str:
-    """The file that most operations come from: the others are named, this one is not."""
-    files = Counter(op.file for op in trace.ops)
-    crash = trace.crash.file if trace.crash else ""
-    return files.most_common(1)[0][0] if files else crash
-
-
-def place(file: str, line: int, home: str) -> str:
-    name = file.replace("\\", "/").rpartition("/")[2]
-    return str(line) if file in (home, "") else f"{name}:{line}"
-
-
-def shape(sizes: Sequence[int], marks: Marks) -> str:
-    return marks.times.join(str(size) for size in sizes)
-
-
-def ill(op: Op) -> bool:
-    return op.nan or (op.inf and op.max == math.inf)
-
-
-def span(op: Op, marks: Marks) -> str:
-    if op.min is None or op.max is None:
-        return ""
-    low, high = number(op.min), number(op.max)
-    return low if low == high else f"{low} {marks.dots} {high}"
-
-
-def number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return f"{value:.3g}"
+def _crash_row(crash: Crash, frame: Frame) -> Row:
+    return Row(
+        mark=frame.marks.bad,
+        line=place(crash.file, crash.line, frame.names),
+        op=crash.op or crash.error,
+        axes="crashed",
+        source=crash.source,
+        module=crash.module if frame.nested else "",
+        style="bad",
+    )
 
 
 def flags(op: Op, brief: bool = False) -> str:
@@ -202,68 +298,3 @@ def flags(op: Op, brief: bool = False) -> str:
     if op.dtype != "float32":
         found.append(op.dtype)
     return " ".join(found + ["view"] * op.view)
-
-
-# ---------------------------------------------------------------- below the table
-
-
-def show_crash(crash: Crash, screen: Screen) -> None:
-    """The box the eye should land on: what raised, on what, and what that means."""
-    marks = screen.marks
-    body = Text()
-    if crash.source:
-        body.append(fit(crash.source, screen.width - 4, marks.dots) + "\n\n", style="bold")
-    for text in _operands(crash.operands, marks):
-        body.append(text + "\n")
-    if crash.operands:
-        body.append("\n")
-    body.append(crash.message.strip())
-    if crash.explanation:
-        body.append("\n" + crash.explanation.strip())
-    where = place(crash.file, crash.line, "")
-    head = f"{marks.bad} {crash.error or 'Error'} at {where}"
-    title = Text(fit(head, screen.width - 6, marks.dots), style="bad")
-    screen.print(Panel(body, title=title, title_align="left", border_style="bad", expand=True))
-
-
-def show_end(trace: Trace, report: Report, screen: Screen) -> None:
-    """What ended the run before its end, if anything did."""
-    if trace.crash:
-        screen.gap()
-        show_crash(trace.crash, screen)
-    elif report.outcome != "ok":
-        screen.gap()
-        screen.hang((f"{screen.marks.bad} {report.outcome}  ", "bad"), report.message)
-
-
-def _operands(operands: Sequence[Operand], marks: Marks) -> list[str]:
-    names = [" ".join(o.axes) or "scalar" for o in operands]
-    wide = max((cell_len(name) for name in names), default=0)
-    pairs = zip(names, operands, strict=True)
-    return [
-        f"operand {number}  {name:<{wide}}  {shape(operand.shape, marks)}"
-        for number, (name, operand) in enumerate(pairs, 1)
-    ]
-
-
-def show_findings(findings: Sequence[Finding], screen: Screen) -> None:
-    """What the trace noticed, the gravest first."""
-    rank = {"error": 0, "warning": 1, "note": 2}
-    for finding in sorted(findings, key=lambda f: rank[f.severity]):
-        mark, style = _severity(finding, screen.marks)
-        place_ = f"line {finding.line}" if finding.line else ""
-        head = [f"{mark} {finding.severity}"] + [t for t in (place_, finding.op) if t]
-        screen.say((" ".join(head), style), ("  " + finding.rule, "aside"))
-        screen.say(finding.message, indent=2)
-
-
-def _severity(finding: Finding, marks: Marks) -> tuple[str, str]:
-    if finding.severity == "note":
-        return marks.note, "bold"
-    return (marks.bad, "bad") if finding.severity == "error" else (marks.warn, "warn")
-
-
-def show_notes(notes: Sequence[str], screen: Screen) -> None:
-    """What the trace could not see, and why."""
-    for text in notes:
-        screen.say((f"{screen.marks.note} {text}", "aside"))

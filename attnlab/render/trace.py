@@ -1,12 +1,19 @@
-"""One trace of any module: every operation, every finding, the crash."""
+"""One trace of any module: every operation, every finding, the crash, and what else was asked."""
 
 from __future__ import annotations
 
-from attnlab.records import Report, Trace, record
+from attnlab.records import Report, Trace, plain, record
+from attnlab.render.attention import show_attention
+from attnlab.render.findings import show_end, show_findings, show_notes
+from attnlab.render.fold import View
+from attnlab.render.gradients import show_backward
+from attnlab.render.guards import show_guards
 from attnlab.render.json import Document, trace_rows
-from attnlab.render.run import show_output
+from attnlab.render.place import shown_files
+from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, plural
-from attnlab.render.steps import show_end, show_findings, show_notes, show_table, show_target
+from attnlab.render.steps import show_table, show_target
+from attnlab.render.values import show_values
 
 
 @record
@@ -15,41 +22,68 @@ class Traced:
     outcome: str  # ok, found, crashed, timeout or memory
     report: Report
     sizes: dict[str, int]
+    view: View = View()
+    hidden: int = 0  # findings that are left out of the report, so as not to spoil a puzzle
+    next: str = ""
 
     def show(self, screen: Screen) -> None:
         trace = self.report.trace or Trace()
         show_target(self.report.target or self.target, self.sizes, screen, ("trace  ", "title"))
-        show_table(trace, screen)
+        if trace.ops or trace.crash or self.outcome == "ok":
+            show_table(trace, screen, self.view)
         show_notes(trace.notes, screen)
+        _show_rest(trace, screen)
         show_end(trace, self.report, screen)
         show_output(self.report.output, screen)
         if trace.findings:
             screen.gap()
-            show_findings(trace.findings, screen)
+            show_findings(trace.findings, screen, shown_files(trace))
+        show_hidden(self.hidden, screen)
         _show_end(self, trace, screen)
+        screen.do_next(self.next)
 
     def document(self) -> Document:
+        trace = self.report.trace or Trace()
         return {
             "target": self.target,
             "outcome": self.outcome,
             **trace_rows(self.report.trace),
+            "hidden_findings": self.hidden,
+            "backward": plain(trace.backward),
+            "attention": plain(trace.attention),
+            "values": plain(trace.values),
+            "guards": plain(trace.guards),
             "built": self.report.target,
             "sizes": self.sizes,
             "message": self.report.message,
             "seconds": self.report.seconds,
             "seed": self.report.seed,
             "output": self.report.output,
+            "next": self.next,
         }
+
+
+def _show_rest(trace: Trace, screen: Screen) -> None:
+    """What was asked for beyond the rows."""
+    if trace.values:
+        show_values(trace.values, screen)
+    if trace.attention:
+        show_attention(trace.attention, trace.ops, screen)
+    if trace.backward:
+        show_backward(trace.backward, trace.ops, screen)
+    if trace.guards:
+        show_guards(trace.guards, screen)
 
 
 def _show_end(page: Traced, trace: Trace, screen: Screen) -> None:
     marks = screen.marks
-    screen.gap()
+    if trace.ops or trace.crash or page.outcome in ("ok", "found"):
+        screen.gap()
     count = plural(len(trace.ops), "operation")
     if page.outcome == "ok":
         screen.say((f"{marks.ok} ok", "ok"), f"  {count}, nothing suspicious found")
     elif page.outcome == "found":
-        grave = sum(f.severity != "note" for f in trace.findings)
+        grave = sum(f.severity != "note" for f in trace.findings) or page.hidden
         screen.say((f"{marks.warn} {plural(grave, 'finding')}", "warn"), f"  in {count}")
-    else:
+    elif trace.crash or trace.ops:
         screen.say((f"{marks.bad} {page.outcome}", "bad"), f"  after {count}")

@@ -15,6 +15,7 @@ from typing import Any
 from attnlab.lab.session import Session
 from attnlab.records import Limits
 from attnlab.worker import isolation
+from attnlab.worker.alarm import Alarm
 from attnlab.worker.tensors import pack, unpack
 from attnlab.worker.wire import receive, send
 
@@ -28,9 +29,11 @@ def serve(sock: socket.socket, out: int, limits: Limits, own: bool) -> None:
         holds, missing = isolation.apply(limits, own)
         send(sock, pack({"isolation": holds, "missing": missing}))
         session = Session()
+        alarm = Alarm(limits.seconds if own else 0.0)
         while True:
             asked = unpack(receive(sock))
-            answer = session.ask(asked["verb"], **asked["args"])
+            with alarm.on():
+                answer = session.ask(asked["verb"], **asked["args"])
             _flush()
             send(sock, pack(answer))
     except EOFError:

@@ -10,16 +10,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Self
 
 from attnlab.errors import Broken
 from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Report, from_json, to_json
+from attnlab.trials import TrialJob, TrialReport
 from attnlab.worker.wire import TooLong, receive, send
 
 SERVER = Path(__file__).parent / "server.py"
 START = 120.0  # seconds that importing torch may take on a slow disk
 PORTRAIT = 120.0  # seconds that the largest table may take on a busy machine
+STANDARD = 120.0  # seconds that all right files of a challenge may take together
 CLOSING = 30.0  # seconds the judge gets for its own work, over the job's deadline
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
@@ -84,6 +87,18 @@ class Worker:
             send(self.sock, to_json({"position": job}).encode())
             return from_json(PositionReport, receive(self.sock))
 
+    def trials(self, job: TrialJob) -> TrialReport:
+        """What becomes of mutants; raises `Broken` as `inspect` does."""
+        if self.sock.fileno() < 0:  # the last job took it down
+            self._start()
+        self.sock.settimeout(START + STANDARD + job.seconds * len(job.candidates))
+        with self._answering():
+            send(self.sock, to_json({"trials": job}).encode())
+            report = from_json(TrialReport, receive(self.sock))
+        if report.fault:
+            raise Broken(report.fault, "ATTNLAB_DEBUG=1 shows more")
+        return report
+
     @contextmanager
     def _answering(self) -> Iterator[None]:
         """Turns the ways in which an answer can fail to come into one line."""
@@ -121,3 +136,36 @@ class Worker:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class Crew:
+    """Several workers, each with a torch of its own, that take turns: for as many threads."""
+
+    def __init__(self, size: int) -> None:
+        self.workers = [Worker() for _ in range(size)]
+        self.free: SimpleQueue[Worker] = SimpleQueue()
+        for worker in self.workers:
+            self.free.put(worker)
+
+    def inspect(self, job: Job) -> Report:
+        with self._one() as worker:
+            return worker.inspect(job)
+
+    def trials(self, job: TrialJob) -> TrialReport:
+        with self._one() as worker:
+            return worker.trials(job)
+
+    @contextmanager
+    def _one(self) -> Iterator[Worker]:
+        worker = self.free.get()
+        try:
+            yield worker
+        finally:
+            self.free.put(worker)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for worker in self.workers:
+            worker.close()

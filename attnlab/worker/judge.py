@@ -20,6 +20,7 @@ from attnlab.lab.host import Died
 from attnlab.lab.inspect import inspect
 from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
+from attnlab.trials import TrialJob, TrialReport
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import Channel, TooLong, receive, send
 
@@ -36,11 +37,13 @@ def serve(job: socket.socket, zygote: socket.socket) -> None:
         send(job, to_json(_answer(message, zygote)).encode())
 
 
-def _answer(message: bytes, zygote: socket.socket) -> Report | PositionReport:
+def _answer(message: bytes, zygote: socket.socket) -> Report | PositionReport | TrialReport:
     """A `Job` is sent as it is, anything else under its name."""
     asked = json.loads(message)
     if asked.keys() == {"position"}:
         return _portrait(from_json(PositionJob, json.dumps(asked["position"])))
+    if asked.keys() == {"trials"}:
+        return _tried(from_json(TrialJob, json.dumps(asked["trials"])))
     return _report(from_json(Job, message), zygote)
 
 
@@ -55,6 +58,18 @@ def _portrait(job: PositionJob) -> PositionReport:
             traceback.print_exc(file=sys.stderr)
         message = f"the judge failed: {type(error).__name__}: {error}"
         return PositionReport(outcome="error", message=message)
+
+
+def _tried(job: TrialJob) -> TrialReport:
+    """Mutants of right files are tried in a process of their own, without a child for each."""
+    from attnlab.worker.trying import try_all
+
+    try:
+        return try_all(job)
+    except Exception as error:
+        if os.environ.get("ATTNLAB_DEBUG"):
+            traceback.print_exc(file=sys.stderr)
+        return TrialReport(fault=f"the judge failed: {type(error).__name__}: {error}")
 
 
 def _report(job: Job, zygote: socket.socket) -> Report:

@@ -113,16 +113,19 @@ class Case:
 
     source: str
     contract: Contract = SELF
-    reference: str | None = UNIT
+    reference: str | Code | None = UNIT
+    full: bool = False  # also what is checked on demand only
 
 
-def tried(case: Case, seed: int = 1) -> tuple[CheckResult, ...]:
+def tried(case: Case, seed: int = 1, brief: bool = False) -> tuple[CheckResult, ...]:
     """What all checks say of the case, what to look at first standing first."""
     job = Job(
         candidate=Code(file="m.py", text=case.source, name="M"),
         contract=case.contract,
         reference=case.reference,
         stages=("check",),
+        full=case.full,
+        brief=brief,
         seed=seed,
     )
     report = inspect(job, lambda limits, own, deadline: LocalHost())

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from sample_records import CHECKS, FINDINGS, REPORT, TRACE, check
 
+from attnlab.commands.base import EARLIER
 from attnlab.errors import Broken
+from attnlab.lab import explain
 from attnlab.records import Report, Trace
 
 NAME = "crash-at-out-proj"
@@ -57,6 +59,13 @@ def test_the_shipped_file_where_there_is_no_other(shell, worker):
     assert said.err == "grading buggy.py as shipped\n"
     assert said.json["file"] == f"{SLUG}/buggy.py"
     assert worker.jobs[0].candidate.file == "buggy.py"
+
+
+def test_the_first_failure_ends_a_grade_unless_all_are_asked_for(shell, worker):
+    """A quick verdict first; --all goes on."""
+    shell("grade", NAME)
+    shell("grade", NAME, "--all")
+    assert [job.brief for job in worker.jobs] == [True, False]
 
 
 def test_the_file_here_goes_before_the_shipped_one(shell, worker):
@@ -238,8 +247,38 @@ def test_trace_outcomes(shell, worker, report, outcome, code):
     assert (said.json["outcome"], said.code) == (outcome, code)
 
 
-def test_trace_shows_every_finding(shell, worker):
-    """Whoever traces wants to know."""
+def test_trace_of_a_puzzle_does_not_spoil_it(shell, worker):
+    """As `run` does: the findings are counted, --reveal shows them and is recorded."""
+    said = shell("trace", NAME)
+    assert said.code == 1
+    assert "broadcast" not in said.out
+    assert "2 findings left out" in said.out
+    document = shell("trace", NAME, "--json").json
+    assert (document["findings"], document["hidden_findings"]) == ([], 2)
+    assert not standing(shell)["revealed"]
+    assert "broadcast" in shell("trace", NAME, "--reveal").out
+    assert standing(shell)["revealed"]
+
+
+@pytest.mark.parametrize("command", ["run", "trace"])
+def test_a_crash_does_not_spoil_either(shell, worker, command):
+    """Its explanation stays, what it echoes of a finding goes; the lab's words are the ones cut."""
+    said = "The weight wants 8. It went wrong earlier, at chunk on line 24 (leftover-axis)."
+    assert EARLIER in (Path(explain.__file__).read_text())
+    crash = replace(TRACE.crash, explanation=said)
+    worker.report = replace(REPORT, trace=replace(TRACE, crash=crash))
+    page = shell(command, NAME).out
+    assert "The weight wants 8." in page
+    assert "leftover-axis" not in page
+    assert "leftover-axis" in shell(command, NAME, "--reveal").out
+
+
+def test_trace_of_a_solved_challenge_shows_every_finding(shell, worker):
+    """There is no puzzle left to spoil."""
+    shell("start", NAME)
+    worker.report = GOOD
+    shell("grade", NAME)
+    worker.report = REPORT
     assert "broadcast" in shell("trace", NAME).out
 
 

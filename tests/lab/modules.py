@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.lab.axes import Run
+from attnlab.lab.capture import finish
 from attnlab.lab.host import LocalHost, answered
 from attnlab.lab.inspect import inspect
 from attnlab.lab.look import named
 from attnlab.lab.raw import RawTrace, fall_of
 from attnlab.lab.recorder import Recorder
-from attnlab.lab.capture import finish
 from attnlab.lab.session import Session
 from attnlab.records import Code, Contract, Input, Job, Limits, Report, Trace, from_json
 

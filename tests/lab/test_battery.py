@@ -28,6 +28,30 @@ def test_every_check_runs_in_every_round(monkeypatch):
     assert {s["S"] for s in seen} >= {4, 99, 1}
 
 
+def test_some_checks_are_made_at_a_few_sizes(monkeypatch):
+    """At the example's and at the first that are drawn."""
+    seen = []
+    grade(monkeypatch, check("a", lambda p: seen.append(p.sizes), few=True))
+    assert seen == rounds(PLAIN, random.Random(0))[:2]
+
+
+def test_a_brief_look_ends_with_the_first_failure():
+    """What comes after it is skipped, and says how to see more."""
+    contract = Contract(
+        sizes={"B": 2, "S": 4, "D": 8},
+        init={"width": "D"},
+        inputs=(Input(name="x", axes=("B", "S", "D")),),
+        output=("B", "S", "D"),
+    )
+    asked = job(module("return x * torch.nan"), contract, stages=("check",), brief=True)
+    first, *others = inspect(asked, local).checks
+    assert (first.id, first.outcome) == ("finite", "failed")
+    unseen = [c for c in others if c.reason == "unseen"]
+    assert unseen
+    assert "finite failed before it; --all looks at everything" in unseen[0].message
+    assert {c.outcome for c in others} == {"passed", "skipped"}
+
+
 def test_a_failed_check_is_not_asked_again(monkeypatch):
     """The first failure stands, with the sizes at which it was seen."""
     seen = []
@@ -246,7 +270,8 @@ def test_the_real_checks_pass_a_right_module_and_none_is_forgotten():
     contract = Contract(
         sizes={"B": 2, "S": 4, "D": 8}, init={"width": "D"}, inputs=(x,), output=("B", "S", "D")
     )
-    report = inspect(job(GOOD, contract, stages=("check",)), local)
+    right = module("return x * 1.0")
+    report = inspect(job(right, contract, stages=("check",)), local)
     assert sorted(ids(report.checks)) == sorted(c.id for c in load_checks())
     assert {r.outcome for r in report.checks} == {"passed", "skipped"}
     assert all(r.message for r in report.checks if r.outcome == "skipped")

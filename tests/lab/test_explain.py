@@ -1,7 +1,7 @@
 """Why an operation raised, in the words of its operands' axes: one test for each kind of crash."""
 
 import pytest
-from modules import ATTENTION, FLAGSHIP, PLAIN, module, traced
+from modules import ATTENTION, FLAGSHIP, PLAIN, line_of, module, traced
 
 from attnlab.records import Contract, Input
 
@@ -39,6 +39,10 @@ def test_the_flagship_is_explained_at_its_last_line():
     got = traced(FLAGSHIP, ATTENTION).crash
     assert "out_proj maps 8 features to 8" in got.explanation
     assert "has 32, 4 times too wide. The first operand was made by flatten" in got.explanation
+    chunk, crash = line_of(FLAGSHIP, "CHUNK"), line_of(FLAGSHIP, "CRASH")
+    assert got.explanation.endswith(
+        f"on line {crash}. It went wrong earlier, at chunk on line {chunk} (leftover-axis)."
+    )
 
 
 def test_matmul_that_needs_a_transpose():
@@ -46,17 +50,17 @@ def test_matmul_that_needs_a_transpose():
     got = crash("return x @ x")
     assert got.explanation == (
         "matmul sums the last axis of (B, S, D) (8) against axis -2 of (B, S, D) (4), which must "
-        "be equal; the second operand transposed (-2, -1) fits."
+        "be equal. It runs with x.transpose(-2, -1)."
     )
 
 
 @pytest.mark.parametrize(
     ("forward", "says"),
     [
-        ("return x @ x[0].mT[:3]", "against axis -2 of (3, S) (3), which must be equal."),
+        ("return x @ x[0].mT[:3]", "(3), which must be equal."),
         ("return x @ x[0, :, 0]", "against axis -1 of (S) (4), which must be equal."),
         ("return torch.mv(x[0], x[0, :, 0])", "mv sums the last axis of (S, D) (8)"),
-        ("return torch.mm(x[0], x[0])", "the second operand transposed (-2, -1) fits"),
+        ("return torch.mm(x[0], x[0])", "It runs with x[0].transpose(-2, -1)"),
         ("return torch.bmm(x, x)", "bmm sums the last axis of (B, S, D) (8)"),
     ],
 )
@@ -75,7 +79,7 @@ def test_matmul_with_batch_axes_that_do_not_line_up():
     ("forward", "axes"),
     [
         ("return x + x.mT", "axis -1 of (B, S, D) = (2, 4, 8) is 8 and of (B, D, S) = (2, 8, 4)"),
-        ("return x * x[:, :3]", "axis -2 of (B, S, D) = (2, 4, 8) is 4 and of (B, 3, D)"),
+        ("return x * x[:, :3]", "axis -2 of (B, S, D) = (2, 4, 8) is 4 and of (B, S[:3], D)"),
         ("return x.masked_fill(torch.ones(3, 4) > 0, 0.0)", "is 8 and of (3, 4) = (3, 4) is 4"),
         ("return torch.where(x > 0, x, torch.ones(5))", "is 8 and of (5) = (5) is 5"),
         ("x[0] = torch.ones(3)", "is 8 and of (3) = (3) is 3"),
@@ -109,8 +113,8 @@ def test_view_of_a_tensor_in_another_order():
     got = crash("return x.mT.view(2, -1)")
     assert got.explanation == (
         "The tensor (B, D, S) is not laid out in this order in memory (a transpose or permute "
-        "came before), so no view of it has that shape; reshape copies where needed. That "
-        "operand was made by mT on line 9."
+        "came before), so no view of it has that shape; reshape copies where needed. It runs with "
+        "x.mT.reshape(...) in place of view. That operand was made by mT on line 9."
     )
 
 
@@ -132,7 +136,7 @@ def test_unflatten_to_another_count():
     [
         (
             "return torch.cat([x, x[:, :2]], -1)",
-            "Pieces must agree in every axis but the one they are joined along: {}.",
+            "Pieces must agree in every axis but the one they are joined along: {}. It runs {}",
         ),
         (
             "return torch.stack([x, x[:, :2]])",
@@ -142,8 +146,8 @@ def test_unflatten_to_another_count():
 )
 def test_pieces_that_do_not_join(forward, says):
     """cat leaves one axis free, stack none."""
-    shapes = "(B, S, D) = (2, 4, 8) and (B, 2, D) = (2, 2, 8)"
-    assert crash(forward).explanation == says.format(shapes)
+    shapes = "(B, S, D) = (2, 4, 8) and (B, S[:2], D) = (2, 2, 8)"
+    assert crash(forward).explanation == says.format(shapes, "with dim=1.")
 
 
 def test_embedding_beyond_its_table():
@@ -165,6 +169,28 @@ def test_embedding_beyond_its_table():
 def test_operands_of_different_types(forward, kinds):
     """All dtypes, in the order of the operands."""
     assert f"The operands have different dtypes: {kinds}." in crash(forward, LAYER).explanation
+
+
+def test_embedding_of_numbers_that_are_no_indices():
+    """Which dtype they have, and what makes them whole."""
+    got = crash("return self.table(x)", "self.table = nn.Embedding(9, width)")
+    assert got.explanation.startswith("Indices must be whole numbers, and these are float32")
+
+
+def test_the_row_in_which_an_axis_was_born_is_named():
+    """Several views later, the axis that does not fit still comes from the split."""
+    forward = (
+        "q = x.unflatten(-1, (4, 2))\nq = q.transpose(1, 2)\nq = q * 2\nreturn q @ torch.ones(3, 3)"
+    )
+    said = crash(forward).explanation
+    assert "The first operand was made by mul on line 11; its axis " in said
+    assert said.endswith(" comes from unflatten on line 9.")
+
+
+def test_an_axis_of_an_input_was_born_nowhere():
+    """It is given: the row that made the operand is enough."""
+    said = crash("y = x * 2\nreturn y @ torch.ones(3, 3)").explanation
+    assert said.endswith("The first operand was made by mul on line 9.")
 
 
 @pytest.mark.parametrize(
@@ -191,14 +217,14 @@ def test_an_exception_that_was_retold():
     got = crash("try:\n    x @ x\nexcept RuntimeError as e:\n    raise ValueError('shapes') from e")
     assert (got.op, got.error, got.line) == ("matmul", "ValueError", 10)
     assert got.message.startswith("shapes (from RuntimeError: ")
-    assert "transposed" in got.explanation
+    assert "It runs with x.transpose(-2, -1)" in got.explanation
 
 
 def test_a_first_operand_that_is_a_weight_has_no_birth():
     """The row that made the second operand is not said to have made the first."""
     got = crash("return self.w @ (x + 1)", "self.w = nn.Parameter(torch.ones(3, 3))")
     assert "was made by" not in got.explanation
-    assert [o.axes for o in got.operands] == [("3", "3"), ("B", "S", "D")]
+    assert [o.axes for o in got.operands] == [("w", "3"), ("B", "S", "D")]
 
 
 @pytest.mark.parametrize("forward", ["x @ 3", "x.transpose(1, 5)", "x[:, :, 9]", "x['a']"])

@@ -121,8 +121,8 @@ def test_an_output_of_another_kind_fails_and_never_passes(returned, says):
     assert not [c for c in report.checks if c.reason == "internal"]
 
 
-def test_a_subclass_of_tensor_counts_by_its_values():
-    """A right module may return a subclass; a lying one gains nothing by it."""
+def test_a_subclass_of_tensor_is_no_answer():
+    """It may say anything of itself, so it is refused in a sentence of its own, right or lying."""
     sub = "class Sub(torch.Tensor):\n    pass\n\n"
     lies = "class Sub(torch.Tensor):\n    def __sub__(self, o): return self * 0\n    def abs(self):"
     lies += " return self * 0\n\n"
@@ -130,7 +130,9 @@ def test_a_subclass_of_tensor_counts_by_its_values():
         "self.norm(self", "(self.norm(self"
     )
     wrong = right.replace("attn_mask=allowed)", "attn_mask=allowed, scale=9.0)")
-    assert not failed(graded(right.replace("class Net", sub + "class Net")))
+    first = failed(graded(right.replace("class Net", sub + "class Net")))[0]
+    assert (first.id, first.reason) == ("output-shape", "odd")
+    assert "Sub" in first.message
     assert failed(graded(wrong.replace("class Net", lies + "class Net")))
 
 
@@ -171,19 +173,29 @@ def test_a_candidate_that_leaves(raises):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "others"),
     [
-        ("out_proj", "projection"),
-        ("self.out_proj = nn.Linear(embed_dim, embed_dim)", "self.out_proj = nn.Identity()"),
-        ("self.h = num_heads", "self.h = num_heads\n        self.more = nn.Linear(2, 2)"),
+        ("self.out_proj = nn.Linear(embed_dim, embed_dim)", "self.out_proj = nn.Identity()", []),
+        (
+            "self.h = num_heads",
+            "self.h = num_heads\n        self.more = nn.Linear(2, 2)",
+            ["every-parameter-reached"],
+        ),
     ],
 )
-def test_other_parameter_names_cannot_be_compared(old, new):
-    """An error with the reason no-weights: neither a pass nor a failure."""
+def test_other_parameters_cannot_be_compared(old, new, others):
+    """An error with the reason no-weights; what fails beside it rests on no reference."""
     report = graded(GOOD.replace(old, new))
     result = next(c for c in report.checks if c.id == "matches-reference")
     assert (result.outcome, result.reason) == ("error", "no-weights")
+    assert [c.id for c in failed(report)] == others
+
+
+def test_other_names_of_parameters_are_found_out():
+    """A right module passes under names of its own, once its map of the weights is proven."""
+    report = graded(GOOD.replace("out_proj", "projection"))
     assert not failed(report)
+    assert "matches-reference" in [c.id for c in report.checks if c.outcome == "passed"]
 
 
 def test_a_missing_class_and_a_missing_keyword():

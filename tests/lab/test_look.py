@@ -121,6 +121,8 @@ ROW = (
         {"trace": '{"ops": [%s], "operands": [[]]}' % (ROW % "7")},
         {"trace": '{"ops": [%s], "operands": []}' % (ROW % "")},
         {"trace": '{"fall": {"op": "add"}}'},
+        {"trace": '{"measured": [{"row": 3}]}'},
+        {"trace": '{"backward": {"origin": 5}}'},
     ],
 )
 def test_a_forged_trace_ends_the_candidate_and_not_the_judge(answer):

@@ -11,6 +11,7 @@ from attnlab.lab.raw import RawTrace, fall_of, first_line, raised_at, shown, sou
 from attnlab.lab.recorder import Recorder
 from attnlab.lab.session import Session
 from attnlab.records import Op, from_json, to_json
+from attnlab.traces import Attention, Heat
 
 
 class Hostile(Exception):
@@ -191,6 +192,9 @@ def fall(**more):
     return raw.RawFall(**{**facts, "message": "", **more})
 
 
+ROLES = Attention(line=1, file="", scores=None, mask=None, weights=None, context=3)
+
+
 @pytest.mark.parametrize(
     ("trace", "good"),
     [
@@ -201,6 +205,9 @@ def fall(**more):
         (RawTrace(ops=(op(0, (0,)),), operands=((),)), False),
         (RawTrace(ops=(op(0, (-1,)),), operands=((),)), False),
         (RawTrace(inputs=((2,),)), False),
+        (RawTrace(values=(Heat(title="scores", rows=(), index=0),)), False),
+        (RawTrace(values=(Heat(title="x", rows=()),)), True),
+        (RawTrace(attention=(ROLES,)), False),
         (RawTrace(fall=fall(parents=(0,), operands=((2,),))), False),
         (RawTrace(inputs=((2,),), input_names=("x",), input_kinds=("float",)), True),
     ],

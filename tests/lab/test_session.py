@@ -1,5 +1,8 @@
 """The verbs that a candidate answers to, and what they say of every way to go wrong."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from modules import HEAD, called, loaded, made, module, randn
@@ -255,10 +258,9 @@ def test_unknown_verbs_are_our_own_fault():
         Session().ask("dance")
 
 
-def test_every_verb_is_tried_here():
-    """A verb that is added to the session is added to these tests."""
+def test_every_verb_is_tried_somewhere():
+    """A verb that is added to the session is called by a test of the lab."""
     verbs = {name.removeprefix("do_") for name in dir(Session) if name.startswith("do_")}
-    assert verbs == {
-        *("load", "build", "parameters", "buffers", "put"),
-        *("call", "after", "gradients", "trace", "demo"),
-    }
+    texts = "".join(p.read_text() for p in sorted(Path(__file__).parent.glob("test_*.py")))
+    tried = {verb for verb in verbs if re.search(rf"""do_{verb}|["']{verb}["']""", texts)}
+    assert verbs - tried == set()

@@ -6,8 +6,10 @@ import pytest
 from sample_records import INF, NAN, OPS, TRACE, op
 
 from attnlab.records import Op, Trace
+from attnlab.render.number import number, span
+from attnlab.render.place import place
 from attnlab.render.screen import Marks, fit
-from attnlab.render.steps import flags, number, place, show_table, span
+from attnlab.render.steps import flags, show_table
 
 
 class Table:
@@ -83,8 +85,8 @@ def test_unnamed_axes_leave_no_column(lines):
 def test_other_files_are_named(lines):
     """A line number alone is of the file that most rows come from."""
     other = replace(OPS[0], file="pkg/other.py", line=7)
-    assert any("other.py:7" in line for line in lines(Trace(ops=(*OPS, other)), 120))
-    assert place("pkg/other.py", 7, "pkg/other.py") == "7"
+    assert any("other:7" in line for line in lines(Trace(ops=(*OPS, other)), 120))
+    assert place("pkg/other.py", 7, {"pkg/other.py": ""}) == "7"
 
 
 def test_nothing_ran(lines):
@@ -105,7 +107,7 @@ def test_nothing_ran(lines):
 )
 def test_ranges_read_at_a_glance(low, high, text):
     """Three digits, and one number where there is only one."""
-    assert span(replace(OPS[0], min=low, max=high), Marks()) == text
+    assert span(replace(OPS[0], min=low, max=high), Marks().dots) == text
 
 
 def test_flags_name_what_is_special():

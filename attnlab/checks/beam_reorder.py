@@ -1,0 +1,60 @@
+"""After beams are reordered, each goes on from what its parent has seen.
+
+In beam search row b of the next step continues row parents[b] of this one. The cache must follow.
+
+Wrong: keys reordered and values not, a reorder along the heads, a cache that ignores its result,
+positions or lengths that stay behind.
+Right: `index_select(0, parents)` of everything that the cache holds for a row.
+
+Probed by a prompt, a reorder in which one row has two children, and one more step; compared with
+each child's own sequence in one pass.
+"""
+
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, data_inputs
+from attnlab.checks.pieces import differs, ordered, parts
+
+TITLE = "The cache follows reordered beams"
+NEEDS = ("beams", "causal", "sequence", "batch")
+FEW = True
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "batch-independence",
+    "causality",
+    "prefill-equals-decode",
+)
+ADVICE = "List what the cache holds, and which of it has a row for each beam: all of that moves."
+
+
+def run(probe: Probe) -> Failure | None:
+    rows, length = probe.sizes.get("B", 1), probe.sizes.get("S", 1)
+    if rows < 2 or length < 2:
+        raise Skip("one beam, or one position, has nothing to reorder")
+    inputs, contract = ordered(probe), probe.contract
+    order = [probe.pick(0, rows) for _ in range(rows)]
+    order[0], order[1] = 1, 1  # one row has two children, and row 0 has none of its own
+    parents = _first(probe, inputs).new_tensor(order).long()
+    prompt = length - 1
+    last = probe.steps(parts(contract, inputs, [prompt, 1]), parents)[1]
+    whole = probe.call(_children(probe, inputs, parents, prompt))
+    right = whole.narrow(contract.output.index("S"), prompt, 1)
+    return differs(probe, right, last, f"the step after beams were reordered by {order}")
+
+
+def _first(probe: Probe, inputs: Inputs) -> Tensor:
+    return inputs[data_inputs(probe.contract, "S")[0].name]
+
+
+def _children(probe: Probe, inputs: Inputs, parents: Tensor, prompt: int) -> Inputs:
+    """Each row's own sequence: the parent's prompt, then what it is given itself."""
+    found = dict(inputs)
+    for spec in data_inputs(probe.contract, "S"):
+        if "B" not in spec.axes:
+            continue
+        rows, at = spec.axes.index("B"), spec.axes.index("S")
+        new = inputs[spec.name].clone()
+        old = inputs[spec.name].index_select(rows, parents)
+        new.narrow(at, 0, prompt).copy_(old.narrow(at, 0, prompt))
+        found[spec.name] = new
+    return found

@@ -1,0 +1,30 @@
+"""On a GPU the module gives the same as on the CPU.
+
+Wrong: `torch.arange(S)` in forward, which lies on the CPU wherever x is; a table kept as a plain
+attribute, which `.to(device)` does not move.
+Right: `torch.arange(S, device=x.device)`; tables in buffers.
+
+Made only where there is a GPU.
+"""
+
+from attnlab.checks.base import Failure, Probe, Skip
+
+TITLE = "Other devices give the same"
+NEEDS = ("output", "any-device")
+AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
+ADVICE = "Look for tensors made in forward without device=x.device, and for tables in attributes."
+ONCE = True
+ROUNDING = 2e-3  # of the largest value: matmuls of a GPU may round their operands to 10 bits
+
+
+def run(probe: Probe) -> Failure | None:
+    inputs = probe.draw("random")
+    here = probe.call(inputs)
+    there = probe.on("cuda", inputs)
+    if there is None:
+        raise Skip("there is no GPU here")
+    gap = (there - here).abs().max().item()
+    limit = ROUNDING * max(1.0, here.abs().max().item())
+    if not gap <= limit:
+        return Failure(message=f"on the GPU the output is off by up to {gap:.2g} from the CPU's")
+    return None

@@ -1,0 +1,27 @@
+"""torch.export can take the module as one graph, and the graph gives the same.
+
+Wrong: `if scores.max() > 0:` in forward, which depends on values; a Python list that grows from
+call to call; `.item()` and NumPy on the way.
+Right: tensor operations, `torch.where` for choices between values.
+
+Made on demand only: the compiler takes seconds to load.
+"""
+
+from attnlab.checks.base import Failure, Probe, far, first_index
+
+TITLE = "The module can be exported"
+NEEDS = ("output",)
+AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
+ADVICE = "Run torch.export.export(module, args) by itself: its message names the line."
+ONCE = True
+ON_DEMAND = True
+
+
+def run(probe: Probe) -> Failure | None:
+    inputs = probe.draw("random")
+    gap = far(probe.call(inputs), probe.exported(inputs))
+    if gap.any().item():
+        return Failure(
+            message=f"the exported program gives another output, first at {first_index(gap)}"
+        )
+    return None

@@ -1,0 +1,74 @@
+"""Beyond the longest sequence happens what the task says: more of the same, or a refusal.
+
+A module that extends itself gives the positions it knew the same rows as before, gives later ones
+rows of their own, and goes on giving shorter sequences what it gave them.
+
+Wrong: positions clamped to the last row; a table that starts again; a longer table that stretches
+the old one; frequencies that a long call changes for good.
+Right: row p depends on p alone, or the exception that the task names.
+
+`M` in the sizes stands for the longest sequence.
+"""
+
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor
+from attnlab.checks.encoding import plain_inputs, rows, twin
+
+TITLE = "Longer sequences get what the task says"
+NEEDS = ("output", "sequence", "places", "beyond")
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "input-unchanged",
+    "batch-axis-use",
+    "position-sensitivity",
+    "formula-match",
+)
+ADVICE = "Call with one position more than the maximum, then with fewer again, and print the rows."
+ONCE = True
+MORE = 5
+
+
+def run(probe: Probe) -> Failure | None:
+    position = probe.contract.position
+    assert position is not None
+    longest = probe.sizes.get("M", probe.sizes["S"])
+    if position.beyond == "error":
+        if probe.raised({"S": longest + 1}) is None:
+            return Failure(message=f"S={longest + 1} was accepted; the longest is {longest}")
+        return None
+    longer = probe.at({"S": longest + MORE})
+    inputs = plain_inputs(longer)
+    if inputs[longer.contract.inputs[0].name] is None:
+        raise Skip("there is no input to lengthen")
+    short = _first(longer, inputs, longest)
+    before, table, after = rows(longer, short), rows(longer, inputs), rows(longer, short)
+    return _compare(longer, before, table, after)
+
+
+def _compare(probe: Probe, before: Tensor, table: Tensor, after: Tensor) -> Failure | None:
+    limit = probe.tolerance(before)
+    known = len(before)
+    for other, when in ((table[:known], "of a longer sequence"), (after, "after a longer one")):
+        gap = (other - before).abs().flatten(1).amax(1)
+        bad = ~(gap <= limit)
+        if bad.any().item():
+            return Failure(
+                message=f"position {bad.tolist().index(True)} gets another encoding {when} than "
+                f"in one of {known}: they differ by up to {gap.max().item():.2g}"
+            )
+    for p in range(known, len(table)):
+        q = twin(table, p)
+        if q is not None:
+            return Failure(message=f"beyond {known} positions, {p} gets the encoding of {q}")
+    return None
+
+
+def _first(probe: Probe, inputs: Inputs, length: int) -> Inputs:
+    found = dict(inputs)
+    for spec in probe.contract.inputs:
+        for axis, symbol in enumerate(spec.axes):
+            value = found[spec.name]
+            if symbol == "S" and value is not None:
+                found[spec.name] = value.narrow(axis, 0, length).contiguous()
+    return found

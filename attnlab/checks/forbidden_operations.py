@@ -1,0 +1,66 @@
+"""What the task forbids is not used.
+
+Some exercises are to be written by hand, and some exist to avoid a tensor that is too large.
+
+Wrong: `nn.MultiheadAttention` where attention is to be written; scores of all queries with all
+keys where they are to be computed piece by piece.
+Right: the operations that the task leaves you.
+
+Forbidden are operations by their names ("scaled_dot_product_attention"), modules of PyTorch
+("nn.MultiheadAttention") and shapes ("S S": no tensor of numbers has two axes of the size of the
+sequence, or one of its square). Read off the operations as the process that ran the candidate tells
+them.
+"""
+
+from collections.abc import Sequence
+
+from attnlab.checks.base import Failure, Probe
+from attnlab.records import Op
+
+TITLE = "Nothing forbidden is used"
+NEEDS = ("output", "forbidden")
+AFTER = ("output-shape",)
+ADVICE = "The task says what may not be used; write this step with the operations that it leaves."
+TRUSTED = False
+ONCE = True
+LENGTH = 37  # a prime: only a multiple of S * S has it twice as a factor
+
+
+def run(probe: Probe) -> Failure | None:
+    forbidden = probe.contract.forbidden
+    if any(" " in said for said in forbidden) and "S" in probe.contract.vary:
+        probe = probe.at({"S": min(LENGTH, probe.sizes.get("M", LENGTH))})
+    modules = probe.facts().modules
+    ops = probe.operations(probe.draw("random"))
+    for said in forbidden:
+        if said.startswith("nn.") and said in modules:
+            return Failure(message=f"{said} is among the submodules, and the task forbids it")
+        failure = _shaped(probe, ops, said) if " " in said else _named(ops, said)
+        if failure:
+            return failure
+    return None
+
+
+def _named(ops: Sequence[Op], said: str) -> Failure | None:
+    name = "multi_head_attention_forward" if said == "nn.MultiheadAttention" else said
+    for op in ops:
+        if op.op == name:
+            return Failure(message=f"line {op.line} calls {name}, which the task forbids")
+    return None
+
+
+def _shaped(probe: Probe, ops: Sequence[Op], said: str) -> Failure | None:
+    """A tensor of numbers that holds a value for each combination of these axes."""
+    square = 1
+    for symbol in said.split():
+        square *= probe.measure(symbol)
+    for op in ops:
+        count = 1
+        for size in op.shape:
+            count *= size
+        if op.dtype != "bool" and square > 1 and count and count % square == 0:
+            return Failure(
+                message=f"line {op.line}: {op.op} makes a tensor of shape {op.shape}, which holds "
+                f"a value for each of {said.replace(' ', ' x ')} = {square}; the task forbids that"
+            )
+    return None

@@ -1,0 +1,66 @@
+"""Every single element of the gradient is the slope of the output.
+
+`gradcheck` looks in one random direction, in which two mistakes could cancel; this one moves every
+element of every input and weight by itself. Made on demand only, for it calls the module twice for
+each element.
+
+Wrong: a hand-written backward that swaps two elements or forgets the last one.
+Right: each element by itself changes the output by what its gradient says.
+"""
+
+from collections.abc import Iterator
+
+from attnlab.checks.base import Failure, Probe, Skip, Tensor
+from attnlab.checks.gradcheck import copies, floats, of_input, of_weights
+
+TITLE = "Every element of the gradients is right"
+NEEDS = ("output", "floats")
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "input-unchanged",
+    "matches-reference",
+    "gradients-finite",
+    "gradients-match",
+    "gradcheck",
+)
+ADVICE = "Compare your backward with autograd's of a plain forward, element by element."
+ONCE = True
+ON_DEMAND = True
+
+
+def run(probe: Probe) -> Failure | None:
+    wide = probe.in_float64()
+    if wide is None:
+        raise Skip("the module does not run in float64")
+    return next(_wrong(wide), None)
+
+
+def _wrong(wide: Probe) -> Iterator[Failure]:
+    """Elements whose gradient is not the slope."""
+    inputs, weights = wide.draw("random"), copies(wide)
+    found = wide.gradients(inputs)
+    for name in floats(inputs):
+        for way in _ways(inputs[name]):
+            failure = of_input(wide, inputs, found, name, way, _element(name, way))
+            if failure:
+                yield failure
+    for name, weight in weights.items():
+        for way in _ways(weight):
+            shown = _element(name, way)
+            failure = of_weights(wide, inputs, found, weights, {name: way}, shown)
+            if failure:
+                yield failure
+
+
+def _ways(like: Tensor) -> Iterator[Tensor]:
+    """One direction for each element."""
+    for i in range(like.numel()):
+        way = like.new_zeros(like.numel())
+        way[i] = 1.0
+        yield way.view(like.shape)
+
+
+def _element(name: str, way: Tensor) -> str:
+    return f"{name}{way.nonzero()[0].tolist()}"

@@ -1,0 +1,66 @@
+"""Heads are alike: their order makes no difference.
+
+A head is its rows of the query, key and value projections and its columns of the output
+projection. Deal the same heads out in another order, and the output is the same sum.
+
+Wrong: heads merged without the transpose, a projection cut in `hd` heads of H features, a head
+that reads its neighbour's keys.
+Right: head h uses rows h * hd to (h + 1) * hd everywhere.
+
+Probed with the reference's weights, heads of all projections permuted alike; where keys have heads
+of their own, groups of heads are permuted.
+"""
+
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, first_index
+from attnlab.checks.pieces import apart
+
+TITLE = "The order of the heads makes no difference"
+NEEDS = ("reference", "heads", "averaging", "output")
+FEW = True
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "batch-independence",
+    "causality",
+    "mask-effect",
+    "constant-value",
+    "permutation-equivariance",
+)
+ADVICE = "Follow the features of one head from its projection to the output projection."
+
+
+def run(probe: Probe) -> Failure | None:
+    heads = probe.sizes["H"]
+    groups = probe.sizes.get("Hkv", heads)
+    if groups < 2:
+        raise Skip("one head has one order")
+    weights = probe.weights()
+    order = [1, 0, *range(2, groups)]  # no rotation: wrong wirings are often one themselves
+    changed = {n: _permuted(n, w, order, heads) for n, w in weights.items()}
+    inputs = probe.draw("random")
+    before, right = probe.call(inputs), probe.expected(inputs)
+    if ((probe.expected(inputs, changed) - right).abs() > probe.tolerance(right)).any().item():
+        raise Skip("the reference keeps its heads in another layout")
+    probe.put(changed)
+    gap = apart(probe, before, after := probe.call(inputs))
+    probe.put(weights)
+    if gap.any().item():
+        return Failure(
+            message=f"the {'key heads' if groups < heads else 'heads'} of all projections were put "
+            f"in the order {order}, and the output changed at {first_index(gap)}, by up to "
+            f"{(before - after).abs().max().item():.2g}"
+        )
+    return None
+
+
+def _permuted(name: str, weight: Tensor, order: list[int], heads: int) -> Tensor:
+    """A projection with its heads in another order; what is no projection stays."""
+    layer, groups = name.split(".")[-2] if "." in name else "", len(order)
+    if layer in ("q_proj", "k_proj", "v_proj") and weight.shape[0] % groups == 0:
+        return weight.unflatten(0, (groups, -1))[order].flatten(0, 1)
+    if layer == "qkv_proj" and weight.shape[0] % (3 * groups) == 0:
+        return weight.unflatten(0, (3, groups, -1))[:, order].flatten(0, 2)
+    if layer == "out_proj" and name.endswith("weight") and weight.shape[1] % heads == 0:
+        return weight.unflatten(1, (groups, -1))[:, order].flatten(1, 2)
+    return weight

@@ -1,0 +1,90 @@
+"""Positions near 4096 are as distinct as the first ones, in half precision too.
+
+bfloat16 counts to 256 without gaps, float16 to 2048; beyond that, neighbours become one position.
+So positions and angles are computed in float32 or wider, and only sine and cosine are rounded.
+
+Wrong: `torch.arange(S, dtype=x.dtype)`; `self.inv_freq` as a buffer that `.to(bfloat16)` rounds,
+with angles computed from it afterwards.
+Right: angles in float32 whatever the type of the module, and the result cast to the type of x.
+
+Half precision is looked at where the contract names it.
+"""
+
+from attnlab.checks.base import Failure, Probe, Tensor
+from attnlab.checks.encoding import plain_inputs, rows
+
+TITLE = "Far positions stay distinct"
+NEEDS = ("output", "places", "long")
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "input-unchanged",
+    "batch-axis-use",
+    "position-sensitivity",
+    "formula-match",
+)
+ADVICE = "Print the dtype of positions, frequencies and angles: each must be float32 or wider."
+ONCE = True
+FAR = 4096
+WIDTH = 8
+TAIL = 12  # positions that are compared with the next one
+SHARE = 0.1  # of the smallest step at the start: a smaller one at the end is a lost position
+ROUNDING = 8  # times eps: what a cast of the table, or a turn in that type, explains
+HALF = {"bfloat16": 2**-8, "float16": 2**-11}
+
+
+def run(probe: Probe) -> Failure | None:
+    length = FAR + probe.pick(1, TAIL)
+    sizes = {"S": length, **({"M": length} if "M" in probe.sizes else {})}
+    sizes |= {"B": 2} if "B" in probe.contract.vary else {}
+    if "D" in probe.contract.vary and "H" not in probe.sizes:
+        sizes["D"] = WIDTH  # a table this long takes some modules a while
+    far = probe.at(sizes)
+    inputs = plain_inputs(far)
+    exact = rows(far, inputs)
+    failure = _lost(exact, "float32")
+    for dtype, eps in HALF.items():
+        if failure is None and dtype in probe.contract.dtypes:
+            half = probe.at(sizes, dtype)
+            given = {n: t.to(_like(half)) if t.is_floating_point() else t
+                     for n, t in inputs.items()}  # fmt: skip
+            table = rows(half, given)
+            failure = _lost(table.float(), dtype) or _off(table.float(), exact, dtype, eps)
+    return failure
+
+
+def _like(probe: Probe) -> object:
+    """The dtype of the probe's inputs."""
+    return plain_inputs(probe)[probe.contract.inputs[0].name].dtype
+
+
+def _steps(table: Tensor) -> Tensor:
+    """How far each row is from the next one."""
+    return (table[1:] - table[:-1]).flatten(1).abs().amax(1)
+
+
+def _lost(table: Tensor, dtype: str) -> Failure | None:
+    usual = _steps(table[:TAIL]).min().item()
+    steps = _steps(table[-TAIL:])
+    short = ~(steps > SHARE * usual)
+    if not short.any().item():
+        return None
+    p = len(table) - TAIL + short.tolist().index(True)
+    return Failure(
+        message=f"in {dtype} positions {p} and {p + 1} are {steps.min().item():.2g} apart, while "
+        f"the first ones are {usual:.2g} apart: they have become the same position"
+    )
+
+
+def _off(table: Tensor, exact: Tensor, dtype: str, eps: float) -> Failure | None:
+    gap = (table - exact).abs().flatten(1).amax(1)
+    limit = ROUNDING * eps * max(1.0, exact.abs().max().item())
+    bad = ~(gap <= limit)
+    if not bad.any().item():
+        return None
+    p = bad.tolist().index(True)
+    return Failure(
+        message=f"in {dtype} the row of position {p} is off by up to {gap.max().item():.2g} from "
+        f"float32's; rounding the result explains {limit:.2g}: angles were computed in {dtype}"
+    )

@@ -1,0 +1,41 @@
+"""Turning a vector keeps its length, and turning twice as long a one gives twice the result.
+
+Rotary positions are rotations: each pair of columns turns by an angle. Nothing is stretched, and
+nothing is added.
+
+Wrong: `x * cos + x * sin` without the swap of the pair's two halves and the minus; a `rotate_half`
+for one layout with angles for the other; angles that differ within a pair.
+Right: (a, b) becomes (a cos - b sin, a sin + b cos), with one angle for the pair.
+"""
+
+from attnlab.checks.base import Failure, Probe, first_index
+from attnlab.checks.encoding import first
+
+TITLE = "Turning keeps the length of vectors"
+NEEDS = ("output", "rotated")
+AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged")
+ADVICE = "Turn (1, 0) and (0, 1) by hand: which two columns are a pair, and where is the minus?"
+
+
+def run(probe: Probe) -> Failure | None:
+    inputs = probe.draw("none")
+    value = inputs[first(probe)]
+    out = probe.call(inputs)
+    if out.shape != value.shape:
+        return Failure(message=f"{tuple(value.shape)} came back as {tuple(out.shape)}")
+    before, after = value.norm(dim=-1), out.norm(dim=-1)
+    bad = ~((before - after).abs() <= probe.tolerance(before))
+    if bad.any().item():
+        where = bad.nonzero()[0].tolist()
+        was, now = before[tuple(where)].item(), after[tuple(where)].item()
+        return Failure(
+            message=f"the vector at {first_index(bad)} had length {was:.4f} and has {now:.4f} now"
+        )
+    double = probe.call({**inputs, first(probe): 2 * value})
+    bad = ~((double - 2 * out).abs() <= 2 * probe.tolerance(out))
+    if bad.any().item():
+        return Failure(
+            message=f"vectors twice as long give something else than twice the result, first at "
+            f"{first_index(bad)}: something is added or normalised"
+        )
+    return None

@@ -1,0 +1,70 @@
+"""Several sequences packed in one row do not meet: each gives what it gives alone.
+
+Wrong: a block mask whose blocks overlap by one, segments compared along one axis only, positions
+that run on from one sequence into the next.
+Right: queries see keys of their own segment, and positions begin anew in each.
+
+Probed by two sequences in a row and each by itself, told apart by the input whose role is
+`segments`. Where a mask says it all, `mask-effect` and `padding-invariance` look.
+"""
+
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, first_index
+from attnlab.checks.pieces import apart, piece
+
+TITLE = "Packed sequences do not meet"
+NEEDS = ("packing", "sequence")
+FEW = True
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "batch-independence",
+    "causality",
+    "mask-effect",
+    "reach",
+    "padding-invariance",
+)
+ADVICE = "Print the mask of a row with two segments: two blocks of False, and True around them."
+
+
+def run(probe: Probe) -> Failure | None:
+    length = probe.sizes.get("S", 1)
+    if length < 2:
+        raise Skip("one position holds one sequence")
+    if "S" not in probe.contract.vary:
+        raise Skip("its length is fixed")
+    cut = probe.pick(1, length)
+    inputs = _packed(probe, cut)
+    at = probe.contract.output.index("S")
+    together = probe.call(inputs)
+    for part in (slice(0, cut), slice(cut, length)):
+        alone = probe.call(_alone(probe, inputs, part))
+        here = together.narrow(at, part.start, part.stop - part.start)
+        gap = apart(probe, alone, here)
+        if gap.any().item():
+            which = "first" if part.start == 0 else "second"
+            return Failure(
+                message=f"sequences of {cut} and {length - cut} positions were packed in one row, "
+                f"and the {which} gave another output at its {first_index(gap)} than by itself, "
+                f"by up to {(alone - here).abs().max().item():.2g}"
+            )
+    return None
+
+
+def _packed(probe: Probe, cut: int) -> Inputs:
+    inputs = probe.draw("none")
+    for spec in probe.contract.inputs:
+        if spec.role == "segments":
+            inputs[spec.name] = inputs[spec.name] * 0
+            inputs[spec.name][..., cut:] = 1
+        elif spec.role == "positions":
+            inputs[spec.name][..., cut:] -= cut
+    return inputs
+
+
+def _alone(probe: Probe, inputs: Inputs, part: slice) -> Inputs:
+    found = piece(probe.contract, inputs, part, part)
+    for spec in probe.contract.inputs:
+        if spec.role == "segments":
+            found[spec.name] = found[spec.name] * 0
+    return found

@@ -1,0 +1,54 @@
+"""The row of the padding token is zeros and stays zeros.
+
+Wrong: zeros that a later `nn.init.normal_(self.embedding.weight)` draws over; `padding_idx` kept in
+the constructor and not given to the lookup, so that padding learns.
+Right: `nn.Embedding(V, D, padding_idx=pad)`, and the row set to zero again after every initialiser.
+
+Looked at are a freshly built module and the gradient of each matrix that has a row per token.
+"""
+
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor
+
+TITLE = "The padding token is zeros and never learns"
+NEEDS = ("output", "padding")
+AFTER = ("output-shape", "finite", "deterministic-eval")
+ADVICE = "Print the padding row of a fresh module, and its gradient after one backward pass."
+ONCE = True
+
+
+def run(probe: Probe) -> Failure | None:
+    pad = probe.contract.padding_idx
+    assert pad is not None
+    inputs = _with_padding(probe, pad)
+    found = probe.gradients(inputs).parameters
+    tables = _tables(probe, dict(found))
+    if not tables:
+        return Failure(message="no gradient reaches a matrix with a row for each token")
+    for name, gradient in tables.items():
+        if gradient[pad].count_nonzero().item():
+            return Failure(message=f"row {pad} of {name} is the padding token's, and it learns")
+    fresh = probe.as_built()
+    for name in tables:
+        row = fresh[name][pad]
+        if row.count_nonzero().item():
+            return Failure(
+                message=f"row {pad} of a fresh {name} is the padding token's, and "
+                f"{int(row.count_nonzero().item())} of its {row.numel()} values are not 0"
+            )
+    return None
+
+
+def _with_padding(probe: Probe, pad: int) -> Inputs:
+    """Tokens of which some are padding in every sample."""
+    inputs = probe.draw("random")
+    for spec in probe.contract.inputs:
+        if spec.role == "data" and spec.dtype == "int":
+            ids = inputs[spec.name].clone()
+            ids[..., :1] = pad
+            inputs[spec.name] = ids
+    return inputs
+
+
+def _tables(probe: Probe, found: dict[str, Tensor]) -> dict[str, Tensor]:
+    tokens = probe.sizes.get("V", 16)
+    return {n: g for n, g in found.items() if g.dim() == 2 and g.shape[0] == tokens}

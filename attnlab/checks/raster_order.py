@@ -1,0 +1,43 @@
+"""On a grid, the row says the row and the column the column, also where it is not square.
+
+What is added to cell (r, c) is made of something of r and something of c. So the step from row r to
+row r + 1 is the same in every column, and the step from one column to the next the same in every
+row.
+
+Wrong: cells counted `c * rows + r` or `r * rows + c`; `meshgrid` with "xy" where "ij" was meant;
+`reshape(W, H, D)`. On a square grid the first two hide.
+Right: cell (r, c) stands at index r * columns + c.
+"""
+
+from attnlab.checks.base import Failure, Probe, Skip
+from attnlab.checks.encoding import grid_sizes, plain_inputs, rows
+
+TITLE = "Grid cells lie in raster order"
+NEEDS = ("output", "table", "grid")
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "input-unchanged",
+    "batch-axis-use",
+    "position-sensitivity",
+)
+ADVICE = "Take a grid of 2 rows and 3 columns and print which row and column each cell is given."
+
+
+def run(probe: Probe) -> Failure | None:
+    height, width = grid_sizes(probe)
+    if min(height, width) < 2:
+        raise Skip("the grid has one row or one column only")
+    table = rows(probe, plain_inputs(probe))
+    cells = table.reshape(height, width, -1)
+    limit = probe.tolerance(cells)
+    down = cells[1:] - cells[:-1]
+    bad = ~((down[:, 1:] - down[:, :-1]).abs() <= limit)
+    if not bad.any().item():
+        return None
+    r, c = bad.nonzero()[0].tolist()[:2]
+    return Failure(
+        message=f"on a grid of {height} rows and {width} columns the step from row {r} to {r + 1} "
+        f"is another one in column {c} than in column {c + 1}"
+    )

@@ -1,0 +1,60 @@
+"""Every key that a query may attend to has a say in its output.
+
+A mask that forbids too much leaks nothing, so no test for leaks sees it.
+
+Wrong: `triu(diagonal=0)` hides each position from itself, a padding mask of the wrong side hides
+the sequence, a mask applied along both axes hides whole rows; keys cut off by a slice.
+Right: changing key j changes the output of every query that may attend to j, if ever so little.
+
+Probed at a small scale, where softmax gives no key a weight too small for float32. A module that
+promises to be `local` (a window, the k largest) is not looked at.
+"""
+
+from attnlab.checks.base import Failure, Mask, Probe, Skip, Tensor, key_axis, query_axis
+from attnlab.checks.pieces import allowed, moved
+
+TITLE = "Every allowed key matters"
+NEEDS = ("batch", "attention", "all-keys")
+FEW = True
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "batch-independence",
+    "causality",
+    "mask-effect",
+)
+ADVICE = "Print the weights of this query: which key has exactly 0 there, and which step made it 0?"
+SMALL = 0.1
+
+
+def run(probe: Probe) -> Failure | None:
+    axis = key_axis(probe.contract)
+    length = probe.sizes.get(axis, 1)
+    if length < 2:
+        raise Skip("with one key there is nothing to leave out")
+    kinds: tuple[Mask, ...] = ("random", "none")
+    for kind in kinds:
+        inputs = probe.draw(kind, SMALL)
+        may = allowed(probe, inputs)
+        keys = sorted({0, length - 1, probe.pick(0, length)})
+        changed = [moved(probe, inputs, axis, slice(key, key + 1), SMALL) for key in keys]
+        before, *outputs = probe.calls([inputs, *changed])
+        for key, after in zip(keys, outputs, strict=True):
+            deaf = may[:, :, key] & ~_rows(probe, before != after)
+            if deaf.any().item():
+                b, query = deaf.nonzero()[0].tolist()
+                return Failure(
+                    message=f"query {query} of sample {b} may attend to key {key}, but changing "
+                    f"key {key} does not change its output; so it is for "
+                    f"{int(deaf.sum().item())} of {int(may[:, :, key].sum().item())} queries "
+                    f"({kind} mask)"
+                )
+    return None
+
+
+def _rows(probe: Probe, changed: Tensor) -> Tensor:
+    """(B, queries): where anything of a row changed."""
+    axes = probe.contract.output
+    rows = changed.movedim((axes.index("B"), axes.index(query_axis(probe.contract))), (0, 1))
+    return rows.unsqueeze(-1).flatten(2).any(2)

@@ -1,0 +1,75 @@
+"""What a call leaves behind does not reach the next one.
+
+Wrong: a mask or a table that is made at the first call and kept, though the second sequence is
+longer; a cache that goes on where the last sequence ended; a buffer that is written to.
+Right: a fresh module and a used one give the same output, in either order of a short and a longer
+sequence.
+
+`deterministic-eval` repeats the same length; here it is another one, and the module is built anew.
+"""
+
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, data_inputs, far, first_index
+from attnlab.checks.pieces import ordered, parts
+
+TITLE = "A used module is as good as a new one"
+NEEDS = ("sequence",)
+ONCE = True
+AFTER = (
+    "output-shape",
+    "finite",
+    "input-unchanged",
+    "deterministic-eval",
+    "batch-independence",
+    "causality",
+    "mask-effect",
+    "constant-value",
+    "reach",
+)
+ADVICE = "Look for what forward stores on self, and for the length that it was made for."
+MORE = 2
+
+
+def run(probe: Probe) -> Failure | None:
+    short, longer = probe.draw("random"), probe.draw("random", longer=MORE)
+    spec = data_inputs(probe.contract, "S")[0]
+    if short[spec.name].shape == longer[spec.name].shape:
+        raise Skip("its length is fixed")
+    probe.renew()
+    new_short, used_long = probe.call(short), probe.call(longer)
+    probe.renew()
+    new_long, used_short = probe.call(longer), probe.call(short)
+    failure = _changed(new_long, used_long, "a shorter")
+    failure = failure or _changed(new_short, used_short, "a longer")
+    if failure:
+        return failure
+    return _cached(probe) if probe.contract.cache and "causal" in probe.contract.promises else None
+
+
+def _changed(new: Tensor, used: Tensor, said: str) -> Failure | None:
+    gap = far(new, used)
+    if not gap.any().item():
+        return None
+    return Failure(
+        message=f"after {said} sequence the output at {first_index(gap)} is not what a new module "
+        f"gives: they differ by up to {(new - used).abs().max().item():.2g}"
+    )
+
+
+def _cached(probe: Probe) -> Failure | None:
+    """A cache begun anew knows nothing of the sequence before."""
+    inputs = ordered(probe)
+    length = inputs[data_inputs(probe.contract, "S")[0].name].shape
+    total = length[data_inputs(probe.contract, "S")[0].axes.index("S")]
+    if total < 2:
+        return None
+    lengths = [total - 1, 1]
+    first = probe.steps(parts(probe.contract, inputs, lengths))[1]
+    probe.steps(parts(probe.contract, ordered(probe), lengths))
+    again = probe.steps(parts(probe.contract, inputs, lengths))[1]
+    gap = far(first, again)
+    if gap.any().item():
+        return Failure(
+            message=f"the same prompt and step, with a cache begun anew, gave another output at "
+            f"{first_index(gap)} after another sequence"
+        )
+    return None

@@ -1,0 +1,40 @@
+"""A checkpoint holds what the task names, and gives the module back.
+
+`state_dict()` has the names that are stated, no more and no less; and another instance that loads
+it gives the same output.
+
+Wrong: a layer called `proj` where `out_proj` was stated; a table of the maximum length saved with
+every checkpoint; random features kept as a plain attribute, which a checkpoint does not hold.
+Right: parameters under the stated names, what can be computed again in a buffer with
+`persistent=False`.
+
+The names rest on the word of the process that ran the candidate.
+"""
+
+from attnlab.checks.base import Failure, Probe, far, first_index
+
+TITLE = "A checkpoint holds what is stated"
+NEEDS = ("output", "state-dict")
+AFTER = ("output-shape", "finite", "deterministic-eval")
+ADVICE = "Print list(module.state_dict()) beside the names that the task states."
+TRUSTED = False
+ONCE = True
+
+
+def run(probe: Probe) -> Failure | None:
+    saved, stated = probe.facts().saved, probe.contract.state_dict
+    missing = [name for name in stated if name not in saved]
+    extra = [name for name in saved if name not in stated]
+    if missing:
+        have = f"; it has {', '.join(extra)} instead" if extra else ""
+        return Failure(message=f"state_dict() does not hold {', '.join(missing)}{have}")
+    if extra:
+        return Failure(message=f"state_dict() also holds {', '.join(extra)}, which is not stated")
+    inputs = probe.draw("random")
+    gap = far(probe.call(inputs), probe.reloaded(inputs))
+    if gap.any().item():
+        return Failure(
+            message="another instance that loaded the state_dict gives another output, first at "
+            f"{first_index(gap)}: something that matters is not saved"
+        )
+    return None

@@ -1,0 +1,56 @@
+"""Dropout is active in train mode and leaves the mean as it is.
+
+In train mode two calls with the same input differ. Where the task promises that only sums and
+products stand after the dropout, the mean of many calls is the output in eval mode: what is kept is
+scaled up by 1 / (1 - p).
+
+Wrong: a dropout that is built and never called; `F.dropout(x, p)` with `training=False`; a mask of
+zeros without the scale; a scale of (1 - p) in train mode instead of its inverse.
+Right: `nn.Dropout(p)` as a submodule, called in forward.
+"""
+
+import math
+
+from attnlab.checks.base import Failure, Probe, Tensor, far
+
+TITLE = "Dropout is active in train mode"
+NEEDS = ("output", "dropout")
+AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
+ADVICE = "Print what goes into the dropout and what comes out, in train mode: zeros, and 1/(1-p)."
+ONCE = True
+CALLS = 24
+SURE = 7.0  # standard errors: less than one wrong verdict in a million
+
+
+def run(probe: Probe) -> Failure | None:
+    inputs = probe.draw("random")
+    right = probe.call(inputs)
+    calls = [probe.call(inputs, train=True)]
+    calls.append(probe.call(inputs, train=True))
+    if not far(calls[0], calls[1]).any().item():
+        return Failure(message="two calls in train mode gave the same output: nothing was dropped")
+    if far(right, probe.call(inputs)).any().item():
+        return Failure(message="after calls in train mode, eval mode gives another output")
+    if "unbiased-dropout" not in probe.contract.promises:
+        return None
+    calls += [probe.call(inputs, train=True) for _ in range(CALLS - 2)]
+    data = inputs[next(i.name for i in probe.contract.inputs if i.role == "data")]
+    away = right - data if data.shape == right.shape and data.is_floating_point() else right
+    return _biased(calls, right, right) or _biased(calls, right, away)
+
+
+def _biased(calls: list[Tensor], right: Tensor, along: Tensor) -> Failure | None:
+    """How far the calls are from eval mode, along one direction, in standard errors."""
+    length = (along * along).sum().item()
+    if not length > 0:
+        return None
+    shifts = [((out - right) * along).sum().item() / length for out in calls]
+    mean = sum(shifts) / len(shifts)
+    spread = math.sqrt(sum((s - mean) ** 2 for s in shifts) / (len(shifts) - 1))
+    error = spread / math.sqrt(len(shifts))
+    if abs(mean) <= SURE * error:
+        return None
+    return Failure(
+        message=f"over {len(shifts)} calls in train mode the output is {1 + mean:.2f} times that "
+        f"of eval mode on average, give or take {error:.2f}; it should be 1"
+    )

@@ -1,0 +1,148 @@
+"""Which equality of sizes a run depends on: "S == hd", "B == 1", "S is a multiple of H".
+
+At sizes of which no two are equal the run breaks; at those of the example it does not. So one
+relation of the example at a time is put back. The one that mends the run, and whose loss breaks it
+again from either side, is the one it depends on. A limit (a table that ends), a size fixed by
+design, a square grid: of all these some other size runs too, or none, so they are not blamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from attnlab.lab.sizes import Sizes, with_hd
+from attnlab.records import Contract
+
+Broken = Callable[[Sizes], bool | None]  # None: at these sizes nothing can be said
+WIDTHS = ("hd", "Hkv", "H", "D")  # these hang together: D = H * hd, and H is a multiple of Hkv
+LIMITS = {"M", "V"}  # of what may be given, not sizes of what is given
+OTHERS = (9, 16, 25, 36)  # squares and powers of two, which grids and blocks ask for
+PRIMES = (11, 17)
+# Pairwise different as well, and quick to run.
+SMALL = {"Hkv": 3, "H": 12, "hd": 10, "D": 26, "B": 5, "S": 7, "Sk": 11, "T": 14, "Sq": 13}
+ALONE = {"H": 3}  # heads that share no keys
+
+
+class Relation(NamedTuple):
+    """`left` is what is set; `right` a symbol, or "1"."""
+
+    left: str
+    right: str
+    multiple: bool = False
+
+    def shown(self, sizes: Sizes) -> str:
+        """As it holds in the example: "S == hd (= 4)"."""
+        a = value(self.left, sizes)
+        if self.right == "1":
+            return f"{self.left} == 1"
+        if self.multiple:
+            b = value(self.right, sizes)
+            return f"{self.left} (= {a}) is a multiple of {self.right} (= {b})"
+        return f"{self.left} == {self.right} (= {a})"
+
+
+def relation(contract: Contract, telling: Sizes, broken: Broken, strict: bool = True) -> str:
+    """The relation that the example's run needs, in words; "" where no single one is found.
+
+    `strict` asks that every other value breaks it again, for what might be a limit or by design.
+    """
+    example = with_hd(contract.sizes)
+    movable = movables(contract)
+    telling = _smaller(telling, movable, broken)
+    for found in _candidates(example, movable):
+        mended = put(telling, found)
+        if mended is None or broken(mended) is not False:
+            continue
+        if not strict or all(broken(s) for s in lost(mended, found, movable)):
+            return found.shown(example)
+    return ""
+
+
+def movables(contract: Contract) -> list[str]:
+    """Symbols that may take another size, those that nothing hangs on first."""
+    have = with_hd(contract.sizes)
+    free = [s for s in have if s in contract.vary and s not in WIDTHS and s not in LIMITS]
+    wide = [s for s in WIDTHS if s in have and (s in contract.vary or (s, "D") == ("hd", "D"))]
+    if "hd" in have and "hd" not in wide and "D" in contract.vary:
+        wide.insert(0, "hd")
+    groups = ["H/Hkv"] if {"H", "Hkv"} <= {*wide} else []
+    return [*free, *wide, *groups]
+
+
+def value(symbol: str, sizes: Sizes) -> int:
+    if symbol == "H/Hkv":
+        return sizes["H"] // sizes["Hkv"]
+    return 1 if symbol == "1" else sizes[symbol]
+
+
+def _smaller(telling: Sizes, movable: list[str], broken: Broken) -> Sizes:
+    """Other sizes at which it breaks in the same way, in less time."""
+    less: Sizes | None = telling
+    wanted = SMALL if "Hkv" in telling else SMALL | ALONE
+    for symbol in wanted:
+        if less is not None and symbol in movable and (symbol != "D" or "H" not in telling):
+            less = move(less, symbol, wanted[symbol])
+    return less if less is not None and broken(less) else telling
+
+
+def _candidates(example: Sizes, movable: list[str]) -> Iterator[Relation]:
+    """Equalities of the example first, then sizes of 1, then multiples."""
+    free = [s for s in movable if s not in WIDTHS and s != "H/Hkv"]
+    for i, a in enumerate(movable):
+        for b in movable[i + 1 :]:
+            if value(a, example) == value(b, example):
+                yield Relation(a, b)
+    for a in free:
+        if example[a] == 1:
+            yield Relation(a, "1")
+    for a in free:
+        for b in movable:
+            top, step = value(a, example), value(b, example)
+            if a != b and step > 1 and top > step and top % step == 0:
+                yield Relation(a, b, multiple=True)
+
+
+def put(sizes: Sizes, told: Relation) -> Sizes | None:
+    """The sizes with the relation put back; None where it cannot be."""
+    aim = value(told.right, sizes)
+    return move(sizes, told.left, 3 * aim if told.multiple else aim)
+
+
+def move(sizes: Sizes, symbol: str, size: int) -> Sizes | None:
+    """One symbol at another size, and with it what hangs on it."""
+    if size < 1:
+        return None
+    new = {**sizes, symbol: size}
+    if symbol == "H/Hkv":
+        new = {**sizes, "H": sizes["Hkv"] * size}
+    elif symbol == "Hkv" and "H" in sizes:
+        new["H"] = size * (sizes["H"] // sizes["Hkv"])
+    if "Hkv" in new and new.get("H", 0) % new["Hkv"]:
+        return None
+    if symbol == "D" and size % new.get("H", 1):
+        return None
+    if symbol != "D" and "D" in sizes and "H" in new and "hd" in new:
+        new["D"] = new["H"] * new["hd"]
+    return with_hd(new)
+
+
+def lost(mended: Sizes, told: Relation, movable: list[str]) -> Iterator[Sizes]:
+    """The mended sizes with the relation lost again: by its left side, and by its right one."""
+    held = value(told.left, mended)
+    if told.multiple:
+        step = value(told.right, mended)
+        sizes = [n for n in (held - 1, held + 1, *OTHERS) if n % step]
+    else:
+        sizes = [n for n in (held - 1, held + 1, 2 * held, *OTHERS) if n != held]
+    yield from _at(mended, told.left, sizes)
+    if told.right in movable:
+        now = value(told.right, mended)
+        yield from _at(mended, told.right, [n for n in PRIMES if held % n and n != now])
+
+
+def _at(sizes: Sizes, symbol: str, values: list[int]) -> Iterator[Sizes]:
+    for n in values:
+        moved = move(sizes, symbol, n)
+        if moved is not None:
+            yield moved

@@ -1,0 +1,186 @@
+"""Atoms: the smallest pieces of axes that keep an identity while a model moves them about.
+
+An axis is a tuple of atoms in row-major order; an axis of size 1 has none. Splitting an atom gives
+it kids, which stand in its place from then on, wherever it stood; an anonymous atom that meets a
+known one becomes its alias. Both are kept in the atom itself, so that what is learnt later also
+names the rows before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+# batch and index: axes of the data, as the user names them. feature: made by a layer. free: made by
+# a factory or a weight, takes the name of what it meets. count: what arange counts along. table:
+# cut out of a weight or a buffer, as position tables are. tile: made by repeating. joined: made by
+# joining or padding pieces along an index.
+Kind = Literal["batch", "index", "feature", "free", "count", "table", "tile", "joined"]
+LOOSE = {"free", "count", "table", "tile"}  # kinds that take the name of what they meet
+DATA = {"batch", "index", "joined"}  # kinds that must not meet a feature
+
+
+class Atom:
+    __slots__ = ("alias", "base", "kids", "kind", "made", "name", "parent", "peer", "size")
+
+    def __init__(
+        self,
+        size: int,
+        kind: Kind = "free",
+        name: str = "",
+        base: Atom | None = None,
+        parent: Atom | None = None,
+    ) -> None:
+        self.size = size
+        self.kind: Kind = kind
+        self.name = name  # what the user or the layer calls it, "" where nobody does
+        self.base = base  # what it is a second copy or a slice of
+        self.parent = parent  # what it is a piece of
+        self.kids: tuple[Atom, ...] = ()
+        self.alias: Atom | None = None
+        self.peer: Atom | None = None  # a feature that it was lined up with
+        self.made = ""  # how: "prime", "slice"; "literal": a number that the code says
+
+
+Axis = tuple[Atom, ...]
+Axes = list[Axis]
+
+
+def find(atom: Atom) -> Atom:
+    """The atom that this one has become."""
+    while atom.alias is not None:
+        atom = atom.alias
+    return atom
+
+
+def leaves(axis: Iterable[Atom]) -> Axis:
+    """The atoms of an axis as they are now, split ones replaced by their pieces."""
+    atoms = tuple(axis)
+    for atom in atoms:
+        if atom.alias is not None or atom.kids:
+            break
+    else:
+        return atoms  # nothing has happened to them, as in most cases
+    found: list[Atom] = []
+    for atom in atoms:
+        real = find(atom)
+        found.extend(leaves(real.kids) if real.kids else (real,))
+    return tuple(found)
+
+
+def root(atom: Atom) -> Atom:
+    """What an atom is a copy, a slice or a piece of, in the end."""
+    seen: set[int] = set()
+    atom = find(atom)
+    while id(atom) not in seen:
+        seen.add(id(atom))
+        up = atom.base or atom.parent
+        if up is None:
+            break
+        atom = find(up)
+    return atom
+
+
+def kin(a: Atom, b: Atom) -> bool:
+    return root(a) is root(b)
+
+
+def top(atom: Atom) -> Atom:
+    """The whole that a piece was split from, however often."""
+    atom = find(atom)
+    while atom.parent is not None:
+        atom = find(atom.parent)
+    return atom
+
+
+def stem(atom: Atom) -> Atom:
+    """What an atom was sliced, padded or joined from; a primed copy is a stem of its own."""
+    seen: set[int] = set()
+    atom = find(atom)
+    while id(atom) not in seen and atom.made != "prime" and atom.base is not None:
+        seen.add(id(atom))
+        atom = find(atom.base)
+    return atom
+
+
+def peer(atom: Atom) -> Atom:
+    """One for all features that were lined up with each other: the heads of q, k and v."""
+    atom = find(atom)
+    while atom.peer is not None:
+        atom = find(atom.peer)
+    return atom
+
+
+def befriend(a: Atom, b: Atom) -> None:
+    one, other = peer(a), peer(b)
+    if one is not other:
+        other.peer = one
+
+
+def size(axis: Iterable[Atom]) -> int:
+    return math.prod(atom.size for atom in axis)
+
+
+def split(atom: Atom, sizes: Sequence[int]) -> Axis:
+    """Cuts an atom into pieces of the given sizes, once and for all."""
+    atom = find(atom)
+    atom.kids = tuple(Atom(n, atom.kind, parent=atom) for n in sizes)
+    return atom.kids
+
+
+def anonymous(shape: Sequence[int], kind: Kind = "free") -> Axes:
+    return [(Atom(n, kind),) if n != 1 else () for n in shape]
+
+
+def primed(axis: Axis) -> Axis:
+    """A second copy of an axis, as the keys are beside the queries."""
+    copies = []
+    for atom in leaves(axis):
+        copy = Atom(atom.size, atom.kind, atom.name, base=atom)
+        copy.made = "prime"
+        copies.append(copy)
+    return tuple(copies)
+
+
+def literal(n: int) -> Axis:
+    """As many as the code says: two that are stacked, the five largest."""
+    if n == 1:
+        return ()
+    atom = Atom(n)
+    atom.made = "literal"
+    return (atom,)
+
+
+def part(axis: Axis, length: int) -> Axis:
+    """A slice of an axis; what is cut out of a layer's features is a feature of its own."""
+    if length == 1:
+        return ()
+    old = leaves(axis)
+    if len(old) > 1 and size(old[1:]) == length:
+        return old[1:]  # one of the outer ones: a head of (H, hd), a copy of (tile, B)
+    kinds = {a.kind for a in old}
+    if not old or kinds <= {"feature"}:
+        return (Atom(length, "feature", base=old[0] if len(old) == 1 else None),)
+    kind: Kind = old[0].kind if len(old) == 1 else "joined" if kinds & DATA else "free"
+    new = Atom(length, kind, old[0].name if len(old) == 1 else "", base=old[0])
+    new.made = "slice"
+    return (new,)
+
+
+def collapsed(axis: Axis) -> Axis:
+    """The atoms with each full row of pieces put together again: (H, hd) of D is D."""
+    found = list(leaves(axis))
+    again = any(a.parent is not None for a in found)
+    while again:
+        again = False
+        for i, atom in enumerate(found):
+            whole = find(atom.parent) if atom.parent is not None else None
+            if whole is None or not whole.kids or find(whole.kids[0]) is not atom:
+                continue
+            kids = [find(k) for k in whole.kids]
+            if found[i : i + len(kids)] == kids:
+                found[i : i + len(kids)] = [whole]
+                again = True
+                break
+    return tuple(found)

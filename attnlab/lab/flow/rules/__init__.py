@@ -1,0 +1,22 @@
+"""What each operation does to axes: one file for each kind of operation.
+
+A rule is a function of the flow and the call. It answers the axes of the output, or an `Arr` where
+more is known of it, or a list of these where there are several outputs; None where it cannot tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+Rule = Callable[..., Any]
+
+
+def load() -> dict[str, Rule]:
+    """The rule of every operation, by the operation's name without underscores."""
+    found: dict[str, Rule] = {}
+    for module in iter_modules(__path__):
+        found |= import_module(f"{__name__}.{module.name}").RULES
+    return found

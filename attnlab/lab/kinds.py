@@ -1,0 +1,99 @@
+"""What kind of operation a function of PyTorch is, told once for each function.
+
+`F.multi_head_attention_forward` is Python code that hands itself over as one operation, with
+everything in it unseen. Such a function has a twin here: the same code, which does not ask whether
+somebody watches, so that what it calls is seen instead.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional as F
+
+# Attribute access is no operation, but for these getters, which make a new view.
+VIEW_GETTERS = {"T", "mT", "H", "mH", "real", "imag", "data"}
+# Factories whose values mean nothing before they are written.
+BLANKS = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
+# Views that show each element of what they look at.
+WHOLE = {
+    *("view", "view_as", "reshape", "reshape_as", "flatten", "unflatten", "ravel", "contiguous"),
+    *("transpose", "t", "T", "mT", "permute", "movedim", "moveaxis", "swapaxes", "swapdims"),
+    *("unsqueeze", "squeeze", "expand", "expand_as", "broadcast_to", "detach", "data", "to"),
+}
+WRITES = {
+    "__setitem__",
+    *(f"__i{op}__" for op in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod")),
+    *(f"__i{op}__" for op in ("pow", "and", "or", "xor", "lshift", "rshift")),
+}
+# What gives memory of a tensor to others, who may write into it, and what takes memory of others.
+EXPOSE = {"numpy", "data_ptr", "untyped_storage", "storage", "__array__", "__dlpack__", "tobytes"}
+SHARE = {"from_numpy", "frombuffer", "as_tensor", "asarray", "from_dlpack", "from_file"}
+ASKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+OPENED = (F.multi_head_attention_forward,)
+TWINS = {func.__code__ for func in OPENED}  # which the twins share
+MOST = 4096  # functions that are remembered: a program may make new ones without end
+
+
+class Kind:
+    """An operation by its function. `name` is "" for one that makes no row."""
+
+    __slots__ = ("blank", "exposes", "name", "sets", "shares", "twin", "whole", "writes")
+
+    def __init__(self, name: str, twin: Callable[..., Any] | None = None) -> None:
+        self.name = name
+        self.twin = twin
+        self.writes = name in WRITES or (name[-1:] == "_" and name[:2] != "__")
+        self.exposes = self.writes or name in EXPOSE
+        self.shares = name in SHARE
+        self.sets = name == "__setitem__"
+        self.whole = name in WHOLE
+        self.blank = name in BLANKS
+
+
+KINDS: dict[Any, Kind] = {}
+
+
+def kind_of(func: Any) -> Kind:
+    """The kind of a function; callers look into `KINDS` first."""
+    try:
+        found = KINDS.get(func)
+    except TypeError:  # a callable object that has no hash
+        return Kind(_name(func))
+    if found is None:
+        found = Kind(_name(func), _twin(func) if func in OPENED else None)
+        if len(KINDS) < MOST:
+            KINDS[func] = found
+    return found
+
+
+def _name(func: Any) -> str:
+    name: str = getattr(func, "__name__", "?")
+    if name != "__get__":
+        return name
+    name = getattr(getattr(func, "__self__", None), "__name__", "")
+    return name if name in VIEW_GETTERS else ""
+
+
+def _twin(func: types.FunctionType) -> Callable[..., Any]:
+    """The function with the same code, that is told that nobody watches."""
+    space = {**func.__globals__, **dict.fromkeys(ASKS, _nobody)}
+    twin = types.FunctionType(func.__code__, space, func.__name__, func.__defaults__)
+    twin.__kwdefaults__ = func.__kwdefaults__
+    return twin
+
+
+def _nobody(*_: object) -> bool:
+    return False
+
+
+def outputs(kind: Kind, args: tuple[Any, ...], out: Any) -> tuple[Tensor, ...]:
+    """The tensors that an operation made, or wrote into."""
+    if isinstance(out, Tensor):
+        return (out,)
+    if isinstance(out, (tuple, list)):
+        return tuple(t for t in out if isinstance(t, Tensor))
+    return (args[0],) if kind.sets else ()

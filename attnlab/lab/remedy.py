@@ -1,0 +1,257 @@
+"""The smallest change with which an operation that raised would have run.
+
+Nothing is guessed: every candidate is tried on tensors of zeros that have the operands' shapes,
+strides and dtypes, and only what runs there, and gives a shape that makes sense, is said.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+MOST = 2  # suggestions
+TRIES = 200
+LARGE = 1 << 20  # elements: beyond, a tensor without data stands for it, which takes an import
+# Operations whose result has the shape of their largest operand: nothing may grow.
+ALIKE = {
+    *("add", "sub", "mul", "div", "truediv", "true_divide", "radd", "rsub", "rmul", "iadd", "isub"),
+    *("imul", "itruediv", "masked_fill", "masked_fill_", "where", "maximum", "minimum", "add_"),
+    *("mul_", "sub_", "div_", "pow", "eq", "logical_and", "logical_or", "and", "or"),
+}
+PRODUCTS = {"matmul", "rmatmul", "bmm", "mm", "baddbmm"}
+JOINS = {"cat", "concat", "concatenate"}
+Names = list[str | list[str]]
+
+
+class Again(NamedTuple):
+    """A call that can be made again, with tensors of zeros."""
+
+    func: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class Change(NamedTuple):
+    """One candidate: what is said, the call that it makes, and the tensor that it changed."""
+
+    text: str
+    call: Again
+    before: Tensor | None = None
+    after: Tensor | None = None
+
+
+def blank(value: Any) -> Any:
+    """The same arguments, each tensor with zeros; a large one without any data."""
+    if isinstance(value, Tensor):
+        reach = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
+        if not value.numel():
+            return torch.empty(value.shape, dtype=value.dtype, device="cpu")
+        device = "cpu" if reach <= LARGE else "meta"
+        made = torch.zeros(reach, dtype=value.dtype, device=device)
+        return made.as_strided(value.shape, value.stride())
+    if type(value) in (list, tuple):
+        return type(value)(blank(v) for v in value)
+    return value
+
+
+def remedies(again: Again, op: str, names: Names) -> tuple[str, ...]:
+    """What would have run, the smallest change first; nothing where no shape was at fault."""
+    if _runs(again) is not None:
+        return tuple(_one_type(again, names))
+    for changes in (_calls, _edits):
+        found = dict.fromkeys(_that_run(again, op, changes(again, op, names)))
+        if found:
+            return tuple(found)[:MOST]
+    return ()
+
+
+def _that_run(again: Again, op: str, changes: Iterator[Change]) -> Iterator[str]:
+    """The first few of the changes that make it run."""
+    rank = max((t.dim() for _, t in _places(again.args)), default=0)
+    count = 0
+    for change in itertools.islice(changes, TRIES):
+        out = _runs(change.call)
+        if out is not None and _sensible(change, op, out, rank):
+            yield change.text
+            count += 1
+            if count > MOST:
+                return
+
+
+def _one_type(again: Again, names: Names) -> Iterator[str]:
+    """Without data some operations do not mind operands of two dtypes, which raise with it."""
+    real = [(way, t) for way, t in _places(again.args) if t.is_floating_point()]
+    if len({t.dtype for _, t in real}) > 1:
+        said = _name(names, real[0][0]) or "the first operand"
+        other = next(t.dtype for _, t in real if t.dtype != real[0][1].dtype)
+        yield f"{said}.to({other})"
+
+
+def _runs(again: Again) -> Any:
+    try:
+        out = again.func(*again.args, **again.kwargs)
+    except Exception:  # whatever it is, this call does not run
+        return None
+    return True if out is None else out
+
+
+def _sensible(change: Change, op: str, out: Any, rank: int) -> bool:
+    """Nothing has more axes than the call as it was, and no sum is larger than its operands."""
+    tensors = [t for _, t in _places(change.call.args) if t.dim()]
+    if not isinstance(out, Tensor):
+        return True
+    if op not in ALIKE or not tensors:
+        return out.dim() <= rank + (op == "stack")
+    whole = max((t.shape for t in tensors), key=lambda s: (s.numel(), len(s)))
+    return out.shape == whole and _lines_up(change, out.dim())
+
+
+def _lines_up(change: Change, rank: int) -> bool:
+    """A tensor that got axes got all of them: else its first lines up with an inner one."""
+    old, new = change.before, change.after
+    if old is None or new is None or old.dim() < 2:
+        return True
+    return new.dim() in (old.dim(), rank)
+
+
+# ---------------------------------------------------------------- where the tensors are
+
+
+def _places(args: tuple[Any, ...]) -> Iterator[tuple[tuple[int, ...], Tensor]]:
+    """Each tensor with its way: an argument, or an argument and a place in its list."""
+    for i, value in enumerate(args):
+        if isinstance(value, Tensor):
+            yield (i,), value
+        elif type(value) in (list, tuple):
+            yield from (((i, j), v) for j, v in enumerate(value) if isinstance(v, Tensor))
+
+
+def _put(again: Again, way: tuple[int, ...], tensor: Tensor) -> Again:
+    args = list(again.args)
+    if len(way) == 1:
+        args[way[0]] = tensor
+    else:
+        part = list(args[way[0]])
+        part[way[1]] = tensor
+        args[way[0]] = part
+    return again._replace(args=tuple(args))
+
+
+def _name(names: Names, way: tuple[int, ...]) -> str:
+    """What the operand is called; "" where the source does not tell."""
+    name = names[way[0]] if way[0] < len(names) else ""
+    if isinstance(name, list):
+        return name[way[1]] if len(way) > 1 and way[1] < len(name) else ""
+    return name if len(way) == 1 else ""
+
+
+# ---------------------------------------------------------------- candidates
+
+
+def _edits(again: Again, op: str, names: Names) -> Iterator[Change]:
+    """One operand, seen otherwise: of a sum first the smaller one, of a product the second."""
+    places = _ranked(again, op)
+    kinds = (_other_types, _one_view, _two_views, *([_cut] if op in ALIKE else []))
+    by_operand = [(p, k) for p in places for k in kinds]
+    by_kind = [(p, k) for k in kinds for p in places]
+    for (way, tensor), kind in by_operand if op in ALIKE else by_kind:
+        others = [(_name(names, w), t) for w, t in places if w != way]
+        said = _name(names, way) or "the operand"
+        for text, edit in kind(tensor, others):
+            try:
+                new = edit(tensor)
+            except (RuntimeError, IndexError):
+                continue
+            yield Change(said + text, _put(again, way, new), tensor, new)
+
+
+def _ranked(again: Again, op: str) -> list[tuple[tuple[int, ...], Tensor]]:
+    """Which operand is changed first: the second of a product, the smaller one of a sum."""
+    places = list(_places(again.args))
+    if op == "linear":
+        return places[:1]
+    if op in PRODUCTS:
+        return places[::-1]
+    if op in ALIKE:
+        return sorted(places, key=lambda p: (p[1].numel(), [-i for i in p[0]]))
+    return places
+
+
+def _calls(again: Again, op: str, names: Names) -> Iterator[Change]:
+    """Another way to call it with the same tensors."""
+    args, kwargs = again.args, again.kwargs
+    if op in {"view", "view_as"}:
+        name = _name(names, (0,)) or "x"
+        yield Change(f"{name}.reshape(...) in place of view", again._replace(func=_reshape))
+    if op == "linear" and args[1].dim() == 2 and args[0].shape[-1] == args[1].shape[0]:
+        out, into = args[1].shape
+        text = f"nn.Linear({out}, {into}) in place of nn.Linear({into}, {out})"
+        yield Change(text, Again(again.func, (args[0], args[1].t()), {}))
+    if op in JOINS:
+        for dim in range(-1, max(t.dim() for t in args[0]) - 1):
+            other = again._replace(args=args[:1], kwargs={**kwargs, "dim": dim})
+            yield Change(f"dim={dim}", other)
+    if op == "scaled_dot_product_attention":
+        yield Change("enable_gqa=True", again._replace(kwargs={**kwargs, "enable_gqa": True}))
+
+
+def _reshape(x: Tensor, *shape: Any) -> Tensor:
+    return x.reshape(*shape)
+
+
+Edits = Iterator[tuple[str, Callable[[Tensor], Tensor]]]
+Others = list[tuple[str, Tensor]]
+
+
+def _other_types(t: Tensor, others: Others) -> Edits:
+    for name, other in others:
+        if other.dtype != t.dtype and other.is_floating_point() and t.is_floating_point():
+            yield f".to({name}.dtype)" if name else f".to({other.dtype})", _to(other.dtype)
+    for word, dtype in (("float", torch.float32), ("long", torch.int64), ("bool", torch.bool)):
+        if t.dtype != dtype:
+            yield f".{word}()", _to(dtype)
+
+
+def _to(dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
+    return lambda t: t.to(dtype)
+
+
+def _one_view(t: Tensor, others: Others) -> Edits:
+    yield ".transpose(-2, -1)", lambda t: t.transpose(-2, -1)
+    if t.dim() > 3:
+        yield ".transpose(1, 2)", lambda t: t.transpose(1, 2)
+    for k in [k for k, n in enumerate(t.shape) if n == 1]:
+        yield f".squeeze({k})", lambda t, k=k: t.squeeze(k)  # type: ignore[misc]
+    yield "[:, None]", lambda t: t[:, None]
+    if t.dim() > 1:
+        yield "[..., None]", lambda t: t[..., None]
+    if t.dim() > 2:
+        yield "[:, :, None]", lambda t: t[:, :, None]
+        yield ".flatten(-2)", lambda t: t.flatten(-2)
+    for _, other in others:
+        if t.dim() == other.dim() == 4 and other.shape[1] % t.shape[1] == 0:
+            n = other.shape[1] // t.shape[1]
+            yield f".repeat_interleave({n}, dim=1)", lambda t, n=n: t.repeat_interleave(n, 1)  # type: ignore[misc]
+
+
+def _two_views(t: Tensor, others: Others) -> Edits:  # noqa: ARG001 - one signature for all
+    yield "[:, None, None]", lambda t: t[:, None, None]
+    if t.dim() == 4:
+        yield ".transpose(1, 2).flatten(-2)", lambda t: t.transpose(1, 2).flatten(-2)
+
+
+def _cut(t: Tensor, others: Others) -> Edits:
+    """A table, without a batch of its own, that is longer than what it is added to."""
+    for _, other in others:
+        shift = other.dim() - t.dim()
+        if shift < 0 or (shift == 0 and (not t.dim() or t.shape[0] > 1)):
+            continue
+        for axis, n in enumerate(t.shape):
+            to = other.shape[axis + shift]
+            if 1 < to < n:
+                text = "[" + ":, " * axis + f":{to}]"
+                yield text, lambda t, a=axis, m=to: t.narrow(a, 0, m)  # type: ignore[misc]

@@ -1,0 +1,103 @@
+"""Every attention of a run: its four roles, what its heads look at, how sharply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from attnlab.records import Op
+from attnlab.render.heat import Drawn, Scale, draw_heat, legend
+from attnlab.render.number import number
+from attnlab.render.place import place
+from attnlab.render.screen import Screen, fit, plural
+from attnlab.render.values import picture
+from attnlab.traces import Attention, Head
+
+PICTURED = 2  # attentions whose heads are drawn; the others get a line
+HEADS = 8  # heads that are drawn of one attention
+LINES = 12  # of one map
+NARROWEST = 24  # cells for one map
+WEIGHTS = Scale(low=0.0, high=1.0)
+
+
+def show_attention(found: Sequence[Attention], ops: Sequence[Op], screen: Screen) -> None:
+    rows = {op.index: op for op in ops}
+    for number_, attention in enumerate(found):
+        screen.gap()
+        _show_head(attention, rows, screen)
+        if number_ < PICTURED and attention.heads:
+            _show_maps(attention.heads[:HEADS], screen)
+            if len(attention.heads) > HEADS:
+                left = plural(len(attention.heads) - HEADS, "more head")
+                screen.say((f"  {left}: --json has them", "aside"))
+        elif attention.heads:
+            _show_heads(attention.heads, screen)
+
+
+def _show_head(attention: Attention, rows: dict[int, Op], screen: Screen) -> None:
+    where = place(attention.file, attention.line)
+    module = f"  {attention.module}" if attention.module else ""
+    screen.one_line(("attention", "title"), f"  {where}{module}  ", (_facts(attention), "aside"))
+    for role in ("scores", "mask", "weights", "context"):
+        op = rows.get(-1 if (index := getattr(attention, role)) is None else index)
+        if op is not None:
+            axes = " ".join(op.axes)
+            line = f"line {op.line}  {op.op}  "
+            room = max(0, screen.width - len(axes) - len(line) - 14)
+            source = fit(op.source, room, screen.marks.dots)
+            screen.one_line(f"  {role:<8}  {line}", (f"{axes}  ", "name"), (source, "aside"))
+    if attention.message:
+        screen.say(attention.message, indent=2)
+
+
+def _facts(attention: Attention) -> str:
+    facts = []
+    if attention.coverage is not None:
+        facts.append(f"{attention.coverage:.0%} of the pairs may attend")
+    if attention.causal is not None:
+        facts.append("no weight on later keys" if attention.causal else "looks ahead")
+    if attention.fused:
+        facts.append("recomputed beside a fused kernel")
+    return ", ".join(facts)
+
+
+def _name(head: Head) -> str:
+    return f"head {head.number}: entropy {number(head.entropy)}"
+
+
+def _largest(head: Head) -> str:
+    return f"largest weight {number(head.largest)}"
+
+
+def _show_heads(heads: Sequence[Head], screen: Screen) -> None:
+    for head in heads:
+        screen.one_line(f"  {_name(head)}, {_largest(head)}")
+
+
+def _show_maps(heads: Sequence[Head], screen: Screen) -> None:
+    """The maps beside each other, as many in a row as there is room for; one scale for all."""
+    most = max(1, screen.width // NARROWEST)
+    beside = min(most, len(heads))
+    room = screen.width // beside - 2
+    for at in range(0, len(heads), beside):
+        some = [(head, picture(head.weights)) for head in heads[at : at + beside]]
+        maps = [draw_heat(p, screen, room, WEIGHTS, LINES) if p else None for _, p in some]
+        for said in (_name, _largest):
+            texts = [Text(fit(said(head), room, screen.marks.dots)) for head, _ in some]
+            screen.print(_beside(texts, room), no_wrap=True, crop=True)
+        for line in range(max((len(m.lines) for m in maps if m), default=0)):
+            screen.print(_beside([_at(m, line) for m in maps], room), no_wrap=True, crop=True)
+    screen.print(Text.assemble("weight ", *legend(WEIGHTS, screen)), no_wrap=True, crop=True)
+
+
+def _at(drawn: Drawn | None, line: int) -> Text:
+    return drawn.lines[line] if drawn and line < len(drawn.lines) else Text()
+
+
+def _beside(cells: Sequence[Text], room: int) -> Text:
+    """Texts in columns of `room` cells."""
+    text = Text()
+    for cell in cells:
+        text.append_text(cell).append(" " * max(0, room - cell.cell_len + 2))
+    return text

@@ -1,0 +1,60 @@
+"""One property that does not hold in a user's own test: the sentence, the place, the rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+from attnlab.records import CheckResult, Trace, plain, record
+from attnlab.render.findings import show_findings
+from attnlab.render.fold import View
+from attnlab.render.json import Document, trace_rows
+from attnlab.render.place import shown_files
+from attnlab.render.screen import Screen, plural
+from attnlab.render.steps import show_table
+
+WIDTH = 100
+ROWS = 40  # of more, the first ones are shown
+
+
+@record
+class Unheld:
+    """A check that failed, and one call of the module at the sizes where it did."""
+
+    result: CheckResult
+    target: str  # "Net.forward, model.py:12"
+    seed: int
+    trace: Trace | None = None
+
+    def show(self, screen: Screen) -> None:
+        result = self.result
+        sizes = " ".join(f"{name}={size}" for name, size in result.sizes.items())
+        place = f"{result.file}:{result.line}" if result.line else ""
+        screen.say(*_joined(place or self.target, sizes, f"seed {self.seed}"))
+        if self.trace and (self.trace.ops or self.trace.crash):
+            screen.gap()
+            self._show_rows(self.trace, screen)
+        screen.do_next(result.advice)
+
+    def _show_rows(self, trace: Trace, screen: Screen) -> None:
+        show_table(replace(trace, ops=trace.ops[:ROWS]), screen, View())
+        if len(trace.ops) > ROWS:
+            screen.say((f"and {plural(len(trace.ops) - ROWS, 'operation')} more", "aside"))
+        grave = tuple(f for f in trace.findings if f.severity != "note")
+        if grave:
+            screen.gap()
+            show_findings(grave, screen, shown_files(trace))
+
+    def document(self) -> Document:
+        return {"check": plain(self.result), "seed": self.seed, **trace_rows(self.trace)}
+
+
+def _joined(*parts: str) -> list[str]:
+    return ["  ".join(part for part in parts if part)]
+
+
+def as_text(page: Unheld) -> str:
+    """The page without colours, for an exception's message."""
+    out = StringIO()
+    page.show(Screen(file=out, width=WIDTH, color=False))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())

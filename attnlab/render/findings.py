@@ -1,0 +1,96 @@
+"""What stands below the table of a trace: the crash, the findings, the notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from rich.cells import cell_len
+from rich.panel import Panel
+from rich.text import Text
+
+from attnlab.records import Crash, Finding, Operand, Report, Trace
+from attnlab.render.place import place, shape
+from attnlab.render.screen import READABLE, Marks, Screen, fit, plural, safe
+
+MOST = 20  # findings in full; a loop over 500 layers says the same 500 times
+
+
+def show_crash(crash: Crash, screen: Screen) -> None:
+    """The box the eye should land on: what raised, on what, and what that means."""
+    marks = screen.marks
+    body = Text()
+    if crash.source:
+        body.append(fit(safe(crash.source), screen.width - 4, marks.dots) + "\n\n", style="bold")
+    for text in _operands(crash.operands, marks):
+        body.append(text + "\n")
+    if crash.operands:
+        body.append("\n")
+    body.append(safe(crash.message.strip()))
+    if crash.explanation:
+        body.append("\n" + safe(crash.explanation.strip()))
+    where = place(crash.file, crash.line)
+    head = f"{marks.bad} {crash.error or 'Error'} at {where}"
+    title = Text(fit(safe(head), screen.width - 6, marks.dots), style="bad")
+    wide = min(screen.width, READABLE)
+    screen.print(Panel(body, title=title, title_align="left", border_style="bad", width=wide))
+
+
+def show_end(trace: Trace, report: Report, screen: Screen) -> None:
+    """What ended the run before its end, if anything did."""
+    if trace.crash:
+        screen.gap()
+        show_crash(trace.crash, screen)
+    elif report.outcome != "ok":
+        screen.gap()
+        screen.hang((f"{screen.marks.bad} {report.outcome}  ", "bad"), report.message)
+
+
+def _operands(operands: Sequence[Operand], marks: Marks) -> list[str]:
+    names = [" ".join(o.axes) or "scalar" for o in operands]
+    wide = max((cell_len(name) for name in names), default=0)
+    pairs = zip(names, operands, strict=True)
+    return [
+        f"operand {number}  {name:<{wide}}  {shape(operand.shape, marks)}"
+        for number, (name, operand) in enumerate(pairs, 1)
+    ]
+
+
+def show_findings(
+    findings: Sequence[Finding], screen: Screen, names: Mapping[str, str] | None = None
+) -> None:
+    """What the trace noticed, the gravest first; what many layers have in common is said once.
+
+    `names` are those of the files that are not the main one.
+    """
+    rank = {"error": 0, "warning": 1, "note": 2}
+    keys = [(f.severity, f.rule, f.file, f.line, f.op, f.message) for f in findings]
+    times = Counter(keys)
+    firsts = dict(zip(reversed(keys), reversed(findings), strict=True))
+    order = sorted(dict.fromkeys(keys), key=lambda key: rank[key[0]])
+    for key in order[:MOST]:
+        _show_finding(firsts[key], times[key], screen, names or {})
+    if len(order) > MOST:
+        screen.say((f"{screen.marks.dots} and {len(order) - MOST} more: --json has all", "aside"))
+
+
+def _show_finding(finding: Finding, times: int, screen: Screen, names: Mapping[str, str]) -> None:
+    mark, style = _severity(finding, screen.marks)
+    other = names.get(finding.file, "")
+    place_ = f"{other}:{finding.line}" if other else f"line {finding.line}" * bool(finding.line)
+    head = [f"{mark} {finding.severity}"] + [t for t in (place_, finding.op) if t]
+    often = f"  {plural(times, 'time')}" if times > 1 else ""
+    screen.say((" ".join(head), style), (f"  {finding.rule}{often}", "aside"))
+    screen.say(finding.message, indent=2)
+
+
+def _severity(finding: Finding, marks: Marks) -> tuple[str, str]:
+    if finding.severity == "note":
+        return marks.note, "bold"
+    return (marks.bad, "bad") if finding.severity == "error" else (marks.warn, "warn")
+
+
+def show_notes(notes: Sequence[str], screen: Screen) -> None:
+    """What the trace could not see, and why."""
+    for text in notes:
+        screen.say((f"{screen.marks.note} {text}", "aside"))

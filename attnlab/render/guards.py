@@ -1,0 +1,24 @@
+"""The relations of sizes that a run depends on, as symbolic shapes found them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attnlab.render.place import place
+from attnlab.render.screen import Screen, fit, plural, safe
+from attnlab.traces import Guard
+
+
+def show_guards(guards: Sequence[Guard], screen: Screen) -> None:
+    screen.gap()
+    screen.say(
+        ("sizes", "title"), f"  the run depends on {plural(len(guards), 'relation')} of sizes:"
+    )
+    wide = max(len(guard.relation) for guard in guards)
+    spots = [place(guard.file, guard.line) if guard.line else "" for guard in guards]
+    far = max(len(spot) for spot in spots)
+    for guard, spot in zip(guards, spots, strict=True):
+        rest = f"{spot:<{far}}  {guard.op}  " if guard.op else f"{spot:<{far}}  "
+        room = max(0, screen.width - wide - len(rest) - 4)
+        source = fit(safe(guard.source), room, screen.marks.dots)
+        screen.one_line((f"  {guard.relation:<{wide}}  ", "name"), rest, (source, "aside"))

@@ -1,0 +1,48 @@
+"""Numbers as they stand in a table: three digits, units where there are some."""
+
+from __future__ import annotations
+
+import math
+
+from attnlab.records import Op
+
+
+def number(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return f"{value:.3g}"
+
+
+def span(op: Op, dots: str) -> str:
+    """The range of a row's values."""
+    if op.min is None or op.max is None:
+        return ""
+    low, high = number(op.min), number(op.max)
+    return low if low == high else f"{low} {dots} {high}"
+
+
+def ill(op: Op) -> bool:
+    """-inf is what a mask leaves behind; NaN and +inf are an illness."""
+    return op.nan or (op.inf and op.max == math.inf)
+
+
+def seconds(value: float | None) -> str:
+    """`12.3 us`, `4.56 ms`, `1.2 s`."""
+    if value is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value * 1e6:.3g} us"
+
+
+def size(count: int | None) -> str:
+    """`512 B`, `4.1 kB`, `12.6 MB`: thousands, as tensors are counted."""
+    if count is None:
+        return ""
+    for unit, step in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= step:
+            return f"{count / step:.3g} {unit}"
+    return f"{count} B"

@@ -1,0 +1,155 @@
+"""How strong the grader is: a row for each challenge, and every bug that got past it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from rich.table import Table
+from rich.text import Text
+
+from attnlab.records import plain, record
+from attnlab.render.json import Document
+from attnlab.render.screen import Screen, plural
+from attnlab.strength import Measured
+from attnlab.trials import Fate, Trial
+
+MADE = "<!-- Made by `make strength`: change the checks or the challenges, then run it again. -->\n"
+INTRO = """# How strong the grader is
+
+The grader is graded with bugs. Each challenge ships mutants that people wrote; the operators in
+`attnlab/mutations/` make more of its solution and of every alternative. A mutant is **killed** when
+it does not pass, **equivalent** when it passes and does the same as the right files in float64 at
+many sizes, masks, magnitudes and number formats, with its gradients, in train and eval mode, and
+**survived** when it passes and does something else. **Rejected** counts right files that do not
+pass, **flips** verdicts that another seed turns over.
+"""
+FATES: tuple[Fate, ...] = ("killed", "equivalent", "survived")
+COLUMNS = ("challenge", "right files", "rejected", "mutants", "killed", "equivalent", "survived")
+
+SHORT = {"right files": "right", "equivalent": "equal"}  # a row fits 80 columns
+
+
+@record
+class Strong:
+    measured: tuple[Measured, ...]
+    seeds: int = 1
+
+    @property
+    def good(self) -> bool:
+        return all(one.good for one in self.measured)
+
+    def show(self, screen: Screen) -> None:
+        marks = screen.marks
+        screen.print(_table(self.measured, screen))
+        for one in self.measured:
+            for text in one.wrongs:
+                screen.gap()
+                screen.say((f"{marks.bad} {one.slug} ", "bad"), f"right, and rejected: {text}")
+            for trial in one.trials:
+                if trial.fate == "survived" or trial.flips:
+                    _show_trial(one.slug, trial, screen)
+        screen.gap()
+        mark, style = (marks.ok, "ok") if self.good else (marks.bad, "bad")
+        screen.say((f"{mark} {self.total()}", style))
+
+    def document(self) -> Document:
+        rows = [{**_counts(one), "wrongs": list(one.wrongs)} for one in self.measured]
+        bad = [
+            {"challenge": one.slug, **plain(t)}
+            for one in self.measured
+            for t in one.trials
+            if t.fate == "survived" or t.flips
+        ]
+        outcome = "ok" if self.good else "found"
+        return {"outcome": outcome, "seeds": self.seeds, "challenges": rows, "survivors": bad}
+
+    def markdown(self) -> str:
+        """The page `docs/grader-strength.md`."""
+        return "\n".join(self._lines()) + "\n"
+
+    def total(self) -> str:
+        """One sentence with the figures in all."""
+        killed, same, survived = (sum(one.count(fate) for one in self.measured) for fate in FATES)
+        rejected = sum(len(one.wrongs) for one in self.measured)
+        right = sum(one.right for one in self.measured)
+        flips = sum(one.flips for one in self.measured)
+        share = killed / max(1, killed + survived)
+        return (
+            f"{killed} of {killed + survived} bugs killed ({share:.2%}), "
+            f"{plural(same, 'equivalent mutant')}, "
+            f"{rejected} of {plural(right, 'right file')} rejected, {plural(flips, 'flip')} "
+            f"over {plural(self.seeds, 'seed')}"
+        )
+
+    def _lines(self) -> Iterator[str]:
+        yield from (MADE, INTRO, f"{self.total()}.\n")
+        yield from _rows(
+            COLUMNS, [[str(_counts(one)[c]) for c in COLUMNS] for one in self.measured]
+        )
+        yield "\n## By mutation\n"
+        yield from _rows(("mutation", *FATES), _by_mutation(self.measured))
+        survivors = [(o.slug, t) for o in self.measured for t in o.trials if t.fate == "survived"]
+        yield "\n## Survivors\n" if survivors else "\nNo mutant survived."
+        for slug, t in survivors:
+            yield f"* {slug}, `{t.base}:{t.line}`, {t.mutation}: {t.reason}\n"
+            yield from ("  ```diff", *(f"  {line}" for line in _diff(t)), "  ```")
+
+
+def _counts(one: Measured) -> dict[str, str | int]:
+    return {
+        "challenge": one.slug,
+        "right files": one.right,
+        "rejected": len(one.wrongs),
+        "mutants": len(one.trials),
+        "killed": one.count("killed"),
+        "equivalent": one.count("equivalent"),
+        "survived": one.count("survived"),
+        "shipped": one.shipped,
+        "flips": one.flips,
+    }
+
+
+def _table(measured: tuple[Measured, ...], screen: Screen) -> Table:
+    marks = screen.marks
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    for title in ("", *(SHORT.get(title, title) for title in COLUMNS), "flips"):
+        table.add_column(title, no_wrap=True, justify="left" if title == "challenge" else "right")
+    for one in measured:
+        mark = Text(marks.ok if one.good else marks.bad, style="ok" if one.good else "bad")
+        counts = _counts(one)
+        cells = [str(counts[column]) for column in (*COLUMNS[1:], "flips")]
+        table.add_row(mark, Text(one.slug.rpartition("/")[2], style="name"), *cells)
+    return table
+
+
+def _show_trial(slug: str, trial: Trial, screen: Screen) -> None:
+    what = "survived" if trial.fate == "survived" else "judged one way and the other"
+    screen.gap()
+    screen.say(
+        (f"{screen.marks.bad} {slug} ", "bad"),
+        f"{trial.base}:{trial.line}  {trial.mutation} {what}: {trial.reason}",
+    )
+    for line in _diff(trial):
+        screen.one_line((f"  {line}", "ok" if line.startswith("+") else "aside"))
+
+
+def _diff(trial: Trial) -> list[str]:
+    before = [f"- {line}" for line in trial.before.splitlines()]
+    return before + [f"+ {line}" for line in trial.after.splitlines()]
+
+
+def _by_mutation(measured: tuple[Measured, ...]) -> list[list[str]]:
+    trials = sorted((t for one in measured for t in one.trials), key=lambda t: t.mutation)
+    rows = []
+    for mutation, group in groupby(trials, key=lambda t: t.mutation):
+        fates = [t.fate for t in group]
+        counts = [str(fates.count(fate)) for fate in FATES]
+        rows.append([mutation, *counts])
+    return rows
+
+
+def _rows(titles: tuple[str, ...], rows: list[list[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{'---|' * len(titles)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)

@@ -1,0 +1,57 @@
+"""The values of a tensor that was asked for by name or line: two of its axes as a heat map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from attnlab.near import either
+from attnlab.positions import Picture
+from attnlab.render.heat import hole_mark, in_colour, show_heat
+from attnlab.render.number import number
+from attnlab.render.screen import Screen, safe
+from attnlab.traces import Heat
+
+DIGITS = 6  # rows and columns up to which the numbers themselves are shown
+
+
+def picture(heat: Heat) -> Picture | None:
+    """What a heat map draws; None where there is no finite number."""
+    if not any(math.isfinite(value) for row in heat.rows for value in row):
+        return None
+    down, across = (name or word for name, word in zip(heat.axes, ("row", "column"), strict=True))
+    return Picture(
+        title=safe(heat.title),
+        down=down,
+        across=across,
+        shape=(len(heat.rows), len(heat.rows[0])),
+        rows=tuple(range(len(heat.rows))),
+        columns=tuple(range(len(heat.rows[0]))),
+        values=heat.rows,
+    )
+
+
+def show_values(values: Sequence[Heat], screen: Screen) -> None:
+    for heat in values:
+        screen.gap()
+        drawn = picture(heat)
+        if drawn is None:
+            screen.say((safe(heat.title), "title"), ": no finite number in it")
+            continue
+        show_heat(drawn, screen)
+        odd = [value for row in heat.rows for value in row if not math.isfinite(value)]
+        if odd:
+            kinds = either(dict.fromkeys(number(value) for value in odd))
+            mark = "grey" if in_colour(screen) else hole_mark(screen)
+            screen.say((f"{mark}: {kinds} ({len(odd)} of the values)", "aside"))
+        if heat.cut:
+            screen.say(("there is more of it than is drawn", "aside"))
+        if len(heat.rows) <= DIGITS and len(heat.rows[0]) <= DIGITS:
+            _show_numbers(heat, screen)
+
+
+def _show_numbers(heat: Heat, screen: Screen) -> None:
+    texts = [[number(value) for value in row] for row in heat.rows]
+    wide = max(len(text) for row in texts for text in row)
+    for row in texts:
+        screen.one_line("  " + "  ".join(f"{text:>{wide}}" for text in row))

@@ -1,0 +1,24 @@
+"""Caches that do not follow their beams."""
+
+from check_cases.prefill_equals_decode import KEPT
+from sources import CACHED, DECODER, INNER
+from trial import Case, changed
+
+REORDER = "self.cache = tuple(t[parents] for t in self.cache)"
+
+
+def kept(line):
+    source = changed(changed(CACHED, *KEPT), (REORDER, line))
+    return Case(source, INNER, None)
+
+
+WRONG = {
+    "keys alone": kept("self.cache = self.cache[0][parents], self.cache[1]"),
+    "not at all": kept("pass"),
+    "backwards": kept("self.cache = tuple(t[parents.argsort()] for t in self.cache)"),
+}
+RIGHT = {
+    "all that is kept": kept(REORDER),
+    "by index_select": kept("self.cache = tuple(t.index_select(0, parents) for t in self.cache)"),
+    "returned, for the caller to reorder": Case(CACHED, DECODER, None),
+}

@@ -1,0 +1,31 @@
+"""Modules that run in float32 alone."""
+
+from dataclasses import replace
+
+from scenes import ROPE, TURNED, case
+from trial import ATTENTION, KERNEL, SELF, Case, changed
+
+TYPES = replace(SELF, dtypes=("float64", "bfloat16", "float16"))
+TURNS = replace(TURNED, dtypes=("float64", "bfloat16", "float16"))
+FILL = "scores.masked_fill(mask[:, None], -torch.inf)"
+WRONG = {
+    "an additive mask in float32": Case(
+        changed(
+            ATTENTION,
+            (FILL, "scores + torch.zeros(mask.shape).masked_fill(mask, -torch.inf)[:, None]"),
+        ),
+        TYPES,
+    ),
+    "float32 comes out": Case(changed(ATTENTION, ("+ x", "+ x.float()")), TYPES),
+    "too large for float16": Case(
+        changed(ATTENTION, (FILL, "scores.masked_fill(mask[:, None], -1e9)")), TYPES
+    ),
+}
+RIGHT = {
+    "by hand": Case(ATTENTION, TYPES),
+    "the kernel": Case(KERNEL, TYPES),
+    "softmax in float32": Case(
+        changed(ATTENTION, ("scores.softmax(-1)", "scores.float().softmax(-1).to(x.dtype)")), TYPES
+    ),
+    "turned": case(ROPE, TURNS),
+}

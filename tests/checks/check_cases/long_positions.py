@@ -1,0 +1,36 @@
+"""Positions that are rounded until neighbours are one."""
+
+from dataclasses import replace
+
+from scenes import ADDED, ROPE, SUM, TURNED, case
+
+HALF = {"dtypes": ("bfloat16", "float16")}
+LONG = replace(TURNED, **HALF)
+TABLES = replace(ADDED, **HALF)
+CAST = ("self.pe[:S]", "self.pe[:S].to(x.dtype)")
+FLOAT = ("torch.arange(max_len)", "torch.arange(max_len).half().float()")
+OWN = (
+    "torch.arange(S, dtype=torch.float64), frequency",
+    "torch.arange(S, dtype=q.dtype), frequency.to(q.dtype)",
+)
+ROUNDED = (
+    "10000.0 ** (-torch.arange(0, self.D, 2, dtype=torch.float64) / self.D)",
+    "self.w.double()",
+)
+BUFFER = (
+    "self.D = head_dim",
+    (
+        'self.D = head_dim\n        self.register_buffer("w", '
+        "10000.0 ** (-torch.arange(0, head_dim, 2) / head_dim))"
+    ),
+)
+WRONG = {
+    "positions in float16": case(SUM, ADDED, FLOAT),
+    "positions in the type of x": case(ROPE, LONG, OWN),
+    "frequencies in a buffer that is cast": case(ROPE, LONG, BUFFER, ROUNDED),
+}
+RIGHT = {
+    "float32 in any type": case(ROPE, LONG),
+    "a table that is cast": case(SUM, TABLES, CAST),
+    "float32 alone": case(SUM, ADDED),
+}

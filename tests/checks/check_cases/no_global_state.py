@@ -1,0 +1,36 @@
+"""Modules that change what belongs to everybody."""
+
+from trial import ATTENTION, FIRST, KERNEL, Case, changed
+
+IMPORT = "from torch.nn import functional as F\n"
+INIT = "self.H = num_heads"
+
+
+def calling(line):
+    return Case(changed(ATTENTION, (FIRST, f"{FIRST}\n        {line}")))
+
+
+def building(line):
+    return Case(changed(ATTENTION, (INIT, f"{INIT}\n        {line}")))
+
+
+WRONG = {
+    "a seed in the constructor": building("torch.manual_seed(0)"),
+    "a seed in forward": calling("torch.manual_seed(0)"),
+    "random numbers for nothing": calling("torch.rand(1)"),
+    "grad mode": calling("torch.set_grad_enabled(False)"),
+    "the matmul precision": building('torch.set_float32_matmul_precision("high")'),
+    "threads": Case(changed(ATTENTION, (IMPORT, f"{IMPORT}torch.set_num_threads(2)\n"))),
+    "a function of torch": Case(
+        changed(
+            ATTENTION, (IMPORT, f"{IMPORT}real = F.gelu\nF.gelu = lambda *a, **k: real(*a, **k)\n")
+        )
+    ),
+}
+RIGHT = {
+    "by hand": Case(ATTENTION),
+    "the kernel": Case(KERNEL),
+    "a seed of one's own": building("torch.rand(2, generator=torch.Generator().manual_seed(0))"),
+    "no_grad with a with": calling("with torch.no_grad(): x.sum()"),
+    "a seed while importing": Case(changed(ATTENTION, (IMPORT, f"{IMPORT}torch.manual_seed(0)\n"))),
+}

@@ -1,0 +1,36 @@
+"""What is made at the first call and used at the second."""
+
+from dataclasses import replace
+
+from check_cases.prefill_equals_decode import KEPT
+from sources import CACHED, INNER
+from trial import ATTENTION, KERNEL, SELF, Case, changed
+
+LAST = "return self.norm(self.out_proj(out)) + x"
+FIRST = "B, S, D = x.shape"
+PLAIN = replace(SELF, inputs=SELF.inputs[:1], promises=())
+WRONG = {
+    "a length that is kept": Case(
+        changed(ATTENTION, (FIRST, f"{FIRST}\n        self.S = getattr(self, 'S', S)"),
+                (LAST, f"{LAST} * self.S")), PLAIN, None
+    ),
+    "the longest so far": Case(
+        changed(ATTENTION, (FIRST, f"{FIRST}\n        self.S = max(getattr(self, 'S', 0), S)"),
+                (LAST, f"{LAST} * self.S")), PLAIN, None
+    ),
+    "a table of the first length": Case(
+        changed(ATTENTION, (FIRST, (f"{FIRST}\n        self.t = getattr(self, 't', range(S))\n"
+                "        n = min(S, len(self.t))")),
+                (LAST, f"{LAST} + n")), PLAIN, None
+    ),
+}  # fmt: skip
+RIGHT = {
+    "nothing kept": Case(ATTENTION),
+    "the kernel": Case(KERNEL),
+    "a cache that is emptied": Case(changed(CACHED, *KEPT), INNER, None),
+    "a table that grows and is cut": Case(
+        changed(ATTENTION, (FIRST, (f"{FIRST}\n        if len(getattr(self, 't', ())) < S:\n"
+                "            self.t = x.new_zeros(S)")),
+                (LAST, f"{LAST} + self.t[:S, None]"))
+    ),
+}  # fmt: skip

@@ -1,0 +1,64 @@
+"""Other devices give the same: on a probe that plays a GPU, since few machines have one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from trial import ATTENTION, SELF
+
+from attnlab.checks import device_parity as check
+from attnlab.checks.base import Failure, Skip
+from attnlab.lab.draw import Dice
+from attnlab.lab.host import LocalHost
+from attnlab.lab.probe import Bench, HostProbe
+from attnlab.lab.sizes import with_hd
+
+
+class Probe(HostProbe):
+    """A GPU whose answers are the CPU's times a factor; none without a factor."""
+
+    factor: float | None = None
+
+    def on(self, device, inputs):
+        return None if self.factor is None else self.call(inputs) * self.factor
+
+
+def probe(factor=None, kind=Probe):
+    host = LocalHost()
+    host.ask("load", file="m.py", text=ATTENTION, path="", own=None)
+    made = kind(Bench(SELF, "M", host, lambda: host, Dice(1), None), with_hd(SELF.sizes))
+    made.equip()
+    made.factor = factor
+    return made
+
+
+def test_without_a_gpu_nothing_is_said():
+    """Skipped, not passed."""
+    with pytest.raises(Skip, match="no GPU"):
+        check.run(probe())
+
+
+def test_the_same_passes_and_rounding_is_allowed():
+    """Matmuls of a GPU may round more than a CPU's."""
+    assert check.run(probe(1.0)) is None
+    assert check.run(probe(1.0002)) is None
+
+
+def test_something_else_fails():
+    """What differs by more than rounding is told with its size."""
+    found = check.run(probe(1.1))
+    assert isinstance(found, Failure)
+    assert "on the GPU the output is off by up to" in found.message
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_real_gpu():
+    """The verb moves module and inputs there and the output back."""
+    assert check.run(probe(kind=HostProbe)) is None
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_the_verb_says_that_there_is_none():
+    """Without a GPU the candidate is not even asked."""
+    made = probe(kind=HostProbe)
+    assert made.on("cuda", made.draw()) is None

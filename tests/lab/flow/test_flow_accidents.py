@@ -1,0 +1,92 @@
+"""Meetings of axes that should not be, each found at its line; and their right twins."""
+
+import pytest
+from followed import followed, told
+
+SCORES = "s = q @ k.mT\n"
+WRONG = {
+    "heads split without transpose": ("x.reshape(B, H, S, hd)", [("reshape-cut", 1)]),
+    "heads merged without transpose": ("q.reshape(B, S, D)", [("reshape-cut", 1)]),
+    "a view for a transpose": ("x.view(S, B, D)", [("reshape-cut", 1)]),
+    "heads behind their features": (
+        "x.view(B, S, H, hd).transpose(2, 3).reshape(B, S, D)",
+        [("merge-order", 1)],
+    ),
+    "softmax over queries": (f"{SCORES}w = s.softmax(-2)\nw @ v", [("softmax-axis", 2)]),
+    "softmax over heads": (f"{SCORES}w = s.softmax(1)\nw @ v", [("softmax-axis", 2)]),
+    "softmax over the batch": ("x.softmax(0)", [("softmax-axis", 1)]),
+    "weights transposed": (f"{SCORES}w = s.softmax(-1)\nw.mT @ v", [("softmax-axis", 3)]),
+    "a softmax by hand over queries": (
+        f"{SCORES}e = s.exp()\nw = e / e.sum(-2, keepdim=True)\nw @ v",
+        [("softmax-axis", 3)],
+    ),
+    "a sum over the batch": ("torch.einsum('bsd,bte->sdte', x, x)", [("batch-contraction", 1)]),
+    "attention over the batch": (
+        "z = x.transpose(0, 1)\nF.scaled_dot_product_attention(z, z, z)",
+        [("batch-contraction", 2)],
+    ),
+    "attention along heads": (
+        "z = x.view(B, S, H, hd)\nF.scaled_dot_product_attention(z, z, z)",
+        [("attention-axis", 2)],
+    ),
+    "a mean over the batch": ("m = x.mean(0)\nx - m", [("batch-contraction", 1)]),
+    "a running sum over the batch": ("x.cumsum(0)", [("batch-contraction", 1)]),
+    "positions by entry": ("x + W.table[:B][:, None]", [("position-on-batch", 1)]),
+    "counted by entry": ("x + torch.arange(B)[:, None, None]", [("position-on-batch", 1)]),
+    "key heads tiled": ("z = kv.repeat(1, 3, 1, 1)\nq @ z.mT", [("head-order", 1)]),
+    "a mask on the queries alone": (
+        f"{SCORES}s = s.masked_fill(pad[:, None, :, None], -1e9)\ns.softmax(-1)",
+        [("mask-no-effect", 2)],
+    ),
+    "the batch twice": ("(x @ x.mT).masked_fill(mask[:, None], 0)", [("silent-broadcast", 1)]),
+    "masks repeated in another order": (
+        "s = (q @ k.mT).flatten(0, 1)\ns.masked_fill(mask.repeat(H, 1, 1), 0)",
+        [("axes-meet", 2)],
+    ),
+}
+RIGHT = {
+    "windows of a sequence": "x[:, :10].reshape(B, 5, 2, D).reshape(B * 5, 2, D)",
+    "merged neighbours": "x[:, :10].reshape(B, 5, 2 * D)",
+    "halves of pairs in either order": "x.view(B, S, 21, 2).transpose(2, 3).reshape(B, S, D)",
+    "a relative shift": (
+        "s = F.pad(q @ k.mT, (1, 0))\ns.view(B, H, 12, 11)[:, :, 1:].view(B, H, S, S)"
+    ),
+    "positions": "x + W.table[:S]",
+    "slopes": "q @ k.mT + W.slopes[:, None, None] * torch.arange(S)",
+    "a stable softmax": (
+        f"{SCORES}e = (s - s.amax(-1, keepdim=True)).exp()\n(e / e.sum(-1, keepdim=True)) @ v"
+    ),
+    "a mask on keys and one on queries": (
+        f"{SCORES}s = s.masked_fill(pad[:, None, None], -1e9)\n"
+        "s = s.masked_fill(pad[:, None, :, None], -1e9)\ns.softmax(-1)"
+    ),
+    "heads repeated for each key head": "q @ kv.repeat_interleave(3, 1).mT",
+    "one key head": "q @ kv[:, :1].repeat(1, H, 1, 1).mT",
+    "linear attention": "k.softmax(-2).mT @ v",
+    "a contrast over the batch": "e = x.mean(1)\n(e @ e.T).softmax(-1)",
+    "attention over channels": "(x.mT @ x).softmax(-1) @ x.mT",
+    "tokens as rows": "x.reshape(-1, D) @ torch.randn(42, 5)",
+    "sizes of a batch": "ids.cumsum(0)",
+    "slots share an input": "w = (q @ k.mT).softmax(-2)\nw = w / w.sum(-1, keepdim=True)\nw @ v",
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_an_accident_is_told_at_its_line(case):
+    """Shape and values look right; the axes give it away."""
+    code, findings = WRONG[case]
+    assert told(followed(code)) == findings
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_what_looks_alike_and_is_right_is_not_told(case):
+    """A finding on correct code costs more trust than a missed one."""
+    assert told(followed(RIGHT[case])) == []
+
+
+def test_a_message_names_axes_and_sizes():
+    """It says which axis was cut, and what moves axes instead."""
+    (found,) = followed("q.reshape(B, S, D)").accidents
+    assert "(B, H, S, hd)" in found.message
+    assert "cuts axis S (11)" in found.message
+    assert "transpose" in found.message

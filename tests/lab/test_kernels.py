@@ -1,0 +1,88 @@
+"""The kernels below each row."""
+
+import subprocess
+import sys
+
+import torch
+from shots import Plain, looked, x
+
+from attnlab.records import Look
+
+ATEN = Look(aten=True)
+
+
+def below(got):
+    return {op.index: [k.op.split(".")[1] for k in op.kernels] for op in got.ops}
+
+
+def test_each_row_has_its_own_kernels():
+    """linear is a view and an addmm; softmax is one kernel, with the shape that it makes."""
+    got = looked(
+        lambda x, w: torch.nn.functional.linear(x, w).softmax(-1), look=ATEN, x=x(), w=x(3, 8)
+    )
+    assert below(got)[0][-2:] == ["mm", "_unsafe_view"]
+    assert below(got)[1] == ["_softmax"]
+    (kernel,) = got.ops[1].kernels
+    assert (kernel.op, kernel.shape, kernel.dtype) == (
+        "aten._softmax.default",
+        (2, 4, 3),
+        "float32",
+    )
+
+
+def test_what_makes_no_row_gives_its_kernels_to_nobody():
+    """Reading a number runs a kernel between two rows."""
+
+    def f(x):
+        total = x.sum()
+        total.item()
+        return x * 2
+
+    assert below(looked(f, look=ATEN, x=x())) == {0: ["sum"], 1: ["mul"]}
+
+
+def test_all_outputs_of_an_operation_have_its_kernels():
+    """chunk is one kernel and three rows."""
+    assert (
+        list(below(looked(lambda x: x.chunk(2, -1), look=ATEN, x=x())).values()) == [["split"]] * 2
+    )
+
+
+def test_rows_are_the_same_as_without():
+    """The second run changes nothing but the kernels."""
+    plain, more = looked(Plain(), x=x()), looked(Plain(), look=ATEN, x=x())
+    assert [(o.op, o.line, o.max) for o in more.ops] == [(o.op, o.line, o.max) for o in plain.ops]
+    assert all(op.kernels for op in more.ops)
+
+
+def test_a_call_that_does_something_else_the_second_time_is_told():
+    """A module with a memory: where the runs part, kernels end and a note says where."""
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        x = x * 2
+        return x + 1 if len(calls) == 1 else x.sum()
+
+    got = looked(f, look=ATEN, x=x())
+    assert below(got) == {0: ["mul"], 1: []}
+    assert got.notes[0].startswith("the kernels end at add on line ")
+
+
+def test_a_crash_has_the_kernels_before_it():
+    """The rows up to the crash are complete."""
+    got = looked(lambda x: (x * 2) @ x, look=ATEN, x=x(2, 3))
+    assert (got.fall.op, below(got)) == ("matmul", {0: ["mul"]})
+
+
+def test_kernels_are_seen_without_the_compiler():
+    """Entering a dispatch mode imports the compiler (seconds), unless the mode says no."""
+    code = (
+        f"import sys; sys.path[:0] = {[p for p in sys.path if p]!r}\n"
+        "from shots import Plain, looked, x\nfrom attnlab.records import Look\n"
+        "look = Look(aten=True, time=True, memory=True, attention=True, values='q')\n"
+        "assert looked(Plain(), look=look, x=x()).ops[0].kernels\n"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,0 +1,170 @@
+"""Verbs about the contract of a module: other forms, what it is made of, what it leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from modules import HEAD, called, made, module, randn
+from torch.nn import functional as F
+
+INIT = "self.proj = nn.Linear(width, width)"
+LINEAR = module("return self.proj(x)", INIT)
+X = randn(2, 3, 4)
+
+
+def told(session, verb, *inputs, **more):
+    answer = session.ask(verb, inputs=[("x", t) for t in inputs], **more)
+    assert "raised" not in answer, answer
+    return answer
+
+
+# ---------------------------------------------------------------- in another form
+
+
+def test_a_cast_module_answers_in_its_type():
+    """Parameters and the output are float64 after it."""
+    session = made(LINEAR)
+    session.ask("cast", dtype="float64")
+    assert called(session, ("x", X.double()))["output"].dtype is torch.float64
+
+
+def test_what_is_put_aside_comes_back():
+    """Another module is built and called, then the first one answers as before."""
+    session = made(LINEAR)
+    before = called(session, ("x", X))["output"]
+    session.ask("aside")
+    session.ask("build", name="Net", init={"width": 6}, seed=1)
+    assert called(session, ("x", randn(2, 3, 6)))["output"].shape[-1] == 6
+    session.ask("back")
+    session.ask("back")  # once too often does no harm
+    assert torch.equal(called(session, ("x", X))["output"], before)
+
+
+def test_a_twin_has_the_same_weights_and_is_another_module():
+    """What is done to the twin does not reach the one that was put aside."""
+    session = made(LINEAR)
+    before = called(session, ("x", X))["output"]
+    session.ask("aside")
+    assert session.ask("twin") == {}
+    assert torch.equal(called(session, ("x", X))["output"], before)
+    session.ask("put", tensors={"proj.bias": torch.ones(4), "proj.weight": torch.zeros(4, 4)})
+    session.ask("back")
+    assert torch.equal(called(session, ("x", X))["output"], before)
+
+
+def test_a_module_that_cannot_be_copied_says_so():
+    """A tensor with a history as an attribute: deepcopy refuses."""
+    session = made(module("return x", f"{INIT}\nself.kept = self.proj.weight * 2"))
+    assert session.ask("twin") == {"failed": True}
+
+
+def test_strided_inputs_have_the_same_values_and_no_order_in_memory():
+    """The module sees the values; a view that needs order raises."""
+    seen = module("return torch.tensor(float(x.is_contiguous())) + 0 * x")
+    assert told(made(seen), "strided", X)["output"].max() == 0
+    assert torch.equal(told(made(module("return x * 2")), "strided", X)["output"], X * 2)
+    answer = called(made(module("return x.view(-1)")), ("x", X), verb="strided")
+    assert "view size is not compatible" in answer["raised"]["message"]
+
+
+def test_a_second_instance_that_loads_the_checkpoint_is_the_same():
+    """What is not saved comes from its own seed; the first instance stays."""
+    session = made(LINEAR)
+    before = called(session, ("x", X))["output"]
+    asked = {"name": "Net", "init": {"width": 4}, "seed": 7}
+    assert torch.equal(told(session, "reload", X, **asked)["output"], before)
+    drawn = made(module("return self.w * x", "self.w = torch.randn(width)"))
+    before = called(drawn, ("x", X))["output"]
+    assert not torch.equal(told(drawn, "reload", X, **asked)["output"], before)
+    assert torch.equal(called(drawn, ("x", X))["output"], before)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there():
+    """Said, not tried."""
+    assert told(made(LINEAR), "on", X, device="cuda") == {"absent": True}
+
+
+def test_an_exported_program_gives_the_same():
+    """Functions too; the module itself is called again afterwards."""
+    session = made(LINEAR)
+    before = called(session, ("x", X))["output"]
+    assert torch.allclose(told(session, "export", X)["output"], before)
+    assert torch.equal(called(session, ("x", X))["output"], before)
+
+
+# ---------------------------------------------------------------- what it is made of
+
+
+def test_facts_name_what_is_trained_tied_shared_and_saved():
+    """A tie is one object; shared memory is not."""
+    init = """\
+self.a = nn.Linear(width, width, bias=False)
+self.b = nn.Linear(width, width, bias=False)
+self.c = nn.Linear(width, width, bias=False)
+self.b.weight = self.a.weight
+self.c.weight.data = self.a.weight.data
+self.c.weight.requires_grad_(False)
+self.register_buffer("pe", torch.zeros(3))
+self.register_buffer("own", torch.zeros(3), persistent=False)"""
+    facts = made(module("return x", init)).ask("facts")
+    assert facts == {
+        "trained": ["a.weight"],
+        "tied": [["a.weight", "b.weight"]],
+        "copies": [["a.weight", "c.weight"]],
+        "saved": ["pe", "a.weight", "b.weight", "c.weight"],
+        "modules": ["nn.Linear"],
+    }
+
+
+def test_a_function_is_made_of_nothing():
+    """No parameter, no name."""
+    session = made(f"{HEAD}def Net(x):\n    return x * 2\n")
+    assert set(map(str, session.ask("facts").values())) == {"[]"}
+
+
+@pytest.mark.parametrize(
+    ("returned", "name"), [("x", "x"), ("x[:1]", "x"), ("x * 1", ""), ("[x]", "")]
+)
+def test_an_output_in_the_memory_of_an_input(returned, name):
+    """The argument itself or a view of it."""
+    assert told(made(module(f"return {returned}")), "alias", X) == {"alias": name}
+
+
+# ---------------------------------------------------------------- what it leaves behind
+
+LEAVES = {
+    "torch.set_default_dtype(torch.float64)": "the default dtype is torch.float64, it was",
+    "torch.set_grad_enabled(False)": "grad mode is False, it was True",
+    "torch.manual_seed(3)": "the random seed was set by a call",
+    "torch.rand(2)": "a call in eval mode drew random numbers",
+    "F.gelu = lambda x: x": "F.gelu was replaced",
+    "torch.use_deterministic_algorithms(True)": "deterministic algorithms is True, it was False",
+}
+
+
+@pytest.mark.parametrize(("line", "said"), LEAVES.items())
+def test_trespasses_are_told(line, said):
+    """One phrase each; what belongs to everybody is put back here."""
+    real = F.gelu
+    try:
+        session = made(module(f"{line}\nreturn x"))
+        asked = {"name": "Net", "init": {"width": 4}, "seed": 5}
+        found = told(session, "trespasses", X, **asked)["changes"]
+    finally:
+        F.gelu = real
+        torch.set_default_dtype(torch.float32)
+        torch.use_deterministic_algorithms(False)
+    assert len(found) == 1
+    assert found[0].startswith(said)
+    assert torch.is_grad_enabled()
+
+
+def test_a_seed_in_the_constructor_is_told_and_drawing_weights_is_not():
+    """Building may draw, and nothing else."""
+    asked = {"name": "Net", "init": {"width": 4}, "seed": 5}
+    assert told(made(LINEAR), "trespasses", X, **asked) == {"changes": []}
+    seeded = made(module("return x", "torch.manual_seed(0)"))
+    assert told(seeded, "trespasses", X, **asked)["changes"] == [
+        "the random seed was set while building"
+    ]

@@ -1,0 +1,247 @@
+"""What a trace shows beside its table: values, heads, gradients, sizes; and how it ends."""
+
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from sample_records import INF, NAN, OPS, REPORT, TRACE, op
+
+from attnlab.records import Crash, Report, Trace
+from attnlab.render.findings import show_findings
+from attnlab.render.fold import View
+from attnlab.render.number import seconds, size
+from attnlab.render.place import shown_files
+from attnlab.render.show import html, text
+from attnlab.render.trace import Traced
+from attnlab.traces import Attention, Backward, Guard, Head, Heat, Kernel, ParameterGradient
+
+SMALL = Heat(title="scores[0, 0]", rows=((0.5, -INF), (1.25, -0.5)), axes=("S", "S'"))
+LARGE = Heat(title="weights", rows=((0.5,) * 40,) * 40, axes=("S", "S'"), cut=True)
+HEADS = tuple(
+    Head(number=n, weights=Heat(title="", rows=((1.0, 0.0), (0.5, 0.5)), axes=("S", "S'")),
+         entropy=0.35, largest=0.75)
+    for n in range(9)
+)  # fmt: skip
+ATTENTION = Attention(
+    line=28, file="m.py", scores=9, mask=11, weights=12, context=13, heads=HEADS,
+    coverage=0.6, causal=True, fused=True, module="h.0.attn", message="each query looks at itself",
+)  # fmt: skip
+BACKWARD = Backward(
+    parameters=(
+        ParameterGradient(name="q.weight", shape=(8, 8), norm=1.5),
+        ParameterGradient(name="k.weight", shape=(8, 8), norm=NAN, finite=False),
+        ParameterGradient(name="lost.bias", shape=(8,), norm=None),
+    ),
+    origin=12,
+    message="softmax gives a NaN gradient",
+)
+GUARDS = (Guard(relation="S == hd", file="m.py", line=25, source="q + k", op="add"),)
+ALL = replace(
+    TRACE, values=(SMALL, LARGE), attention=(ATTENTION,) * 3, backward=BACKWARD, guards=GUARDS
+)
+
+
+def page(trace=TRACE, **more):
+    report = replace(REPORT, trace=trace)
+    return Traced(target="m.py:M", outcome="crashed", report=report, sizes={"B": 2}, **more)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_sections_keep_to_the_screen(shown, width, encoding):
+    """Every section fits any width, in any encoding."""
+    lines = shown(page(ALL), width, encoding).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert encoding == "utf-8" or all(line.isascii() for line in lines)
+
+
+def test_small_matrices_show_their_numbers(shown):
+    """Six by six can be read; what is not finite has a mark of its own and is told."""
+    said = shown(page(replace(TRACE, values=(SMALL,))))
+    assert "-inf (1 of the values)" in said
+    assert "1.25  -0.5" in said
+    assert "0.5" not in shown(page(replace(TRACE, values=(LARGE,)))).partition("weights")[2][:200]
+
+
+def test_a_matrix_without_a_number_is_told(shown):
+    """There is no scale to draw it with."""
+    odd = Heat(title="scores", rows=((NAN, -INF),), axes=("", ""))
+    assert "scores: no finite number in it" in shown(page(replace(TRACE, values=(odd,))))
+
+
+def test_attention_names_its_roles_and_heads(shown):
+    """Rows by role; the first attentions are drawn, the rest say their figures."""
+    said = shown(page(ALL), 120)
+    assert "60% of the pairs may attend, no weight on later keys, recomputed beside a fused" in said
+    assert "mask      line 27  masked_fill" in said
+    assert "each query looks at itself" in said
+    assert said.count("1 more head: --json has them") == 2
+    assert "head 8: entropy 0.35, largest weight 0.75" in said
+
+
+def test_gradients_say_what_is_wrong_first(shown):
+    """The origin, then parameters without a gradient, then norms."""
+    said = shown(page(ALL), 120)
+    assert said.index("softmax gives a NaN gradient") < said.index("1 parameter got no gradient")
+    assert "crash-at-out-proj.py:28  softmax" in said
+    assert any(line.startswith("✗") and "k.weight" in line for line in said.splitlines())
+
+
+def test_many_gradients_show_the_extremes(shown):
+    """The sick, the smallest and the largest, in the order of the module."""
+    many = tuple(ParameterGradient(name=f"p{i}.w", shape=(2,), norm=float(i)) for i in range(60))
+    said = shown(page(replace(TRACE, backward=Backward(parameters=many))))
+    assert "36 between the smallest and the largest left out" in said
+    assert "p0.w" in said
+    assert "p59.w" in said
+    assert "p30.w" not in said
+
+
+def test_sizes_that_a_run_depends_on(shown):
+    """The relation, the place, the source."""
+    assert "S == hd  m.py:25  add  q + k" in shown(page(ALL))
+
+
+# ---------------------------------------------------------------- the table
+
+
+def test_columns_that_were_asked_for_are_kept(shown):
+    """Time, bytes and gradients go before the source."""
+    ops = tuple(replace(o, seconds=3e-6, bytes=4096, grad=0.5) for o in OPS)
+    for width in (80, 120):
+        head = shown(page(Trace(ops=ops)), width).splitlines()[1].split()
+        assert [w for w in head if w in ("time", "bytes", "gradient")] == [
+            "time",
+            "bytes",
+            "gradient",
+        ]
+
+
+def test_kernels_stand_below_their_operation(shown):
+    """Each with its shape."""
+    kernel = Kernel(op="aten.addmm", shape=(8, 24), dtype="float16")
+    lines = shown(page(Trace(ops=(replace(OPS[0], kernels=(kernel,)),))), 120).splitlines()
+    assert "aten.addmm" in lines[3]
+    assert "float16" in lines[3]
+
+
+def test_layers_alike_have_a_heading(shown):
+    """What a heading stands for is marked in the margin, and modules are named from it on."""
+    ops = tuple(
+        op(3 * n + i, i, f"op{i}", "x", "B", "2", module=f"h.{n}.attn.{i}")
+        for n in range(4)
+        for i in range(3)
+    )
+    report = Report(outcome="ok", trace=Trace(ops=ops))
+    said = shown(
+        Traced(target="m", outcome="ok", report=report, sizes={}, view=View()), 120
+    ).splitlines()
+    assert "h.0 … h.3: 4 times alike, shown once" in said[2]
+    assert [line[0] for line in said[3:6]] == ["│"] * 3
+    assert " attn.1 " in said[4]
+
+
+def test_a_call_shows_both_ends(shown):
+    """In and out, and how much is inside."""
+    ops = tuple(replace(o, module="attn.q", parents=(o.index - 1,)) for o in OPS[:3])
+    view = View(depth=0, inputs=(("B", "S", "D"),))
+    line = shown(page(Trace(ops=ops), view=view), 120).splitlines()[2]
+    assert "attn" in line
+    assert "B S D → B 3 H S hd" in line
+    assert "(3 operations)" in line
+
+
+def test_names_of_files_tell_them_apart():
+    """As many folders as it takes; the main file has none."""
+    files = ("a/x/net.py", "b/net.py", "c/y/net.py", "lib/very_long_name_of_a_file_indeed.py")
+    ops = [replace(OPS[0], file=f) for f in (files[0], files[0], *files)]
+    names = shown_files(Trace(ops=tuple(ops)))
+    assert names[files[0]] == ""
+    assert (names[files[1]], names[files[2]]) == ("b/net", "y/net")
+    assert names[files[3]].startswith("..")
+    assert len(names[files[3]]) <= 18
+
+
+# ---------------------------------------------------------------- what is said
+
+
+def test_what_a_file_says_commands_no_terminal(shown):
+    """Escapes in messages, sources and output are shown, not obeyed."""
+    evil = "\x1b]0;x\x07\x1b[2J\u202e"
+    crash = Crash(
+        op="", file="m.py", line=1, operands=(), message=evil, explanation=evil, source=evil
+    )
+    report = Report(outcome="ok", trace=Trace(crash=crash), output=evil, target=evil)
+    said = shown(Traced(target="m", outcome="crashed", report=report, sizes={}))
+    assert not set(said) & set("\x1b\x07\u202e")
+    assert "\\x1b[2J" in said
+
+
+def test_a_finding_of_every_layer_is_said_once(shown):
+    """With how often it was made; the gravest first."""
+
+    class Page:
+        def show(self, screen):
+            show_findings(TRACE.findings * 12, screen, {TRACE.findings[1].file: "lib/other"})
+
+    said = shown(Page())
+    assert said.count("12 times") == 2
+    assert said.count("was broadcast against") == 1
+    assert "lib/other:27 masked_fill" in said
+
+
+def test_long_headings_put_the_sizes_below(shown):
+    """Neither the name nor the sizes run into each other."""
+    report = Report(outcome="ok", target=f"Net({', '.join(f'a{i}={i}' for i in range(20))})")
+    sizes = {f"S{i}": i for i in range(9)}
+    lines = shown(Traced(target="m", outcome="ok", report=report, sizes=sizes)).splitlines()
+    assert lines[0].startswith("trace  Net(")
+    assert lines[1].startswith("       ")
+    assert any(line.strip().startswith("S0=0") for line in lines[:4])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(None, ""), (2.5, "2.5 s"), (0.0123, "12.3 ms"), (4.56e-6, "4.56 us")],
+)
+def test_seconds(value, said):
+    """Three digits and a unit."""
+    assert seconds(value) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(None, ""), (0, "0 B"), (4096, "4.1 kB"), (12_600_000, "12.6 MB")]
+)
+def test_sizes(value, said):
+    """Thousands, as tensors are counted."""
+    assert size(value) == said
+
+
+# ---------------------------------------------------------------- notebooks
+
+
+def test_text_is_the_page():
+    """Without colours, without blanks at the ends of lines."""
+    said = text(TRACE, {"B": 2}, "M(dim=8)", 80)
+    assert said.startswith("trace  M(dim=8)  B=2\n")
+    assert said.endswith("✗ crashed  after 16 operations")
+    assert not any(line.endswith(" ") for line in said.splitlines())
+    assert "\x1b" not in said
+
+
+def test_html_is_safe_and_coloured(monkeypatch):
+    """Markup in a target is text, braces do no harm, and heat maps have their colours."""
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    said = html(replace(TRACE, values=(SMALL,)), {}, "M<script>{x}")
+    assert "<script>" not in said
+    assert 'aria-label="trace of M&lt;script&gt;{x}"' in said
+    assert "background-color" in said
+    assert "#0a8ea0" in said  # the names of axes, in a colour for light and dark pages
+    assert said.count("<pre") == said.count("</pre>") == 1
+
+
+def test_outcome_is_said_in_each(monkeypatch):
+    """ok, found and crashed."""
+    assert "✓ ok" in text(Trace(ops=OPS), {}, "M")
+    assert "! 1 finding" in text(replace(TRACE, crash=None), {}, "M")

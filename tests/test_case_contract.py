@@ -1,0 +1,141 @@
+"""What a contract can say of positions and of the module itself, and what it cannot."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from attnlab.abilities import NEEDS_TEXT, abilities
+from attnlab.case import TABLES, build, must_know_symbols
+from attnlab.checks.base import lacks, load_checks
+from attnlab.errors import Unreadable
+from attnlab.records import Contract, Position
+from attnlab.tables import Document, table
+
+BASE = """
+[sizes]
+B = 2
+S = 4
+D = 8
+R = 2
+C = 2
+[inputs]
+x = "B S D"
+[output]
+axes = "B S D"
+[contract]
+"""
+
+
+def read(text: str) -> Contract:
+    whole = BASE + text
+    document = Document(file="case.toml", text=whole, data=tomllib.loads(whole))
+    contract = build(document.read(table(TABLES)))
+    must_know_symbols(document, contract)
+    return contract
+
+
+def refused(text: str) -> Unreadable:
+    with pytest.raises(Unreadable) as caught:
+        read(text)
+    return caught.value
+
+
+def test_every_word_about_the_module_reaches_the_record():
+    """dtypes, padding_idx, tied, state_dict and forbidden, as they are written."""
+    contract = read("""
+dtypes = ["float64", "bfloat16"]
+padding_idx = 0
+tied = [["token.weight", "head.weight"]]
+state_dict = ["proj.weight"]
+forbidden = ["softmax", "nn.Linear", "S S"]
+promises = ["ordered", "relative", "any-device", "dropout", "unbiased-dropout"]
+""")
+    assert contract.dtypes == ("float64", "bfloat16")
+    assert contract.padding_idx == 0
+    assert contract.tied == (("token.weight", "head.weight"),)
+    assert contract.state_dict == ("proj.weight",)
+    assert contract.forbidden == ("softmax", "nn.Linear", "S S")
+    assert {"dtypes", "padding", "tied", "state-dict", "forbidden"} <= abilities(contract)
+    assert {"ordered", "relative", "any-device", "unbiased-dropout"} <= abilities(contract)
+
+
+def test_every_word_about_positions_reaches_the_record():
+    """The whole table, and what is left out keeps its default."""
+    contract = read("""
+[contract.position]
+kind = "t5"
+form = "bias"
+base = 500
+layout = "half"
+causal = true
+buckets = 16
+distance = 40
+grid = ["R", "C"]
+beyond = "extend"
+""")
+    assert contract.position == Position(
+        kind="t5", form="bias", base=500.0, layout="half", causal=True, buckets=16, distance=40,
+        grid=("R", "C"), beyond="extend",
+    )  # fmt: skip
+    assert read("[contract.position]").position == Position()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('dtypes = ["float32"]', 'contract.dtypes[0] = "float32": expected'),
+        ("padding_idx = -1", "contract.padding_idx = -1: expected"),
+        ('tied = [["alone"]]', "contract.tied[0] = a list of 1: expected a list of at least 2"),
+        ('state_dict = ["a b"]', 'contract.state_dict[0] = "a b": expected the dotted name'),
+        ('forbidden = ["S T"]', "contract.forbidden: T is not in [sizes]"),
+        ("[contract.position]\ncausal = 1", "contract.position.causal = 1: expected true or false"),
+        ('[contract.position]\ngrid = ["R"]', "contract.position.grid = a list of 1: expected"),
+        ('[contract.position]\ngrid = ["R", "W"]', "contract.position.grid: W is not in [sizes]"),
+        ('[contract.position]\nkind = "rope"', 'contract.position.kind = "rope": expected'),
+        ('[contract.position]\nbeyond = "wrap"', 'contract.position.beyond = "wrap": expected'),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(text: str, message: str):
+    """The key, the value and what would be right."""
+    error = refused(text)
+    assert error.message.startswith(message)
+    assert error.where.startswith("case.toml:")
+
+
+NEEDS = {
+    "position": Position(),
+    "table": Position(form="added"),
+    "rotated": Position(kind="rotary", form="rotated"),
+    "places": Position(kind="other", form="rotated"),
+    "bias": Position(kind="alibi", form="bias"),
+    "ordered": Position(kind="learned"),
+    "relative": Position(kind="t5", form="bias"),
+    "monotone": Position(kind="alibi", form="bias"),
+    "bucketed": Position(kind="t5", form="bias"),
+    "grid": Position(kind="other", grid=("R", "C")),
+    "long": Position(kind="rotary", form="rotated"),
+    "beyond": Position(beyond="error"),
+}
+
+
+@pytest.mark.parametrize("need", NEEDS)
+def test_what_is_said_of_positions_gives_checks_their_needs(need: str):
+    """And without a word of positions no such check is made."""
+    assert need in abilities(Contract(position=NEEDS[need]))
+    assert need not in abilities(Contract())
+
+
+def test_learned_rows_and_grids_have_no_formula():
+    """`formula-match` would hold them to one that nobody stated."""
+    assert "position" not in abilities(Contract(position=Position(kind="learned")))
+    assert "position" not in abilities(Contract(position=Position(grid=("R", "C"))))
+    assert "long" not in abilities(Contract(position=Position(kind="learned")))
+
+
+def test_a_check_that_is_not_made_says_why():
+    """Every need of every check has a sentence, also for a contract that says nothing."""
+    for check in load_checks():
+        assert set(check.needs) <= NEEDS_TEXT.keys(), check.id
+        assert lacks(check, Contract(), has_reference=False) in NEEDS_TEXT.values()

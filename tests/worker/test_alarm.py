@@ -1,0 +1,76 @@
+"""The alarm of a user's own code: it rings in time, and only while the code runs."""
+
+import signal
+import time
+from dataclasses import replace
+
+import pytest
+from own_target import own_job
+
+from attnlab.records import Limits
+from attnlab.worker.alarm import Alarm, Hung
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """No alarm outlives its test."""
+    before = signal.getsignal(signal.SIGALRM)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def test_it_ends_what_hangs():
+    """Also where the code catches every `Exception`."""
+    alarm = Alarm(0.2)
+
+    def stubborn():
+        try:
+            spin(5)
+        except Exception:
+            pytest.fail("caught")
+
+    with pytest.raises(Hung), alarm.on():
+        stubborn()
+    assert not alarm.awake
+
+
+def test_it_is_silent_between_calls():
+    """What waits for the next question is not interrupted."""
+    Alarm(0.1)
+    spin(0.3)
+
+
+def test_no_time_is_no_alarm():
+    """A challenge's file has the judge's own clock alone."""
+    alarm = Alarm(0.0)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    with alarm.on():
+        spin(0.01)
+
+
+LOOP = """
+import torch
+class M(torch.nn.Module):
+    def forward(self, x):
+        x = x + 1
+        while True:
+            pass
+"""
+
+
+def test_a_module_that_never_returns_is_told_with_its_line(grader, tmp_path, monkeypatch):
+    """Of one's own code; the message has the line and the time, and the worker goes on."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").write_text(LOOP)
+    job = replace(own_job("m.py"), limits=Limits(seconds=2.0))
+    report = grader.worker.inspect(job)
+    assert report.outcome == "timeout"
+    assert report.message.startswith(("m.py:6: still running", "m.py:7: still running"))
+    grader.still_serves()
