@@ -149,6 +149,9 @@ def read_challenge(folder: Path) -> Challenge:
     found = document.read(CHALLENGE)
     contract = case.build(found)
     case.must_know_symbols(document, contract)
+    for argument in contract.arguments:
+        hint = "Give it a default in forward, or leave it out: the grader feeds tensors."
+        raise document.error(("inputs", argument), ": a challenge is fed with tensors alone", hint)
     return Challenge(
         slug=_slug(folder),
         title=found["title"],

@@ -64,8 +64,18 @@ def complete(base: Contract, said: Said, seen: Definition | None, near: Outline)
         init={key: settled(value) for key, value in keywords.items() if value is not None},
         inputs=inputs,
         arguments={key: settled(value) for key, value in arguments.items()},
-        vary=_free(base.vary, bound or sizes.get("D") in fixed),
+        vary=_free(base.vary, bound or sizes.get("D") in fixed or _unsaid(seen, keywords, sizes)),
     )
+
+
+def _unsaid(
+    seen: Definition | None, keywords: Mapping[str, Scalar | None], sizes: Mapping[str, int]
+) -> bool:
+    """A width that the constructor is not given: its layers have it by a default of their own."""
+    said = {str(value) for value in keywords.values() if isinstance(value, str)}
+    widths = [symbol for symbol in WIDTHS if symbol in sizes]
+    built = seen is not None and seen.kind == "class"
+    return built and bool(widths) and not any(w in text for w in widths for text in said)
 
 
 def _free(vary: tuple[str, ...], bound: bool) -> tuple[str, ...]:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from attnlab.lab.dims import parse
 from attnlab.lab.watching import Seen, Watching, of_call
-from attnlab.records import Crash, Finding, Look, Op, Trace
-from attnlab.render import show
+from attnlab.traces import Crash, Finding, Look, Op, Trace
 
-Dims = str | Mapping[str, str]
+Dims = str | Mapping[str, str | Sequence[str]]
 WIDEST = 200
 
 
@@ -65,6 +64,8 @@ class Traced:
         """The page that `attnlab trace` prints, `width` columns wide."""
         seen = self._done
         wide = width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+        from attnlab.render import show  # rich is as large as all of the tracer
+
         return show.text(seen.trace, seen.sizes, seen.target, wide)
 
     def __str__(self) -> str:
@@ -78,6 +79,8 @@ class Traced:
         return f"<trace of {self._seen.target}: {len(self.ops)} operations, {grave} findings{end}>"
 
     def _repr_html_(self) -> str:
+        from attnlab.render import show
+
         seen = self._done
         return show.html(seen.trace, seen.sizes, seen.target)
 
@@ -131,7 +134,10 @@ def trace(
     """Trace `module(*inputs, **kwargs)`: an `nn.Module` as it is, or a function of tensors.
 
     It is called under `no_grad` with copies of the tensors, a second time where a NaN or a
-    question of `look` needs it. A call that raises gives a trace with `.crash`, no exception.
+    question of `look` needs it, so what it keeps of its calls (counters, running statistics)
+    moves on; torch's random numbers do not. A call that raises gives a trace with `.crash`, no
+    exception. A module whose forward takes gradients itself is for `tracing`. Raises `Refused`
+    where `dims` names what is not there.
     """
     return Traced(of_call(module, inputs, kwargs, parse(dims), look or Look()))
 

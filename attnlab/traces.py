@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from attnlab.jsonable import record
@@ -92,6 +93,7 @@ class Trace:
     findings: tuple[Finding, ...] = ()
     crash: Crash | None = None
     notes: tuple[str, ...] = ()  # what the trace could not see, and why
+    sizes: dict[str, int] = field(default_factory=dict)  # what the names of axes stand for
     backward: Backward | None = None
     attention: tuple[Attention, ...] = ()
     values: tuple[Heat, ...] = ()

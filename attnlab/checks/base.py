@@ -119,7 +119,7 @@ class Probe(Protocol):
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         """The module's output, under no_grad and in eval mode unless `train`."""
 
-    def calls(self, several: Sequence[Inputs]) -> list[Tensor]:
+    def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]:
         """The outputs of several calls, one after the other; cheaper than to ask for each."""
 
     def expected(self, inputs: Inputs, weights: Mapping[str, Tensor] | None = None) -> Tensor:
@@ -276,7 +276,12 @@ def _in_order(checks: list[Check]) -> tuple[Check, ...]:
 
 
 def masks(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:
-    """The kinds of mask to probe: those given, and empty rows where they are promised."""
+    """The kinds of mask to probe: those given, and empty rows where they are promised.
+
+    To a module that takes no mask they are all one.
+    """
+    if not any(i.role == "mask" for i in contract.inputs):
+        return kinds[:1]
     return (*kinds, "empty-rows") if "empty-rows" in contract.promises else kinds
 
 

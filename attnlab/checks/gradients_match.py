@@ -9,12 +9,12 @@ Right: every step is an operation that autograd can follow.
 
 What is compared is the gradient of the output times a random cotangent, for every floating-point
 input and every parameter; the reference's is computed in float64. A gradient that is missing where
-the reference has one counts as zero.
+the reference has one counts as zero. Under a mask, one query is left a single key.
 """
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import Failure, Probe, Tensor, first_index, masks
+from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, first_index, masks
 
 TITLE = "Gradients equal the reference's"
 NEEDS = ("reference", "output", "floats")
@@ -41,8 +41,8 @@ SLACK = 10  # times the tolerance of a value: a backward pass is a longer chain
 
 
 def run(probe: Probe) -> Failure | None:
-    for mask in masks(probe.contract, "random"):
-        inputs = probe.draw(mask)
+    for mask in masks(probe.contract, "random", "none"):
+        inputs = _lonely(probe, mask)
         found = probe.gradients(inputs)
         right = probe.expected_gradients(inputs, found.cotangent)
         failure = _compare(probe, found.parameters, right.parameters)
@@ -50,6 +50,16 @@ def run(probe: Probe) -> Failure | None:
         if failure:
             return failure
     return None
+
+
+def _lonely(probe: Probe, kind: Mask) -> Inputs:
+    """Inputs whose first query has one key: the sum of its weights is 1 before it is divided by."""
+    inputs = probe.draw(kind)
+    for spec in probe.contract.inputs:
+        mask = inputs[spec.name]
+        if spec.role == "mask" and mask is not None and mask.dim() > 1 and kind == "random":
+            mask[..., :1, :] = probe.draw("one-key")[spec.name][..., :1, :]
+    return inputs
 
 
 def _compare(

@@ -7,11 +7,15 @@ Wrong: `torch.arange(S, dtype=x.dtype)`; `self.inv_freq` as a buffer that `.to(b
 with angles computed from it afterwards.
 Right: angles in float32 whatever the type of the module, and the result cast to the type of x.
 
-Half precision is looked at where the contract names it.
+Half precision is looked at where the contract names it. Of a sinusoidal table some rows, far and
+near, are worked out by the formula as well: `positions % 4096` keeps most neighbours apart.
 """
+
+import math
 
 from attnlab.checks.base import Failure, Probe, Tensor
 from attnlab.checks.encoding import plain_inputs, rows
+from attnlab.records import Position
 
 TITLE = "Far positions stay distinct"
 NEEDS = ("output", "places", "long")
@@ -29,6 +33,8 @@ ONCE = True
 FAR = 4096
 WIDTH = 8
 TAIL = 12  # positions that are compared with the next one
+SOME = (127, 128, 255, 256, 257, 511, 512, 1023, 1024, 2047, 2048)
+ANGLE = 4e-6  # times the position: how far an angle may be off that float32 made
 SHARE = 0.1  # of the smallest step at the start: a smaller one at the end is a lost position
 ROUNDING = 8  # times eps: what a cast of the table, or a turn in that type, explains
 HALF = {"bfloat16": 2**-8, "float16": 2**-11}
@@ -43,7 +49,7 @@ def run(probe: Probe) -> Failure | None:
     far = probe.at(sizes)
     inputs = plain_inputs(far)
     exact = rows(far, inputs)
-    failure = _lost(exact, "float32")
+    failure = _lost(exact, "float32") or _elsewhere(exact, probe.contract.position)
     for dtype, eps in HALF.items():
         if failure is None and dtype in probe.contract.dtypes:
             half = probe.at(sizes, dtype)
@@ -52,6 +58,29 @@ def run(probe: Probe) -> Failure | None:
             table = rows(half, given)
             failure = _lost(table.float(), dtype) or _off(table.float(), exact, dtype, eps)
     return failure
+
+
+def _elsewhere(table: Tensor, position: Position | None) -> Failure | None:
+    """Rows that are not where the formula puts them."""
+    if position is None or position.kind != "sinusoidal" or position.grid:
+        return None
+    for p in (*SOME, *range(len(table) - TAIL, len(table))):
+        limit = ANGLE * (1 + p)
+        right = _waves(p, table.shape[-1], position.base)
+        halves = right[0::2] + right[1::2]
+        row = table[p]
+        gaps = [(row - row.new_tensor(r)).abs().max().item() for r in (right, halves)]
+        if not min(gaps) <= limit:
+            return Failure(
+                message=f"of {len(table)} positions, the row of position {p} is off by up to "
+                f"{min(gaps):.2g} from the formula; float32 angles explain {limit:.2g}"
+            )
+    return None
+
+
+def _waves(p: int, width: int, base: float) -> list[float]:
+    angles = [p * base ** (-2 * pair / width) for pair in range(width // 2)]
+    return [wave(angle) for angle in angles for wave in (math.sin, math.cos)]
 
 
 def _like(probe: Probe) -> object:

@@ -6,15 +6,18 @@ Only parameters are copied, never buffers: a wrong table must stay wrong.
 Wrong: `scores * hd ** 0.5` where a division was meant: every other property holds, values differ.
 Right: the largest difference stays within what float32 rounding explains.
 
-Train mode must give the same, unless the module promises dropout; and so must a call with another
-length, since a mask or a table may be kept from the call before.
+A call with another length must give the same, since a mask or a table may be kept from the call
+before.
 
 Where the parameters have other names or layouts, the weights are put in by a map: declared, or
 found by names and shapes and proven by equality. Without one nothing can be compared, and that is
 what is said: it is not a failure.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, describe, first_index, masks
+from collections.abc import Sequence
+from itertools import chain
+
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor, describe, first_index, masks
 
 TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")
@@ -52,21 +55,43 @@ SCALES = (1.0, 0.1)  # of the inputs: where softmax is sharp, and where it is ne
 
 
 def run(probe: Probe) -> Failure | None:
-    for mask in masks(probe.contract, "random", "causal", "none"):
-        for scale in SCALES if mask == "random" else SCALES[:1]:
-            failure = _compare(probe, probe.draw(mask, scale), f"{mask} mask")
-            if failure:
-                return failure
+    drawn = [
+        (f"{mask} mask", probe.draw(mask, scale))
+        for mask in masks(probe.contract, "random", "causal", "none")
+        for scale in (SCALES if mask == "random" else SCALES[:1])
+    ]
     # What was kept from the calls before must not be used for a call of another length.
-    failure = _compare(probe, probe.draw("random", longer=2), "two positions more, same module")
-    if failure or "dropout" in probe.contract.promises:
-        return failure
-    return _compare(probe, probe.draw("random"), "train mode", train=True)
+    drawn += [
+        (f"{mask} mask, two positions more, same module", probe.draw(mask, longer=2))
+        for mask in masks(probe.contract, "random", "none")
+    ]
+    failure = _compare(probe, drawn)
+    return failure if failure or "dropout" in probe.contract.promises else _training(probe)
 
 
-def _compare(probe: Probe, inputs: Inputs, how: str, train: bool = False) -> Failure | None:
-    expected = probe.expected(inputs)
-    out = probe.call(inputs, train)
+def _training(probe: Probe) -> Failure | None:
+    drawn = [
+        (f"{mask} mask, train mode", probe.draw(mask))
+        for mask in masks(probe.contract, "random", "none")
+    ]
+    return _compare(probe, drawn, train=True)
+
+
+def _compare(
+    probe: Probe, drawn: Sequence[tuple[str, Inputs]], train: bool = False
+) -> Failure | None:
+    """The first difference; that there is nothing to compare with is said before a call is made."""
+    rest = (probe.expected(inputs) for _, inputs in drawn)
+    right = chain([next(rest)], rest)
+    outputs = probe.calls([inputs for _, inputs in drawn], train)
+    for (how, _), out, expected in zip(drawn, outputs, right, strict=True):
+        failure = _differs(probe, out, expected, how)
+        if failure:
+            return failure
+    return None
+
+
+def _differs(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | None:
     if out.shape != expected.shape:  # that may change between calls; empty hides all
         return Failure(
             message=f"the output is {describe(out, probe)}, the reference's "

@@ -8,7 +8,7 @@ sequence.
 `deterministic-eval` repeats the same length; here it is another one, and the module is built anew.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, data_inputs, far, first_index
+from attnlab.checks.base import Failure, Mask, Probe, Skip, Tensor, data_inputs, far, first_index
 from attnlab.checks.pieces import ordered, parts
 
 TITLE = "A used module is as good as a new one"
@@ -30,19 +30,27 @@ MORE = 2
 
 
 def run(probe: Probe) -> Failure | None:
-    short, longer = probe.draw("random"), probe.draw("random", longer=MORE)
+    pairs = [(probe.draw(mask), probe.draw(mask, longer=MORE)) for mask in _kinds(probe)]
     spec = data_inputs(probe.contract, "S")[0]
+    short, longer = pairs[0]
     if short[spec.name].shape == longer[spec.name].shape:
         raise Skip("its length is fixed")
     probe.renew()
-    new_short, used_long = probe.call(short), probe.call(longer)
+    upward = [(probe.call(short), probe.call(longer)) for short, longer in pairs]
     probe.renew()
-    new_long, used_short = probe.call(longer), probe.call(short)
-    failure = _changed(new_long, used_long, "a shorter")
-    failure = failure or _changed(new_short, used_short, "a longer")
-    if failure:
-        return failure
+    downward = [(probe.call(longer), probe.call(short)) for short, longer in pairs]
+    for (new_short, used_long), (new_long, used_short) in zip(upward, downward, strict=True):
+        failure = _changed(new_long, used_long, "a shorter")
+        failure = failure or _changed(new_short, used_short, "a longer")
+        if failure:
+            return failure
     return _cached(probe) if probe.contract.cache and "causal" in probe.contract.promises else None
+
+
+def _kinds(probe: Probe) -> tuple[Mask, ...]:
+    """What is kept without a mask may be another thing than what is kept with one."""
+    kinds: tuple[Mask, ...] = ("random", "none")
+    return kinds if any(i.role == "mask" for i in probe.contract.inputs) else kinds[:1]
 
 
 def _changed(new: Tensor, used: Tensor, said: str) -> Failure | None:

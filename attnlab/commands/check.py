@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from attnlab.worker.client import Worker
 
 PLACE = 200
-AT_ONCE = 2  # each worker holds a torch of its own
+AT_ONCE = max(2, min(4, os.cpu_count() or 2))  # each worker holds a torch of its own
 Slugs = Annotated[
     list[str] | None,
     typer.Argument(

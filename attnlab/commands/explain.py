@@ -14,13 +14,15 @@ PLACE = 70
 Id = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="A check, or a challenge you solved.", autocompletion=complete_slug
+        metavar="ID",
+        help="A check, a mutation, or a challenge you solved.",
+        autocompletion=complete_slug,
     ),
 ]
 
 
 def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
-    """Explain a check, or a challenge that you solved."""
+    """Explain a check, a mutation of --strength, or a challenge that you solved."""
     from attnlab.checks.base import load_checks
     from attnlab.render.explain import Explained
 
@@ -31,7 +33,19 @@ def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
                 id=id_, kind="check", title=check.title, text=text, advice=check.advice
             )
             return emit(page, json)
-    return emit(_challenge(ctx, id_, [check.id for check in load_checks()]), json)
+    return emit(_mutation(id_) or _challenge(ctx, id_, [check.id for check in load_checks()]), json)
+
+
+def _mutation(id_: str) -> Explained | None:
+    """A bug that `attnlab check --strength` puts in, by the name it has there."""
+    from attnlab.mutations.base import load_mutations
+    from attnlab.render.explain import Explained
+
+    docs = {mutation.id: mutation.doc for mutation in load_mutations()}
+    if id_ not in docs:
+        return None
+    title, _, text = docs[id_].strip().partition("\n")
+    return Explained(id=id_, kind="mutation", title=title.rstrip("."), text=text.strip())
 
 
 def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> Explained:

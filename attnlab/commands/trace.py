@@ -25,7 +25,7 @@ from attnlab.commands.base import (
 
 if TYPE_CHECKING:
     from attnlab.ready import Typed
-    from attnlab.records import Job, Limits, Look, Report
+    from attnlab.records import Contract, Job, Limits, Look, Report
 
 PLACE = 100
 CUDA_ROOM = "1024G"  # of addresses: a CUDA context reserves far more than it uses
@@ -179,12 +179,18 @@ def command(
         target=target,
         outcome=outcome,
         report=shown,
-        sizes=contract.sizes,
+        sizes=_sizes(contract, report),
         view=replace(view, inputs=tuple(i.axes for i in contract.inputs)),
         hidden=hidden,
         next="" if outcome == "ok" else _next(chosen, typed, job, report),
     )
     return emit(page, json, 0 if outcome == "ok" else 1)
+
+
+def _sizes(contract: Contract, report: Report) -> dict[str, int]:
+    """What was said, and what the module's own attributes say of heads and widths."""
+    more = report.trace.sizes if report.trace else {}
+    return {**contract.sizes, **{s: n for s, n in more.items() if s not in ("hd", *contract.sizes)}}
 
 
 def _rest(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from attnlab.lab.cast import fresh as fresh  # noqa: PLC0414
 from attnlab.lab.health import Watcher, first_nan, suspects, told
 from attnlab.lab.raw import Known, RawFall, RawTrace, collect, fall_of
 from attnlab.lab.recorder import Recorder
-from attnlab.records import Look
+from attnlab.traces import Look
 
 # What `Look` asks for beyond the rows: the file that tells it, imported when it is wanted.
 STAGES = {

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from attnlab.records import Look
+from attnlab.traces import Look
 
 Given = list[tuple[str, Tensor | None]]
 

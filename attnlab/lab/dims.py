@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from attnlab.case import parse_input
 from attnlab.errors import Refused
 from attnlab.names import FEEDS
+
+if TYPE_CHECKING:
+    from attnlab.records import Input
 
 Axes = tuple[str, ...]
 LENGTHS = ("S", "T", "L", "K", "P")  # for sequences of different lengths, in this order
 PICTURES = ("pixel_values", "image", "images", "img", "imgs", "pixels")
+COLOURS = 3
 HEADS = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values", "past")
 
 
-def parse(dims: str | Mapping[str, str]) -> dict[str, Axes]:
+def parse(dims: str | Mapping[str, str | Sequence[str]]) -> dict[str, Axes]:
     """`"x: B S D, mask: B S S"`, also one on each line or as a dict; raises `Refused`."""
-    if not isinstance(dims, str):
-        texts = [f"{name}: {axes}" for name, axes in dims.items()]
-    else:
+    if not dims:
+        return {}
+    from attnlab.case import parse_input  # with it comes all that reads files
+
+    if isinstance(dims, str):
         texts = [t.strip() for t in dims.replace(";", ",").replace("\n", ",").split(",")]
-    found = [parse_input(text) for text in texts if text]
+    elif isinstance(dims, Mapping):
+        texts = [f"{n}: {a if isinstance(a, str) else ' '.join(a)}" for n, a in dims.items()]
+    else:
+        raise Refused(f"dims is {dims!r}", 'say it as in dims="x: B S D, mask: B S S"')
+    found = [_entry(text, parse_input) for text in texts if text]
     return {entry.name: entry.axes for entry in found}
+
+
+def _entry(text: str, read: Callable[[str], Input]) -> Input:
+    if ":" not in text:
+        name = text.split(maxsplit=1)[0]
+        raise Refused(f'dims: "{text}" has no colon', f'say it as in "{name}: B S D"')
+    return read(text)
 
 
 def sizes_of(tensors: Mapping[str, Tensor], named: Mapping[str, Axes]) -> dict[str, int]:
@@ -37,6 +54,10 @@ def sizes_of(tensors: Mapping[str, Tensor], named: Mapping[str, Axes]) -> dict[s
                 "give one name for each axis",
             )
         for axis, n in zip(axes, shape, strict=True):
+            if axis.isdigit() and int(axis) != n:
+                raise Refused(
+                    f"{name} has {n} where {axis} is said: {shape}", "give the size as it is"
+                )
             if axis.isidentifier() and found.setdefault(axis, n) != n:
                 raise Refused(
                     f"{axis} is {found[axis]} in one input and {n} in {name}: {shape}",
@@ -61,17 +82,23 @@ def guessed(
 
 
 def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int]) -> Sequence[str]:
-    """By the argument's name where it is a usual one and has that rank, else by the rank."""
+    """By the argument's name where it is a usual one and has that rank, else by the rank.
+
+    What could as well be something else is left without names: a finding that rests on a wrong
+    guess costs more trust than a name is worth.
+    """
     said = [w for w in FEEDS.get(name, "").split() if w[0].isupper()]
-    rank = tensor.dim()
+    rank, last = tensor.dim(), tensor.shape[-1:]
     if said and len(said) == rank and tensor.is_floating_point() == ("D" in said):
         return said
     if "mask" in name or not tensor.is_floating_point():
-        return {1: ("S",), 2: ("B", "S"), 3: ("B", "S", "S"), 4: ("B", "H", "S", "S")}.get(rank, ())
-    if rank == 4:
-        return ("B", "H", "S", "hd") if name in HEADS else ("B", "C", "h", "w")
-    wide = ("B", "D") if tensor.shape[-1:] == (sizes.get("D"),) else ("B", "C")
-    return {2: wide, 3: ("B", "S", "D")}.get(rank, ())
+        return {1: ("S",), 2: ("B", "S"), 3: ("B", "S", "S")}.get(rank, ())
+    if rank == 4 and name in HEADS:
+        return ("B", "H", "S", "hd")
+    if rank == 4 and (name in PICTURES or tensor.shape[1] == COLOURS):
+        return ("B", "C", "h", "w")
+    wide = last == (sizes.get("D"),)
+    return {2: ("N", "D"), 3: ("B", "S", "D")}.get(rank, ()) if wide else ()
 
 
 def _settled(axes: Sequence[str], shape: tuple[int, ...], sizes: dict[str, int]) -> Axes:

@@ -24,7 +24,8 @@ class Dice:
         self.plain = random.Random(seed)
 
     def normal(self, shape: tuple[int, ...] | torch.Size, scale: float = 1.0) -> Tensor:
-        return torch.randn(shape, generator=self.torch) * scale
+        drawn = torch.randn(shape, generator=self.torch)
+        return drawn if scale == 1.0 else drawn * scale
 
     def integers(self, shape: tuple[int, ...] | torch.Size, top: int) -> Tensor:
         return torch.randint(0, max(top, 1), tuple(shape), generator=self.torch)

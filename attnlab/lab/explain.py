@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from attnlab.lab.axes import Axes
 from attnlab.lab.findings import Rows, show
 from attnlab.lab.raw import RawFall, Shape
-from attnlab.records import Crash, Finding, Op, Operand
+from attnlab.traces import Crash, Finding, Op, Operand
 
 SHORT = {"Half": "float16", "BFloat16": "bfloat16", "Float8_e4m3fn": "float8"}
 Explainer = Callable[[RawFall, Sequence[Axes]], str]

@@ -8,6 +8,7 @@ from typing import Any, Self
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
+from attnlab.lab.arguments import bound, keywords, tensors_in
 from attnlab.lab.recorder import Recorder, names_of
 
 
@@ -49,7 +50,7 @@ class FirstCall(Recorder):
             self._before = sys.exception()
             self.root = module
             self._names = names_of(module)
-            self.given = [(f"input{i}", t) for i, t in enumerate(args) if isinstance(t, Tensor)]
+            self.given = [*tensors_in(bound(module, args, keywords(sys._getframe(1))))]
             self.name_inputs([t for _, t in self.given])
         self._deep += 1
 

@@ -12,9 +12,15 @@ from attnlab.names import DIMENSIONS
 CONFIGS = ("config", "cfg", "args", "hparams", "params")
 MADE = ("D", "H", "Hkv", "hd", "F", "V")  # what a constructor decides; lengths come from the data
 MORE = {
-    "attention_heads": "H", "encoder_attention_heads": "H", "n_inner": "F", "d_kv": "hd",
-    "ffn_hidden_size": "F", "encoder_ffn_dim": "F", "num_key_value_heads": "Hkv",
-    "dim_out": "", "dim_in": "",
+    "attention_heads": "H",
+    "encoder_attention_heads": "H",
+    "n_inner": "F",
+    "d_kv": "hd",
+    "ffn_hidden_size": "F",
+    "encoder_ffn_dim": "F",
+    "num_key_value_heads": "Hkv",
+    "dim_out": "",
+    "dim_in": "",
 }
 
 

@@ -20,12 +20,12 @@ from attnlab.lab.axes import Run
 from attnlab.lab.battery import run_checks
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import LocalHost, answered
-from attnlab.lab.look import named
 from attnlab.lab.probe import Bench
 from attnlab.lab.raw import RawTrace
 from attnlab.lab.reference import UnitReference
 from attnlab.lab.session import Session
 from attnlab.lab.sizes import Sizes
+from attnlab.lab.told import named
 from attnlab.records import CheckResult, Contract, Trace, from_json
 
 LAST_ROWS = "Look at the last rows before the crash."

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from attnlab.lab import draw
 from attnlab.lab.accidents import Broken, relation
-from attnlab.lab.axes import Run, input_axes, name_operands, name_rows
+from attnlab.lab.axes import Run, input_axes, name_rows
 from attnlab.lab.draw import Dice
-from attnlab.lab.explain import crash
 from attnlab.lab.findings import Rows, find
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace, sound
 from attnlab.lab.sizes import Sizes, Unmeasured, built, naming, with_hd
+from attnlab.lab.told import at, each_once, named
 from attnlab.records import Contract, Finding, Job, Look, Trace, from_json, plain
 
-HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can hide
 LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
 LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
 SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
@@ -58,70 +57,21 @@ def surroundings(job: Job) -> dict[str, Any]:
     return {"file": code.file, "text": code.text, "path": code.path, "own": own}
 
 
-def named(run: Run, telling: Run | None) -> Trace:
-    """A raw trace as the record that everybody reads."""
-    raw = run.raw
-    axes = name_rows(run, telling)
-    rows = Rows(raw, axes, input_axes(run, telling))
-    found = _each_once((*find(rows), *raw.accidents))
-    if telling is not None:
-        found = (*found, *_only_there(run, telling, found))
-    return Trace(
-        ops=tuple(replace(op, axes=a) for op, a in zip(raw.ops, axes, strict=True)),
-        findings=found,
-        crash=crash(rows, name_operands(run, telling), found),
-        notes=raw.notes,
-        backward=raw.backward,
-        attention=raw.attention,
-        values=raw.values,
-        guards=raw.guards,
-    )
-
-
-def _each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """One of a kind for a line, in the order of the rows."""
-    kinds: dict[tuple[str, int], Finding] = {}
-    for finding in found:
-        kinds.setdefault((finding.rule, finding.line), finding)
-    return tuple(sorted(kinds.values(), key=lambda f: -1 if f.index is None else f.index))
-
-
-def _only_there(run: Run, telling: Run, found: tuple[Finding, ...]) -> Iterator[Finding]:
-    """What the example's sizes hide: with B = 1 or S = H an accident has the right shape."""
-    if run.raw.fall is not None:
-        return
-    at = _at(telling.sizes)
-    known = {(f.rule, f.line) for f in found}
-    names = name_rows(telling, None)
-    shown = Rows(telling.raw, names, input_axes(telling, None))
-    hidden = (f for f in find(shown) if f.rule in HIDDEN)
-    for finding in _each_once((*hidden, *telling.raw.accidents)):
-        if (finding.rule, finding.line) not in known:
-            index = _twin(run.raw, finding)
-            yield replace(finding, message=finding.message + at, index=index)
-
-
-def _twin(raw: RawTrace, finding: Finding) -> int | None:
-    """The row of the example that is the one of the finding in another run."""
-    row = finding.index
-    if row is None or row >= len(raw.ops):
-        return None
-    return row if (raw.ops[row].op, raw.ops[row].line) == (finding.op, finding.line) else None
-
-
 def _with_chance(found: Sequence[Finding], chance: Finding) -> tuple[Finding, ...]:
     """Axes that met by that chance are told with it, and not once more."""
     same = [f for f in found if f.rule == "axes-meet" and f.line == chance.line]
     others = tuple(f for f in found if f not in same)
     why = f": {same[0].message.partition(':')[0]}; elsewhere" if same else ": elsewhere"
     message = chance.message.replace(": elsewhere", why, 1)
-    return _each_once((*others, replace(chance, message=message)))
+    return each_once((*others, replace(chance, message=message)))
 
 
 def _hidden(job: Job, host: Host, telling: Run, finding: Finding) -> Finding:
     """What only the telling sizes show, with the equality of the example that hides it."""
-    at, contract = _at(telling.sizes), job.contract
-    if contract is None or finding.rule == "size-coincidence" or not finding.message.endswith(at):
+    where, contract = at(telling.sizes), job.contract
+    if contract is None or finding.rule == "size-coincidence":
+        return finding
+    if not finding.message.endswith(where):
         return finding
 
     def shown(sizes: Sizes) -> bool | None:
@@ -134,8 +84,8 @@ def _hidden(job: Job, host: Host, telling: Run, finding: Finding) -> Finding:
         return any((f.rule, f.line) == (finding.rule, finding.line) for f in found)
 
     words = relation(contract, telling.sizes, shown, strict=False)
-    said = finding.message.removesuffix(at)
-    return replace(finding, message=f"{said}; here {words} hides it{at}") if words else finding
+    said = finding.message.removesuffix(where)
+    return replace(finding, message=f"{said}; here {words} hides it{where}") if words else finding
 
 
 def _by_chance(job: Job, host: Host, run: Run, telling: Run) -> Finding | None:
@@ -188,12 +138,8 @@ def _coincidence(run: Run, telling: Run, because: str) -> Finding:
         index=next(here, None),
         severity="warning",
         message=f"{because}: elsewhere {fall.op or 'this line'} raises {fall.error}: "
-        f"{fall.message}{_at(telling.sizes)}",
+        f"{fall.message}{at(telling.sizes)}",
     )
-
-
-def _at(sizes: Sizes) -> str:
-    return f" (at {', '.join(f'{k}={v}' for k, v in sizes.items())})"
 
 
 def _run(

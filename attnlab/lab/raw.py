@@ -6,17 +6,15 @@ import linecache
 import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
+from attnlab.jsonable import record
 from attnlab.lab.flow import Accident, Axes, follow
 from attnlab.lab.recorder import MAX_ROWS, OURS, TORCH, Fall, Recorder
-from attnlab.lab.remedy import remedies
 from attnlab.lab.rows import Out, Row, replay, whole
-from attnlab.lab.wording import operand_names
-from attnlab.records import Finding, Op, record
-from attnlab.traces import Attention, Backward, Guard, Heat
+from attnlab.traces import Attention, Backward, Finding, Guard, Heat, Op
 
 Shape = tuple[int, ...]
 
@@ -84,6 +82,7 @@ class RawTrace:
     input_axes: tuple[tuple[str, ...], ...] = ()
     fall_axes: tuple[tuple[str, ...], ...] = ()  # of the operands of what raised
     accidents: tuple[Finding, ...] = ()  # meetings of axes that should not meet
+    sizes: dict[str, int] = field(default_factory=dict)  # what the names of axes stand for
     # What else was asked for.
     backward: Backward | None = None
     attention: tuple[Attention, ...] = ()
@@ -141,6 +140,7 @@ def collect(
         notes=tuple(_notes(recorder)),
         fall=replace(fall, parents=seen.fall_parents) if fall is not None and fall.op else fall,
         input_axes=tuple(axes.inputs) if axes else (),
+        sizes=dict(known.sizes) if known is not None else {},
         fall_axes=tuple(axes.fall) if axes else (),
         accidents=tuple(_accident(a, ops[a.row]) for a in axes.accidents) if axes else (),
         **more,
@@ -257,6 +257,9 @@ def _from_op(fall: Fall) -> RawFall:
 def _fits(fall: Fall) -> tuple[str, ...]:
     op = plain_name(fall.op)
     try:
+        from attnlab.lab.remedy import remedies
+        from attnlab.lab.wording import operand_names
+
         return remedies(fall.again, op, operand_names(fall.error, fall.code, op))
     except Exception:  # a suggestion is worth no crash
         return ()

@@ -13,15 +13,17 @@ import os
 import sys
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attnlab.lab.kinds import KINDS, TWINS, Kind, kind_of, outputs
-from attnlab.lab.remedy import Again, blank
 from attnlab.lab.samples import Sample, Sampler
+
+if TYPE_CHECKING:
+    from attnlab.lab.remedy import Again
 
 PACKAGES = Path(torch.__file__).parents[1]
 TORCH = str(PACKAGES / "torch") + os.sep
@@ -198,6 +200,8 @@ class Recorder(TorchFunctionMode):
     def _fell(self, name: str, func: Any, args: Any, kwargs: Any, error: BaseException) -> None:
         if self.fall is not None and self.fall.error is error:
             return  # the innermost operation is the one that raised
+        from attnlab.lab.remedy import Again, blank  # most runs end well
+
         code, line, module = _where(sys._getframe(2), self._names)
         tensors = _gathered(args, kwargs)
         self.fall = Fall(

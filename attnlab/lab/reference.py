@@ -43,6 +43,8 @@ class UnitReference:
 
         self.kind = unit(name)
         self.module: nn.Module = nn.Identity()
+        kinds = inspect.signature(self.kind.forward).parameters
+        self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
         self.weights: dict[str, Tensor] = {}
 
     def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
@@ -64,10 +66,8 @@ class UnitReference:
 
     def _run(self, given: Inputs) -> Tensor:
         """By position, since names are the candidate's, but for what only has a name."""
-        kinds = inspect.signature(self.module.forward).parameters
-        named = {n for n in given if n in kinds and kinds[n].kind is kinds[n].KEYWORD_ONLY}
-        args = [t for n, t in given.items() if n not in named]
-        out: Tensor = self.module(*args, **{n: given[n] for n in named})
+        args = [t for n, t in given.items() if n not in self.named]
+        out: Tensor = self.module(*args, **{n: t for n, t in given.items() if n in self.named})
         return out
 
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:

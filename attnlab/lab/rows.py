@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from attnlab.lab.recorder import Bones, In, Recorder, Shape
-from attnlab.lab.samples import Sample, settled
+from attnlab.lab.samples import Reduced, Sample, settled
 
 Numbers = tuple[float | None, float | None, float | None]  # min, max, mean
 NONE: Numbers = (None, None, None)
@@ -87,9 +87,7 @@ def replay(recorder: Recorder) -> Replay:
     return Replay(rows, _parents(known), shapes, _sources(ins, known, weights))
 
 
-def _sources(
-    ins: list[In], known: list[int | None], weights: dict[int, str]
-) -> tuple[Source, ...]:
+def _sources(ins: list[In], known: list[int | None], weights: dict[int, str]) -> tuple[Source, ...]:
     pairs = zip(ins, known, strict=True)
     return tuple(weights.get(tensor[0]) if row is None else row for tensor, row in pairs)
 
@@ -125,18 +123,29 @@ def _numbers(kept: list[Sample]) -> list[Numbers]:
     """Min, max and mean of every output: a few kernels and one transfer for all of them."""
     samples = [settled(sample) for sample in kept]
     found = [NONE] * len(samples)
-    copies = [(i, s) for i, s in enumerate(samples) if isinstance(s, Tensor) and not s.is_meta]
-    reduced = [(i, s) for i, s in enumerate(samples) if isinstance(s, tuple) and not s[0].is_meta]
-    if copies:
-        data = torch.cat([s.reshape(-1).to("cpu", torch.float64) for _, s in copies])
-        lengths = torch.tensor([s.numel() for _, s in copies], device="cpu")
-        columns = [torch.segment_reduce(data, r, lengths=lengths) for r in ("min", "max", "mean")]
-        for (i, _), low, high, mean in zip(copies, *(c.tolist() for c in columns), strict=True):
-            found[i] = (low, high, mean)
-    if reduced:
-        flat = [part.to("cpu", torch.float64) for _, s in reduced for part in s[:3]]
-        values = torch.stack(flat).tolist()
-        for at, (i, s) in enumerate(reduced):
-            low, high, total = values[3 * at : 3 * at + 3]
-            found[i] = (low, high, total / s[3])
+    _of_copies(found, [(i, s) for i, s in enumerate(samples) if isinstance(s, Tensor)])
+    for i, s in enumerate(samples):
+        if isinstance(s, tuple):
+            found[i] = _of_parts(s)
     return found
+
+
+def _of_copies(found: list[Numbers], samples: list[tuple[int, Tensor]]) -> None:
+    """All small tensors at once."""
+    copies = [(i, t) for i, t in samples if not t.is_meta]
+    if not copies:
+        return
+    data = torch.cat([t.reshape(-1).to("cpu", torch.float64) for _, t in copies])
+    lengths = torch.tensor([t.numel() for _, t in copies], device="cpu")
+    columns = [torch.segment_reduce(data, r, lengths=lengths) for r in ("min", "max", "mean")]
+    for (i, _), low, high, mean in zip(copies, *(c.tolist() for c in columns), strict=True):
+        found[i] = (low, high, mean)
+
+
+def _of_parts(parts: Reduced) -> Numbers:
+    low, high, total = (
+        p.item() if isinstance(p, Tensor) and not p.is_meta else p for p in parts[:3]
+    )
+    if isinstance(low, Tensor) or isinstance(high, Tensor) or isinstance(total, Tensor):
+        return NONE
+    return float(low), float(high), float(total) / parts[3]

@@ -12,7 +12,10 @@ from torch import Tensor
 SMALL = 1024  # elements: below, a copy costs less than two reductions
 KEEP = 1 << 18  # elements that may be kept in all, 1 MiB of float32
 Loan = list[Tensor | int | None]  # a tensor and its version; None for a copy
-Sample = Tensor | tuple[Tensor, Tensor, Tensor, int] | Loan | None
+# Min, max, sum and number of elements; on the CPU numbers at once, for the small tensors that hold
+# them would lie scattered among the model's own and keep their memory from being used again.
+Reduced = tuple[Tensor | float, Tensor | float, Tensor | float, int]
+Sample = Tensor | Reduced | Loan | None
 COMMON = {torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.bool}
 _complex: dict[torch.dtype, bool | None] = {}
 
@@ -65,7 +68,7 @@ class Sampler:
                 loan[:] = [loan[0].clone(), None]
 
 
-def settled(sample: Sample) -> Tensor | tuple[Tensor, Tensor, Tensor, int] | None:
+def settled(sample: Sample) -> Tensor | Reduced | None:
     """A sample at the end of the run; None for a loan that somebody wrote into unseen."""
     if not isinstance(sample, list):
         return sample
@@ -82,15 +85,18 @@ def _as_plain(t: Tensor) -> Tensor:
         return t.as_subclass(Tensor)
 
 
-def _reduced(t: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Min, max and sum as 0-d tensors, the sum in float32 or wider; and the number of elements."""
+def _reduced(t: Tensor) -> Reduced:
+    """Min, max and sum, the sum in float32 or wider; and the number of elements."""
     count = t.numel()
     if t.dtype is torch.bool:
         t = t.to(torch.uint8)
     low, high = torch.aminmax(t)
     if t.dtype is torch.float16 or t.dtype is torch.bfloat16:
-        return low, high, t.sum(dtype=torch.float32), count
-    total = t.sum() if t.is_floating_point() else t.sum(dtype=torch.float64)
+        total = t.sum(dtype=torch.float32)
+    else:
+        total = t.sum() if t.is_floating_point() else t.sum(dtype=torch.float64)
+    if t.is_cpu:
+        return low.item(), high.item(), total.item(), count
     return low, high, total, count
 
 

@@ -21,12 +21,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnlab.lab.arguments import known
 from attnlab.lab.capture import Given, Shot, capture, finish, fresh
 from attnlab.lab.first import Enough, FirstCall
+from attnlab.lab.hypers import hypers
 from attnlab.lab.kept import Keeping, Kept
 from attnlab.lab.objects import made
+from attnlab.lab.placing import Placing
 from attnlab.lab.raw import fall_of, first_line, raised_at
-from attnlab.lab.verbs import PLAIN, Verbs, fitting
+from attnlab.lab.verbs import PLAIN, Surroundings, Verbs, fitting, seeded
 from attnlab.records import Look, plain, to_json
 
 _loaded: set[str] = set()  # names that candidates have had in sys.modules
@@ -35,13 +38,14 @@ _loaded: set[str] = set()  # names that candidates have had in sys.modules
 class Session(Verbs, Keeping):
     """Holds the candidate's module object; `ask` is the one door."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, before: Surroundings | None = None) -> None:
+        super().__init__(before)
         self.file = ""
         self.module: types.ModuleType | None = None
         self.entry: object = None  # the candidate's function that is called, for calls that misfit
         self.built: Any = None  # an nn.Module, or a plain callable
         self.arguments: dict[str, Any] = {}  # of forward, that are no tensors
+        self.placing = Placing()
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
         """The answer of a verb, or `{"raised": ...}` when the candidate's code raised."""
@@ -84,7 +88,7 @@ class Session(Verbs, Keeping):
         thing = self._find(name)
         if not callable(thing):
             raise TypeError(f"{name} is a {type(thing).__name__}, not a class or a function")
-        torch.manual_seed(seed)
+        seeded(seed)
         self.entry = thing.__init__ if inspect.isclass(thing) else thing
         space = vars(self.module) if self.module else {}
         self.built = _made(thing, {key: made(value, space) for key, value in init.items()})
@@ -148,10 +152,13 @@ class Session(Verbs, Keeping):
         self._mode(train)
         return self._answer(inputs)
 
-    def do_calls(self, inputs: list[Given]) -> Any:
+    def do_calls(self, inputs: list[Given], train: bool = False) -> Any:
         """The outputs of several calls, one after the other."""
-        self._mode(train=False)
-        return {"answers": [self._answer(given) for given in inputs]}
+        answers = []
+        for given in inputs:
+            self._mode(train)  # a forward may have changed it
+            answers.append(self._answer(given))
+        return {"answers": answers}
 
     def _answer(self, given: Given) -> dict[str, Any]:
         with torch.no_grad():
@@ -188,7 +195,10 @@ class Session(Verbs, Keeping):
         }
 
     def _mode(self, train: bool) -> None:
-        if isinstance(self.built, nn.Module):
+        # To look is many times cheaper than to set what is set already.
+        if isinstance(self.built, nn.Module) and any(
+            m.training is not train for m in self.built.modules()
+        ):
             self.built.train(train)
 
     def _invoke(self, given: Given, goes_on: bool = False) -> Any:
@@ -197,7 +207,7 @@ class Session(Verbs, Keeping):
         Without `goes_on` nothing is kept from the calls before.
         """
         target = self.built.forward if isinstance(self.built, nn.Module) else self.built
-        places = _places(target)
+        places = self.placing.of(target)
         args, kwargs = [], {}
         for i, (name, tensor) in enumerate(given):
             if places.get(name, i) != i:
@@ -230,12 +240,13 @@ class Session(Verbs, Keeping):
         `axes` are what the user calls the axes of the inputs, `sizes` what the names stand for.
         """
         self._mode(train=False)
+        root = self.built if isinstance(self.built, nn.Module) else None
         shot = Shot(
             call=self._invoke,
             given=inputs,
-            root=self.built if isinstance(self.built, nn.Module) else None,
+            root=root,
             axes={n: tuple(a) for n, a in (axes or {}).items()},
-            sizes=sizes or {},
+            sizes={**hypers(root), **(sizes or {})},
             file=self.file,
             entry=self.entry,
             seed=seed,
@@ -264,7 +275,7 @@ class Session(Verbs, Keeping):
             fall = fall_of(recorder, error, self.file)
         if not recorder.began and fall is None:
             raise LookupError(f"{file} ran to its end without calling a module")
-        raw = finish(recorder, recorder.given, fall)
+        raw = finish(recorder, recorder.given, fall, known(recorder.given, recorder.root))
         note = "the first call of a module in the demo; what comes after it was not run"
         return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
 
@@ -290,19 +301,6 @@ def _made(thing: Any, init: dict[str, Any]) -> Any:
         return thing
     made = thing(**init)
     return made if callable(made) else thing
-
-
-def _places(target: Any) -> dict[str, int]:
-    """Where each parameter stands that may be given by name; -1 where it must be."""
-    try:
-        parameters = inspect.signature(target).parameters.values()
-    except (TypeError, ValueError):
-        return {}
-    return {
-        p.name: -1 if p.kind is p.KEYWORD_ONLY else i
-        for i, p in enumerate(parameters)
-        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    }
 
 
 def _module_name(file: str) -> str:

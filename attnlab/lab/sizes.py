@@ -11,9 +11,12 @@ import operator
 import random
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from attnlab.lab.objects import resolved
-from attnlab.records import Contract
+
+if TYPE_CHECKING:
+    from attnlab.records import Contract
 
 Sizes = dict[str, int]
 OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -66,7 +69,7 @@ ROUNDS: tuple[Sizes, ...] = (
     },
 )
 LONG: Sizes = {  # more positions than a table or a mask that was made for a few
-    "B": 5,
+    "B": 2,
     "S": 37,
     "H": 12,
     "hd": 6,
@@ -87,6 +90,8 @@ class Unmeasured(Exception):
 
 def measure(text: str, sizes: Mapping[str, int]) -> int:
     """The value of "4", "D" or "3*D"; raises `Unmeasured` for an unknown symbol."""
+    if text in sizes:
+        return sizes[text]
     try:
         return _value(_parsed(text), sizes)
     except (SyntaxError, ZeroDivisionError, ValueError) as error:

@@ -60,6 +60,13 @@ def _flags() -> Flags:
     }
 
 
+def seeded(seed: int) -> None:
+    """As torch.manual_seed does; that notes a stack for every device that is not there."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(seed)
+
+
 def _rebound(name: str) -> bool:
     """Names that torch itself gives another meaning: private ones, and one that names a dtype."""
     return name == "Storage" or (name.startswith("_") and name != "__call__")
@@ -70,8 +77,8 @@ class Verbs:
 
     built: Any
 
-    def __init__(self) -> None:
-        self.before = Surroundings()  # nothing of the candidate has run yet
+    def __init__(self, before: Surroundings | None = None) -> None:
+        self.before = before or Surroundings()  # nothing of the candidate has run yet
         self.first: Any = None  # the module that was put aside
 
     def do_build(self, name: str | None, init: dict[str, Any], seed: int) -> Any:
@@ -200,7 +207,7 @@ class Verbs:
             reseeded = ["the random seed was set while building"]
             found = reseeded if torch.initial_seed() != seed else []
             given = fresh(inputs)
-            torch.manual_seed(SEED)
+            seeded(SEED)
             before = torch.get_rng_state()
             self._invoke(given)  # bare: a no_grad around it would put the grad mode back
             changes = self.before.changes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -13,16 +12,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
+from attnlab.errors import Refused
 from attnlab.lab import dims
+from attnlab.lab.arguments import bound, keywords, tensors_in
+from attnlab.lab.arguments import named as names_and_sizes
+from attnlab.lab.around import notes as told_of
+from attnlab.lab.around import uncompiled
 from attnlab.lab.axes import Run
 from attnlab.lab.capture import Given, Shot, capture, finish
-from attnlab.lab.hypers import hypers
-from attnlab.lab.look import named
 from attnlab.lab.raw import Known, RawTrace, fall_of
-from attnlab.lab.recorder import Recorder
-from attnlab.records import Look, Trace
+from attnlab.lab.recorder import Recorder, names_of
+from attnlab.lab.told import named
+from attnlab.traces import Look, Trace
 
-STRANGE = {"batch-contraction", "softmax-axis", "position-on-batch"}  # what a wrong guess brings
+STRANGE = {
+    *("batch-contraction", "softmax-axis", "position-on-batch", "axes-meet", "axes-order"),
+    "attention-axis",
+}  # what a wrong guess brings
 
 
 class Seen(NamedTuple):
@@ -41,10 +47,14 @@ def of_call(
     look: Look,
 ) -> Seen:
     """The trace of `module(*args, **kwargs)`, which is called at least once."""
-    given = _bound(module, args, kwargs)
-    tensors = dict(_tensors(given))
+    given = bound(module, args, kwargs)
+    tensors = dict(tensors_in(given))
+    for name in axes:
+        if name not in tensors:
+            takes = ", ".join(tensors) or "no tensor"
+            raise Refused(f"dims: no input is called {name}", f"the call is given {takes}")
     root = module if isinstance(module, nn.Module) else None
-    said, sizes = _names(tensors, axes, root)
+    said, sizes = names_and_sizes(tensors, axes, root)
 
     def call(fresh: Given) -> Any:
         new = dict(fresh)
@@ -95,11 +105,14 @@ class Watching(Recorder):
     def __enter__(self) -> Self:
         self.hooks = [hooks.register_module_forward_pre_hook(self._begins)]
         self.name_inputs(list(self.given.values()))
+        self.as_written = uncompiled()
+        self.as_written.__enter__()
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self.as_written.__exit__(None, None, None)
         for hook in self.hooks:
             hook.remove()
 
@@ -108,10 +121,10 @@ class Watching(Recorder):
         if self.root is not None:
             return
         self.root = module
-        self._names = {id(m): n for n, m in module.named_modules()}
-        kwargs = _kwargs(sys._getframe(1))
+        self._names = names_of(module)
+        kwargs = keywords(sys._getframe(1))
         known = {id(t) for t in self.given.values()}
-        for name, tensor in _tensors(_bound(module, args, kwargs)):
+        for name, tensor in tensors_in(bound(module, args, kwargs)):
             if id(tensor) not in known:
                 self.given.setdefault(name, tensor)
         self.name_inputs(list(self.given.values()))
@@ -119,9 +132,13 @@ class Watching(Recorder):
             hook.remove()
 
     def seen(self, error: BaseException | None) -> Seen:
-        """The trace, once the block is over."""
+        """The trace, once the block is over; a block around this one does not see it made."""
+        with torch._C.DisableTorchFunction():
+            return self._seen(error)
+
+    def _seen(self, error: BaseException | None) -> Seen:
         axes = {n: a for n, a in self.said.items() if n in self.given}
-        said, sizes = _names(self.given, axes, self.root)
+        said, sizes = names_and_sizes(self.given, axes, self.root)
         fall = fall_of(self, error, "") if isinstance(error, Exception) else None
         given = list(self.given.items())
 
@@ -131,8 +148,8 @@ class Watching(Recorder):
         raw = told(said)
         raw = raw if axes else _turned(raw, told, said)
         missing = [n for n in self.said if n not in self.given]
-        notes = [f"no input is called {n}, so its axes have no names" for n in missing]
-        raw = replace(raw, notes=(*raw.notes, *notes))
+        missing_notes = [f"no input is called {n}, so its axes have no names" for n in missing]
+        raw = replace(raw, notes=(*raw.notes, *told_of(self.root, raw.ops), *missing_notes))
         return Seen(named(Run(raw, sizes), None), sizes, _called(self.root))
 
 
@@ -146,64 +163,17 @@ def _variables(frame: FrameType | None, axes: Mapping[str, dims.Axes]) -> Iterat
             yield name, value
 
 
-def _kwargs(frame: FrameType | None) -> dict[str, Any]:
-    """The keyword arguments of the call of a module, which its hooks are not told."""
-    while frame is not None:
-        if "kwargs" in frame.f_locals and "self" in frame.f_locals:
-            found = frame.f_locals["kwargs"]
-            return found if isinstance(found, dict) else {}
-        frame = frame.f_back
-    return {}
-
-
-# ---------------------------------------------------------------- arguments and their names
-
-
-def _names(
-    tensors: Mapping[str, Tensor], axes: Mapping[str, dims.Axes], root: nn.Module | None
-) -> tuple[dict[str, dims.Axes], dict[str, int]]:
-    """The names of the axes of every input, and the sizes that they stand for."""
-    said = {n: axes[n] for n in axes if n in tensors}
-    sizes = {**hypers(root), **dims.sizes_of(tensors, said)}
-    rest = {n: t for n, t in tensors.items() if n not in said}
-    found = {**said, **dims.guessed(rest, sizes, root)}
-    for name, names in found.items():
-        for axis, n in zip(names, tensors[name].shape, strict=True):
-            if axis.isidentifier() and n != 1:
-                sizes.setdefault(axis, n)
-    return found, sizes
-
-
-def _bound(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments by the names of the parameters, as well as they fit."""
-    target = function.forward if isinstance(function, nn.Module) else function
-    try:
-        return dict(inspect.signature(target).bind(*args, **kwargs).arguments)
-    except (TypeError, ValueError):
-        return {**{f"input{i}": a for i, a in enumerate(args)}, **kwargs}
-
-
-def _tensors(given: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
-    """The tensors among arguments, with dotted names for those inside lists and dicts."""
-    if isinstance(given, Tensor):
-        yield name, given
-    elif isinstance(given, (list, tuple)):
-        for i, value in enumerate(given):
-            yield from _tensors(value, f"{name}.{i}")
-    elif isinstance(given, Mapping):
-        for key, value in given.items():
-            inner = name if key in ("args", "kwargs") else f"{name}.{key}".lstrip(".")
-            yield from _tensors(value, inner.lstrip("."))
+# ---------------------------------------------------------------- the call made again
 
 
 def _put(args: tuple[Any, ...], given: Mapping[str, Any], new: Mapping[str, Any]) -> list[Any]:
     """The arguments with each tensor replaced by the fresh one of its name."""
-    names = {id(t): n for n, t in _tensors(given)}
+    names = {id(t): n for n, t in tensors_in(given)}
     return [_replaced(a, names, new) for a in args]
 
 
 def _put_named(kwargs: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    names = {id(t): n for n, t in _tensors(dict(kwargs))}
+    names = {id(t): n for n, t in tensors_in(dict(kwargs))}
     return {n: _replaced(v, names, new) for n, v in kwargs.items()}
 
 

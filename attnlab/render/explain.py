@@ -1,16 +1,20 @@
-"""Why something matters: a check's own words, or the notes of a challenge."""
+"""Why something matters: the own words of a check or a mutation, or the notes of a challenge."""
 
 from __future__ import annotations
+
+import re
 
 from attnlab.records import record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen
 
+APART = re.compile(r"\n(?=(?:Right|Wrong): )")  # paragraphs of their own in what is rendered
+
 
 @record
 class Explained:
     id: str
-    kind: str  # "check" or "challenge"
+    kind: str  # "check", "mutation" or "challenge"
     title: str
     text: str
     advice: str = ""
@@ -19,7 +23,7 @@ class Explained:
         screen.say((self.title, "title"), (f"  {self.kind} {self.id}", "name"))
         if not self.text.startswith("#"):  # a heading brings its own space
             screen.gap()
-        screen.prose(self.text)
+        screen.prose(APART.sub("\n\n", self.text))
         if self.advice:
             screen.gap()
             screen.say(("when it fails: ", "next"), self.advice)

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from attnlab.lab.session import Session
+from attnlab.lab.verbs import Surroundings
 from attnlab.records import Limits
 from attnlab.worker import isolation
 from attnlab.worker.alarm import Alarm
@@ -22,13 +23,15 @@ from attnlab.worker.wire import receive, send
 SOCKET = 3
 
 
-def serve(sock: socket.socket, out: int, limits: Limits, own: bool) -> None:
+def serve(
+    sock: socket.socket, out: int, limits: Limits, own: bool, before: Surroundings | None = None
+) -> None:
     """Never returns. `out` takes the candidate's stdout and stderr."""
     try:
         sock = _close_all_but(sock, out)
         holds, missing = isolation.apply(limits, own)
         send(sock, pack({"isolation": holds, "missing": missing}))
-        session = Session()
+        session = Session(before)
         alarm = Alarm(limits.seconds if own else 0.0)
         while True:
             asked = unpack(receive(sock))

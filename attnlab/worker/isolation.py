@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from attnlab.records import Limits
@@ -101,9 +102,14 @@ def _limit(kind: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(kind, (soft, hard))
 
 
+@cache
+def _libc() -> ctypes.CDLL:
+    """Opened by the zygote, before it forks."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _prctl(option: int, value: int) -> None:
     if sys.platform != "linux":
         raise Missing("only Linux has it")
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0):
+    if _libc().prctl(option, value, 0, 0, 0):
         raise Missing(os.strerror(ctypes.get_errno()))

@@ -6,6 +6,7 @@ deadline, and turns the ways a child can end into one exception.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import socket
 import sys
 import traceback
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,14 @@ GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for 
 
 def serve(job: socket.socket, zygote: socket.socket) -> None:
     """One report per job, until the client has gone."""
-    while True:
+    for number in count():
         try:
             message = receive(job)
         except EOFError:
             return
+        if number == 1:  # all is imported, and it stays: nothing to search for garbage
+            gc.collect()
+            gc.freeze()
         send(job, to_json(_answer(message, zygote)).encode())
 
 

@@ -27,8 +27,9 @@ import time
 
 import torch
 
+from attnlab.lab.verbs import Surroundings
 from attnlab.records import Limits
-from attnlab.worker import child, isolation
+from attnlab.worker import child, isolation, warming
 
 PASSES = 1000  # over the children of strays: enough for any chain, and an end to a fork bomb
 
@@ -36,6 +37,8 @@ PASSES = 1000  # over the children of strays: enough for any chain, and an end t
 def main() -> NoReturn:
     torch.set_num_threads(1)
     isolation.adopt_orphans()
+    warming.warm()
+    before = Surroundings()
     gc.collect()
     gc.freeze()
     job = socket.socket(fileno=int(sys.argv[1]))
@@ -46,7 +49,7 @@ def main() -> NoReturn:
         _judge(job, judges)
     job.close()
     judges.close()
-    zygote = Zygote(ours, judge)
+    zygote = Zygote(ours, judge, before)
     signal.signal(signal.SIGTERM, lambda *_: zygote.end())
     zygote.serve()
 
@@ -63,8 +66,11 @@ def _judge(job: socket.socket, zygote: socket.socket) -> NoReturn:
 class Zygote:
     """Forks and reaps on the judge's word; `alive` are the processes that are ours to end."""
 
-    def __init__(self, control: socket.socket, judge: int) -> None:
+    def __init__(
+        self, control: socket.socket, judge: int, before: Surroundings | None = None
+    ) -> None:
         self.control = control
+        self.before = before  # of any candidate; each child compares with it
         self.alive = {judge}
 
     def serve(self) -> NoReturn:
@@ -101,7 +107,7 @@ class Zygote:
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
-            child.serve(theirs, write, Limits(**asked["limits"]), asked["own"])
+            child.serve(theirs, write, Limits(**asked["limits"]), asked["own"], self.before)
         self.alive.add(pid)
         theirs.close()
         os.close(write)

@@ -79,18 +79,18 @@ def _filled(value: Any, tensors: list[Tensor]) -> Any:
 
 def _raw(t: Tensor) -> bytes | None:
     try:
-        t = torch.Tensor.detach(t).as_subclass(Tensor)
-        if t.layout is not torch.strided or t.dtype not in NUMBER or t.is_meta:
+        if type(t) is not Tensor or t.requires_grad:
+            t = torch.Tensor.detach(t).as_subclass(Tensor)
+        number = NUMBER.get(t.dtype)
+        if number is None or t.layout is not torch.strided or t.is_meta:
             return None
         if t.numel() * t.itemsize > MAX_BYTES or t.dim() > MAX_DIMS:
             return None
-        t = t.resolve_conj().resolve_neg().cpu().contiguous()
-        head = struct.pack(f"<BB{t.dim()}q", NUMBER[t.dtype], t.dim(), *t.shape)
-        if not t.numel():
-            return head
-        # Not reshape(-1): a single element is contiguous with any stride, and keeps it.
-        flat = t.as_strided((t.numel(),), (1,))
-        return head + flat.view(torch.uint8).numpy().tobytes()
+        head = struct.pack(f"<BB{t.dim()}q", number, t.dim(), *t.shape)
+        t = t.cpu().resolve_neg()
+        if t.dtype is torch.bfloat16:  # which NumPy does not know
+            t = t.view(torch.int16)
+        return head + t.numpy().tobytes()
     except Exception:  # a subclass may do anything here: it is described, not sent
         return None
 

@@ -4,13 +4,14 @@ The cases of a check lie in `check_cases/`, in a file of its name; a new check b
 """
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from trial import ATTENTION, UNIT, Case, blames, changed, passes, tried
+from trial import ATTENTION, EMPTY_ROWS, SELF, UNIT, Case, blames, changed, passes, tried
 
 from attnlab import checks
-from attnlab.checks.base import load_checks
+from attnlab.checks.base import load_checks, masks
 
 CASES = {
     file.stem.replace("_", "-"): importlib.import_module(f"check_cases.{file.stem}")
@@ -47,12 +48,17 @@ def test_what_is_right_passes(check, name, seed):
 
 
 def test_other_names_are_not_called_wrong():
-    """Weights that cannot be copied in make values incomparable; every property still holds."""
-    source = ATTENTION.replace("out_proj", "proj")
+    """Weights that have no place make values incomparable; every property still holds."""
+    two = "self.out_proj = nn.Linear(embed_dim, embed_dim)"
+    source = changed(
+        ATTENTION,
+        (two, f"{two}\n        self.more = nn.Linear(embed_dim, embed_dim)"),
+        ("self.out_proj(out)", "self.more(self.out_proj(out))"),
+    )
     results = {c.id: c for c in tried(Case(source))}
     assert results["matches-reference"].outcome == "error"
     assert results["matches-reference"].reason == "no-weights"
-    assert "out_proj.weight" in results["matches-reference"].message
+    assert "more.weight" in results["matches-reference"].message
     assert {c.outcome for c in results.values()} == {"passed", "skipped", "error"}
 
 
@@ -69,6 +75,13 @@ def test_a_trained_table_is_called_that():
     """Not merely absent from the buffers: the message says what would happen to it."""
     results = tried(CASES["buffer-not-parameter"].WRONG["a parameter"])
     assert results[0].message == "pe is a parameter, so an optimizer would train it"
+
+
+def test_masks_are_all_one_to_a_module_without_a_mask():
+    """It would be asked the same thing several times over."""
+    assert masks(SELF, "random", "none") == ("random", "none")
+    assert masks(EMPTY_ROWS, "random") == ("random", "empty-rows")
+    assert masks(replace(SELF, inputs=SELF.inputs[:1]), "random", "none") == ("random",)
 
 
 # ---------------------------------------------------------------- the form of a check

@@ -158,6 +158,15 @@ def test_notes_open_with_the_solution(shell):
     assert "Why it is wrong" in shell("explain", NAME).out
 
 
+def test_explain_shows_a_mutation(shell):
+    """The names in a table of survivors can be looked up: right and wrong stand side by side."""
+    document = shell("explain", "mask-fill-value", "--json").json
+    assert document["kind"] == "mutation"
+    assert document["title"].startswith("What is hidden gets another score")
+    assert "Right: " in document["text"]
+    assert "Wrong: " in document["text"]
+
+
 def test_explain_shows_a_check(shell):
     """Its title, its own words, and what to do when it fails."""
     document = shell("explain", "causality", "--json").json

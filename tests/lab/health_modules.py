@@ -5,8 +5,8 @@ from torch import Tensor, nn
 
 from attnlab.lab.axes import Run
 from attnlab.lab.capture import Shot, capture
-from attnlab.lab.look import named
 from attnlab.lab.raw import RawTrace
+from attnlab.lab.told import named
 from attnlab.records import Look, Trace, from_json, to_json
 
 CAUSAL = torch.ones(5, 5).triu(1).bool()

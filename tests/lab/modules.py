@@ -9,10 +9,10 @@ from attnlab.lab.axes import Run
 from attnlab.lab.capture import finish
 from attnlab.lab.host import LocalHost, answered
 from attnlab.lab.inspect import inspect
-from attnlab.lab.look import named
 from attnlab.lab.raw import RawTrace, fall_of
 from attnlab.lab.recorder import Recorder
 from attnlab.lab.session import Session
+from attnlab.lab.told import named
 from attnlab.records import Code, Contract, Input, Job, Limits, Report, Trace, from_json
 
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"

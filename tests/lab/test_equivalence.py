@@ -81,7 +81,7 @@ OTHERWISE = {
     "it raises": (" + x", " + x[:, :4]"),
     "tensors x differs": (") + x", ") + x + 0 * (x.data if x.requires_grad else x.mul_(2))"),
     "its parameters are others": ("self.norm = ", "self.other = nn.Linear(1, 1); self.norm = "),
-    "torch.float32": (")) + x", ") + 0).add(x).float()"),
+    "dtype of output is torch.float32": (")) + x", ") + 0).add(x).float()"),
 }
 
 
@@ -111,6 +111,19 @@ def test_long_tables_are_looked_at(table):
 def test_a_table_of_another_dtype_is_seen(table):
     """The dtype that comes out counts, not only the values."""
     assert table.differs(("pe.float()", "pe.double()"))
+
+
+def test_a_dtype_that_right_files_disagree_on_is_not_promised():
+    """Their values are still compared."""
+    challenge = read_challenge(CHALLENGES / "position/sinusoidal-from-scratch")
+    right = [code(challenge, challenge.solution)]
+    always = replace(right[0], text=right[0].text.replace("[:, :length]", "[:, :length].float()"))
+    wrong = replace(always, text=always.text.replace("10000", "10001"))
+    assert always.text != right[0].text
+    assert difference(always, standard(right, challenge.contract, 0))
+    lenient = standard([*right, always], challenge.contract, 0)
+    assert difference(always, lenient) == ""
+    assert "output differs" in difference(wrong, lenient)
 
 
 def test_a_text_that_cannot_be_loaded_is_different(attention):

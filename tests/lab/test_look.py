@@ -152,7 +152,7 @@ def test_after_a_timeout_nothing_is_renewed():
 
 
 def test_without_a_contract_the_files_demo_is_traced(monkeypatch, tmp_path):
-    """The demo builds and feeds; with inputs as operands, and findings by numbers."""
+    """The demo builds and feeds; its inputs are named by what they are called."""
     text = (
         "import torch\nfrom torch import nn\n"
         "class Net(nn.Module):\n"
@@ -169,9 +169,9 @@ def test_without_a_contract_the_files_demo_is_traced(monkeypatch, tmp_path):
     asked = Job(candidate=Code(file="demo.py", text=text), own=own, stages=("trace",))
     trace = look(asked, LocalHost())
     assert [(op.op, op.axes) for op in trace.ops] == [
-        ("linear", ("3", "5", "1")),
-        ("mean", ("3", "1")),
-        ("sub", ("3", "3")),
+        ("linear", ("B", "S", "1")),
+        ("mean", ("B", "1")),
+        ("sub", ("B", "3")),
     ]
     assert (trace.crash, trace.ops[0].module) == (None, "p")
 

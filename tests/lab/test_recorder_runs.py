@@ -224,7 +224,7 @@ def test_works_with_a_subclass_that_objects():
 
 
 def test_keeps_no_large_tensor_of_the_model_alive():
-    """Neither inputs, nor intermediate results, nor outputs; of the small ones, no view of large."""
+    """Neither inputs, nor results on the way, nor outputs; of the small ones, no view of large."""
     dead = []
 
     def f(x):

@@ -271,6 +271,20 @@ OUTPUTS = {
         """,
 }
 
+# Right values of code that a property is against, and which.
+UNRULY = {
+    "seeds the global generator": (
+        candidate(before="torch.manual_seed(0); torch.rand(3)"),
+        "no-global-state",
+    ),
+    "turns gradients off": (candidate(top="torch.set_grad_enabled(False)"), "no-global-state"),
+    "a subclass of Tensor": (
+        candidate(after="result = result.as_subclass(type('Mine', (torch.Tensor,), {}))"),
+        "output-shape",
+    ),
+    "double and back": (candidate(after="result = result.double().float()"), "dtype-parity"),
+}
+
 # Bad manners of code that is right all the same.
 RUDE = {
     "prints 100 MB": candidate(
@@ -285,16 +299,10 @@ RUDE = {
             threading.Thread(target=time.sleep, args=(60,), daemon=False).start()
         """
     ),
-    "seeds the global generator": candidate(before="torch.manual_seed(0); torch.rand(3)"),
     "changes the default dtype back and forth": candidate(
         before="torch.set_default_dtype(torch.float64); torch.set_default_dtype(torch.float32)"
     ),
     "leaves the folder": candidate(top="os.chdir('/')"),
-    "turns gradients off": candidate(top="torch.set_grad_enabled(False)"),
-    "a subclass of Tensor": candidate(
-        after="result = result.as_subclass(type('Mine', (torch.Tensor,), {}))"
-    ),
     "not contiguous": candidate(after="result = result.mT.contiguous().mT"),
-    "double and back": candidate(after="result = result.double().float()"),
     "calls itself __main__": candidate(top="__name__ = '__main__'"),
 }

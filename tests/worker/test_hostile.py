@@ -7,7 +7,7 @@ import os
 import time
 
 import pytest
-from attacks import CHEATS, ENDINGS, HONEST, OUTPUTS, RUDE, candidate
+from attacks import CHEATS, ENDINGS, HONEST, OUTPUTS, RUDE, UNRULY, candidate
 
 SOON = 0.5  # seconds that a candidate without end may have
 PLACES = ("top", "init", "before")
@@ -103,6 +103,14 @@ def test_bad_manners_are_no_bug(grader, name):
     """Right values pass, however the code behaves beside them."""
     verdict = grader.grade(RUDE[name])
     assert verdict.outcome == "passed", verdict.message
+
+
+@pytest.mark.parametrize("name", UNRULY)
+def test_what_a_property_is_against_is_told_by_it(grader, name):
+    """Values alone would pass: the first failure says what is wrong beside them."""
+    text, check = UNRULY[name]
+    verdict = grader.grade(text)
+    assert (verdict.outcome, verdict.checks[0].id) == ("failed", check)
 
 
 # ---------------------------------------------------------------- what is left behind

@@ -11,7 +11,7 @@ from attnlab.lab.findings.base import Rows, show
 from attnlab.lab.findings.quiet import constants, denormals, saturated
 from attnlab.lab.findings.shapes import broadcasts, idle_squeezes, leftovers
 from attnlab.lab.findings.values import late_masks, nan_origin, overflows
-from attnlab.records import Finding
+from attnlab.traces import Finding
 
 __all__ = ["Rows", "find", "show"]
 RULES = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from attnlab.lab.axes import Axes
 from attnlab.lab.raw import RawTrace, Shape
-from attnlab.records import Finding, Op, Severity
+from attnlab.traces import Finding, Op, Severity
 
 # Operations through which data becomes features: what descends from one is no mask any more.
 MIXERS = {

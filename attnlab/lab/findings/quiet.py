@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from attnlab.lab.findings.base import SOFTMAX, Rows, finding_at, show
 from attnlab.lab.findings.values import ENDS, number
-from attnlab.records import Finding, Op
+from attnlab.traces import Finding, Op
 
 LOUD = 300.0  # scores this large: e**-300 of the weight is left for the others
 FEW = 8  # elements that may be equal by chance

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attnlab.lab.findings.base import Rows, finding_at, show
-from attnlab.records import Finding, Op
+from attnlab.traces import Finding, Op
 
 # Operations that combine whole tensors by broadcasting.
 ELEMENTWISE = {

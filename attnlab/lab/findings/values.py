@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from attnlab.lab.findings.base import CONTRACTIONS, SCORES, SOFTMAX, Rows, finding_at, show
 from attnlab.lab.raw import Measured
-from attnlab.records import Finding, Op
+from attnlab.traces import Finding, Op
 
 # Operations that write -inf (or inf) on purpose: a mask is no overflow.
 FILLS = {

@@ -40,7 +40,7 @@ class Atom:
         self.kids: tuple[Atom, ...] = ()
         self.alias: Atom | None = None
         self.peer: Atom | None = None  # a feature that it was lined up with
-        self.made = ""  # how: "prime", "slice"; "literal": a number that the code says
+        self.made = ""  # how: "prime", "slice", "literal", "copies", "over"
 
 
 Axis = tuple[Atom, ...]

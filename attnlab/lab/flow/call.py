@@ -48,6 +48,7 @@ class Arr:
     over: tuple[Atom, ...] = ()  # the axes of that sum
     logs: bool = False  # the sum is one of exponentials, and this its logarithm
     less: tuple[Atom, ...] = ()  # the axes along which exp of this adds up to 1
+    weighed: bool = False  # weights of a softmax times what they weigh
     exp: bool = False  # made by exp: divided by its sum it is a softmax
     added: tuple[Added, ...] = ()  # what was added to it as biases and masks
 

@@ -15,9 +15,9 @@ from attnlab.lab.flow.call import Arr, Call
 from attnlab.lab.flow.names import PLACES, Names
 from attnlab.lab.recorder import HOLE
 from attnlab.lab.rows import Row
-from attnlab.records import Severity
+from attnlab.traces import Severity
 
-BATCH = {"B", "N"}
+BATCH = {"B"}  # N counts tokens, nodes or slots as often
 SPATIAL = {"h", "w", "t", "d", "x", "y", "n", "s", "i", "j"}
 
 
@@ -118,7 +118,7 @@ class Flow:
         kind: Kind = "table" if weight and len(shape) == 1 else "free"
         axes = anonymous(shape, kind)  # a weight serves anew each time
         if weight and len(shape) > 1:
-            for atom in axes[0]:
+            for atom in (a for axis in axes[:-1] for a in axis):
                 atom.name = _last(weight)
         return Arr(shape, axes, weight=weight)
 

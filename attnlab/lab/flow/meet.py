@@ -15,9 +15,10 @@ RANK = {"free": 0, "tile": 1, "count": 2, "table": 3}  # the looser one takes th
 
 def unify(flow: Flow, a: Axis, b: Axis, call: Call, how: str = "") -> Axis:
     """One axis of two that are lined up; an axis of size 1 gives way."""
-    left, right = list(leaves(a)), list(leaves(b))
-    if not left or not right:
-        return tuple(left or right)
+    ours, theirs = leaves(a), leaves(b)
+    if not ours or not theirs or ours == theirs:
+        return ours or theirs
+    left, right = list(ours), list(theirs)
     met: list[Atom] = []
     while left and right:
         p, q = left[0], right[0]
@@ -39,7 +40,8 @@ def _meet(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> Atom:
     if p is q or kin(p, q):
         return q if p.kind in LOOSE else p
     if p.kind in LOOSE and q.kind in LOOSE:
-        low, high = (p, q) if RANK[p.kind] <= RANK[q.kind] else (q, p)
+        low, high = (p, q) if (RANK[p.kind], p.name) <= (RANK[q.kind], q.name) else (q, p)
+        high.name = high.name or low.name
         return _adopt(low, high)
     if p.kind in LOOSE or q.kind in LOOSE:
         low, high = (p, q) if p.kind in LOOSE else (q, p)

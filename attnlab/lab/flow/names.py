@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from attnlab.lab.flow.atoms import DATA, LOOSE, Atom, Axis, collapsed, find, leaves, size
+from attnlab.lab.flow.atoms import DATA, LOOSE, Atom, Axis, collapsed, find, leaves, peer, size, top
 from attnlab.lab.symbols import Symbols
 
 # Symbols for positions and entries: a layer makes none of these.
 PLACES = {"B", "S", "T", "L", "Sq", "Sk", "M", "N", "P"}
 FEW = 4  # features: a piece this small is its number: q, k and v, or the two of a pair
+PRODUCTS = {"2*D", "3*D", "4*D", "H*hd", "Hkv*hd"}
 HEADS = ("H", "Hkv")
 LAST = ("hd",)  # of two symbols of one size, what the last piece of a split is
 
@@ -30,6 +31,8 @@ class Names:
 
     def shape(self, axes: Sequence[Axis]) -> tuple[str, ...]:
         names = [self.axis(axis) for axis in axes]
+        if len({*names}) == len(names):
+            return tuple(names)
         for i, name in enumerate(names):
             if name in names[:i] and not name.isdigit():
                 names[i] = self._marked(name)  # a copy that only turned out to be one later
@@ -39,7 +42,7 @@ class Names:
         """`B`, `S'`, `3*D`, `H*hd`; the size itself where nothing better is known."""
         if not axis:
             return "1"
-        if self.final is None:
+        if self.final is None or self.asked:  # inside another name it may be cut short
             return self._axis(axis)
         if axis not in self.final:
             self.final[axis] = self._axis(axis)
@@ -52,12 +55,12 @@ class Names:
         if len(atoms) == 1:
             return self.atom(atoms[0])
         if all(a.kind not in ("batch", "index", "joined") for a in atoms):
-            whole = self.made.fit(size(atoms))
+            whole = self._fit(size(atoms))
             if not whole.isdigit():
                 return whole
         parts = [self.atom(a) for a in atoms]
         if all(p.isdigit() for p in parts):
-            return self.all.fit(size(atoms))
+            return self._single(size(atoms))
         return "*".join(f"({p})" if "+" in p or "-" in p else p for p in parts)
 
     def atom(self, atom: Atom) -> str:
@@ -89,7 +92,7 @@ class Names:
 
     def _loose(self, atom: Atom) -> str:
         """What met nothing that has a name; a small number may well be just that number."""
-        fit = self.all.fit(atom.size)
+        fit = self._single(atom.size)
         few = atom.size <= FEW and atom.kind != "count"
         if atom.made == "literal" or few or fit.isdigit():
             return atom.name or str(atom.size)
@@ -98,22 +101,43 @@ class Names:
     # ------------------------------------------------------------ what layers make
 
     def _feature(self, atom: Atom) -> str:
-        fit = self.made.fit(atom.size)
+        fit = self._fit(atom.size)
         if fit in self.made.sizes and self._may_be(atom, fit):
             return fit
         if self._is_few(atom):
-            return atom.name or str(atom.size)
+            packed = {3: "qkv", 2: "kv"} if top(atom).name == "in_proj_weight" else {}
+            return packed.get(atom.size, atom.name or str(atom.size))
         known = self._of_kids(atom) or self._by_place(atom) or atom.name
         if fit in self.made.sizes or fit.isdigit():
             return known or self._by_descent(atom)
         return fit if not known or known == atom.name else known
 
+    def _fit(self, n: int) -> str:
+        """What layers make of widths: D, 3*D, Hkv*hd. Other products fit by chance as often."""
+        fit = self.made.fit(n)
+        return fit if fit in self.made.sizes or fit in PRODUCTS else str(n)
+
+    def _single(self, n: int) -> str:
+        fit = self.all.fit(n)
+        return fit if fit in self.all.sizes else str(n)
+
     def _may_be(self, atom: Atom, symbol: str) -> bool:
         """Heads are never the innermost piece of a split, and their width is never another."""
         if atom.parent is None:
             return True
-        last = find(find(atom.parent).kids[-1]) is atom
-        return symbol not in HEADS if last else symbol not in LAST
+        pieces = leaves((top(atom),))
+        if find(pieces[-1]) is atom:
+            return symbol not in HEADS
+        if symbol in LAST:
+            return False
+        return symbol not in HEADS or self._are_heads(atom, pieces)
+
+    def _are_heads(self, atom: Atom, pieces: Axis) -> bool:
+        """What stands behind them is a head's width; of two of that size the inner ones are."""
+        width = self.made.sizes.get("hd")
+        if width is not None and pieces[-1].size != width:
+            return width % pieces[-1].size == 0 and pieces[-1].size < width
+        return [p for p in pieces[:-1] if p.size == atom.size][-1:] == [atom]
 
     def _of_kids(self, atom: Atom) -> str:
         """`Hkv*hd`, and not `2*hd`, of what is later split so."""
@@ -127,11 +151,24 @@ class Names:
         return fits[0] if fits and atom.parent is not None else ""
 
     def _by_descent(self, atom: Atom) -> str:
+        friend = peer(atom)
+        if friend is not atom and friend.name:
+            return friend.name
+        if self._beside_heads(atom):
+            return "hd"
         if atom.base is not None:
             return self._slice(atom, atom.base)
         if atom.parent is not None:
             return self._piece(atom, find(atom.parent))
         return str(atom.size)
+
+    @staticmethod
+    def _beside_heads(atom: Atom) -> bool:
+        """The last piece of a split whose other piece was lined up with heads."""
+        whole = find(atom.parent) if atom.parent is not None else None
+        if whole is None or find(whole.kids[-1]) is not atom:
+            return False
+        return any(peer(k).name in HEADS for k in whole.kids[:-1])
 
     @staticmethod
     def _is_few(atom: Atom) -> bool:
@@ -147,8 +184,12 @@ class Names:
     def _slice(self, atom: Atom, base: Atom) -> str:
         fit = self._symbols(atom).fit(atom.size)
         whole = self._whole(find(base))
-        if fit in self.all.sizes or whole.isdigit():
+        if fit in self.all.sizes:
             return fit
+        if whole.isdigit():
+            return str(atom.size)
+        if "+" in whole or "-" in whole:
+            whole = f"({whole})"
         gone = base.size - atom.size
         if 0 < gone <= max(FEW, base.size // 4):
             return f"{whole}-{gone}"
@@ -161,6 +202,8 @@ class Names:
         if fit in self.all.sizes and (atom.kind != "feature" or self._may_be(atom, fit)):
             return fit
         name = self._whole(whole)
+        if "+" in name or "-" in name:
+            name = f"({name})"
         return str(atom.size) if name.isdigit() else f"{name}/{whole.size // atom.size}"
 
     def _symbols(self, atom: Atom) -> Symbols:

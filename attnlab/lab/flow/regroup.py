@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from attnlab.lab.flow.engine import Flow
 
 ORDERED = {"batch", "index"}  # an axis of these is not cut by chance
+UNSURE = {"free", "count", "table"}  # nobody said what these count: they may be meant to be cut
 MADE = {"feature", "tile"}
 
 
@@ -89,7 +90,10 @@ def _cut(flow: Flow, axes: Axes, shape: Sequence[int], atoms: Sequence[Atom], ca
     atom, _n = at
     if atom.kind not in ORDERED and not any(a.kind in ORDERED for a in atoms):
         return  # features are dealt out freely
-    if all(a.kind not in ORDERED for a in _around(atoms, shape)):
+    around = _around(atoms, shape)
+    if all(a.kind not in ORDERED for a in around) or any(
+        a.kind in UNSURE and not a.made for a in around
+    ):
         return
     flow.tell(call.row, "reshape-cut", lambda: _told(flow, axes, shape, atom, call))
 

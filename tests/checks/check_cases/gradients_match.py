@@ -3,6 +3,9 @@
 from trial import ATTENTION, KERNEL, LAST, Case, changed
 
 SCORES = "scores = q @ k.mT / q.shape[-1] ** 0.5"
+OVER = """power = (scores - scores.detach().amax(-1, keepdim=True)).exp()
+        total = power.sum(-1, keepdim=True)
+        weights = power / torch.where(total > 1, total, 1.0)"""
 WRONG = {
     "weights taken out of the graph": Case(
         changed(ATTENTION, ("heads = weights @ v", "heads = weights.detach() @ v"))
@@ -17,6 +20,21 @@ WRONG = {
     "gradients doubled": Case(
         changed(
             ATTENTION, ("heads = weights @ v", "heads = 2 * (weights @ v) - (weights @ v).detach()")
+        )
+    ),
+    "a single key without a gradient": Case(
+        changed(
+            ATTENTION,
+            (
+                "weights = scores.softmax(-1)",
+                OVER,
+            ),
+        )
+    ),
+    "without a mask alone": Case(
+        changed(
+            ATTENTION,
+            ("heads = weights @ v", "heads = (weights.detach() if mask is None else weights) @ v"),
         )
     ),
     "the residual without a gradient": Case(changed(ATTENTION, (LAST, f"{LAST[:-1]}x.detach()"))),

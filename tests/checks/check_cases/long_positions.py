@@ -9,6 +9,7 @@ LONG = replace(TURNED, **HALF)
 TABLES = replace(ADDED, **HALF)
 CAST = ("self.pe[:S]", "self.pe[:S].to(x.dtype)")
 FLOAT = ("torch.arange(max_len)", "torch.arange(max_len).half().float()")
+MODULO = ("torch.arange(max_len)", "(torch.arange(max_len) % 512)")
 OWN = (
     "torch.arange(S, dtype=torch.float64), frequency",
     "torch.arange(S, dtype=q.dtype), frequency.to(q.dtype)",
@@ -26,6 +27,7 @@ BUFFER = (
 )
 WRONG = {
     "positions in float16": case(SUM, ADDED, FLOAT),
+    "positions that begin again": case(SUM, ADDED, MODULO),
     "positions in the type of x": case(ROPE, LONG, OWN),
     "frequencies in a buffer that is cast": case(ROPE, LONG, BUFFER, ROUNDED),
 }

@@ -23,6 +23,11 @@ WRONG = {
                 "        n = min(S, len(self.t))")),
                 (LAST, f"{LAST} + n")), PLAIN, None
     ),
+    "a length that is kept without a mask": Case(
+        changed(ATTENTION, (FIRST, (f"{FIRST}\n        if mask is None:\n"
+                "            self.S = getattr(self, 'S', S)")),
+                (LAST, f"{LAST} * (self.S if mask is None else 1)")), SELF, None
+    ),
 }  # fmt: skip
 RIGHT = {
     "nothing kept": Case(ATTENTION),

@@ -98,25 +98,26 @@ def together(flow: Flow, call: Call) -> Arr | Axes | list[Arr]:
         tiled=next((a.tiled for a in call.arrays if a.tiled is not None), None),
         exp=any(a.exp for a in call.arrays) and call.name not in DIVISIONS,
         added=_added(call),
-        less=last.over if logs else (),
+        less=(*last.over, *call.x.less) if logs else (),  # also along both axes in turn
+        weighed=call.name == "mul" and sum(a.soft is not None for a in call.arrays) == 1,
     )
 
 
 def _twice(flow: Flow, call: Call, axes: Axes) -> None:
     """Operands of different rank, and a result that has the batch on two axes."""
-    entries = _batches(axes)
-    alone = max(_batches(a.axes) for a in call.arrays)
-    ranks = {len(a.shape) for a in call.arrays if a.shape}
-    if entries > max(1, alone) and len(ranks) > 1:
-        shapes = " and ".join(f"({', '.join(flow.names.shape(a.axes))})" for a in call.arrays)
-        flow.tell(
-            call.row,
-            "silent-broadcast",
-            lambda: (
-                f"silent broadcast: {call.name} of {shapes} lines up axes from the right, and "
-                f"the result ({', '.join(flow.names.shape(axes))}) has the batch twice"
-            ),
-        )
+    if len({len(a.shape) for a in call.arrays if a.shape}) < 2:
+        return
+    if _batches(axes) <= max(1, *(_batches(a.axes) for a in call.arrays)):
+        return
+    flow.tell(call.row, "silent-broadcast", lambda: _doubled(flow, call, axes))
+
+
+def _doubled(flow: Flow, call: Call, axes: Axes) -> str:
+    shapes = " and ".join(f"({', '.join(flow.names.shape(a.axes))})" for a in call.arrays)
+    return (
+        f"silent broadcast: {call.name} of {shapes} lines up axes from the right, and the result "
+        f"({', '.join(flow.names.shape(axes))}) has the batch twice"
+    )
 
 
 def _batches(axes: Axes) -> int:
@@ -128,9 +129,11 @@ def _mark(call: Call) -> Mark | None:
     marks = [a.soft for a in call.arrays if a.soft is not None]
     if len(call.arrays) > 1 and call.name in DIVISIONS:
         top, below = call.arrays[:2]
-        if below.total is top and (top.exp or top.soft is not None):
-            return Mark(call.row, leaves(below.over), keys=_is_keys(top, leaves(below.over)))
-        return None
+        if below.total is not top or not (top.exp or top.soft is not None):
+            return None
+        over = leaves(below.over)
+        both = (*over, *leaves(top.soft.atoms)) if top.soft is not None else over
+        return Mark(call.row, both, keys=_is_keys(top, over))  # or one along either axis
     return marks[0] if len(marks) == 1 else None
 
 

@@ -78,7 +78,7 @@ def _sliced(x: Arr, at: int, s: slice) -> Axis:
     if length == n:
         return old
     if x.weight and length != 1:  # positions cut out of a table
-        return (Atom(length, "table"),)
+        return (Atom(length, "table", old[0].name if old else ""),)
     return part(old, length)
 
 

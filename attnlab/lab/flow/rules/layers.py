@@ -6,17 +6,24 @@ from attnlab.lab.flow.atoms import DATA, Atom, Axes, Axis, leaves
 from attnlab.lab.flow.call import Call, words
 from attnlab.lab.flow.engine import Flow
 
+PACKED = "in_proj_weight"  # queries, keys and values of nn.MultiheadAttention, side by side
+
 
 def linear(flow: Flow, call: Call) -> Axes:
     """Over features it makes features; over positions it makes positions, which nothing names."""
     x = call.x
-    return [*x.axes[:-1], made(flow, x.axes[-1], call.shape[-1], call)]
+    out = made(flow, x.axes[-1], call.shape[-1], call)
+    if out and len(call.arrays) > 1 and call.arrays[1].weight.endswith(PACKED):
+        out[0].name = PACKED
+    return [*x.axes[:-1], out]
 
 
 def made(flow: Flow, over: Axis, n: int, call: Call) -> Axis:
-    if any(a.kind in DATA for a in leaves(over)):
-        return (Atom(n),) if n != 1 else ()
-    return flow.feature(n, call)
+    if not any(a.kind in DATA or a.made == "over" for a in leaves(over)):
+        return flow.feature(n, call)
+    atom = Atom(n)
+    atom.made = "over"  # positions mixed: a second layer over them makes positions again
+    return (atom,) if n != 1 else ()
 
 
 def bilinear(flow: Flow, call: Call) -> Axes:
@@ -43,7 +50,8 @@ def embedding(flow: Flow, call: Call) -> Axes:
 
 
 def one_hot(flow: Flow, call: Call) -> Axes:
-    return [*call.x.axes, flow.feature(call.shape[-1], call)]
+    n = call.shape[-1]
+    return [*call.x.axes, (Atom(n),) if n != 1 else ()]
 
 
 def conv(flow: Flow, call: Call) -> Axes:
@@ -55,7 +63,8 @@ def conv(flow: Flow, call: Call) -> Axes:
         else 1
     )
     lead = len(x.shape) - spatial - 1
-    axes: Axes = [*x.axes[:lead], flow.feature(call.shape[lead], call)]
+    channels = x.axes[lead] if lead < len(x.axes) else ()
+    axes: Axes = [*x.axes[:lead], made(flow, channels, call.shape[lead], call)]
     for axis, before, after in zip(
         x.axes[lead + 1 :], x.shape[lead + 1 :], call.shape[lead + 1 :], strict=True
     ):
@@ -70,8 +79,9 @@ def scaled(flow: Flow, axis: Axis, before: int, after: int) -> Axis:
     if after == 1:
         return ()
     atoms = leaves(axis)
-    atom = Atom(after, "index" if any(a.kind in DATA for a in atoms) else "free")
     name = flow.names.axis(axis)
+    known = any(a.kind in DATA for a in atoms) or not name.isdigit()
+    atom = Atom(after, "index" if known else "free")
     if not name.isdigit() and atoms:
         ratio = before // after
         atom.name = (

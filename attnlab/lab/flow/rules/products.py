@@ -60,7 +60,7 @@ def summed(flow: Flow, call: Call, *sides: tuple[Axis, Arr]) -> None:
     """What may not be summed: the batch, and another axis than the softmax before it."""
     for axis, arr in sides:
         now = leaves(axis)
-        if any(x.kind == "batch" for x in now):
+        if now and all(x.kind == "batch" for x in now):  # tokens of all entries may be routed
             flow.tell(call.row, "batch-contraction", _mixed(flow, call, axis))
         mark = arr.soft
         if mark is not None and now and not _shared(mark.atoms, now):
@@ -134,8 +134,11 @@ def einsum(flow: Flow, call: Call) -> Arr | None:
             how = "einsum sums" if letter not in out else "einsum lines up"
             known[letter] = flow.unify(known.get(letter, ()), axis, call, how)
             if letter not in out and letter.isalpha():
-                summed(flow, call, (axis, arr))
                 roles(axis, arr.axes)
+    for letters_, arr in zip(placed, call.arrays, strict=True):
+        _all_summed(
+            flow, call, arr, [c for c in letters_ if c not in out and c.isalpha()], letters_
+        )
     dots = max(
         (len(p) - len(t.replace("...", "")) for p, t in zip(placed, terms, strict=True)), default=0
     )
@@ -144,6 +147,15 @@ def einsum(flow: Flow, call: Call) -> Arr | None:
     if len(call.arrays) == 2:
         _heads(flow, *call.arrays)
     return Arr(call.shape, [_out(flow, known[c], call, i, placed) for i, c in enumerate(order)])
+
+
+def _all_summed(flow: Flow, call: Call, arr: Arr, gone: list[str], letters: list[str]) -> None:
+    """Of several letters that are summed, one has to be the softmax's."""
+    axes = [arr.axes[letters.index(c)] for c in gone if leaves(arr.axes[letters.index(c)])]
+    mark = arr.soft
+    if mark is not None and any(_shared(mark.atoms, leaves(axis)) for axis in axes):
+        axes = [axis for axis in axes if _shared(mark.atoms, leaves(axis))]
+    summed(flow, call, *((axis, arr) for axis in axes))
 
 
 def _out(flow: Flow, axis: Axis, call: Call, place: int, placed: list[list[str]]) -> Axis:

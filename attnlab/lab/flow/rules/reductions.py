@@ -41,7 +41,7 @@ def reduce(flow: Flow, call: Call) -> list[Arr]:
 def _summed(flow: Flow, call: Call, lost: Axis) -> None:
     """Weights of a softmax summed over another axis than the one they add up to 1 along."""
     mark = call.x.soft
-    if mark is None or call.name != "sum" or not lost:
+    if mark is None or call.name != "sum" or not lost or not call.x.weighed:
         return
     over = {id(a) for a in leaves(mark.atoms)}
     data = all(a.kind in ("index", "batch") for a in (*lost, *leaves(mark.atoms)))

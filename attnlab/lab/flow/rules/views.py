@@ -117,7 +117,10 @@ def expand(flow: Flow, call: Call) -> Arr:
 
 
 def _spread(n: int) -> Axis:
-    return (Atom(n, "free"),) if n != 1 else ()
+    copies = (Atom(n, "free"),) if n != 1 else ()
+    for atom in copies:
+        atom.made = "copies"
+    return copies
 
 
 def unbind(flow: Flow, call: Call) -> list[Axes]:
@@ -125,15 +128,15 @@ def unbind(flow: Flow, call: Call) -> list[Axes]:
     return [[a for i, a in enumerate(call.x.axes) if i != at] for _ in call.outs]
 
 
-def pieces(flow: Flow, call: Call) -> list[Axes]:
-    """chunk, split: the same axes, one of them cut."""
+def pieces(flow: Flow, call: Call) -> list[Arr]:
+    """chunk, split: the same axes, one of them cut. Of a weight they are weights."""
     at = call.dim(2, 0)
     found = []
     for shape in call.outs:
         axes = list(call.x.axes)
         if shape[at] != call.x.shape[at]:
             axes[at] = part(axes[at], shape[at])
-        found.append(axes)
+        found.append(Arr(shape, axes, weight=call.x.weight))
     return found
 
 

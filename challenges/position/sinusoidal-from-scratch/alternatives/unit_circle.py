@@ -19,4 +19,4 @@ class SinusoidalPositionalEmbedding(nn.Module):
         rows = x.shape[-2]
         if rows not in range(self.pe.shape[1] + 1):
             raise ValueError(f"no row for position {rows - 1}")
-        return self.pe.narrow(1, 0, rows).clone()
+        return self.pe.narrow(1, 0, rows).to(torch.float32, copy=True)

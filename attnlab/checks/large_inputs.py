@@ -1,0 +1,90 @@
+"""Large inputs give what the reference gives: no score is cut off, and no fill is reached.
+
+Where queries and keys are large, a score may be far below any number that was thought of as "low".
+A mask that fills with -1000 then prefers the keys it should hide, and scores that are clamped
+become ties.
+
+Wrong: `scores.masked_fill(mask, -1e3)`; `scores.clamp(-50, 50)`; a row's maximum taken over a fill
+of 0, below which every weight underflows.
+Right: fill with -inf or the least number of the dtype, and leave the scores to softmax.
+
+The positions of a sample are given a large part in common, so that all scores of a row are far up
+or far down together, and parts of their own that still tell them apart. At that size rounding of
+the input alone moves the result; how far is measured on the reference, and that much is allowed.
+"""
+
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Mask,
+    Probe,
+    Tensor,
+    data_inputs,
+    first_index,
+    key_axis,
+    masks,
+    query_axis,
+)
+
+TITLE = "Large inputs give what the reference gives"
+NEEDS = ("reference", "output", "floats", "attention")
+FEW = True
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "input-unchanged",
+    "mask-effect",
+    "matches-reference",
+)
+ADVICE = "Look for numbers that scores are compared with or filled by: what if a score is -5000?"
+COMMON, OWN = 60.0, 25.0  # scale of what the positions share, and of what each has to itself
+ULP = 2.0**-23
+SLACK = 64  # roundings in a chain, each as large as that of the input
+
+
+def run(probe: Probe) -> Failure | None:
+    for mask in masks(probe.contract, "random", "none"):
+        failure = _compare(probe, _large(probe, mask), mask)
+        if failure:
+            return failure
+    return None
+
+
+def _large(probe: Probe, mask: Mask) -> Inputs:
+    contract = probe.contract
+    inputs = probe.draw(mask, OWN)
+    for axis in {query_axis(contract), key_axis(contract)}:
+        for spec in data_inputs(contract, axis):
+            value = inputs[spec.name]
+            if value.is_floating_point():
+                common = probe.noise(value.narrow(spec.axes.index(axis), 0, 1), COMMON)
+                inputs[spec.name] = value + common
+    return inputs
+
+
+def _compare(probe: Probe, inputs: Inputs, mask: Mask) -> Failure | None:
+    expected = probe.expected(inputs)
+    out = probe.call(inputs)
+    moved = (probe.expected(_nudged(probe, inputs)) - expected).abs().max().item()
+    limit = max(probe.tolerance(expected), SLACK * moved)
+    gap = (out.double() - expected).abs()
+    bad = ~(gap <= limit)
+    if not bad.any().item():
+        return None
+    return Failure(
+        message=f"for inputs of scale {COMMON:g} the output differs from the reference's at "
+        f"{first_index(bad)}, by up to {gap.max().item():.2g}; rounding explains {limit:.2g} "
+        f"({mask} mask)"
+    )
+
+
+def _nudged(probe: Probe, inputs: Inputs) -> Inputs:
+    """The same with each value moved by about one rounding."""
+    return {name: _moved(probe, value) for name, value in inputs.items()}
+
+
+def _moved(probe: Probe, value: Tensor) -> Tensor:
+    if value is None or not value.is_floating_point():
+        return value
+    return value + value * probe.noise(value, ULP)

@@ -1,0 +1,65 @@
+"""A sequence of hundreds of positions gives what the reference gives.
+
+Small sizes are quick and hide whatever is made for a few positions.
+
+Wrong: positions in bfloat16, which has no 257; `torch.arange(S) % 256`; a mask or a table that is
+made for 128 positions and cut to size.
+Right: what is made is made for the length of the input.
+
+One call of one sample, at a length just above 256, is compared with the reference.
+"""
+
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, data_inputs, describe, first_index
+
+TITLE = "Long sequences give what the reference gives"
+NEEDS = ("reference", "output", "sequence")
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "input-unchanged",
+    "causality",
+    "second-call",
+    "matches-reference",
+    "long-positions",
+)
+ADVICE = "Look for a number of positions that is fixed, and for positions in a coarse dtype."
+ONCE = True
+BEYOND = 257  # the first position that bfloat16 cannot tell from the one before
+MORE = 16
+
+
+def run(probe: Probe) -> Failure | None:
+    length = BEYOND + probe.pick(1, MORE)
+    now = probe.sizes.get("S", length)
+    if "S" not in probe.contract.vary or now >= length:
+        raise Skip("its length is fixed, or long already")
+    inputs = _one(probe, probe.draw("random", longer=length - now))
+    expected = probe.expected(inputs)
+    out = probe.call(inputs)
+    if out.shape != expected.shape:
+        return Failure(
+            message=f"the output is {describe(out, probe)}, the reference's "
+            f"{tuple(expected.shape)}, for {length} positions"
+        )
+    gap = (out.double() - expected).abs()
+    bad = ~(gap <= probe.tolerance(expected))
+    if not bad.any().item():
+        return None
+    return Failure(
+        message=f"for {length} positions the output differs from the reference's at "
+        f"{first_index(bad)} and in {bad.double().mean().item():.0%} of its values, by up to "
+        f"{gap.max().item():.2g}"
+    )
+
+
+def _one(probe: Probe, inputs: Inputs) -> Inputs:
+    """The first sample alone, where the batch may be of any size."""
+    if "B" not in probe.contract.vary or not data_inputs(probe.contract, "B"):
+        return inputs
+    return {
+        spec.name: value.narrow(spec.axes.index("B"), 0, 1)
+        if (value := inputs[spec.name]) is not None and "B" in spec.axes
+        else value
+        for spec in probe.contract.inputs
+    }

@@ -1,0 +1,39 @@
+"""Train mode gives what eval mode gives, where no dropout is promised.
+
+Wrong: a mask that is applied only `if not self.training`; a dropout that nobody asked for; a branch
+that cleans up empty rows in eval mode alone.
+Right: what depends on the mode is dropout, and this module has none.
+
+The same inputs are given in both modes, with a mask and without.
+"""
+
+from attnlab.checks.base import Failure, Probe, Skip, far, first_index, masks
+
+TITLE = "Train mode gives what eval mode gives"
+NEEDS = ("reference", "output")
+FEW = True
+AFTER = (
+    "output-shape",
+    "finite",
+    "deterministic-eval",
+    "input-unchanged",
+    "mask-effect",
+    "fully-masked-row",
+    "matches-reference",
+)
+ADVICE = "Look for `self.training` and for dropout: what do they do that the task does not ask for?"
+
+
+def run(probe: Probe) -> Failure | None:
+    if "dropout" in probe.contract.promises:
+        raise Skip("the module promises dropout")
+    for mask in masks(probe.contract, "random", "none"):
+        inputs = probe.draw(mask)
+        calm, busy = probe.call(inputs), probe.call(inputs, train=True)
+        gap = far(calm, busy)
+        if gap.any().item():
+            return Failure(
+                message=f"in train mode the output at {first_index(gap)} is not that of eval mode: "
+                f"they differ by up to {(calm - busy).abs().max().item():.2g} ({mask} mask)"
+            )
+    return None

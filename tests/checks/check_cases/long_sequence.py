@@ -1,0 +1,29 @@
+"""Things made for a few hundred positions at most."""
+
+from trial import ATTENTION, KERNEL, Case, changed
+
+SEEN = "weights = scores.softmax(-1)"
+
+
+def ranked(positions: str) -> Case:
+    """Keys are told by their positions to stay behind the first 256; true of all of them."""
+    own = f"rank = {positions}\n        scores = scores - 9 * (rank != torch.arange(S))"
+    return Case(changed(ATTENTION, (SEEN, f"{own}\n        {SEEN}")))
+
+
+WRONG = {
+    "positions that begin again": ranked("torch.arange(S) % 256"),
+    "positions in bfloat16": ranked("torch.arange(S).bfloat16().float()"),
+    "positions that stop": ranked("torch.arange(S).clamp(max=127)"),
+    "a mask made for 200": Case(
+        changed(
+            ATTENTION,
+            (SEEN, f"scores = scores[..., :200]\n        v = v[..., :200, :]\n        {SEEN}"),
+        )
+    ),
+}
+RIGHT = {
+    "by hand": Case(ATTENTION),
+    "the kernel": Case(KERNEL),
+    "positions as they are": ranked("torch.arange(S)"),
+}
