@@ -93,10 +93,17 @@ class Names:
     def _loose(self, atom: Atom) -> str:
         """What met nothing that has a name; a small number may well be just that number."""
         fit = self._single(atom.size)
+        if fit.isdigit() and atom.kind in ("count", "table"):
+            fit = self._counted(atom.size)
         few = atom.size <= FEW and atom.kind != "count"
         if atom.made == "literal" or few or fit.isdigit():
             return atom.name or str(atom.size)
         return fit
+
+    def _counted(self, n: int) -> str:
+        """Distances run from -S to S, frequencies along half of a width."""
+        twice, half = self.places.fit(n), self.made.fit(n)
+        return twice if twice.startswith("2*") else half if half.endswith("/2") else str(n)
 
     # ------------------------------------------------------------ what layers make
 

@@ -14,12 +14,10 @@ from benchmarks.accuracy.right import Model, models
 MODELS = list(models())
 # Below the aim, for a reason: what must be named nevertheless, in percent.
 LEAST = {
-    **dict.fromkeys((m.name for m in models("Multihead")), 93),  # the 3 of a fused projection
     "GPT-J": 91,  # the rotated part of a head
-    "x-transformers, rotary": 94,
-    "rotary-embedding-torch, part of a head": 91,
-    "DINOv2, sdpa": 94,  # a grid of positions that is interpolated
-    "BEiT": 90,  # tables of distances between patches
+    "GLM": 93,
+    "CodeGen": 80,  # a literal 4 of which the code alone knows what it counts
+    "BEiT": 87,  # tables of distances between patches
     "Longformer": 80,  # windows made by as_strided
     "LED": 85,
     "ProphetNet": 86,  # buckets of relative positions, viewed in an unusual order
