@@ -65,25 +65,14 @@ def run(probe: Probe) -> Failure | None:
         (f"{mask} mask, two positions more, same module", probe.draw(mask, longer=2))
         for mask in masks(probe.contract, "random", "none")
     ]
-    failure = _compare(probe, drawn)
-    return failure if failure or "dropout" in probe.contract.promises else _training(probe)
+    return _compare(probe, drawn)
 
 
-def _training(probe: Probe) -> Failure | None:
-    drawn = [
-        (f"{mask} mask, train mode", probe.draw(mask))
-        for mask in masks(probe.contract, "random", "none")
-    ]
-    return _compare(probe, drawn, train=True)
-
-
-def _compare(
-    probe: Probe, drawn: Sequence[tuple[str, Inputs]], train: bool = False
-) -> Failure | None:
+def _compare(probe: Probe, drawn: Sequence[tuple[str, Inputs]]) -> Failure | None:
     """The first difference; that there is nothing to compare with is said before a call is made."""
     rest = (probe.expected(inputs) for _, inputs in drawn)
     right = chain([next(rest)], rest)
-    outputs = probe.calls([inputs for _, inputs in drawn], train)
+    outputs = probe.calls([inputs for _, inputs in drawn])
     for (how, _), out, expected in zip(drawn, outputs, right, strict=True):
         failure = _differs(probe, out, expected, how)
         if failure:

@@ -143,9 +143,12 @@ class LiveReference(UnitReference):
         self.subject = subject
         self.weights: dict[str, Tensor] = {}
         self.module: nn.Module = nn.Identity()
+        self.named: set[str] = set()
 
     def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:  # noqa: ARG002
         self.module = _copied(self.subject.reference, self.subject.pick)
+        kinds = inspect.signature(self.module.forward).parameters
+        self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
         named = dict(self.module.named_parameters())
         if self.subject.keep:
             self.weights = {n: p.detach().clone() for n, p in named.items()}

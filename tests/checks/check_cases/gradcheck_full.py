@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from trial import ATTENTION, LAST, SELF, Case, changed
+from trial import ATTENTION, SELF, Case, changed
 
 SMALL = replace(SELF, sizes={"B": 2, "S": 3, "D": 4, "H": 1}, vary=())
 OWN = """
@@ -13,13 +13,14 @@ class Twist(torch.autograd.Function):
     @staticmethod
     def backward(ctx, g):
         g = g.clone()
-        g[0, 0, 0] += 1.5e-3 * g[0, 0, 1].sign()
+        g[0] += 6e-3  # too little to be seen along a direction of all weights at once
         return g
 
 class M("""
+BIASED = "F.linear(out, self.out_proj.weight, Twist.apply(self.out_proj.bias))"
 WRONG = {
     "one element is off by little": Case(
-        changed(ATTENTION, ("\nclass M(", OWN), (LAST, f"return Twist.apply({LAST[7:]})")),
+        changed(ATTENTION, ("\nclass M(", OWN), ("self.out_proj(out)", BIASED)),
         SMALL,
         None,
         full=True,
