@@ -44,7 +44,8 @@ class Sampler:
         if count == 0 or is_complex is None:
             return None
         try:
-            return self._taken(t, is_complex, count)
+            with torch._C.DisableTorchFunction():  # another trace around this one sees none of it
+                return self._taken(t, is_complex, count)
         except Exception:  # a dtype without kernels, a subclass that objects: then no range
             return None
 
@@ -65,7 +66,8 @@ class Sampler:
         for storage in storages:
             for loan in self.loans.pop(storage, ()):
                 assert isinstance(loan[0], Tensor)
-                loan[:] = [loan[0].clone(), None]
+                with torch._C.DisableTorchFunction():
+                    loan[:] = [loan[0].clone(), None]
 
 
 def settled(sample: Sample) -> Tensor | Reduced | None:

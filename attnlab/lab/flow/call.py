@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from attnlab.lab.flow.atoms import Atom, Axes
@@ -66,7 +66,6 @@ class Call:
     floats: bool = True  # the result is of floating point
     module: str = ""  # the layer it runs in
     line: int = 0
-    made: list[Arr] = field(default_factory=list)
 
     @property
     def x(self) -> Arr:
