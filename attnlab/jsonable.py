@@ -68,7 +68,7 @@ def to_json(value: Any) -> str:
     return json.dumps(plain(value), allow_nan=False)
 
 
-def from_json(kind: type[R], text: str | bytes) -> R:
+def from_json(kind: type[R], text: str | bytes | bytearray) -> R:
     """The record of `kind` in `text`; raises `ValueError` where it does not fit."""
     record: R = _adapter(cast(Any, kind)).validate_json(text)
     return record

@@ -138,4 +138,4 @@ def test_a_check_that_is_not_made_says_why():
     """Every need of every check has a sentence, also for a contract that says nothing."""
     for check in load_checks():
         assert set(check.needs) <= NEEDS_TEXT.keys(), check.id
-        assert lacks(check, Contract(), has_reference=False) in NEEDS_TEXT.values()
+        assert lacks(check, abilities(Contract())) in NEEDS_TEXT.values()

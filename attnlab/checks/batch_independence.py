@@ -6,7 +6,7 @@ of one never shows it.
 Right: changing sample b changes output b and no other.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, far, first_index
+from attnlab.checks.base import Failure, Probe, Skip, Steps, far, first_index
 from attnlab.checks.pieces import moved
 
 TITLE = "Samples of a batch do not mix"
@@ -16,15 +16,15 @@ AFTER = ("output-shape", "finite", "deterministic-eval")
 ADVICE = "Follow the batch axis through the trace: it must stay first and never be summed over."
 
 
-def run(probe: Probe) -> Failure | None:
+def run(probe: Probe) -> Steps:
     size = probe.sizes.get("B", 1)
     if size < 2:
         raise Skip("a batch of one has nothing to mix with")
     at = probe.contract.output.index("B")
-    inputs = probe.draw("random")
-    samples = range(min(size, 4))
+    inputs, before = probe.sample()
+    samples = probe.some(range(min(size, 4)))
     changed = [moved(probe, inputs, "B", slice(b, b + 1)) for b in samples]
-    before, *outputs = probe.calls([inputs, *changed])
+    outputs = yield changed
     for b, after in zip(samples, outputs, strict=True):
         gap = far(before, after)
         gap.select(at, b).fill_(False)

@@ -7,7 +7,7 @@ Right: changing the input from position t on leaves the outputs before t as they
 A module that takes a mask is given a causal one; a module that promises to be causal is given none.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, far
+from attnlab.checks.base import Failure, Probe, Skip, Steps, far
 from attnlab.checks.pieces import moved
 
 TITLE = "The future does not leak"
@@ -19,16 +19,17 @@ ADVICE = (
 )
 
 
-def run(probe: Probe) -> Failure | None:
+def run(probe: Probe) -> Steps:
     length = probe.sizes.get("S", 1)
     if length < 2:
         raise Skip("a sequence of one has no future")
     at = probe.contract.output.index("S")
-    inputs = probe.draw("causal")
+    inputs, before = probe.sample("causal")
     last = {*range(1, min(length, 6)), length - 1, probe.pick(1, length)}
-    later = sorted(last, reverse=True)  # the fewer positions change, the more their rows tell
+    # The fewer positions change, the more their rows tell.
+    later = probe.some(sorted(last, reverse=True))
     changed = [moved(probe, inputs, "S", slice(t, length)) for t in later]
-    before, *outputs = probe.calls([inputs, *changed])
+    outputs = yield changed
     for t, after in zip(later, outputs, strict=True):
         past = far(before, after).narrow(at, 0, t).movedim(at, 0).flatten(1).any(1)
         if past.any().item():

@@ -8,7 +8,17 @@ queries: rows no longer sum to 1, and a query that sees fewer keys gets less.
 Right: mask before the softmax, softmax over the keys.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, Skip, data_inputs, far, first_index
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Mask,
+    Probe,
+    Skip,
+    Steps,
+    data_inputs,
+    far,
+    first_index,
+)
 
 TITLE = "Attention rows sum to 1"
 NEEDS = ("averaging", "sequence")
@@ -24,18 +34,14 @@ AFTER = (
 ADVICE = "Print weights.sum(-1): every row must be 1, after the mask and over the keys."
 
 
-def run(probe: Probe) -> Failure | None:
+def run(probe: Probe) -> Steps:
     if probe.sizes.get("S", 1) < 2:
         raise Skip("with one position every row is trivially 1")
     at = probe.contract.output.index("S")
     masks: tuple[Mask, ...] = ("random", "causal", "none")
-    for mask in masks:
-        inputs = probe.draw(mask)
-        for along in ("S", "Sk"):  # keys may come from a context
-            for spec in data_inputs(probe.contract, along):
-                axis, value = spec.axes.index(along), inputs[spec.name]
-                inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).clone()
-        out = probe.call(inputs)
+    kinds = probe.some(masks)
+    outputs = yield [_constant(probe, mask) for mask in kinds]
+    for mask, out in zip(kinds, outputs, strict=True):
         gap = far(out, out.narrow(at, 0, 1).expand_as(out))
         if gap.any().item():
             return Failure(
@@ -43,3 +49,13 @@ def run(probe: Probe) -> Failure | None:
                 f"{first_index(gap)} is not what position 0 gives ({mask} mask)"
             )
     return None
+
+
+def _constant(probe: Probe, mask: Mask) -> Inputs:
+    """The same at every position."""
+    inputs = probe.draw(mask)
+    for along in ("S", "Sk"):  # keys may come from a context
+        for spec in data_inputs(probe.contract, along):
+            axis, value = spec.axes.index(along), inputs[spec.name]
+            inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).clone()
+    return inputs

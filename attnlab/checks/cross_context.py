@@ -10,6 +10,7 @@ from attnlab.checks.base import (
     Failure,
     Inputs,
     Probe,
+    Steps,
     Tensor,
     data_inputs,
     far,
@@ -25,47 +26,51 @@ AFTER = ("output-shape", "finite", "deterministic-eval", "batch-independence", "
 ADVICE = "Write the source of q, of k and of v beside each projection, and the axis of the softmax."
 
 
-def run(probe: Probe) -> Failure | None:
+def run(probe: Probe) -> Steps:
     own = query_axis(probe.contract)
-    inputs = probe.draw("random")
-    out = probe.call(inputs)
-    return (
-        _meet(probe, inputs, out, own)
-        or _deaf(probe, inputs, out)
-        or ("averaging" in probe.contract.promises and _ordered(probe, inputs, out))
-        or None
+    inputs, out = probe.sample()
+    query = probe.pick(0, probe.sizes[own])
+    one, other, turned = yield [
+        moved(probe, inputs, own, slice(query, query + 1)),
+        moved(probe, inputs, "Sk", slice(None)),
+        _turned(probe, inputs),
+    ]
+    failure = _meet(probe, far(out, one), query) or _deaf(probe, out, other)
+    if "averaging" in probe.contract.promises:
+        failure = failure or _ordered(apart(probe, out, turned))
+    return failure
+
+
+def _meet(probe: Probe, gap: Tensor, query: int) -> Failure | None:
+    gap.select(probe.contract.output.index(query_axis(probe.contract)), query).fill_(False)
+    if not gap.any().item():
+        return None
+    return Failure(
+        message=f"only query {query} was changed, and the output at {first_index(gap)} changed"
     )
 
 
-def _meet(probe: Probe, inputs: Inputs, out: Tensor, own: str) -> Failure | None:
-    query = probe.pick(0, probe.sizes[own])
-    gap = far(out, probe.call(moved(probe, inputs, own, slice(query, query + 1))))
-    gap.select(probe.contract.output.index(own), query).fill_(False)
-    if gap.any().item():
-        return Failure(
-            message=f"only query {query} was changed, and the output at {first_index(gap)} changed"
-        )
-    return None
+def _deaf(probe: Probe, out: Tensor, other: Tensor) -> Failure | None:
+    if not (other == out).all().item():
+        return None
+    names = ", ".join(spec.name for spec in data_inputs(probe.contract, "Sk"))
+    return Failure(message=f"another {names} gave the very same output")
 
 
-def _deaf(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
-    new = probe.call(moved(probe, inputs, "Sk", slice(None)))
-    if (new == out).all().item():
-        names = ", ".join(spec.name for spec in data_inputs(probe.contract, "Sk"))
-        return Failure(message=f"another {names} gave the very same output")
-    return None
-
-
-def _ordered(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
+def _turned(probe: Probe, inputs: Inputs) -> Inputs:
+    """The context in another order."""
     turned = dict(inputs)
     for spec in probe.contract.inputs:
         if "Sk" in spec.axes and inputs[spec.name] is not None:
             axis = spec.axes.index("Sk")
             turned[spec.name] = inputs[spec.name].roll(1, axis).flip(axis)
-    gap = apart(probe, out, probe.call(turned))
-    if gap.any().item():
-        return Failure(
-            message="the context was put in another order, its mask with it, and the output "
-            f"changed at {first_index(gap)}"
-        )
-    return None
+    return turned
+
+
+def _ordered(gap: Tensor) -> Failure | None:
+    if not gap.any().item():
+        return None
+    return Failure(
+        message="the context was put in another order, its mask with it, and the output "
+        f"changed at {first_index(gap)}"
+    )

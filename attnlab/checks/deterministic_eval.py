@@ -7,7 +7,7 @@ Right: `nn.Dropout` as a submodule, which eval mode switches off, and no state b
 Probed by three calls: an input, another one, the first again.
 """
 
-from attnlab.checks.base import Failure, Probe, far
+from attnlab.checks.base import Failure, Probe, Steps, far
 
 TITLE = "Eval mode is deterministic"
 NEEDS = ("output",)
@@ -16,11 +16,9 @@ AFTER = ("output-shape", "finite", "input-unchanged")
 ADVICE = "Look for dropout that ignores training mode, and for state kept between two calls."
 
 
-def run(probe: Probe) -> Failure | None:
-    inputs = probe.draw("random")
-    first = probe.call(inputs)
-    probe.call(probe.draw("random"))
-    again = probe.call(inputs)
+def run(probe: Probe) -> Steps:
+    inputs, first = probe.sample()
+    _, again = yield [probe.draw("random"), inputs]
     gap = far(first, again)
     if gap.any().item():
         share = gap.float().mean().item()

@@ -18,8 +18,7 @@ ROUNDING = 2e-3  # of the largest value: matmuls of a GPU may round their operan
 
 
 def run(probe: Probe) -> Failure | None:
-    inputs = probe.draw("random")
-    here = probe.call(inputs)
+    inputs, here = probe.sample()
     there = probe.on("cuda", inputs)
     if there is None:
         raise Skip("there is no GPU here")

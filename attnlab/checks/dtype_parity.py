@@ -10,7 +10,7 @@ Right: `x.new_zeros`, `torch.finfo(x.dtype).min` or -inf, and the dtype of x in 
 Looked at are the types that the contract names.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, first_index
+from attnlab.checks.base import Failure, Probe, Tensor, first_index
 
 TITLE = "Other dtypes give the same"
 NEEDS = ("output", "dtypes")
@@ -22,25 +22,15 @@ SLACK = 24  # a chain of a few roundings, each relative to the largest value
 
 
 def run(probe: Probe) -> Failure | None:
-    parameters = {n: p.clone() for n, p in probe.parameters().items()}
-    inputs = probe.draw("random")
-    exact = probe.call(inputs)
+    inputs, exact = probe.sample()
     for dtype in probe.contract.dtypes:
-        other = probe.at(dtype=dtype)
-        other.overwrite(parameters)
-        failure = _compare(other, inputs, exact, dtype)
+        failure = _compare(probe.cast(dtype, inputs), exact, dtype)
         if failure:
             return failure
     return None
 
 
-def _compare(other: Probe, inputs: Inputs, exact: Tensor, dtype: str) -> Failure | None:
-    like = next(t for n, t in other.draw("random").items() if t is not None)
-    given = {
-        n: t.to(like.dtype) if t is not None and t.is_floating_point() else t
-        for n, t in inputs.items()
-    }
-    out = other.call(given)
+def _compare(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
     if str(out.dtype).removeprefix("torch.") != dtype:
         return Failure(message=f"module and inputs are {dtype}, and the output is {out.dtype}")
     bad = ~out.isfinite()

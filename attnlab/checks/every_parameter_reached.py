@@ -9,7 +9,7 @@ keys has, which softmax takes away. Frozen parameters are not looked at. Rests o
 process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip
+from attnlab.checks.base import Failure, Mask, Probe, Skip
 
 TITLE = "Every parameter takes part"
 NEEDS = ("output",)
@@ -23,7 +23,7 @@ AFTER = (
 )
 ADVICE = "Search forward for the name of this parameter: is it used, and on the way to the output?"
 TRUSTED = False
-ONCE = True
+FEW = True
 ENOUGH = 3  # positions: with one, a softmax has nothing to choose and no gradient
 
 
@@ -34,9 +34,9 @@ def run(probe: Probe) -> Failure | None:
     if any(probe.sizes.get(s, ENOUGH) < ENOUGH for s in ("S", "Sq", "Sk")):
         raise Skip("too few positions for every weight to matter")
     left = set(trained)
-    for _ in range(2):  # one mask may hide what another shows
-        found = probe.gradients(probe.draw("random")).parameters
-        for name, gradient in found.items():
+    kinds: tuple[Mask, ...] = ("random", "none")
+    for mask in kinds:  # one may hide what another shows
+        for name, gradient in probe.steep(mask)[1].parameters.items() if left else ():
             if gradient.dim() < 2 or gradient.count_nonzero().item():
                 left.discard(name)
     missing = [name for name in trained if name in left]

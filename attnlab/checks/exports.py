@@ -18,8 +18,8 @@ ON_DEMAND = True
 
 
 def run(probe: Probe) -> Failure | None:
-    inputs = probe.draw("random")
-    gap = far(probe.call(inputs), probe.exported(inputs))
+    inputs, out = probe.sample()
+    gap = far(out, probe.exported(inputs))
     if gap.any().item():
         return Failure(
             message=f"the exported program gives another output, first at {first_index(gap)}"

@@ -31,9 +31,8 @@ ADVICE = "Follow one empty row by hand: what is its softmax, and what does autog
 
 def run(probe: Probe) -> Failure | None:
     spec = mask_input(probe.contract)
-    inputs = probe.draw("empty-rows")
+    inputs, out = probe.sample("empty-rows")
     empty = (inputs[spec.name] == spec.forbids).all(-1)
-    out = probe.call(inputs)
     bad = ~out.isfinite()
     if bad.any().item():
         return Failure(

@@ -7,12 +7,16 @@ Wrong: `weights.detach() @ v`, `.data`, a `no_grad` around a part: values change
 does not see. A hand-written backward that forgets a factor.
 Right: every step is an operation that autograd can follow.
 
-Computed in float64 with central differences, one direction for each input and one for all weights
-together ("fast mode"). A module that does not run in float64 is not looked at, nor are the weights
-of one that takes tokens, since the row of a padding token changes values and never learns.
+Computed in float64 with central differences, in one direction for all inputs and weights together
+("fast mode"); where that slope is wrong, for each input and for the weights by themselves. A module
+that does not run in float64 is not looked at, nor are the weights of one that takes tokens, since
+the row of a padding token changes values and never learns.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from attnlab.checks.base import Failure, Gradients, Inputs, Probe, Skip, Tensor
 
@@ -33,87 +37,81 @@ ONCE = True
 STEPS = ((1e-5, 1e-4, 1e-6), (1e-3, 1e-3, 1e-4))  # the second for parts that compute in float32
 
 
+Ways = dict[str, Tensor]  # a direction to step in, for each tensor that moves
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where slopes are taken, and what autograd says of them."""
+
+    probe: Probe
+    inputs: Inputs
+    weights: Ways  # as they are
+    found: Gradients
+
+    @classmethod
+    def of(cls, probe: Probe) -> Point:
+        inputs = probe.draw("random")
+        weights = {name: weight.clone() for name, weight in probe.parameters().items()}
+        return cls(probe, inputs, weights, probe.gradients(inputs))
+
+    def floats(self) -> list[str]:
+        """The inputs that have gradients."""
+        return [n for n, t in self.inputs.items() if t is not None and t.is_floating_point()]
+
+    def differs(self, inputs: Ways, weights: Ways, shown: str) -> Failure | None:
+        """What is wrong with the slope along these ways; the weights are put back."""
+        said = _slope(self.found.inputs, inputs) + _slope(self.found.parameters, weights)
+        size = self.found.cotangent.double().norm().item()
+        slopes = []
+        for step, relative, absolute in STEPS:
+            up, down = (self._loss(way) for way in self._called(step, inputs, weights))
+            slopes.append((up - down) / (2 * step))
+            limit = relative * max(abs(said), abs(slopes[-1])) + absolute * max(1.0, size)
+            if abs(slopes[-1] - said) <= limit:
+                return None
+        return Failure(
+            message=f"a step of {shown} changes the output by "
+            f"{slopes[0]:.6g} per unit, and the gradient says {said:.6g}"
+        )
+
+    def _called(self, step: float, inputs: Ways, weights: Ways) -> list[Tensor]:
+        """The outputs a step this way and a step back."""
+        moved = [
+            {**self.inputs, **{n: self.inputs[n] + by * way for n, way in inputs.items()}}
+            for by in (step, -step)
+        ]
+        if not weights:
+            return self.probe.calls(moved)
+        lent = [
+            {n: self.weights[n] + by * way for n, way in weights.items()} for by in (step, -step)
+        ]
+        back = {n: self.weights[n] for n in weights}
+        return self.probe.lent(list(zip(lent, moved, strict=True)), back, own=True)
+
+    def _loss(self, out: Tensor) -> float:
+        """The scalar whose gradients are looked at."""
+        value: float = (out.double() * self.found.cotangent.double()).sum().item()
+        return value
+
+
 def run(probe: Probe) -> Failure | None:
     wide = probe.in_float64()
     if wide is None:
         raise Skip("the module does not run in float64")
-    inputs = wide.draw("random")
-    found = wide.gradients(inputs)
-    for name in floats(inputs):
-        failure = of_input(wide, inputs, found, name, wide.noise(inputs[name]))
-        if failure:
-            return failure
-    if any(i.dtype == "int" for i in wide.contract.inputs):
-        return None  # the row of a padding token has no gradient by intention
-    weights = copies(wide)
-    ways = {name: wide.noise(weight) for name, weight in weights.items()}
-    return of_weights(wide, inputs, found, weights, ways) if weights else None
+    at = Point.of(wide)
+    # The row of a padding token has no gradient by intention.
+    tokens = any(i.dtype == "int" for i in wide.contract.inputs)
+    weights = {} if tokens else {n: wide.noise(weight) for n, weight in at.weights.items()}
+    inputs = {name: wide.noise(at.inputs[name]) for name in at.floats()}
+    failure = at.differs(inputs, weights, "everything")
+    if failure is None:
+        return None
+    alone = (at.differs({name: way}, {}, name) for name, way in inputs.items())
+    return next(filter(None, alone), None) or at.differs({}, weights, "the weights") or failure
 
 
-def floats(inputs: Inputs) -> list[str]:
-    """The inputs that have gradients."""
-    return [n for n, t in inputs.items() if t is not None and t.is_floating_point()]
-
-
-def copies(probe: Probe) -> dict[str, Tensor]:
-    """The weights as they are now."""
-    return {name: weight.clone() for name, weight in probe.parameters().items()}
-
-
-def of_input(
-    probe: Probe, inputs: Inputs, found: Gradients, name: str, way: Tensor, shown: str = ""
-) -> Failure | None:
-    """The slope along one direction of one input."""
-
-    def loss(step: float) -> float:
-        return _value(probe, {**inputs, name: inputs[name] + step * way}, found)
-
-    return _differ(loss, _slope(found.inputs.get(name), way), shown or name, found)
-
-
-def of_weights(
-    probe: Probe,
-    inputs: Inputs,
-    found: Gradients,
-    weights: dict[str, Tensor],
-    ways: dict[str, Tensor],
-    shown: str = "the weights",
-) -> Failure | None:
-    """The slope along one direction of some weights, which are put back."""
-
-    def loss(step: float) -> float:
-        probe.overwrite({n: weights[n] + step * way for n, way in ways.items()})
-        return _value(probe, inputs, found)
-
-    said = sum(_slope(found.parameters.get(n), way) for n, way in ways.items())
-    failure = _differ(loss, said, shown, found)
-    probe.overwrite({n: weights[n] for n in ways})
-    return failure
-
-
-def _value(probe: Probe, inputs: Inputs, found: Gradients) -> float:
-    """The scalar whose gradients are looked at."""
-    out: float = (probe.call(inputs).double() * found.cotangent.double()).sum().item()
-    return out
-
-
-def _slope(gradient: Tensor | None, way: Tensor) -> float:
-    """What autograd says of a step in this direction."""
-    return (gradient.double() * way).sum().item() if gradient is not None else 0.0
-
-
-def _differ(
-    loss: Callable[[float], float], said: float, name: str, found: Gradients
-) -> Failure | None:
-    """A failure where no step size gives the slope that autograd says."""
-    size = found.cotangent.double().norm().item()
-    slopes = []
-    for step, relative, absolute in STEPS:
-        slopes.append((loss(step) - loss(-step)) / (2 * step))
-        limit = relative * max(abs(said), abs(slopes[-1])) + absolute * max(1.0, size)
-        if abs(slopes[-1] - said) <= limit:
-            return None
-    return Failure(
-        message=f"a step of {name} changes the output by "
-        f"{slopes[0]:.6g} per unit, and the gradient says {said:.6g}"
-    )
+def _slope(gradients: Mapping[str, Tensor], ways: Ways) -> float:
+    """What autograd says of a step along these ways; what no path leads to has no gradient."""
+    found = {n: g for n, g in gradients.items() if n in ways}
+    return sum(float((g.double() * ways[n]).sum().item()) for n, g in found.items())

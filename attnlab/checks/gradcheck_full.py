@@ -11,7 +11,7 @@ Right: each element by itself changes the output by what its gradient says.
 from collections.abc import Iterator
 
 from attnlab.checks.base import Failure, Probe, Skip, Tensor
-from attnlab.checks.gradcheck import copies, floats, of_input, of_weights
+from attnlab.checks.gradcheck import Point
 
 TITLE = "Every element of the gradients is right"
 NEEDS = ("output", "floats")
@@ -34,22 +34,19 @@ def run(probe: Probe) -> Failure | None:
     wide = probe.in_float64()
     if wide is None:
         raise Skip("the module does not run in float64")
-    return next(_wrong(wide), None)
+    return next(_wrong(Point.of(wide)), None)
 
 
-def _wrong(wide: Probe) -> Iterator[Failure]:
+def _wrong(at: Point) -> Iterator[Failure]:
     """Elements whose gradient is not the slope."""
-    inputs, weights = wide.draw("random"), copies(wide)
-    found = wide.gradients(inputs)
-    for name in floats(inputs):
-        for way in _ways(inputs[name]):
-            failure = of_input(wide, inputs, found, name, way, _element(name, way))
+    for name in at.floats():
+        for way in _ways(at.inputs[name]):
+            failure = at.differs({name: way}, {}, _element(name, way))
             if failure:
                 yield failure
-    for name, weight in weights.items():
+    for name, weight in at.weights.items():
         for way in _ways(weight):
-            shown = _element(name, way)
-            failure = of_weights(wide, inputs, found, weights, {name: way}, shown)
+            failure = at.differs({}, {name: way}, _element(name, way))
             if failure:
                 yield failure
 

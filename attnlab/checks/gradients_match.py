@@ -14,7 +14,7 @@ the reference has one counts as zero. Under a mask, one query is left a single k
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, first_index, masks
+from attnlab.checks.base import Failure, Probe, Tensor, first_index, masks
 
 TITLE = "Gradients equal the reference's"
 NEEDS = ("reference", "output", "floats")
@@ -42,24 +42,13 @@ SLACK = 10  # times the tolerance of a value: a backward pass is a longer chain
 
 def run(probe: Probe) -> Failure | None:
     for mask in masks(probe.contract, "random", "none"):
-        inputs = _lonely(probe, mask)
-        found = probe.gradients(inputs)
+        inputs, found = probe.steep(mask)
         right = probe.expected_gradients(inputs, found.cotangent)
         failure = _compare(probe, found.parameters, right.parameters)
         failure = failure or _compare(probe, found.inputs, right.inputs)
         if failure:
             return failure
     return None
-
-
-def _lonely(probe: Probe, kind: Mask) -> Inputs:
-    """Inputs whose first query has one key: the sum of its weights is 1 before it is divided by."""
-    inputs = probe.draw(kind)
-    for spec in probe.contract.inputs:
-        mask = inputs[spec.name]
-        if spec.role == "mask" and mask is not None and mask.dim() > 1 and kind == "random":
-            mask[..., :1, :] = probe.draw("one-key")[spec.name][..., :1, :]
-    return inputs
 
 
 def _compare(

@@ -47,8 +47,7 @@ def run(probe: Probe) -> Failure | None:
 
 def _expanded(probe: Probe, rows: Mapping[str, Tensor]) -> Failure | None:
     heads, shared = probe.sizes["H"], probe.sizes["Hkv"]
-    inputs, gaps = probe.draw("random"), []
-    out = probe.call(inputs)
+    (inputs, out), gaps = probe.sample(), []
     for in_turn in (False, True):
         order = [n % shared if in_turn else n * shared // heads for n in range(heads)]
         copies = {n: w.unflatten(0, (shared, -1))[order].flatten(0, 1) for n, w in rows.items()}

@@ -38,13 +38,12 @@ def run(probe: Probe) -> Failure | None:
     weights = probe.weights()
     order = [1, 0, *range(2, groups)]  # no rotation: wrong wirings are often one themselves
     changed = {n: _permuted(n, w, order, heads) for n, w in weights.items()}
-    inputs = probe.draw("random")
-    before, right = probe.call(inputs), probe.expected(inputs)
+    inputs, before = probe.sample()
+    right = probe.expected(inputs)
     if ((probe.expected(inputs, changed) - right).abs() > probe.tolerance(right)).any().item():
         raise Skip("the reference keeps its heads in another layout")
-    probe.put(changed)
-    gap = apart(probe, before, after := probe.call(inputs))
-    probe.put(weights)
+    (after,) = probe.lent([(changed, inputs)], back=weights)
+    gap = apart(probe, before, after)
     if gap.any().item():
         return Failure(
             message=f"the {'key heads' if groups < heads else 'heads'} of all projections were put "

@@ -18,11 +18,13 @@ TRUSTED = False
 
 
 def run(probe: Probe) -> Failure | None:
+    shared = ""
     for mask in masks(probe.contract, "random"):
-        failure = _changed(probe, probe.draw(mask))
+        inputs = probe.draw(mask)
+        after, shared = probe.inputs_after(inputs)
+        failure = _changed(inputs, after)
         if failure:
             return failure
-    shared = probe.aliased(probe.draw("random"))
     if not shared:
         return None
     return Failure(
@@ -32,8 +34,7 @@ def run(probe: Probe) -> Failure | None:
     )
 
 
-def _changed(probe: Probe, inputs: Inputs) -> Failure | None:
-    after = probe.inputs_after(inputs)
+def _changed(inputs: Inputs, after: Inputs) -> Failure | None:
     for name, before in inputs.items():
         if before is None or name not in after:
             continue

@@ -9,7 +9,7 @@ Right: what is made is made for the length of the input.
 One call of one sample, at a length just above 256, is compared with the reference.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, data_inputs, describe, first_index
+from attnlab.checks.base import Failure, Probe, Skip, describe, first_index
 
 TITLE = "Long sequences give what the reference gives"
 NEEDS = ("reference", "output", "sequence")
@@ -34,7 +34,7 @@ def run(probe: Probe) -> Failure | None:
     now = probe.sizes.get("S", length)
     if "S" not in probe.contract.vary or now >= length:
         raise Skip("its length is fixed, or long already")
-    inputs = _one(probe, probe.draw("random", longer=length - now))
+    inputs = probe.draw("random", longer=length - now, alone=True)
     expected = probe.expected(inputs)
     out = probe.call(inputs)
     if out.shape != expected.shape:
@@ -51,15 +51,3 @@ def run(probe: Probe) -> Failure | None:
         f"{first_index(bad)} and in {bad.double().mean().item():.0%} of its values, by up to "
         f"{gap.max().item():.2g}"
     )
-
-
-def _one(probe: Probe, inputs: Inputs) -> Inputs:
-    """The first sample alone, where the batch may be of any size."""
-    if "B" not in probe.contract.vary or not data_inputs(probe.contract, "B"):
-        return inputs
-    return {
-        spec.name: value.narrow(spec.axes.index("B"), 0, 1)
-        if (value := inputs[spec.name]) is not None and "B" in spec.axes
-        else value
-        for spec in probe.contract.inputs
-    }

@@ -13,6 +13,8 @@ from attnlab.checks.base import (
     Inputs,
     Probe,
     Skip,
+    Steps,
+    Tensor,
     far,
     first_index,
     key_axis,
@@ -33,37 +35,47 @@ ADVICE = (
 LOUD = 30.0
 
 
-def run(probe: Probe) -> Failure | None:
-    length = probe.sizes.get(key_axis(probe.contract), 1)
+def run(probe: Probe) -> Steps:
+    axis, length = key_axis(probe.contract), probe.sizes.get(key_axis(probe.contract), 1)
     if length < 2:
         raise Skip("with one position there is no other key to mask")
     first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
-    for key in sorted({first, length - 1, probe.pick(first, length)}):
-        failure = _leaks(probe, probe.draw("random"), key, length)
+    keys = probe.some(sorted({first, length - 1, probe.pick(first, length)}))
+    ways = [(_hidden(probe, probe.draw("random"), key, length), key) for key in keys]
+    loud = probe.pick(first, length)
+    ways.append((_hidden(probe, probe.draw("one-key", LOUD), loud, length), loud))
+    outputs = yield [
+        given
+        for inputs, key in ways
+        for given in (inputs, moved(probe, inputs, axis, slice(key, key + 1)))
+    ]
+    for (_, key), before, after in zip(ways, outputs[::2], outputs[1::2], strict=True):
+        failure = _leaks(probe, far(before, after), key)
         if failure:
             return failure
-    return _leaks(probe, probe.draw("one-key", LOUD), probe.pick(first, length), length)
+    return None
 
 
-def _leaks(probe: Probe, inputs: Inputs, key: int, length: int) -> Failure | None:
-    contract = probe.contract
-    axis, spec = key_axis(contract), mask_input(contract)
+def _hidden(probe: Probe, inputs: Inputs, key: int, length: int) -> Inputs:
+    """The inputs with this key masked for every query, each of which keeps another key."""
+    spec = mask_input(probe.contract)
     if inputs[spec.name].shape[-1] != length:
         raise Skip("the mask's last axis is not the sequence")
     mask = inputs[spec.name].clone()
-    hidden = (mask[..., key] != spec.forbids).unsqueeze(-1)  # queries that had this key
     mask[..., key] = spec.forbids
-    causal = "causal" in contract.promises
-    spare = mask[..., 0 if causal else (key + 1) % length]
-    spare[(spare == spec.forbids) & hidden.squeeze(-1)] = not spec.forbids
-    inputs[spec.name] = mask
-    before, after = probe.calls([inputs, moved(probe, inputs, axis, slice(key, key + 1))])
-    gap = far(before, after)
-    if axis == query_axis(contract):
-        gap.select(contract.output.index(axis), key).fill_(False)
-    if gap.any().item():
-        return Failure(
-            message=f"key {key} was masked for every query; changing position {key} still "
-            f"changed the output at {first_index(gap)}"
-        )
-    return None
+    bare = (mask == spec.forbids).all(-1)
+    spare = 0 if "causal" in probe.contract.promises else (key + 1) % length
+    mask[..., spare][bare] = not spec.forbids
+    return {**inputs, spec.name: mask}
+
+
+def _leaks(probe: Probe, gap: Tensor, key: int) -> Failure | None:
+    axis = key_axis(probe.contract)
+    if axis == query_axis(probe.contract):
+        gap.select(probe.contract.output.index(axis), key).fill_(False)
+    if not gap.any().item():
+        return None
+    return Failure(
+        message=f"key {key} was masked for every query; changing position {key} still "
+        f"changed the output at {first_index(gap)}"
+    )

@@ -11,7 +11,7 @@ Probed with -inf and with -1e9, where the contract says that the mask may be `ad
 """
 
 from attnlab.abilities import by_query
-from attnlab.checks.base import Failure, Mask, Probe, Tensor, first_index, mask_input
+from attnlab.checks.base import Failure, Mask, Probe, Steps, Tensor, first_index, mask_input
 from attnlab.checks.pieces import apart
 
 TITLE = "Boolean and additive masks agree"
@@ -19,24 +19,25 @@ NEEDS = ("mask", "additive", "floats")
 FEW = True
 AFTER = ("output-shape", "finite", "deterministic-eval", "causality", "mask-effect")
 ADVICE = "Look at the branch on mask.dtype: a float mask is added, a boolean one is filled in."
+LOWEST = (float("-inf"), -1e9)
 
 
-def run(probe: Probe) -> Failure | None:
+def run(probe: Probe) -> Steps:
     spec = mask_input(probe.contract)
     kinds: tuple[Mask, ...] = ("random", "causal") if by_query(spec) else ("random", "padding")
-    for kind in kinds:
-        inputs = probe.draw(kind)
-        boolean = probe.call(inputs)
-        for low in (float("-inf"), -1e9):
-            added = _additive(probe, inputs[spec.name] == spec.forbids, low)
-            out = probe.call({**inputs, spec.name: added})
-            gap = apart(probe, boolean, out)
-            if gap.any().item():
-                return Failure(
-                    message=f"the same {kind} mask as floats, 0 and {low:g}, gave another output "
-                    f"at {first_index(gap)} than as booleans: they differ by up to "
-                    f"{(boolean - out).abs().max().item():.2g}"
-                )
+    ways = [(kind, low, *probe.sample(kind)) for kind in kinds for low in LOWEST]
+    outputs = yield [
+        {**inputs, spec.name: _additive(probe, inputs[spec.name] == spec.forbids, low)}
+        for _, low, inputs, _ in ways
+    ]
+    for (kind, low, _, boolean), out in zip(ways, outputs, strict=True):
+        gap = apart(probe, boolean, out)
+        if gap.any().item():
+            return Failure(
+                message=f"the same {kind} mask as floats, 0 and {low:g}, gave another output "
+                f"at {first_index(gap)} than as booleans: they differ by up to "
+                f"{(boolean - out).abs().max().item():.2g}"
+            )
     return None
 
 

@@ -14,10 +14,7 @@ found by names and shapes and proven by equality. Without one nothing can be com
 what is said: it is not a failure.
 """
 
-from collections.abc import Sequence
-from itertools import chain
-
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, describe, first_index, masks
+from attnlab.checks.base import Failure, Mask, Probe, Tensor, describe, first_index, masks
 
 TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")
@@ -51,30 +48,33 @@ AFTER = (
 ADVICE = (
     "Everything flows but a value is off: recompute the scores of one query by hand and compare."
 )
-SCALES = (1.0, 0.1)  # of the inputs: where softmax is sharp, and where it is nearly flat
+SMALL = 0.1  # scale of inputs at which softmax is nearly flat
 
 
 def run(probe: Probe) -> Failure | None:
-    drawn = [
-        (f"{mask} mask", probe.draw(mask, scale))
-        for mask in masks(probe.contract, "random", "causal", "none")
-        for scale in (SCALES if mask == "random" else SCALES[:1])
-    ]
-    # What was kept from the calls before must not be used for a call of another length.
-    drawn += [
-        (f"{mask} mask, two positions more, same module", probe.draw(mask, longer=2))
-        for mask in masks(probe.contract, "random", "none")
-    ]
-    return _compare(probe, drawn)
+    for mask, scale in _kinds(probe):
+        inputs, out = probe.sample(mask, scale)
+        failure = _differs(probe, out, probe.expected(inputs), f"{mask} mask")
+        if failure:
+            return failure
+    return _longer(probe) if probe.thorough else None
 
 
-def _compare(probe: Probe, drawn: Sequence[tuple[str, Inputs]]) -> Failure | None:
-    """The first difference; that there is nothing to compare with is said before a call is made."""
-    rest = (probe.expected(inputs) for _, inputs in drawn)
-    right = chain([next(rest)], rest)
-    outputs = probe.calls([inputs for _, inputs in drawn])
-    for (how, _), out, expected in zip(drawn, outputs, right, strict=True):
-        failure = _differs(probe, out, expected, how)
+def _kinds(probe: Probe) -> list[tuple[Mask, float]]:
+    """Masks and scales of the inputs."""
+    if not probe.thorough:
+        return [(mask, 1.0) for mask in masks(probe.contract, "random", "none")]
+    usual = masks(probe.contract, "random", "causal", "none")
+    return [*((mask, 1.0) for mask in usual), ("random", SMALL)]
+
+
+def _longer(probe: Probe) -> Failure | None:
+    """What was kept from the calls before must not be used for a call of another length."""
+    kinds = masks(probe.contract, "random", "none")
+    drawn = [probe.draw(mask, longer=2) for mask in kinds]
+    for mask, inputs, out in zip(kinds, drawn, probe.calls(drawn), strict=True):
+        how = f"{mask} mask, two positions more, same module"
+        failure = _differs(probe, out, probe.expected(inputs), how)
         if failure:
             return failure
     return None

@@ -13,6 +13,7 @@ from attnlab.checks.base import (
     Inputs,
     Probe,
     Skip,
+    Steps,
     data_inputs,
     first_index,
     key_axis,
@@ -20,29 +21,29 @@ from attnlab.checks.base import (
     query_axis,
 )
 from attnlab.checks.pieces import apart
+from attnlab.records import Input
 
 TITLE = "NaN at masked keys stays there"
 NEEDS = ("keys", "nan-safe", "floats")
 FEW = True
 AFTER = ("output-shape", "finite", "deterministic-eval", "causality", "mask-effect")
 ADVICE = "Fill keys and values with 0 where the mask forbids them for every query."
+GARBAGE = (float("nan"), float("inf"))
 
 
-def run(probe: Probe) -> Failure | None:
+def run(probe: Probe) -> Steps:
     axis, spec = key_axis(probe.contract), mask_input(probe.contract)
     length = probe.sizes.get(axis, 1)
     if length < 2:
         raise Skip("with one position there is no other key to mask")
-    for garbage in (float("nan"), float("inf")):
-        first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
-        key = probe.pick(first, length)
-        inputs = probe.draw("random")
-        mask = inputs[spec.name].clone()
-        mask[..., 0 if first else (key + 1) % length] = not spec.forbids
-        mask[..., key] = spec.forbids
-        inputs[spec.name] = mask
-        before = probe.call(inputs)
-        gap = apart(probe, before, probe.call(_spoiled(probe, inputs, key, garbage)))
+    ways = [(_hidden(probe, spec, length), garbage) for garbage in GARBAGE]
+    outputs = yield [
+        given
+        for (inputs, key), garbage in ways
+        for given in (inputs, _spoiled(probe, inputs, key, garbage))
+    ]
+    for ((_, key), garbage), before, after in zip(ways, outputs[::2], outputs[1::2], strict=True):
+        gap = apart(probe, before, after)
         if axis == query_axis(probe.contract):
             gap.select(probe.contract.output.index(axis), key).fill_(False)
         if gap.any().item():
@@ -51,6 +52,17 @@ def run(probe: Probe) -> Failure | None:
                 f"{int(gap.sum().item())} values of the output, the first at {first_index(gap)}"
             )
     return None
+
+
+def _hidden(probe: Probe, spec: Input, length: int) -> tuple[Inputs, int]:
+    """Inputs with one key masked for every query, and which."""
+    first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
+    key = probe.pick(first, length)
+    inputs = probe.draw("random")
+    mask = inputs[spec.name].clone()
+    mask[..., 0 if first else (key + 1) % length] = not spec.forbids
+    mask[..., key] = spec.forbids
+    return {**inputs, spec.name: mask}, key
 
 
 def _spoiled(probe: Probe, inputs: Inputs, key: int, garbage: float) -> Inputs:

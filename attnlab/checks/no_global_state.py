@@ -19,7 +19,7 @@ NEEDS = ("output",)
 AFTER = ("output-shape", "deterministic-eval")
 ADVICE = "Search the file for torch.set_..., manual_seed, and assignments to names in torch."
 TRUSTED = False
-ONCE = True
+FEW = True
 
 
 def run(probe: Probe) -> Failure | None:

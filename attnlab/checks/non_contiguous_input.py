@@ -15,12 +15,10 @@ NEEDS = ("output",)
 FEW = True
 AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged")
 ADVICE = "Use reshape or flatten on what the caller passed; view needs the memory to be in order."
-ONCE = True
 
 
 def run(probe: Probe) -> Failure | None:
-    inputs = probe.draw("random")
-    before = probe.call(inputs)
+    inputs, before = probe.sample()
     gap = far(before, probe.strided(inputs))
     if gap.any().item():
         return Failure(

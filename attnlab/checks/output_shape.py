@@ -22,8 +22,7 @@ def run(probe: Probe) -> Failure | None:
     shape = expected_shape(probe)
     masks: tuple[Mask, ...] = ("random", "causal", "none")
     for mask in masks:
-        inputs = probe.draw(mask)
-        out = probe.call(inputs)
+        inputs, out = probe.sample(mask)
         if tuple(out.shape) != shape:
             return Failure(
                 message=f"the output is {describe(out, probe)}, expected "

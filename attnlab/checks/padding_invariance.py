@@ -8,8 +8,21 @@ Right: a sequence gives the same outputs with 3 masked positions behind it as wi
 the module knows no positions, also with the padding in front.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, first_index, key_axis, mask_input, query_axis
+from attnlab.abilities import by_query
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Skip,
+    Steps,
+    Tensor,
+    first_index,
+    key_axis,
+    mask_input,
+    query_axis,
+)
 from attnlab.checks.pieces import apart, piece
+from attnlab.records import Contract
 
 TITLE = "Masked padding changes nothing"
 NEEDS = ("keys",)
@@ -30,7 +43,7 @@ ADVICE = (
 )
 
 
-def run(probe: Probe) -> Failure | None:
+def run(probe: Probe) -> Steps:
     axis = key_axis(probe.contract)
     length = probe.sizes.get(axis, 1)
     if length < 2:
@@ -42,34 +55,49 @@ def run(probe: Probe) -> Failure | None:
     promises = probe.contract.promises
     if "averaging" in promises and "causal" not in promises:
         real.append(slice(more, length))
-    for part in real:
-        failure = _padded(probe, part, length)
+    pairs = [_pair(probe, part, length) for part in real]
+    outputs = yield [inputs for pair in pairs for inputs in pair]
+    for part, padded, alone in zip(real, outputs[::2], outputs[1::2], strict=True):
+        failure = _differ(probe, part, length, padded, alone)
         if failure:
             return failure
     return None
 
 
-def _padded(probe: Probe, real: slice, length: int) -> Failure | None:
-    contract = probe.contract
-    spec, own = mask_input(contract), query_axis(contract)
+def _rows(contract: Contract, real: slice) -> slice:
+    """The queries that are no padding."""
+    return real if key_axis(contract) == query_axis(contract) else slice(None)
+
+
+def _pair(probe: Probe, real: slice, length: int) -> tuple[Inputs, Inputs]:
+    """Inputs with all but these keys masked, and these keys alone."""
+    contract, spec = probe.contract, mask_input(probe.contract)
     inputs = probe.draw("random")
     mask = inputs[spec.name].clone()
     if mask.shape[-1] != length:
         raise Skip("the mask's last axis is not that of the keys")
     mask[..., real.start] = not spec.forbids  # every query keeps a key
+    if by_query(spec) and key_axis(contract) == query_axis(contract):
+        rows = [*range(real.start), *range(real.stop, length)]
+        mask[..., rows, :] = mask[..., [real.start], :].clone()  # padding sees no more
     mask[..., : real.start] = spec.forbids
     mask[..., real.stop :] = spec.forbids
     inputs[spec.name] = mask
-    rows = real if key_axis(contract) == own else slice(None)
-    padded = probe.call(inputs).movedim(contract.output.index(own), 0)[rows]
-    alone = probe.call(piece(contract, inputs, rows, real)).movedim(contract.output.index(own), 0)
+    return inputs, piece(contract, inputs, _rows(contract, real), real)
+
+
+def _differ(
+    probe: Probe, real: slice, length: int, padded: Tensor, alone: Tensor
+) -> Failure | None:
+    axis = probe.contract.output.index(query_axis(probe.contract))
+    padded = padded.movedim(axis, 0)[_rows(probe.contract, real)].movedim(0, axis)
     gap = apart(probe, alone, padded)
     if not gap.any().item():
         return None
     side = "before" if real.start else "behind"
     count = length - (real.stop - real.start)
-    at = first_index(gap.movedim(0, contract.output.index(own)))
+    off = (alone - padded).abs().max().item()
     return Failure(
         message=f"{count} masked position{'s' * (count > 1)} {side} the others changed the output "
-        f"at {at} of the real ones, by up to {(alone - padded).abs().max().item():.2g}"
+        f"at {first_index(gap)} of the real ones, by up to {off:.2g}"
     )

@@ -16,7 +16,7 @@ NEEDS = ("output",)
 AFTER = ("output-shape", "deterministic-eval")
 ADVICE = "Look for in-place operations and .data on weights: they belong to the optimizer."
 TRUSTED = False
-ONCE = True
+FEW = True
 
 
 def run(probe: Probe) -> Failure | None:
@@ -35,4 +35,5 @@ def run(probe: Probe) -> Failure | None:
                 f"{int(changed.sum().item())} of {was.numel()} values, the first at "
                 f"{first_index(changed)}"
             )
+    probe.renew()  # what a call in train mode left behind is for other checks to find
     return None

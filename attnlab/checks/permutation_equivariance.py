@@ -17,6 +17,7 @@ from attnlab.checks.base import (
     Mask,
     Probe,
     Skip,
+    Steps,
     Tensor,
     far,
     first_index,
@@ -41,7 +42,7 @@ ADVICE = (
 )
 
 
-def run(probe: Probe) -> Failure | None:
+def run(probe: Probe) -> Steps:
     length = probe.sizes.get("S", 1)
     if length < 2:
         raise Skip("one position has one order")
@@ -54,10 +55,10 @@ def run(probe: Probe) -> Failure | None:
         ("random", _shuffled(probe, length)),
         ("none", neighbours),
     )
-    for mask, order in ways:
-        inputs = probe.draw(mask)
-        expected = _permuted(probe.call(inputs), at, order)
-        out = probe.call(_moved(probe, inputs, order))
+    drawn = [(mask, order, *probe.sample(mask)) for mask, order in ways]
+    outputs = yield [_moved(probe, inputs, order) for _, order, inputs, _ in drawn]
+    for (mask, order, _, before), out in zip(drawn, outputs, strict=True):
+        expected = _permuted(before, at, order)
         gap = far(out, expected)
         if gap.any().item():
             where = gap.nonzero()[0].tolist()[at]

@@ -10,7 +10,7 @@ Probed at a small scale, where softmax gives no key a weight too small for float
 promises to be `local` (a window, the k largest) is not looked at.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, Skip, Tensor, key_axis, query_axis
+from attnlab.checks.base import Failure, Mask, Probe, Skip, Steps, Tensor, key_axis, query_axis
 from attnlab.checks.pieces import allowed, moved
 
 TITLE = "Every allowed key matters"
@@ -28,28 +28,29 @@ ADVICE = "Print the weights of this query: which key has exactly 0 there, and wh
 SMALL = 0.1
 
 
-def run(probe: Probe) -> Failure | None:
+def run(probe: Probe) -> Steps:
     axis = key_axis(probe.contract)
     length = probe.sizes.get(axis, 1)
     if length < 2:
         raise Skip("with one key there is nothing to leave out")
     kinds: tuple[Mask, ...] = ("random", "none")
-    for kind in kinds:
-        inputs = probe.draw(kind, SMALL)
-        may = allowed(probe, inputs)
-        keys = sorted({0, length - 1, probe.pick(0, length)})
-        changed = [moved(probe, inputs, axis, slice(key, key + 1), SMALL) for key in keys]
-        before, *outputs = probe.calls([inputs, *changed])
-        for key, after in zip(keys, outputs, strict=True):
-            deaf = may[:, :, key] & ~_rows(probe, before != after)
-            if deaf.any().item():
-                b, query = deaf.nonzero()[0].tolist()
-                return Failure(
-                    message=f"query {query} of sample {b} may attend to key {key}, but changing "
-                    f"key {key} does not change its output; so it is for "
-                    f"{int(deaf.sum().item())} of {int(may[:, :, key].sum().item())} queries "
-                    f"({kind} mask)"
-                )
+    keys = sorted({0, length - 1, probe.pick(0, length)})
+    ways = probe.some([(kind, key) for kind in kinds for key in keys])
+    samples = {kind: probe.sample(kind, SMALL) for kind, _ in ways}
+    outputs = yield [
+        moved(probe, samples[kind][0], axis, slice(key, key + 1), SMALL) for kind, key in ways
+    ]
+    for (kind, key), after in zip(ways, outputs, strict=True):
+        inputs, before = samples[kind]
+        may = allowed(probe, inputs)[:, :, key]
+        deaf = may & ~_rows(probe, before != after)
+        if deaf.any().item():
+            b, query = deaf.nonzero()[0].tolist()
+            return Failure(
+                message=f"query {query} of sample {b} may attend to key {key}, but changing key "
+                f"{key} does not change its output; so it is for {int(deaf.sum().item())} of "
+                f"{int(may.sum().item())} queries ({kind} mask)"
+            )
     return None
 
 

@@ -36,10 +36,11 @@ def run(probe: Probe) -> Failure | None:
     if short[spec.name].shape == longer[spec.name].shape:
         raise Skip("its length is fixed")
     probe.renew()
-    upward = [(probe.call(short), probe.call(longer)) for short, longer in pairs]
+    upward = probe.calls([given for pair in pairs for given in pair])
     probe.renew()
-    downward = [(probe.call(longer), probe.call(short)) for short, longer in pairs]
-    for (new_short, used_long), (new_long, used_short) in zip(upward, downward, strict=True):
+    downward = probe.calls([given for pair in pairs for given in reversed(pair)])
+    for i in range(0, len(upward), 2):
+        (new_short, used_long), (new_long, used_short) = upward[i : i + 2], downward[i : i + 2]
         failure = _changed(new_long, used_long, "a shorter")
         failure = failure or _changed(new_short, used_short, "a longer")
         if failure:

@@ -30,8 +30,8 @@ def run(probe: Probe) -> Failure | None:
         return Failure(message=f"state_dict() does not hold {', '.join(missing)}{have}")
     if extra:
         return Failure(message=f"state_dict() also holds {', '.join(extra)}, which is not stated")
-    inputs = probe.draw("random")
-    gap = far(probe.call(inputs), probe.reloaded(inputs))
+    inputs, out = probe.sample()
+    gap = far(out, probe.reloaded(inputs))
     if gap.any().item():
         return Failure(
             message="another instance that loaded the state_dict gives another output, first at "

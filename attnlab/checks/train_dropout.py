@@ -17,23 +17,21 @@ TITLE = "Dropout is active in train mode"
 NEEDS = ("output", "dropout")
 AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
 ADVICE = "Print what goes into the dropout and what comes out, in train mode: zeros, and 1/(1-p)."
-ONCE = True
+FEW = True
 CALLS = 24
 SURE = 7.0  # standard errors: less than one wrong verdict in a million
 
 
 def run(probe: Probe) -> Failure | None:
-    inputs = probe.draw("random")
-    right = probe.call(inputs)
-    calls = [probe.call(inputs, train=True)]
-    calls.append(probe.call(inputs, train=True))
+    inputs, right = probe.sample()
+    calls = probe.calls([inputs] * 2, train=True)
     if not far(calls[0], calls[1]).any().item():
         return Failure(message="two calls in train mode gave the same output: nothing was dropped")
     if far(right, probe.call(inputs)).any().item():
         return Failure(message="after calls in train mode, eval mode gives another output")
     if "unbiased-dropout" not in probe.contract.promises:
         return None
-    calls += [probe.call(inputs, train=True) for _ in range(CALLS - 2)]
+    calls += probe.calls([inputs] * (CALLS - 2), train=True)
     data = inputs[next(i.name for i in probe.contract.inputs if i.role == "data")]
     away = right - data if data.shape == right.shape and data.is_floating_point() else right
     return _biased(calls, right, right) or _biased(calls, right, away)

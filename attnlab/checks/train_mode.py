@@ -27,9 +27,10 @@ ADVICE = "Look for `self.training` and for dropout: what do they do that the tas
 def run(probe: Probe) -> Failure | None:
     if "dropout" in probe.contract.promises:
         raise Skip("the module promises dropout")
-    for mask in masks(probe.contract, "random", "none"):
-        inputs = probe.draw(mask)
-        calm, busy = probe.call(inputs), probe.call(inputs, train=True)
+    kinds = masks(probe.contract, "random", "none")
+    samples = [probe.sample(mask) for mask in kinds]
+    trained = probe.calls([inputs for inputs, _ in samples], train=True)
+    for mask, (_, calm), busy in zip(kinds, samples, trained, strict=True):
         gap = far(calm, busy)
         if gap.any().item():
             return Failure(

@@ -6,32 +6,34 @@ counts as nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnlab.checks.base import CannotTell, Facts, Inputs
+from attnlab.checks.base import CannotTell, Facts, Inputs, Probe, Seen, data_inputs
+from attnlab.lab.answers import Odd, is_plain, list_in, names_in, tensors_in
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace
-from attnlab.records import Op, from_json, plain
+from attnlab.records import Contract, Op, from_json, plain
 
 LONGEST = 32 << 20  # characters of a trace
-MOST = 200  # of names that are read of an answer
-
-
-class Odd(Exception):
-    """The module answered with something that cannot be compared; the message says what."""
 
 
 class Asking:
     """Mixed into `HostProbe`, which has the host and turns an answer into an output."""
 
     host: Host
+    contract: Contract
 
     def recipe(self) -> dict[str, Any]:
         """What builds the module of this round."""
+        raise NotImplementedError
+
+    def at(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> Probe:
+        """A probe at other sizes, or in another dtype."""
         raise NotImplementedError
 
     def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
@@ -52,6 +54,14 @@ class Asking:
     def strided(self, inputs: Inputs) -> Tensor:
         return self.output(answered(self.host.ask("strided", inputs=list(inputs.items()))), inputs)
 
+    def cast(self, dtype: str, inputs: Inputs) -> Tensor:
+        answer = answered(self.host.ask("cast_call", dtype=dtype, inputs=list(inputs.items())))
+        if answer.get("failed"):  # no copy can be made of it
+            given = {n: _cast(t, getattr(torch, dtype)) for n, t in inputs.items()}
+            out: Tensor = self.at(dtype=dtype).call(given)
+            return out
+        return self.output(answer, inputs)
+
     def reloaded(self, inputs: Inputs) -> Tensor:
         asked = {**self.recipe(), "inputs": list(inputs.items())}
         answer = answered(self.host.ask("reload", **asked))
@@ -69,14 +79,36 @@ class Asking:
     def overwrite(self, parameters: Mapping[str, Tensor]) -> None:
         answered(self.host.ask("put", tensors=dict(parameters)))
 
+    def steps(self, calls: Sequence[Inputs], parents: Tensor | None = None) -> list[Tensor]:
+        asked = [list(inputs.items()) for inputs in calls]
+        spec = data_inputs(self.contract, "S")[0]
+        length = sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls)
+        rows = calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
+        told = answered(
+            self.host.ask("steps", calls=asked, batch=rows, length=length, parents=parents)
+        )
+        found = list(tensors_in(told, "outputs").values())
+        if len(found) != len(calls) or not all(map(is_plain, found)):
+            raise Odd("forward with a cache returned something else than one plain tensor")
+        return found
+
+    def seen(self, inputs: Inputs) -> Seen:
+        told = answered(self.host.ask("seen", inputs=list(inputs.items())))
+        lowest = told.get("lowest")
+        return Seen(
+            scores=tuple(tensors_in(told, "scores").values()),
+            sums=tuple(tensors_in(told, "sums").values()),
+            lowest=lowest if isinstance(lowest, float) else math.nan,
+        )
+
     def facts(self) -> Facts:
         told = answered(self.host.ask("facts"))
         return Facts(
-            trained=_names(told.get("trained")),
-            tied=tuple(map(_names, _list(told.get("tied")))),
-            copies=tuple(map(_names, _list(told.get("copies")))),
-            saved=_names(told.get("saved")),
-            modules=_names(told.get("modules")),
+            trained=names_in(told.get("trained")),
+            tied=tuple(map(names_in, list_in(told.get("tied")))),
+            copies=tuple(map(names_in, list_in(told.get("copies")))),
+            saved=names_in(told.get("saved")),
+            modules=names_in(told.get("modules")),
         )
 
     def operations(self, inputs: Inputs) -> Sequence[Op]:
@@ -94,16 +126,8 @@ class Asking:
 
     def trespasses(self, inputs: Inputs) -> Sequence[str]:
         asked = {**self.recipe(), "inputs": list(inputs.items())}
-        return _names(answered(self.host.ask("trespasses", **asked)).get("changes"))
-
-    def aliased(self, inputs: Inputs) -> str:
-        told = answered(self.host.ask("alias", inputs=list(inputs.items()))).get("alias")
-        return str(told or "")[:100]
+        return names_in(answered(self.host.ask("trespasses", **asked)).get("changes"))
 
 
-def _list(value: object) -> list[Any]:
-    return value[:MOST] if isinstance(value, list) else []
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return tuple(str(name)[:200] for name in _list(value))
+def _cast(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    return t.to(dtype) if t is not None and t.is_floating_point() else t

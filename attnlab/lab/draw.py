@@ -88,7 +88,8 @@ def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor
         forbidden = forbidden.scatter(-1, keep, value=False)  # every query keeps a key
     if kind == "empty-rows":
         empty = dice.chance(shape[:-1], FORBIDDEN)
-        empty.view(-1)[dice.plain.randrange(empty.numel())] = True
+        rows = range(empty.numel())  # two can be compared with each other
+        empty.view(-1)[dice.plain.sample(rows, min(2, len(rows)))] = True
         forbidden = forbidden | empty.unsqueeze(-1)
     return forbidden if spec.forbids else ~forbidden
 

@@ -44,6 +44,9 @@ class Host(Protocol):
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]: ...
 
+    def until(self, deadline: float) -> None:
+        """Another deadline from now on."""
+
     def close(self) -> None: ...
 
     @property
@@ -68,6 +71,9 @@ class LocalHost:
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
         return self.session.ask(verb, **args)
+
+    def until(self, deadline: float) -> None:
+        pass
 
     def close(self) -> None:
         pass

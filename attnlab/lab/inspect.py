@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from dataclasses import replace
 from typing import Self
 
 from attnlab.lab.battery import run_checks
@@ -17,14 +18,14 @@ from attnlab.lab.draw import Dice
 from attnlab.lab.host import HUNG, Died, Host, Raised, Spawn, answered
 from attnlab.lab.look import look, surroundings
 from attnlab.lab.probe import Bench
-from attnlab.lab.reference import FileReference, Reference, UnitReference
+from attnlab.lab.reference import USES, FileReference, Reference, Shelf, UnitReference
 from attnlab.lab.sizes import built, with_hd
 from attnlab.lab.unsaid import Refusal, absent, unfed, unsaid
 from attnlab.records import CheckResult, Code, Job, JobOutcome, Report, Trace
 
 
-def inspect(job: Job, spawn: Spawn) -> Report:
-    """Load the candidate, trace it, check it."""
+def inspect(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:
+    """Load the candidate, trace it, check it. On the shelf, a solution waits for the next job."""
     started = time.monotonic()
     seed = job.seed if job.seed is not None else secrets.randbits(31)
     outcome: JobOutcome = "ok"
@@ -34,7 +35,7 @@ def inspect(job: Job, spawn: Spawn) -> Report:
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
-    with Hosts(job, spawn, started + job.limits.seconds) as hosts:
+    with Hosts(job, spawn, started + job.limits.seconds, shelf or Shelf()) as hosts:
         try:
             if "trace" in job.stages:
                 trace = look(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
@@ -93,10 +94,10 @@ def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:
 class Hosts:
     """The processes of one job: the candidate's, replaced when it dies, and the reference's."""
 
-    def __init__(self, job: Job, spawn: Spawn, deadline: float) -> None:
-        self.job, self.spawn, self.deadline = job, spawn, deadline
+    def __init__(self, job: Job, spawn: Spawn, deadline: float, shelf: Shelf) -> None:
+        self.job, self.spawn, self.deadline, self.shelf = job, spawn, deadline, shelf
         self.candidates: list[Host] = []
-        self.others: list[Host] = []
+        self.solution: FileReference | None = None
         self.isolation: tuple[str, ...] = ()
         self.missing: tuple[str, ...] = ()
 
@@ -115,9 +116,15 @@ class Hosts:
         asked = self.job.reference
         if not isinstance(asked, Code):
             return UnitReference(asked) if asked else None
-        host = self.spawn(self.job.limits, False, self.deadline)
-        self.others.append(host)
-        return FileReference(asked, host, self.job.contract.cache if self.job.contract else None)
+        cache = self.job.contract.cache if self.job.contract else None
+        self.solution = self.shelf.take(asked, cache)
+        if self.solution:
+            self.solution.host.until(self.deadline)
+        else:
+            limits = replace(self.job.limits, seconds=self.job.limits.seconds * USES)
+            host = self.spawn(limits, False, self.deadline)
+            self.solution = FileReference(asked, host, cache)
+        return self.solution
 
     def printed(self) -> str:
         return "".join(h.printed for h in self.candidates)
@@ -126,8 +133,10 @@ class Hosts:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for host in (*self.candidates, *self.others):
+        for host in self.candidates:
             host.close()
+        if self.solution:
+            self.shelf.put(self.solution)
 
 
 def shown_target(job: Job) -> str:

@@ -5,22 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from attnlab.checks.base import CannotTell, Gradients, Inputs, Mask, Seen, Skip, data_inputs
+from attnlab.checks.base import CannotTell, Gradients, Inputs, Mask, Skip, data_inputs
 from attnlab.lab import draw
-from attnlab.lab.asking import Asking, Odd
+from attnlab.lab.answers import Odd, output_in, refuse, tensors_in
+from attnlab.lab.asking import Asking
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Host, Raised, answered
 from attnlab.lab.layouts import carried
+from attnlab.lab.pool import Pool
 from attnlab.lab.reference import Reference
 from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
-from attnlab.lab.weights import Desk, Equipped, Outfitter, misfit
+from attnlab.lab.weights import Desk, Equipped, Outfitter
 from attnlab.records import Contract, plain
 
+Weights = Mapping[str, Tensor]
+T = TypeVar("T")
+FEW = 2  # ways to look at a property that is not in doubt
 SLACK = 64  # matmuls, a softmax and a norm, one after the other, with room
 
 
@@ -43,8 +48,13 @@ class Bench:
 class HostProbe(Asking):
     """One round: one set of sizes, one freshly built module, one set of weights."""
 
-    def __init__(self, bench: Bench, sizes: Sizes, dtype: str = "float32") -> None:
+    def __init__(
+        self, bench: Bench, sizes: Sizes, dtype: str = "float32", thorough: bool = True
+    ) -> None:
         self.bench = bench
+        self.thorough = thorough
+        self.light = False  # True where values are right: what follows is to confirm
+        self.pool = Pool(self)
         self.contract = bench.contract
         self.sizes = sizes
         self.host = bench.host
@@ -54,12 +64,14 @@ class HostProbe(Asking):
         self.equipped = Equipped()
         self.dtype = dtype
         self.shapes: dict[tuple[torch.Size, ...], tuple[int, ...]] = {}  # of outputs, by inputs
-        self.latest = self  # the probe whose module the host has: one that `at` made, or this one
+        self.latest = self  # the probe that was asked last: one that `at` made, or this one
+        self.away = False  # whether the host has that one's module
 
     def equip(self) -> None:
         """Build the module and give it the reference's weights, where they fit."""
         if self.contract.cache:
             answered(self.host.ask("keep", **plain(self.contract.cache)))
+        self.pool, self.away = Pool(self), False
         if self.reference is not None:
             desk = Desk(self.host, self.bench.name, self.reference, self.contract, self.dice)
             self.equipped = self.bench.outfitter.equip(desk, self.sizes)
@@ -76,50 +88,60 @@ class HostProbe(Asking):
         wanted = {**self.sizes, **(sizes or {})}
         if "hd" not in self.contract.sizes:
             wanted.pop("hd", None)  # it was D / H, and these may be others
-        other = HostProbe(self.bench, with_hd(wanted), dtype)
+        other = HostProbe(self.bench, with_hd(wanted), dtype, thorough=False)
         other.reference, other.strict, self.latest = None, self.strict, other
         recipe = other.recipe()
         same = recipe["init"] == self.recipe()["init"]
         if same and dtype == self.dtype:  # other sizes need no other module
             return other
+        self.away = True
+        if same and not answered(self.host.ask("twin", dtype=dtype)).get("failed"):
+            return other
+        weights = self.parameters()
         answered(self.host.ask("aside"))
-        if not same or answered(self.host.ask("twin")).get("failed"):
-            answered(self.host.ask("build", **recipe))
-            other.overwrite(draw.weights({n: p.shape for n, p in other.parameters().items()},
-                                         self.dice))  # fmt: skip
+        answered(self.host.ask("build", **recipe))
+        if not same:
+            weights = draw.weights({n: p.shape for n, p in other.parameters().items()}, self.dice)
+        other.overwrite(weights)
         answered(self.host.ask("cast", dtype=dtype))
         return other
 
     def as_built(self) -> Mapping[str, Tensor]:
         self.back()
-        self.latest = HostProbe(self.bench, self.sizes)
+        self.latest, self.away = HostProbe(self.bench, self.sizes), True
         answered(self.host.ask("aside"))
         answered(self.host.ask("build", **self.recipe()))
         return self.parameters()
 
     def back(self) -> None:
         """The module of this probe again, after `at`."""
-        if self.latest is not self:
-            self.latest = self
+        self.latest = self
+        if self.away:
+            self.away = False
             answered(self.host.ask("back"))
 
     def in_float64(self) -> HostProbe | None:
         try:
             wide = self.at(dtype="float64")
-            return wide if wide.call(wide.draw()).dtype is torch.float64 else None
+            return wide if wide.sample()[1].dtype is torch.float64 else None
         except Raised:
             return None
 
-    def _build(self, sizes: Sizes) -> None:
+    def _build(self, sizes: Sizes, weights: Weights | None = None) -> None:
         init, seed = built(self.contract.init, sizes), self.dice.plain.getrandbits(32)
-        answered(self.host.ask("build", name=self.bench.name, init=init, seed=seed))
+        put = dict(weights) if weights is not None else None
+        answered(self.host.ask("build", name=self.bench.name, init=init, seed=seed, put=put))
 
     # ------------------------------------------------------------ drawing
 
-    def draw(self, mask: Mask = "random", scale: float = 1.0, longer: int = 0) -> Inputs:
+    def draw(
+        self, mask: Mask = "random", scale: float = 1.0, longer: int = 0, alone: bool = False
+    ) -> Inputs:
         sizes = self.sizes
+        if alone and "B" in self.contract.vary and "B" in sizes:
+            sizes = {**sizes, "B": 1}
         if longer and "S" in self.contract.vary and "S" in sizes:
-            sizes = within({**sizes, "S": sizes["S"] + longer})
+            sizes = within({**sizes, "S": self.sizes["S"] + longer})
         drawn = draw.inputs(self.contract, sizes, self.dice, mask, scale)
         dtype = getattr(torch, self.dtype)
         return {
@@ -134,10 +156,24 @@ class HostProbe(Asking):
             return self.dice.integers(like.shape, self.sizes.get("V", 16))
         return self.dice.normal(like.shape, scale).to(like.dtype)
 
+    def some(self, ways: Sequence[T]) -> list[T]:
+        if not self.light or len(ways) <= FEW:
+            return list(ways)
+        chosen = sorted(self.dice.plain.sample(range(len(ways)), FEW))
+        return [ways[i] for i in chosen]
+
     def pick(self, low: int, high: int) -> int:
         return self.dice.plain.randrange(low, high)
 
     # ------------------------------------------------------------ asking
+
+    def sample(self, mask: Mask = "random", scale: float = 1.0) -> tuple[Inputs, Tensor]:
+        inputs, out = self.pool.sample(mask, scale)
+        self._same_shape(out, inputs)
+        return inputs, out
+
+    def steep(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
+        return self.pool.steep(mask)
 
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
@@ -145,46 +181,32 @@ class HostProbe(Asking):
 
     def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]:
         asked = [list(inputs.items()) for inputs in several]
-        told = answered(self.host.ask("calls", inputs=asked, train=train)).get("answers")
-        answers = told if isinstance(told, list) and len(told) == len(asked) else [{}] * len(asked)
+        return self._outputs(answered(self.host.ask("calls", inputs=asked, train=train)), several)
+
+    def lent(
+        self, several: Sequence[tuple[Weights, Inputs]], back: Weights, own: bool = False
+    ) -> list[Tensor]:
+        weights = [self._placed(lent, own) for lent, _ in several]
+        given = [inputs for _, inputs in several]
+        asked = [list(inputs.items()) for inputs in given]
+        placed = self._placed(back, own)
+        told = answered(self.host.ask("lent", weights=weights, inputs=asked, back=placed))
+        refuse(told)
+        return self._outputs(told, given)
+
+    def _outputs(self, told: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
+        answers = told.get("answers")
+        if not isinstance(answers, list) or len(answers) != len(several):
+            answers = [{}] * len(several)
         return [
             self.output(answer if isinstance(answer, dict) else {}, inputs)
             for answer, inputs in zip(answers, several, strict=True)
         ]
 
     def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
-        out = answer.get("output")
-        if isinstance(out, Tensor) and _is_plain(out):
-            self._same_shape(out, inputs)
-            return out.as_subclass(Tensor)
-        if isinstance(out, Tensor):  # only a session in this process can hand one over
-            place = " on the meta device" if out.is_meta else ""
-            odd = f"a {str(out.dtype).removeprefix('torch.')} {out.layout} tensor{place}"
-        else:
-            odd = str(out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing"))
-        raise Odd(f"forward returned {odd[:200]}, not one plain tensor")
-
-    def steps(self, calls: Sequence[Inputs], parents: Tensor | None = None) -> list[Tensor]:
-        asked = [list(inputs.items()) for inputs in calls]
-        spec = data_inputs(self.contract, "S")[0]
-        length = sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls)
-        rows = calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
-        told = answered(
-            self.host.ask("steps", calls=asked, batch=rows, length=length, parents=parents)
-        )
-        found = list(_tensors(told, "outputs").values())
-        if len(found) != len(calls) or not all(map(_is_plain, found)):
-            raise Odd("forward with a cache returned something else than one plain tensor")
-        return found
-
-    def seen(self, inputs: Inputs) -> Seen:
-        told = answered(self.host.ask("seen", inputs=list(inputs.items())))
-        lowest = told.get("lowest")
-        return Seen(
-            scores=tuple(_tensors(told, "scores").values()),
-            sums=tuple(_tensors(told, "sums").values()),
-            lowest=lowest if isinstance(lowest, float) else math.nan,
-        )
+        out = output_in(answer)
+        self._same_shape(out, inputs)
+        return out
 
     def _same_shape(self, out: Tensor, inputs: Inputs) -> None:
         """Differences to an empty or a broadcast output can hide everything."""
@@ -207,11 +229,12 @@ class HostProbe(Asking):
 
     def expected(self, inputs: Inputs, weights: Mapping[str, Tensor] | None = None) -> Tensor:
         reference = self._comparable()
-        held = dict(reference.weights)
-        if weights is not None:
+        if weights is None:
+            right = self.pool.expected(inputs, lambda: reference.call(inputs))
+        else:
+            held = dict(reference.weights)
             reference.put(weights)
-        right = reference.call(inputs)
-        if weights is not None:
+            right = reference.call(inputs)
             reference.put(held)
         if not right.isfinite().all():
             raise CannotTell("the reference itself gives NaN or infinity here", "reference")
@@ -229,25 +252,26 @@ class HostProbe(Asking):
         return self.reference
 
     def gradients(self, inputs: Inputs) -> Gradients:
-        out = self.call(inputs)
-        cotangent = self.dice.normal(out.shape)
+        shape = self._shape(inputs) if self.strict else self.call(inputs).shape
+        cotangent = self.dice.normal(shape)
         told = answered(
             self.host.ask("gradients", inputs=list(inputs.items()), cotangent=cotangent)
         )
         return Gradients(
             cotangent=cotangent,
-            inputs=_tensors(told, "inputs"),
-            parameters=_tensors(told, "weights"),
+            inputs=tensors_in(told, "inputs"),
+            parameters=tensors_in(told, "weights"),
         )
 
-    def inputs_after(self, inputs: Inputs) -> Inputs:
-        return _tensors(answered(self.host.ask("after", inputs=list(inputs.items()))), "tensors")
+    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str]:
+        told = answered(self.host.ask("after", inputs=list(inputs.items())))
+        return tensors_in(told, "tensors"), str(told.get("alias") or "")[:100]
 
     def parameters(self) -> Mapping[str, Tensor]:
-        return _tensors(answered(self.host.ask("parameters")), "tensors")
+        return tensors_in(answered(self.host.ask("parameters")), "tensors")
 
     def buffers(self) -> Mapping[str, Tensor]:
-        return _tensors(answered(self.host.ask("buffers")), "tensors")
+        return tensors_in(answered(self.host.ask("buffers")), "tensors")
 
     def weights(self) -> Mapping[str, Tensor]:
         if self.equipped.refusal:
@@ -255,19 +279,18 @@ class HostProbe(Asking):
         return self.parameters() if self.reference is None else self.reference.weights
 
     def put(self, weights: Mapping[str, Tensor]) -> None:
-        named = dict(weights)
-        if self.equipped.at is not None:
-            named = carried(named, self.equipped.at)
-        refusal = misfit(answered(self.host.ask("put", tensors=named)))
-        if refusal:
-            raise Skip(f"its weights cannot be replaced: {refusal}")
+        refuse(answered(self.host.ask("put", tensors=self._placed(weights))))
+
+    def _placed(self, weights: Weights, own: bool = False) -> dict[str, Tensor]:
+        """By the module's own names and layouts."""
+        at = None if own else self.equipped.at
+        return dict(weights) if at is None else carried(dict(weights), at)
 
     def renew(self) -> None:
         self._again(self.parameters())
 
     def _again(self, held: Mapping[str, Tensor]) -> None:
-        self._build(self.sizes)
-        answered(self.host.ask("put", tensors=dict(held)))
+        self._build(self.sizes, held)
 
     def rebuilt(
         self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
@@ -306,14 +329,3 @@ class HostProbe(Asking):
         terms = max(self.sizes.values(), default=1)
         eps: float = torch.finfo(getattr(torch, self.dtype)).eps
         return SLACK * math.sqrt(terms) * eps * max(1.0, largest)
-
-
-def _is_plain(t: Tensor) -> bool:
-    return t.layout is torch.strided and not (t.is_complex() or t.is_meta or t.is_quantized)
-
-
-def _tensors(told: dict[str, Any], key: str) -> dict[str, Tensor]:
-    found = told.get(key)
-    if not isinstance(found, dict):
-        return {}
-    return {str(n): t for n, t in found.items() if isinstance(t, Tensor)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -13,6 +14,8 @@ from attnlab.checks.base import Gradients, Inputs
 from attnlab.lab.draw import Dice, weights
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.records import Cache, Code, plain
+
+USES = 20  # jobs that one process of a solution serves
 
 
 class BadReference(Exception):
@@ -42,15 +45,15 @@ class UnitReference:
         from attnlab.references import unit
 
         self.kind = unit(name)
+        self.name = name
         self.module: nn.Module = nn.Identity()
         kinds = inspect.signature(self.kind.forward).parameters
         self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
         self.weights: dict[str, Tensor] = {}
 
     def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
-        self.module = self.kind(**init).eval()
+        self.module = _built(self.name, init)
         self.put(weights({n: p.shape for n, p in self.module.named_parameters()}, dice))
-        self.module.double()
         return self.weights
 
     def put(self, weights: Mapping[str, Tensor]) -> None:
@@ -87,13 +90,30 @@ class UnitReference:
         )
 
 
+def _built(name: str, init: dict[str, object]) -> nn.Module:
+    """A reference keeps nothing from call to call, so the next job may have the same one."""
+    try:
+        return _kept(name, **init)
+    except TypeError:  # an argument that cannot be hashed
+        return _kept.__wrapped__(name, **init)
+
+
+@lru_cache(maxsize=64)
+def _kept(name: str, **init: object) -> nn.Module:
+    from attnlab.references import unit
+
+    module: nn.Module = unit(name)(**init).eval().double()
+    return module
+
+
 class FileReference:
     """A challenge's own solution, in a child like any candidate's; float32, then widened."""
 
     def __init__(self, code: Code, host: Host, cache: Cache | None = None) -> None:
-        self.code = code
-        self.host = host
+        self.code, self.host, self.cache = code, host, cache
         self.weights: dict[str, Tensor] = {}
+        self.uses = 1
+        self.sound = True
         self._ask("load", file=code.file, text=code.text, path=code.path, own=None)
         if cache:
             self._ask("keep", **plain(cache))
@@ -125,7 +145,33 @@ class FileReference:
         try:
             return answered(self.host.ask(verb, **args))
         except (Raised, Died) as error:
+            self.sound = False
             raise BadReference(f"the reference {self.code.file} {error}") from error
+
+
+class Shelf:
+    """The last solution that was compared with, in its process, for the next job of its challenge.
+
+    To start one costs as much as to start a candidate, and many are graded by the same solution.
+    """
+
+    def __init__(self) -> None:
+        self.held: FileReference | None = None
+
+    def take(self, code: Code, cache: Cache | None) -> FileReference | None:
+        held, self.held = self.held, None
+        if held and (held.code, held.cache) == (code, cache):
+            held.uses += 1
+            return held
+        if held:
+            held.host.close()
+        return None
+
+    def put(self, reference: FileReference) -> None:
+        if self.held is None and reference.sound and reference.uses < USES:
+            self.held = reference
+        else:
+            reference.host.close()
 
 
 def _double(t: Tensor | None) -> Tensor | None:

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import linecache
-import os
 import sys
 import types
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attnlab.lab.arguments import known
+from attnlab.lab.bringing import made_of, module_name, move_in, remember
 from attnlab.lab.capture import Given, Shot, capture, finish, fresh
 from attnlab.lab.first import Enough, FirstCall
 from attnlab.lab.hypers import hypers
@@ -29,10 +27,8 @@ from attnlab.lab.kept import Keeping, Kept
 from attnlab.lab.objects import made
 from attnlab.lab.placing import Placing
 from attnlab.lab.raw import fall_of, first_line, raised_at
-from attnlab.lab.verbs import PLAIN, Surroundings, Verbs, fitting, seeded
+from attnlab.lab.verbs import PLAIN, Surroundings, Verbs, alias, fitting, seeded, words_of
 from attnlab.records import Look, plain, to_json
-
-_loaded: set[str] = set()  # names that candidates have had in sys.modules
 
 
 class Session(Verbs, Keeping):
@@ -61,15 +57,16 @@ class Session(Verbs, Keeping):
         """Execute the source as a module of its own."""
         self.file = file
         if own:
-            _move_in(own)
+            move_in(own)
             if own["module"]:
                 self.module = importlib.import_module(own["module"])
                 self.file = getattr(self.module, "__file__", None) or file
                 return {}
-        self.module = types.ModuleType(_module_name(file))
+        self.words = words_of(text) if not own else None
+        self.module = types.ModuleType(module_name(file))
         self.module.__file__ = path or file
         sys.modules[self.module.__name__] = self.module
-        _remember(file, text)
+        remember(file, text)
         exec(compile(text, file, "exec", dont_inherit=True), self.module.__dict__)
         return {}
 
@@ -79,10 +76,12 @@ class Session(Verbs, Keeping):
         init: dict[str, Any],
         seed: int,
         arguments: dict[str, Any] | None = None,
+        put: dict[str, Tensor] | None = None,
     ) -> Any:
         """Construct the class called `name`, or call or take the function; eval mode.
 
-        `arguments` of its forward are no tensors, and the same for every call.
+        `arguments` of its forward are no tensors, and the same for every call. `put` are the
+        weights to give it, answered as `do_put` does.
         """
         self.arguments = arguments or {}
         thing = self._find(name)
@@ -91,12 +90,12 @@ class Session(Verbs, Keeping):
         seeded(seed)
         self.entry = thing.__init__ if inspect.isclass(thing) else thing
         space = vars(self.module) if self.module else {}
-        self.built = _made(thing, {key: made(value, space) for key, value in init.items()})
+        self.built = made_of(thing, {key: made(value, space) for key, value in init.items()})
         if isinstance(self.built, nn.Module):
             self.entry = type(self.built).forward
             self.built.eval()
         self.kept = Kept(self.built, **self.cache) if self.cache else None
-        return {}
+        return self.do_put(put) if put is not None else {}
 
     def _find(self, name: str | None) -> Any:
         space = vars(self.module) if self.module else {}
@@ -164,13 +163,29 @@ class Session(Verbs, Keeping):
         with torch.no_grad():
             return _output(self._invoke(fresh(given)))
 
+    def do_lent(
+        self, weights: list[dict[str, Tensor]], inputs: list[Given], back: dict[str, Tensor]
+    ) -> Any:
+        """The outputs of several calls, each with other weights; then the module has `back`."""
+        self._mode(train=False)
+        answers = []
+        try:
+            for lent, given in zip(weights, inputs, strict=True):
+                told = self.do_put(lent)
+                if told.get("missing") or told.get("shapes"):
+                    return told
+                answers.append(self._answer(given))
+        finally:
+            self.do_put(back)
+        return {"answers": answers}
+
     def do_after(self, inputs: Given) -> Any:
-        """The inputs as the module left them."""
+        """The inputs as the module left them, and the name of the one that its output lies in."""
         given = fresh(inputs)
         self._mode(train=False)
         with torch.no_grad():
-            self._invoke(given)
-        return {"tensors": {n: t for n, t in given if t is not None}}
+            out = self._invoke(given)
+        return {"tensors": {n: t for n, t in given if t is not None}, "alias": alias(out, given)}
 
     def do_gradients(self, inputs: Given, cotangent: Tensor) -> Any:
         """Gradients of (output * cotangent).sum()."""
@@ -257,13 +272,13 @@ class Session(Verbs, Keeping):
     def do_demo(self, file: str, text: str, path: str, own: dict[str, Any]) -> Any:
         """Run a file as `python file.py` would, and record the first module that it calls."""
         self.file = file
-        _move_in(own)
+        move_in(own)
         sys.argv = [path or file]
         main = types.ModuleType("__main__")
         main.__file__ = path or file
         main.__package__ = (own["module"] or "").rpartition(".")[0] or None
         sys.modules["__main__"] = main
-        _remember(file, text)
+        remember(file, text)
         recorder = FirstCall()
         fall = None
         try:
@@ -286,46 +301,6 @@ def _output(out: Any) -> dict[str, Any]:
     if isinstance(out, Tensor):  # a copy: a module may write into what it returned before
         return {"output": out.detach().clone()}
     return {"kind": type(out).__name__}
-
-
-def _made(thing: Any, init: dict[str, Any]) -> Any:
-    """What a class or a factory makes; a function that makes no module is itself the module."""
-    if inspect.isclass(thing):
-        with fitting(thing, list(init)):
-            return thing(**init)
-    if isinstance(thing, nn.Module):
-        return thing
-    try:
-        inspect.signature(thing).bind(**init)
-    except (TypeError, ValueError):
-        return thing
-    made = thing(**init)
-    return made if callable(made) else thing
-
-
-def _module_name(file: str) -> str:
-    """The file's own name, but no name that something else may still import: random, json."""
-    name = Path(file).stem.replace("-", "_") or "candidate"
-    if name not in _loaded and (name in sys.modules or name in sys.stdlib_module_names):
-        name += "_candidate"
-    _loaded.add(name)
-    return name
-
-
-def _remember(file: str, text: str) -> None:
-    """Let tracebacks and traces show the source of code that lies in no file they may read."""
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-
-
-def _move_in(own: dict[str, Any]) -> None:
-    """Give a user's own target the surroundings it has when the user runs it."""
-    os.chdir(own["cwd"])
-    os.environ.clear()
-    os.environ.update(own["env"])
-    for entry in reversed(own["sys_path"]):
-        if entry in sys.path:
-            sys.path.remove(entry)
-        sys.path.insert(0, entry)
 
 
 def describe(error: BaseException, file: str, entry: object = None) -> dict[str, Any]:

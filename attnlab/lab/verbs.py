@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+import re
 import tempfile
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -23,6 +25,7 @@ from attnlab.lab.recorder import OURS
 SEED = 20170612
 PLAIN = {Tensor, nn.Parameter, nn.Buffer}  # types whose values are all there is to them
 SPACES = {"torch": torch, "F": F, "nn": nn, "Tensor": Tensor, "nn.Module": nn.Module}
+REACHING = {"setattr", "__setattr__", "__dict__", "vars", "globals", "exec", "eval", "getattr"}
 Flags = dict[str, object]
 
 
@@ -33,8 +36,11 @@ class Surroundings:
         self.flags = _flags()
         self.spaces = {name: dict(vars(space)) for name, space in SPACES.items()}
 
-    def changes(self) -> list[str]:
-        """What is not any more as it was, one phrase each."""
+    def changes(self, words: Collection[str] | None = None) -> list[str]:
+        """What is not any more as it was, one phrase each; in torch by these names, or by all.
+
+        To look at an object at all writes into it: in a forked process all names cost 600 pages.
+        """
         now = _flags()
         found = [
             f"{what} is {now[what]}, it was {was}"
@@ -42,10 +48,17 @@ class Surroundings:
             if now[what] != was
         ]
         for name, space in SPACES.items():
-            have = vars(space)
-            swapped = [n for n, was in self.spaces[name].items() if have.get(n) is not was]
+            have, was = vars(space), self.spaces[name]
+            looked = was if words is None else [n for n in sorted(words) if n in was]
+            swapped = [n for n in looked if have.get(n) is not was[n]]
             found += [f"{name}.{n} was replaced" for n in swapped if not _rebound(n)]
         return found
+
+
+def words_of(text: str) -> frozenset[str] | None:
+    """The names that a text can reach; None where it may reach any."""
+    words = frozenset(re.findall(r"\w+", text))
+    return None if words & REACHING else words
 
 
 def _flags() -> Flags:
@@ -79,6 +92,7 @@ class Verbs:
 
     def __init__(self, before: Surroundings | None = None) -> None:
         self.before = before or Surroundings()  # nothing of the candidate has run yet
+        self.words: frozenset[str] | None = None  # by which its code can reach things; None = all
         self.first: Any = None  # the module that was put aside
 
     def do_build(self, name: str | None, init: dict[str, Any], seed: int) -> Any:
@@ -103,19 +117,33 @@ class Verbs:
         self.built, self.first = self.first if self.first is not None else self.built, None
         return {}
 
-    def do_twin(self) -> Any:
-        """A copy of the module; `failed` where it cannot be copied."""
+    def do_twin(self, dtype: str) -> Any:
+        """Put the module aside for a copy in another type; `failed` where it cannot be copied."""
         try:
-            self.built = copy.deepcopy(self.built)
+            twin = copy.deepcopy(self.built)
         except Exception:  # attributes may be anything
             return {"failed": True}
-        return {}
+        self.do_aside()
+        self.built = twin
+        return self.do_cast(dtype)
 
     def do_cast(self, dtype: str) -> Any:
         """The module in another floating-point type."""
         if isinstance(self.built, nn.Module):
             self.built.to(getattr(torch, dtype))
         return {}
+
+    def do_cast_call(self, dtype: str, inputs: Given) -> Any:
+        """The output of a copy in another type; `failed` where there can be no copy."""
+        kept, to = self.built, getattr(torch, dtype)
+        try:
+            if self.do_twin(dtype).get("failed"):
+                return {"failed": True}
+            return self._answer(
+                [(n, t.to(to) if t is not None and t.is_floating_point() else t) for n, t in inputs]
+            )
+        finally:
+            self.built = kept
 
     def do_on(self, device: str, inputs: Given) -> Any:
         """The output of a call on another device; the module itself stays."""
@@ -210,7 +238,7 @@ class Verbs:
             seeded(SEED)
             before = torch.get_rng_state()
             self._invoke(given)  # bare: a no_grad around it would put the grad mode back
-            changes = self.before.changes()
+            changes = self.before.changes(self.words)
         finally:
             self.built = kept
             torch.set_grad_enabled(grad)
@@ -219,17 +247,6 @@ class Verbs:
         elif not torch.equal(torch.get_rng_state(), before):
             found = [*found, "a call in eval mode drew random numbers"]
         return {"changes": [*found, *changes]}
-
-    def do_alias(self, inputs: Given) -> Any:
-        """The name of the input whose memory the output shares."""
-        given = fresh(inputs)
-        with torch.no_grad():
-            out = self._invoke(given)
-        if not isinstance(out, Tensor):
-            return {"alias": ""}
-        mine = _memory(out)
-        names = [n for n, t in given if t is not None and mine and _memory(t) == mine]
-        return {"alias": names[0] if names else ""}
 
 
 class fitting:  # noqa: N801 - reads as what it is: with fitting(...)
@@ -291,6 +308,13 @@ def _state(module: nn.Module) -> list[tuple[str, Any]]:
 
 def _torchs(kind: type) -> bool:
     return kind.__module__.startswith("torch.nn.modules")
+
+
+def alias(out: Any, given: Given) -> str:
+    """The name of the input whose memory the output shares."""
+    mine = _memory(out) if isinstance(out, Tensor) else 0
+    names = [n for n, t in given if t is not None and mine and _memory(t) == mine]
+    return names[0] if names else ""
 
 
 def _memory(t: Tensor) -> int:

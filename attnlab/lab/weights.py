@@ -255,8 +255,7 @@ class Outfitter:
         self.fit: Fit | None = None
 
     def equip(self, desk: Desk, sizes: Sizes) -> Equipped:
-        weights = _build(desk, sizes)
-        refusal = misfit(answered(desk.host.ask("put", tensors=weights)))
+        weights, refusal = _build(desk, sizes)
         if not refusal:
             return Equipped()
         if desk.contract.weights:
@@ -267,18 +266,19 @@ class Outfitter:
         if self.fit is None:
             self.fit = Fit(why="the search for their places ended with the module's process")
             self.fit = find(desk)
-            weights = _build(desk, sizes)
+            weights, _ = _build(desk, sizes)
         if self.fit.entries is None:
             return Equipped(f"{refusal}; {self.fit.why}")
         return _by_map(desk, sizes, self.fit.entries, weights)
 
 
-def _build(desk: Desk, sizes: Sizes) -> dict[str, Tensor]:
-    """Both at these sizes; the weights that the reference was given."""
+def _build(desk: Desk, sizes: Sizes) -> tuple[dict[str, Tensor], str]:
+    """Both at these sizes; the reference's weights, and why they did not go in by their names."""
     init = built(desk.contract.init, sizes)
     seed = desk.dice.plain.getrandbits(32)
-    answered(desk.host.ask("build", name=desk.name, init=init, seed=seed))
-    return desk.reference.equip(init, desk.dice)
+    weights = desk.reference.equip(init, desk.dice)
+    told = desk.host.ask("build", name=desk.name, init=init, seed=seed, put=weights)
+    return weights, misfit(answered(told))
 
 
 def _by_map(

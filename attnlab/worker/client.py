@@ -25,6 +25,8 @@ PORTRAIT = 120.0  # seconds that the largest table may take on a busy machine
 STANDARD = 120.0  # seconds that all right files of a challenge may take together
 CLOSING = 30.0  # seconds the judge gets for its own work, over the job's deadline
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+# A heap of large pages is forked in half the time: there are 500 times fewer entries to copy.
+LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # other C libraries do not read it
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
 
 
@@ -45,7 +47,7 @@ class Worker:
     def _start(self) -> None:
         self.sock, theirs = socket.socketpair()
         environment = {k: os.environ[k] for k in KEPT if k in os.environ}
-        environment |= dict.fromkeys(THREADS, "1")
+        environment |= dict.fromkeys(THREADS, "1") | LARGE_PAGES
         with theirs:
             try:
                 self.process = subprocess.Popen(

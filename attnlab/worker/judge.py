@@ -20,6 +20,7 @@ from typing import Any
 
 from attnlab.lab.host import Died
 from attnlab.lab.inspect import inspect
+from attnlab.lab.reference import Shelf
 from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.trials import TrialJob, TrialReport
@@ -31,6 +32,7 @@ GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for 
 
 def serve(job: socket.socket, zygote: socket.socket) -> None:
     """One report per job, until the client has gone."""
+    shelf = Shelf()
     for number in count():
         try:
             message = receive(job)
@@ -39,17 +41,19 @@ def serve(job: socket.socket, zygote: socket.socket) -> None:
         if number == 1:  # all is imported, and it stays: nothing to search for garbage
             gc.collect()
             gc.freeze()
-        send(job, to_json(_answer(message, zygote)).encode())
+        send(job, to_json(_answer(message, zygote, shelf)).encode())
 
 
-def _answer(message: bytes, zygote: socket.socket) -> Report | PositionReport | TrialReport:
+def _answer(
+    message: bytearray, zygote: socket.socket, shelf: Shelf
+) -> Report | PositionReport | TrialReport:
     """A `Job` is sent as it is, anything else under its name."""
     asked = json.loads(message)
     if asked.keys() == {"position"}:
         return _portrait(from_json(PositionJob, json.dumps(asked["position"])))
     if asked.keys() == {"trials"}:
         return _tried(from_json(TrialJob, json.dumps(asked["trials"])))
-    return _report(from_json(Job, message), zygote)
+    return _report(from_json(Job, message), zygote, shelf)
 
 
 def _portrait(job: PositionJob) -> PositionReport:
@@ -77,12 +81,12 @@ def _tried(job: TrialJob) -> TrialReport:
         return TrialReport(fault=f"the judge failed: {type(error).__name__}: {error}")
 
 
-def _report(job: Job, zygote: socket.socket) -> Report:
+def _report(job: Job, zygote: socket.socket, shelf: Shelf) -> Report:
     def spawn(limits: Limits, own: bool, deadline: float) -> Child:
         return Child(zygote, limits, own, deadline)
 
     try:
-        return inspect(job, spawn)
+        return inspect(job, spawn, shelf)
     except Exception as error:  # our own fault must reach the user as one line, not as a dead pipe
         where = traceback.extract_tb(error.__traceback__)[-1]
         if os.environ.get("ATTNLAB_DEBUG"):
@@ -129,6 +133,9 @@ class Child:
         except EOFError:
             raise self._ended() from None
         return self._answer()
+
+    def until(self, deadline: float) -> None:
+        self.channel.deadline = deadline
 
     def _answer(self) -> dict[str, Any]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import struct
@@ -18,6 +19,10 @@ DTYPES = [
 ]  # fmt: skip
 NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
 MAX_DIMS = 32
+LENGTH = struct.Struct("<Q")
+FACTS = struct.Struct("<BB6x")  # of a tensor: its dtype and how many axes it has
+SHAPES = [struct.Struct(f"<{dims}q") for dims in range(MAX_DIMS + 1)]
+ALIGNED = 8  # bytes at a multiple of which everything begins, as numbers in memory have to
 MAX_BYTES = CAP // 2  # of one tensor, so that a frame has room for it
 
 
@@ -29,52 +34,55 @@ def pack(message: Any) -> bytes:
     """Dicts, lists, strings, numbers, None and tensors. A tensor that has no raw form (sparse,
     complex, meta, quantised) or is too large becomes `{"$odd": "what it is"}`."""
     blobs: list[bytes] = []
+    known: dict[int, Any] = {}  # inputs of several calls have tensors in common
 
-    def flat(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            blob = _raw(value)
-            if blob is None:
-                return {"$odd": _describe(value)}
-            blobs.append(blob)
-            return {"$": len(blobs) - 1}
-        if isinstance(value, dict):
-            return {k: flat(v) for k, v in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [flat(v) for v in value]
-        return value
+    def told(value: Any) -> Any:
+        """What JSON does not know: a tensor."""
+        if id(value) not in known:
+            known[id(value)] = kept(value)
+        return known[id(value)]
 
-    head = json.dumps(flat(message)).encode("utf-8", "surrogatepass")
-    parts = [struct.pack("<I", len(head)), head]
+    def kept(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"a {type(value).__name__} cannot be sent")
+        blob = _raw(value)
+        if blob is None:
+            return {"$odd": _describe(value)}
+        blobs.append(blob)
+        return {"$": len(blobs) - 1}
+
+    head = json.dumps(message, default=told).encode("utf-8", "surrogatepass")
+    head += b" " * (-(len(head) + LENGTH.size) % ALIGNED)
+    parts = [LENGTH.pack(len(head)), head]
     for blob in blobs:
-        parts += [struct.pack("<Q", len(blob)), blob]
+        parts += [LENGTH.pack(len(blob)), blob, bytes(-len(blob) % ALIGNED)]
     return b"".join(parts)
 
 
-def unpack(data: bytes) -> Any:
-    """The message in `data`; raises `Malformed`, whatever the bytes are."""
+def unpack(data: bytes | bytearray) -> Any:
+    """The message in `data`, in which its tensors lie where that can be written to; raises
+    `Malformed`, whatever the bytes are."""
     try:
-        (length,) = struct.unpack_from("<I", data)
-        head = json.loads(data[4 : 4 + length])
-        tensors, at = [], 4 + length
-        while at < len(data):
-            (size,) = struct.unpack_from("<Q", data, at)
-            tensors.append(_tensor(data[at + 8 : at + 8 + size]))
-            at += 8 + size
-        return _filled(head, tensors)
+        (length,) = LENGTH.unpack_from(data)
+        at = LENGTH.size + length
+        tensors, room = [], data if isinstance(data, bytearray) else bytearray(data)
+        while at < len(room):
+            (size,) = LENGTH.unpack_from(room, at)
+            tensors.append(_tensor(room, at + LENGTH.size, size))
+            at += LENGTH.size + size + -size % ALIGNED
+
+        def whole(told: dict[str, Any]) -> Any:
+            return tensors[told["$"]] if told.keys() == {"$"} else told
+
+        head = data[LENGTH.size : LENGTH.size + length]
+        return json.loads(head, object_hook=whole)
     except Malformed:
         raise
-    except (ValueError, KeyError, IndexError, TypeError, struct.error, RuntimeError) as error:
+    except (
+        *(ValueError, KeyError, IndexError, TypeError),
+        *(struct.error, RuntimeError, RecursionError),
+    ) as error:
         raise Malformed(f"{type(error).__name__}: {error}") from error
-
-
-def _filled(value: Any, tensors: list[Tensor]) -> Any:
-    if isinstance(value, dict):
-        if value.keys() == {"$"}:
-            return tensors[value["$"]]
-        return {k: _filled(v, tensors) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_filled(v, tensors) for v in value]
-    return value
 
 
 def _raw(t: Tensor) -> bytes | None:
@@ -86,11 +94,10 @@ def _raw(t: Tensor) -> bytes | None:
             return None
         if t.numel() * t.itemsize > MAX_BYTES or t.dim() > MAX_DIMS:
             return None
-        head = struct.pack(f"<BB{t.dim()}q", number, t.dim(), *t.shape)
-        t = t.cpu().resolve_neg()
-        if t.dtype is torch.bfloat16:  # which NumPy does not know
-            t = t.view(torch.int16)
-        return head + t.numpy().tobytes()
+        head = FACTS.pack(number, t.dim()) + SHAPES[t.dim()].pack(*t.shape)
+        t = t.cpu().resolve_neg().contiguous()
+        # NumPy would do it, but torch does not bring it along.
+        return head + ctypes.string_at(t.data_ptr(), t.numel() * t.itemsize)
     except Exception:  # a subclass may do anything here: it is described, not sent
         return None
 
@@ -106,15 +113,16 @@ def _describe(t: Tensor) -> str:
         return "a tensor that cannot be described"
 
 
-def _tensor(blob: bytes) -> Tensor:
-    number, dims = struct.unpack_from("<BB", blob)
-    if number >= len(DTYPES) or dims > MAX_DIMS:
-        raise Malformed(f"a tensor of dtype {number} with {dims} axes")
-    shape = struct.unpack_from(f"<{dims}q", blob, 2)
-    dtype, body = DTYPES[number], blob[2 + 8 * dims :]
-    count = math.prod(shape)
-    if min(shape, default=0) < 0 or len(body) != count * dtype.itemsize:
-        raise Malformed(f"a tensor of shape {shape} in {len(body)} bytes")
+def _tensor(room: bytearray, start: int, size: int) -> Tensor:
+    """The tensor of `size` bytes from `start` on, in this very memory."""
+    number, dims = FACTS.unpack_from(room, start)
+    if start % ALIGNED or number >= len(DTYPES) or dims > MAX_DIMS:
+        raise Malformed(f"a tensor of dtype {number} with {dims} axes at byte {start}")
+    shape = SHAPES[dims].unpack_from(room, start + FACTS.size)
+    begin = start + FACTS.size + SHAPES[dims].size
+    count, left = math.prod(shape), start + size - begin
+    if min(shape, default=0) < 0 or left != count * DTYPES[number].itemsize:
+        raise Malformed(f"a tensor of shape {shape} in {left} bytes")
     if not count:
-        return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(bytearray(body), dtype=dtype).reshape(shape)
+        return torch.empty(shape, dtype=DTYPES[number])
+    return torch.frombuffer(room, dtype=DTYPES[number], count=count, offset=begin).view(shape)

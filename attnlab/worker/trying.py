@@ -17,6 +17,7 @@ from typing import NoReturn
 from attnlab.lab.apart import spawn_apart
 from attnlab.lab.equivalence import Standard, difference, standard
 from attnlab.lab.inspect import inspect
+from attnlab.lab.reference import Shelf
 from attnlab.records import Code, Contract, JobOutcome, Limits, Report, from_json, to_json
 from attnlab.trials import TrialJob, TrialReport, Tried, passes
 from attnlab.worker.isolation import memory
@@ -71,16 +72,18 @@ def _answer(write: int, job: TrialJob, right: Standard, first: int) -> NoReturn:
     try:
         memory(Limits(memory=MEMORY))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        shelf = Shelf()
         for candidate in job.candidates[first:]:
             with open(write, "wb", closefd=False) as stream:
-                stream.write(to_json(_tried(job, candidate, right)).encode() + b"\n")
+                tried = _tried(job, candidate, right, shelf)
+                stream.write(to_json(tried).encode() + b"\n")
     finally:
         os._exit(0)
 
 
-def _tried(job: TrialJob, candidate: Code, right: Standard) -> Tried:
+def _tried(job: TrialJob, candidate: Code, right: Standard, shelf: Shelf) -> Tried:
     asked = replace(job.job, candidate=candidate)
-    reports = tuple(inspect(replace(asked, seed=seed), spawn_apart) for seed in job.seeds)
+    reports = tuple(inspect(replace(asked, seed=seed), spawn_apart, shelf) for seed in job.seeds)
     differs = any(map(passes, reports)) and difference(candidate, right)
     return Tried(reports=reports, difference=differs or "")
 

@@ -11,6 +11,7 @@ import time
 HEAD = struct.Struct("<Q")
 CAP = 256 << 20  # bytes in one frame
 CHUNK = 1 << 20
+LONGEST = 3600.0  # seconds of one wait; select knows no infinity
 
 
 class TooLong(Exception):
@@ -21,7 +22,7 @@ def send(sock: socket.socket, payload: bytes) -> None:
     sock.sendall(HEAD.pack(len(payload)) + payload)
 
 
-def receive(sock: socket.socket) -> bytes:
+def receive(sock: socket.socket) -> bytearray:
     """The next frame; EOFError when the other side has gone."""
     (length,) = HEAD.unpack(_exactly(sock, HEAD.size))
     if length > CAP:
@@ -29,14 +30,15 @@ def receive(sock: socket.socket) -> bytes:
     return _exactly(sock, length)
 
 
-def _exactly(sock: socket.socket, count: int) -> bytes:
-    got = bytearray()
-    while len(got) < count:
-        piece = sock.recv(min(CHUNK, count - len(got)))
-        if not piece:
+def _exactly(sock: socket.socket, count: int) -> bytearray:
+    got = bytearray(count)
+    left = memoryview(got)
+    while left:
+        read = sock.recv_into(left)
+        if not read:
             raise EOFError
-        got += piece
-    return bytes(got)
+        left = left[read:]
+    return got
 
 
 class Channel:
@@ -68,26 +70,28 @@ class Channel:
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise EOFError from error
 
-    def receive(self) -> bytes:
+    def receive(self) -> bytearray:
+        self._wait(reading=True)  # there is no answer yet, and asking in vain costs more
         (length,) = HEAD.unpack(self._exactly(HEAD.size))
         if length > CAP:
             raise TooLong(f"an answer of {length} bytes, over the cap of {CAP}")
         return self._exactly(length)
 
-    def _exactly(self, count: int) -> bytes:
-        got = bytearray()
-        while len(got) < count:
+    def _exactly(self, count: int) -> bytearray:
+        got = bytearray(count)
+        left = memoryview(got)
+        while left:
             try:
-                piece = self.sock.recv(min(CHUNK, count - len(got)))
+                read = self.sock.recv_into(left)
             except BlockingIOError:
                 self._wait(reading=True)
                 continue
             except ConnectionResetError as error:
                 raise EOFError from error
-            if not piece:
+            if not read:
                 raise EOFError
-            got += piece
-        return bytes(got)
+            left = left[read:]
+        return got
 
     def _wait(self, reading: bool) -> None:
         left = self.deadline - time.monotonic()
@@ -97,15 +101,13 @@ class Channel:
         reads += [self.out] if self.open else []
         reads += [self.sock] if reading else []
         writes = [] if reading else [self.sock]
-        ready = select.select(reads, writes, [], left)
+        ready = select.select(reads, writes, [], min(left, LONGEST))
         if self.out in ready[0]:
             self.drain()
         if self.sock in ready[0] or ready[1]:
             return
         if self.life and self.life[0] in ready[0]:
             raise EOFError
-        if not ready[0]:
-            raise TimeoutError
 
     def drain(self) -> None:
         """Take what the process has printed so far."""

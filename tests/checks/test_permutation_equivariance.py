@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks import permutation_equivariance as check
-from attnlab.checks.base import Failure, Skip, load_checks
+from attnlab.checks.base import Failure, Skip, driven, load_checks
 from attnlab.lab.draw import Dice, inputs
 from attnlab.records import Contract, Input
 from attnlab.references.attention import MultiHeadSelfAttention
@@ -39,6 +39,13 @@ class Probe:
     def draw(self, mask: str = "random", scale: float = 1.0):
         return inputs(self.contract, self.sizes, self.dice, mask, scale)
 
+    def sample(self, mask: str = "random", scale: float = 1.0):
+        drawn = self.draw(mask, scale)
+        return drawn, self.call(drawn)
+
+    def calls(self, several, train: bool = False):
+        return [self.call(given) for given in several]
+
     def pick(self, low: int, high: int) -> int:
         return self.dice.plain.randrange(low, high)
 
@@ -52,8 +59,12 @@ def attention() -> MultiHeadSelfAttention:
     return MultiHeadSelfAttention(12, 3).eval()
 
 
+def verdict(probe: Probe) -> Failure | None:
+    return driven(check.run(probe), probe)
+
+
 def failure(call: Callable[..., Tensor], *given: Input, **sizes: int) -> str:
-    found = check.run(Probe(call, *given, **sizes))
+    found = verdict(Probe(call, *given, **sizes))
     assert isinstance(found, Failure)
     return found.message
 
@@ -61,7 +72,7 @@ def failure(call: Callable[..., Tensor], *given: Input, **sizes: int) -> str:
 @pytest.mark.parametrize("S", [2, 3, 7, 40])
 def test_attention_without_positions_does_not_know_the_order(S: int) -> None:
     """B10: outputs move with the inputs, when both axes of the mask move too."""
-    assert check.run(Probe(attention(), S=S)) is None
+    assert verdict(Probe(attention(), S=S)) is None
 
 
 def test_attention_with_positions_does() -> None:
@@ -100,7 +111,7 @@ def test_a_mask_that_is_read_the_wrong_way_round_is_no_matter_of_order() -> None
     def turned(x: Tensor, m: Tensor | None) -> Tensor:
         return module(x, None if m is None else m.mT)
 
-    assert check.run(Probe(turned)) is None
+    assert verdict(Probe(turned)) is None
 
 
 def test_a_mask_of_keys_moves_along_its_one_axis() -> None:
@@ -110,7 +121,7 @@ def test_a_mask_of_keys_moves_along_its_one_axis() -> None:
     def padded(x: Tensor, m: Tensor | None) -> Tensor:
         return module(x, None if m is None else m[:, None].expand(3, 7, 7))
 
-    assert check.run(Probe(padded, X, KEYS)) is None
+    assert verdict(Probe(padded, X, KEYS)) is None
     assert failure(lambda x, m: padded(x, None if m is None else m.flip(-1)), X, KEYS)
 
 
@@ -119,7 +130,7 @@ def test_positions_that_are_an_input_move_too() -> None:
     ids = Input(name="ids", axes=("B", "S"), dtype="int")
     table = torch.randn(16, 12)
     module = attention()
-    assert check.run(Probe(lambda x, ids: module(x + table[ids]), X, ids)) is None
+    assert verdict(Probe(lambda x, ids: module(x + table[ids]), X, ids)) is None
 
 
 def test_the_inputs_stay_as_they_were() -> None:
@@ -130,20 +141,20 @@ def test_the_inputs_stay_as_they_were() -> None:
         kept.append((x, x.clone()))
         return x
 
-    check.run(Probe(call))
+    verdict(Probe(call))
     assert all(torch.equal(*pair) for pair in kept)
 
 
 def test_nothing_to_permute_is_skipped() -> None:
     """One position has one order, and a causal module knows the order by its own mask."""
     with pytest.raises(Skip, match="one position"):
-        check.run(Probe(attention(), S=1))
+        verdict(Probe(attention(), S=1))
     probe = Probe(nn.Identity(), X)
     probe.contract = Contract(
         sizes=SIZES, inputs=(X,), output=("B", "S", "D"), promises=("averaging", "causal")
     )
     with pytest.raises(Skip, match="causal"):
-        check.run(probe)
+        verdict(probe)
 
 
 def test_the_order_is_a_shuffle() -> None:

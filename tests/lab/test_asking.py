@@ -7,7 +7,7 @@ import torch
 from modules import PLAIN, SIZES, hosted, module
 
 from attnlab.checks.base import CannotTell, Facts
-from attnlab.lab.asking import Odd
+from attnlab.lab.answers import Odd
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Died, Raised
 from attnlab.lab.probe import Bench, HostProbe
@@ -115,8 +115,8 @@ def test_names_that_make_no_sense_are_cut():
     told = answering({"changes": ["x" * 999] * 999}).trespasses({})
     assert len(told) == 200
     assert max(map(len, told)) == 200
-    assert answering({"alias": "y" * 999}).aliased({}) == "y" * 100
-    assert answering({}).aliased({}) == ""
+    assert answering({"alias": "y" * 999}).inputs_after({}) == ({}, "y" * 100)
+    assert answering({}).inputs_after({}) == ({}, "")
 
 
 def test_an_output_on_another_device_is_odd(monkeypatch):

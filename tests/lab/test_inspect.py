@@ -256,9 +256,10 @@ class Dying(LocalHost):
 
 
 @pytest.mark.parametrize("reason", ["timeout", "memory", "crashed"])
-@pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
 def test_a_process_that_dies_at_any_step_gives_a_report(reason, at):
-    """Load, build, trace, second look, checks: a report each time, no pass, every host closed."""
+    """Load, build, trace, second look, checks: a report each time, every host closed, and no
+    pass but what a fresh process could still show."""
     hosts = []
 
     def spawn(limits, own, deadline):
@@ -268,7 +269,8 @@ def test_a_process_that_dies_at_any_step_gives_a_report(reason, at):
     report = inspect(job(GOOD, ATTENTION, reference=A1), spawn)
     assert all(h.closed for h in hosts)
     assert report.output.startswith("last words")
-    assert not [c for c in report.checks if c.outcome == "passed"]
+    assert {c.reason for c in report.checks if c.outcome == "failed"} <= {reason}
+    assert not [c for c in report.checks if c.outcome == "passed" and c.id != "matches-reference"]
     if at <= 3:  # before the example could be shown
         assert (report.outcome, report.message) == (reason, "net.py is gone")
     else:

@@ -5,9 +5,10 @@ import torch
 from modules import ATTENTION, PLAIN, SIZES, hosted, module, randn
 
 from attnlab.checks.base import CannotTell
+from attnlab.lab.answers import Odd
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import LocalHost, Raised, answered
-from attnlab.lab.probe import Bench, HostProbe, Odd
+from attnlab.lab.probe import Bench, HostProbe
 from attnlab.lab.reference import BadReference, FileReference, UnitReference
 from attnlab.lab.sizes import with_hd
 from attnlab.records import Code, Contract, Input
@@ -131,7 +132,9 @@ def test_inputs_after_parameters_and_buffers():
                   "nn.Parameter(torch.ones(2))")  # fmt: skip
     made = probe(text)
     inputs = made.draw()
-    torch.testing.assert_close(made.inputs_after(inputs)["x"], inputs["x"] + 1)
+    after, shared = made.inputs_after(inputs)
+    torch.testing.assert_close(after["x"], inputs["x"] + 1)
+    assert shared == "x"
     assert (set(made.parameters()), set(made.buffers())) == ({"w"}, {"pe"})
 
 
@@ -242,7 +245,7 @@ def test_without_a_reference_nothing_is_expected():
 def test_a_lying_answer_about_weights_cannot_be_compared(told):
     """Whatever a candidate's process answers to `put`, it becomes a sentence."""
     made = probe(TWICE, reference=file_reference(TWICE))
-    made.host.ask = lambda verb, **args: told if verb == "put" else {}
+    made.host.ask = lambda verb, **args: told if verb == "build" else {}
     made.equip()
     with pytest.raises(CannotTell):
         made.expected({"x": randn(1, 1, 8)})

@@ -224,7 +224,7 @@ def test_after_shows_what_forward_did_to_its_inputs():
     session = made(module("x += 1\nreturn x", head="self, x, mask=None"))
     told = called(session, ("x", torch.zeros(2)), ("mask", None), verb="after")
     assert torch.equal(told["tensors"].pop("x"), torch.ones(2))
-    assert told == {"tensors": {}}
+    assert told == {"tensors": {}, "alias": "x"}
 
 
 def test_gradients_of_inputs_and_weights():

@@ -44,8 +44,7 @@ def test_a_twin_has_the_same_weights_and_is_another_module():
     """What is done to the twin does not reach the one that was put aside."""
     session = made(LINEAR)
     before = called(session, ("x", X))["output"]
-    session.ask("aside")
-    assert session.ask("twin") == {}
+    assert session.ask("twin", dtype="float32") == {}
     assert torch.equal(called(session, ("x", X))["output"], before)
     session.ask("put", tensors={"proj.bias": torch.ones(4), "proj.weight": torch.zeros(4, 4)})
     session.ask("back")
@@ -55,7 +54,8 @@ def test_a_twin_has_the_same_weights_and_is_another_module():
 def test_a_module_that_cannot_be_copied_says_so():
     """A tensor with a history as an attribute: deepcopy refuses."""
     session = made(module("return x", f"{INIT}\nself.kept = self.proj.weight * 2"))
-    assert session.ask("twin") == {"failed": True}
+    assert session.ask("twin", dtype="float32") == {"failed": True}
+    assert told(session, "cast_call", X, dtype="float64") == {"failed": True}
 
 
 def test_strided_inputs_have_the_same_values_and_no_order_in_memory():
@@ -128,7 +128,34 @@ def test_a_function_is_made_of_nothing():
 )
 def test_an_output_in_the_memory_of_an_input(returned, name):
     """The argument itself or a view of it."""
-    assert told(made(module(f"return {returned}")), "alias", X) == {"alias": name}
+    assert told(made(module(f"return {returned}")), "after", X)["alias"] == name
+
+
+def test_a_copy_in_another_type_leaves_the_module_as_it_is():
+    """The inputs are cast with it; whole numbers stay."""
+    session = made(module("return self.proj(x) + ids.unsqueeze(-1)", INIT, "self, x, ids"))
+    ids = torch.arange(6).view(2, 3)
+    answer = called(
+        session, ("x", torch.ones(2, 3, 4)), ("ids", ids), verb="cast_call", dtype="float64"
+    )
+    assert answer["output"].dtype is torch.float64
+    assert session.ask("parameters")["tensors"]["proj.weight"].dtype is torch.float32
+
+
+def test_weights_are_lent_for_a_call_each():
+    """And given back, also where a call raises or they do not fit."""
+    session = made(LINEAR)
+    own = session.ask("parameters")["tensors"]
+    lent = {n: torch.zeros_like(t) for n, t in own.items()}
+    given = [("x", X)]
+    answer = session.ask("lent", weights=[lent, own], inputs=[given, given], back=own)
+    zero, usual = (a["output"] for a in answer["answers"])
+    assert not zero.any()
+    assert torch.equal(usual, called(session, ("x", X))["output"])
+    misfit = session.ask("lent", weights=[{"no": X}], inputs=[given], back=own)
+    assert misfit["missing"] == ["no"]
+    session.ask("lent", weights=[lent], inputs=[[("x", None)]], back=own)
+    assert torch.equal(session.ask("parameters")["tensors"]["proj.bias"], own["proj.bias"])
 
 
 # ---------------------------------------------------------------- what it leaves behind

@@ -180,5 +180,5 @@ def test_a_map_is_searched_once():
 def test_a_lying_process_gets_no_map(told):
     """Whatever is answered of parameters, it becomes a refusal."""
     made = desk(TWICE, PLAIN, twice())
-    made.host.ask = lambda verb, **args: {"missing": ["w"]} if verb == "put" else told
+    made.host.ask = lambda verb, **args: {"missing": ["w"]} if verb == "build" else told
     assert Outfitter().equip(made, PLAIN.sizes).refusal

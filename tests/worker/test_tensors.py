@@ -3,6 +3,8 @@
 import json
 import math
 import struct
+import subprocess
+import sys
 from contextlib import suppress
 
 import pytest
@@ -135,12 +137,13 @@ def test_a_subclass_that_raises_is_described():
 
 def framed(head, *blobs):
     head = head if isinstance(head, bytes) else json.dumps(head).encode()
-    parts = [struct.pack("<I", len(head)), head]
-    return b"".join([*parts, *(struct.pack("<Q", len(b)) + b for b in blobs)])
+    head += b" " * (-len(head) % 8)
+    parts = [struct.pack("<Q", len(head)), head]
+    return b"".join([*parts, *(struct.pack("<Q", len(b)) + b + bytes(-len(b) % 8) for b in blobs)])
 
 
 def blob(number, shape, body):
-    return struct.pack(f"<BB{len(shape)}q", number, len(shape), *shape) + body
+    return struct.pack(f"<BB6x{len(shape)}q", number, len(shape), *shape) + body
 
 
 BAD = {
@@ -157,7 +160,8 @@ BAD = {
     "an empty blob": framed({}, b""),
     "a dtype that is none": framed({}, blob(len(DTYPES), (), b"1234")),
     "too many axes": framed({}, blob(0, (1,) * 33, b"1234")),
-    "fewer axes than announced": framed({}, struct.pack("<BB", 0, 3) + bytes(8)),
+    "fewer axes than announced": framed({}, struct.pack("<BB6x", 0, 3) + bytes(8)),
+    "a head of an odd length": struct.pack("<Q", 3) + b"{} " + struct.pack("<Q", 12) + bytes(16),
     "too few elements": framed({}, blob(0, (2,), b"1234")),
     "too many elements": framed({}, blob(0, (1,), bytes(8))),
     "a negative axis": framed({}, blob(0, (-1,), b"")),
@@ -165,7 +169,7 @@ BAD = {
     "axes whose product is zero and whose strides overflow": framed(
         {}, blob(0, (0, 2**62, 2**62), b"")
     ),
-    "a length that reaches over the end": struct.pack("<I", 2) + b"{}" + struct.pack("<Q", 2**63),
+    "a length that reaches over the end": framed({}) + struct.pack("<Q", 2**63),
 }
 
 
@@ -215,3 +219,15 @@ def test_a_tensor_of_the_largest_size_still_fits_a_frame(monkeypatch):
     monkeypatch.setattr(tensors, "MAX_BYTES", 16)
     same(torch.ones(4), unpack(pack(torch.ones(4))))
     assert "too large" in unpack(pack(torch.ones(5)))["$odd"]
+
+
+def test_numpy_is_not_needed():
+    """It is none of our dependencies, and torch works without it."""
+    code = (
+        "import sys; sys.modules['numpy'] = None\n"
+        "import torch\n"
+        "from attnlab.worker.tensors import pack, unpack\n"
+        "for t in (torch.randn(2, 3).t(), torch.ones(2, dtype=torch.bfloat16), torch.zeros(0)):\n"
+        "    assert torch.equal(unpack(pack({'t': t}))['t'], t)\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)

@@ -1,0 +1,197 @@
+"""The probe that a check talks through: its verbs, and what they answer.
+
+Seeds, sizes, inputs and expected values are drawn on the trusted side. What rests on the word of
+the process that runs the candidate says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeVar
+
+from attnlab.records import Contract, Op, record
+
+T = TypeVar("T")
+Tensor = Any  # a torch.Tensor; torch itself stays out of this package
+Inputs = dict[str, Tensor]
+Mask = Literal["none", "random", "causal", "empty-rows", "padding", "one-key"]
+
+
+@record
+class Gradients:
+    """Gradients of one scalar: the output times a random cotangent, summed.
+
+    What no path leads to has none, and is left out.
+    """
+
+    cotangent: Tensor
+    inputs: Mapping[str, Tensor]
+    parameters: Mapping[str, Tensor]
+
+
+@record
+class Seen:
+    """The insides of attention, as the operations of one forward pass show them."""
+
+    scores: tuple[Tensor, ...]  # what each softmax over the keys was given, or a fused kernel's
+    sums: tuple[Tensor, ...]  # of each row of the weights by which values were mixed
+    lowest: float = 0.0  # of all these weights
+
+
+@record
+class Facts:
+    """What the module is made of. The candidate process's own word."""
+
+    trained: tuple[str, ...]  # parameters that require a gradient, tied ones by their first name
+    tied: tuple[tuple[str, ...], ...]  # groups of names of one parameter
+    copies: tuple[tuple[str, ...], ...]  # groups of names whose parameters share memory only
+    saved: tuple[str, ...]  # what state_dict() holds
+    modules: tuple[str, ...]  # classes of torch.nn among the submodules, as "nn.Linear"
+
+
+class Probe(Protocol):
+    """The verbs. Seeds, sizes, inputs and expected values are drawn on the trusted side."""
+
+    @property
+    def contract(self) -> Contract: ...
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of this round by symbol: B, S, D, H, hd, ..."""
+
+    @property
+    def thorough(self) -> bool:
+        """False at sizes that only confirm what was looked at closely at others."""
+
+    def sample(self, mask: Mask = "random", scale: float = 1.0) -> tuple[Inputs, Tensor]:
+        """Inputs as `draw` makes them and the module's output for them, the same for every check of
+        a round: not to be written into."""
+
+    def draw(
+        self, mask: Mask = "random", scale: float = 1.0, longer: int = 0, alone: bool = False
+    ) -> Inputs:
+        """Fresh inputs in the contract's order, `longer` positions more where S may vary, of one
+        sequence `alone` where B may.
+
+        Masks other than "empty-rows" leave every query at least one key; "none" passes None where
+        the mask is optional, else a mask that forbids nothing; "padding" forbids the ends of ragged
+        sequences; "one-key" leaves each query one key. Floats are N(0, scale**2).
+        """
+
+    def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
+        """A tensor of the same shape and dtype, drawn from N(0, scale**2)."""
+
+    def some(self, ways: Sequence[T]) -> list[T]:
+        """All ways to look at a property; a few at random, in their order, where the values at this
+        round's sizes are known to be right."""
+
+    def pick(self, low: int, high: int) -> int:
+        """A random integer in [low, high)."""
+
+    def call(self, inputs: Inputs, train: bool = False) -> Tensor:
+        """The module's output, under no_grad and in eval mode unless `train`."""
+
+    def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]:
+        """The outputs of several calls, one after the other; cheaper than to ask for each."""
+
+    def expected(self, inputs: Inputs, weights: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The reference's output in float64, with the same weights or others of its own names;
+        raises `CannotTell`."""
+
+    def steep(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
+        """Inputs and the module's gradients at them, shared as those of `sample` are. The first
+        query may attend to one key alone where the mask is "random"."""
+
+    def gradients(self, inputs: Inputs) -> Gradients:
+        """Gradients with respect to every floating-point input and every parameter."""
+
+    def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        """The reference's gradients in float64, with the same weights; raises `CannotTell`."""
+
+    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str]:
+        """The inputs as the module left them, and the name of the one whose memory the output
+        shares, or "". Rests on the candidate process's own word."""
+
+    def parameters(self) -> Mapping[str, Tensor]:
+        """Parameters by dotted name, as the module holds them."""
+
+    def buffers(self) -> Mapping[str, Tensor]:
+        """Buffers by dotted name, as the module holds them."""
+
+    def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
+        """The exception that building and calling at these sizes raises, as the names of its class
+        and of that one's bases; None when nothing is raised."""
+
+    def renew(self) -> None:
+        """A new instance with the same weights, which knows nothing of the calls before."""
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The weights of this round by the reference's names, or by the module's own where there is
+        no reference; raises `Skip` where the reference's have no place in the module."""
+
+    def put(self, weights: Mapping[str, Tensor]) -> None:
+        """Replace weights, by the names that `weights` gives."""
+
+    def lent(
+        self,
+        several: Sequence[tuple[Mapping[str, Tensor], Inputs]],
+        back: Mapping[str, Tensor],
+        own: bool = False,
+    ) -> list[Tensor]:
+        """The outputs of calls, each with other weights, after which `back` are put; by the names
+        that `weights` gives, or by the module's own."""
+
+    def rebuilt(
+        self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
+    ) -> Tensor:
+        """The output of an instance of other sizes with these weights; then `renew`."""
+
+    def steps(self, calls: Sequence[Inputs], parents: Tensor | None = None) -> list[Tensor]:
+        """The outputs of calls that share one cache, empty at first. With `parents` the cache is
+        reordered before the last call: row b goes on from what row parents[b] has seen."""
+
+    def seen(self, inputs: Inputs) -> Seen:
+        """What softmax was given and what values were mixed by. The candidate process's word."""
+
+    def at(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> Probe:
+        """A probe at other sizes, or in another dtype. The module of this one is gone after it, so
+        a check that wants both asks this one first."""
+
+    def cast(self, dtype: str, inputs: Inputs) -> Tensor:
+        """The output of a copy of the module in another dtype, for the inputs in that dtype."""
+
+    def in_float64(self) -> Probe | None:
+        """A probe in float64, or None where the module does not run in it."""
+
+    def on(self, device: str, inputs: Inputs) -> Tensor | None:
+        """The output of a call on another device, brought back; None where there is no such."""
+
+    def strided(self, inputs: Inputs) -> Tensor:
+        """The output of a call with the same values at other strides: no input is contiguous."""
+
+    def reloaded(self, inputs: Inputs) -> Tensor:
+        """The output of another instance that loaded this one's state_dict; then `at` holds."""
+
+    def exported(self, inputs: Inputs) -> Tensor:
+        """The output of the program that torch.export makes of the module."""
+
+    def overwrite(self, parameters: Mapping[str, Tensor]) -> None:
+        """Give parameters other values, by the module's own names."""
+
+    def as_built(self) -> Mapping[str, Tensor]:
+        """The parameters of a fresh module, as its constructor left them; then as after `at`."""
+
+    def facts(self) -> Facts:
+        """What the module is made of."""
+
+    def operations(self, inputs: Inputs) -> Sequence[Op]:
+        """The operations of one forward pass. The candidate process's own word."""
+
+    def trespasses(self, inputs: Inputs) -> Sequence[str]:
+        """What importing, building and calling changed outside the module, one phrase each."""
+
+    def measure(self, axis: str) -> int:
+        """The size of an axis such as "B" or "3*D" in this round."""
+
+    def tolerance(self, expected: Tensor) -> float:
+        """The largest absolute difference that rounding in float32 explains."""

@@ -1,0 +1,58 @@
+"""Reads what a candidate's process answered, which may be anything.
+
+What is not of the form that was asked for counts as nothing, or is said to be odd.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.checks.base import Skip
+from attnlab.lab.weights import misfit
+
+MOST = 200  # of names that are read of an answer
+
+
+class Odd(Exception):
+    """The module answered with something that cannot be compared; the message says what."""
+
+
+def output_in(answer: dict[str, Any]) -> Tensor:
+    """The tensor that forward returned; raises `Odd` where it is none that can be compared."""
+    out = answer.get("output")
+    if isinstance(out, Tensor) and is_plain(out):
+        return out.as_subclass(Tensor)
+    if isinstance(out, Tensor):  # only a session in this process can hand one over
+        place = " on the meta device" if out.is_meta else ""
+        odd = f"a {str(out.dtype).removeprefix('torch.')} {out.layout} tensor{place}"
+    else:
+        odd = str(out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing"))
+    raise Odd(f"forward returned {odd[:200]}, not one plain tensor")
+
+
+def is_plain(t: Tensor) -> bool:
+    return t.layout is torch.strided and not (t.is_complex() or t.is_meta or t.is_quantized)
+
+
+def tensors_in(told: dict[str, Any], key: str) -> dict[str, Tensor]:
+    found = told.get(key)
+    if not isinstance(found, dict):
+        return {}
+    return {str(n): t for n, t in found.items() if isinstance(t, Tensor)}
+
+
+def list_in(value: object) -> list[Any]:
+    return value[:MOST] if isinstance(value, list) else []
+
+
+def names_in(value: object) -> tuple[str, ...]:
+    return tuple(str(name)[:200] for name in list_in(value))
+
+
+def refuse(told: dict[str, Any]) -> None:
+    refusal = misfit(told)
+    if refusal:
+        raise Skip(f"its weights cannot be replaced: {refusal}")

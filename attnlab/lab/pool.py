@@ -1,0 +1,122 @@
+"""Inputs of a round with what the module makes of them, the same for every check that asks.
+
+Most checks compare one changed call with an unchanged one. The unchanged ones are shared, and those
+that nearly every check wants are asked for in one go, so that a round costs a call or two a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+from attnlab.checks.base import Gradients, Inputs, Mask
+from attnlab.lab.answers import Odd
+from attnlab.lab.host import Raised
+from attnlab.records import Contract, Input
+
+LOUD, SMALL = 30.0, 0.1  # scales of inputs: where softmax is sharp, and where it is nearly flat
+
+
+Ids = tuple[int, ...]
+
+
+class Kind(NamedTuple):
+    """How inputs are drawn."""
+
+    mask: Mask = "random"
+    scale: float = 1.0
+
+
+SOME = (Kind(), Kind("none"))
+ALL = (Kind(), Kind("causal"), Kind("none"), Kind(scale=LOUD), Kind(scale=SMALL))
+
+
+class Source(Protocol):
+    """What a pool draws from: a probe."""
+
+    contract: Contract
+    thorough: bool
+
+    def draw(self, mask: Mask = "random", scale: float = 1.0) -> Inputs: ...
+
+    def call(self, inputs: Inputs, train: bool = False) -> Tensor: ...
+
+    def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]: ...
+
+    def gradients(self, inputs: Inputs) -> Gradients: ...
+
+
+class Pool:
+    """The samples of one round. Nobody writes into them."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.samples: dict[Kind, tuple[Inputs, Tensor]] = {}
+        self.slopes: dict[Mask, tuple[Inputs, Gradients]] = {}
+        self.right: dict[Ids, Tensor | None] = {}  # of samples: what the reference gives
+        self.begun = False
+
+    def sample(self, mask: Mask, scale: float) -> tuple[Inputs, Tensor]:
+        kind = self._kind(mask, scale)
+        if not self.begun:
+            self.begun = True
+            self._fetch(ALL if self.source.thorough else SOME)
+        if kind not in self.samples:
+            inputs = self.source.draw(*kind)
+            self._keep(kind, inputs, self.source.call(inputs))
+        inputs, out = self.samples[kind]
+        return dict(inputs), out
+
+    def expected(self, inputs: Inputs, work: Callable[[], Tensor]) -> Tensor:
+        """What the reference gives for these inputs; for a sample it is worked out once."""
+        key = _ids(inputs)
+        held = self.right.get(key)
+        right = work() if held is None else held
+        if key in self.right:
+            self.right[key] = right
+        return right
+
+    def steep(self, mask: Mask) -> tuple[Inputs, Gradients]:
+        """Inputs whose first query has one key, where the mask is a random one: the sum of its
+        weights is 1 before it is divided by."""
+        mask = self._kind(mask).mask
+        if mask not in self.slopes:
+            inputs = self.source.draw(mask)
+            for spec in _masks(self.source.contract):
+                given = inputs[spec.name]
+                if mask == "random" and given is not None and given.dim() > 1:
+                    given[..., :1, :] = self.source.draw("one-key")[spec.name][..., :1, :]
+            self.slopes[mask] = inputs, self.source.gradients(inputs)
+        return self.slopes[mask]
+
+    def _kind(self, mask: Mask, scale: float = 1.0) -> Kind:
+        """To a module without masks they are all one, and so are scales to one that takes ids."""
+        given = self.source.contract.inputs
+        floats = any(i.role == "data" and i.dtype == "float" for i in given)
+        return Kind(mask if _masks(self.source.contract) else "random", scale if floats else 1)
+
+    def _fetch(self, usual: Sequence[Kind]) -> None:
+        """All at once. Where one of them fails, each will say so for itself."""
+        kinds = list(dict.fromkeys(self._kind(*kind) for kind in usual))
+        drawn = [self.source.draw(*kind) for kind in kinds]
+        try:
+            outputs = self.source.calls(drawn)
+        except (Raised, Odd):
+            return
+        for kind, inputs, out in zip(kinds, drawn, outputs, strict=True):
+            self._keep(kind, inputs, out)
+
+    def _keep(self, kind: Kind, inputs: Inputs, out: Tensor) -> None:
+        self.samples[kind] = inputs, out
+        self.right[_ids(inputs)] = None
+
+
+def _ids(inputs: Inputs) -> Ids:
+    """Which tensors these are. A sample lives as long as its pool, so no other has its ids."""
+    return tuple(map(id, inputs.values()))
+
+
+def _masks(contract: Contract) -> list[Input]:
+    return [i for i in contract.inputs if i.role == "mask"]
