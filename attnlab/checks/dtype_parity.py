@@ -10,7 +10,7 @@ Right: `x.new_zeros`, `torch.finfo(x.dtype).min` or -inf, and the dtype of x in 
 Looked at are the types that the contract names.
 """
 
-from attnlab.checks.base import Failure, Probe, Tensor, first_index
+from attnlab.checks.base import Failure, Probe, Tensor, first_index, masks
 
 TITLE = "Other dtypes give the same"
 NEEDS = ("output", "dtypes")
@@ -22,11 +22,13 @@ SLACK = 24  # a chain of a few roundings, each relative to the largest value
 
 
 def run(probe: Probe) -> Failure | None:
-    inputs, exact = probe.sample()
+    samples = [probe.sample(mask) for mask in masks(probe.contract, "random")]
     for dtype in probe.contract.dtypes:
-        failure = _compare(probe.cast(dtype, inputs), exact, dtype)
-        if failure:
-            return failure
+        outputs = probe.cast(dtype, [inputs for inputs, _ in samples])
+        for out, (_, exact) in zip(outputs, samples, strict=True):
+            failure = _compare(out, exact, dtype)
+            if failure:
+                return failure
     return None
 
 

@@ -9,7 +9,8 @@ Right: what is made is made for the length of the input.
 One call of one sample, at a length just above 256, is compared with the reference.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, describe, first_index
+from attnlab.abilities import by_query
+from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, describe, first_index
 
 TITLE = "Long sequences give what the reference gives"
 NEEDS = ("reference", "output", "sequence")
@@ -27,6 +28,7 @@ ADVICE = "Look for a number of positions that is fixed, and for positions in a c
 ONCE = True
 BEYOND = 257  # the first position that bfloat16 cannot tell from the one before
 MORE = 16
+UNEVEN = 120  # queries; after them counts of keys reach all that a byte can hold, and more
 
 
 def run(probe: Probe) -> Failure | None:
@@ -34,7 +36,9 @@ def run(probe: Probe) -> Failure | None:
     now = probe.sizes.get("S", length)
     if "S" not in probe.contract.vary or now >= length:
         raise Skip("its length is fixed, or long already")
-    inputs = probe.draw("random", longer=length - now, alone=True)
+    if probe.sizes.get("D", 0) > probe.contract.sizes.get("D", 0):
+        raise Skip("long sequences are looked at in narrow modules")
+    inputs = _ragged(probe, length - now)
     expected = probe.expected(inputs)
     out = probe.call(inputs)
     if out.shape != expected.shape:
@@ -51,3 +55,18 @@ def run(probe: Probe) -> Failure | None:
         f"{first_index(bad)} and in {bad.double().mean().item():.0%} of its values, by up to "
         f"{gap.max().item():.2g}"
     )
+
+
+def _ragged(probe: Probe, longer: int) -> Inputs:
+    """One sequence whose queries see one key, two, three, ... where the mask can say so; every
+    third of the first ones sees some at random, or none where rows may be empty."""
+    inputs = probe.draw("causal", longer=longer, alone=True)
+    kind: Mask = "empty-rows" if "empty-rows" in probe.contract.promises else "random"
+    other = probe.draw(kind, longer=longer, alone=True)
+    for spec in (i for i in probe.contract.inputs if i.role == "mask"):
+        mask = inputs[spec.name]
+        if mask is not None and mask.dim() > 1 and by_query(spec):
+            mask[..., :UNEVEN:3, :] = other[spec.name][..., :UNEVEN:3, :]
+        else:
+            inputs[spec.name] = other[spec.name]
+    return inputs

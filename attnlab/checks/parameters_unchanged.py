@@ -35,5 +35,5 @@ def run(probe: Probe) -> Failure | None:
                 f"{int(changed.sum().item())} of {was.numel()} values, the first at "
                 f"{first_index(changed)}"
             )
-    probe.renew()  # what a call in train mode left behind is for other checks to find
+    probe.renew(before)  # what a call in train mode left behind is for other checks to find
     return None

@@ -122,8 +122,8 @@ class Probe(Protocol):
         """The exception that building and calling at these sizes raises, as the names of its class
         and of that one's bases; None when nothing is raised."""
 
-    def renew(self) -> None:
-        """A new instance with the same weights, which knows nothing of the calls before."""
+    def renew(self, parameters: Mapping[str, Tensor] | None = None) -> None:
+        """A new instance with the same weights or these, which knows nothing of former calls."""
 
     def weights(self) -> Mapping[str, Tensor]:
         """The weights of this round by the reference's names, or by the module's own where there is
@@ -157,8 +157,8 @@ class Probe(Protocol):
         """A probe at other sizes, or in another dtype. The module of this one is gone after it, so
         a check that wants both asks this one first."""
 
-    def cast(self, dtype: str, inputs: Inputs) -> Tensor:
-        """The output of a copy of the module in another dtype, for the inputs in that dtype."""
+    def cast(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
+        """The outputs of a copy of the module in another dtype, for the inputs in that dtype."""
 
     def in_float64(self) -> Probe | None:
         """A probe in float64, or None where the module does not run in it."""

@@ -35,9 +35,10 @@ def run(probe: Probe) -> Failure | None:
     short, longer = pairs[0]
     if short[spec.name].shape == longer[spec.name].shape:
         raise Skip("its length is fixed")
-    probe.renew()
+    weights = probe.parameters()
+    probe.renew(weights)
     upward = probe.calls([given for pair in pairs for given in pair])
-    probe.renew()
+    probe.renew(weights)
     downward = probe.calls([given for pair in pairs for given in reversed(pair)])
     for i in range(0, len(upward), 2):
         (new_short, used_long), (new_long, used_short) = upward[i : i + 2], downward[i : i + 2]

@@ -30,6 +30,7 @@ def run(probe: Probe) -> Failure | None:
     kinds = masks(probe.contract, "random", "none")
     samples = [probe.sample(mask) for mask in kinds]
     trained = probe.calls([inputs for inputs, _ in samples], train=True)
+    again = probe.call(samples[0][0])
     for mask, (_, calm), busy in zip(kinds, samples, trained, strict=True):
         gap = far(calm, busy)
         if gap.any().item():
@@ -37,4 +38,10 @@ def run(probe: Probe) -> Failure | None:
                 message=f"in train mode the output at {first_index(gap)} is not that of eval mode: "
                 f"they differ by up to {(calm - busy).abs().max().item():.2g} ({mask} mask)"
             )
+    gap = far(samples[0][1], again)
+    if gap.any().item():
+        return Failure(
+            message=f"after calls in train mode, eval mode gives another output at "
+            f"{first_index(gap)} than before"
+        )
     return None

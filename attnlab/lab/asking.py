@@ -36,6 +36,10 @@ class Asking:
         """A probe at other sizes, or in another dtype."""
         raise NotImplementedError
 
+    def outputs(self, told: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
+        """The tensors in an answer to several calls."""
+        raise NotImplementedError
+
     def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
         """The tensor in an answer; raises `Odd` where there is none."""
         raise NotImplementedError
@@ -54,13 +58,13 @@ class Asking:
     def strided(self, inputs: Inputs) -> Tensor:
         return self.output(answered(self.host.ask("strided", inputs=list(inputs.items()))), inputs)
 
-    def cast(self, dtype: str, inputs: Inputs) -> Tensor:
-        answer = answered(self.host.ask("cast_call", dtype=dtype, inputs=list(inputs.items())))
-        if answer.get("failed"):  # no copy can be made of it
-            given = {n: _cast(t, getattr(torch, dtype)) for n, t in inputs.items()}
-            out: Tensor = self.at(dtype=dtype).call(given)
-            return out
-        return self.output(answer, inputs)
+    def cast(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
+        asked = [list(inputs.items()) for inputs in several]
+        told = answered(self.host.ask("cast_calls", dtype=dtype, inputs=asked))
+        if not told.get("failed"):
+            return self.outputs(told, several)
+        to, other = getattr(torch, dtype), self.at(dtype=dtype)  # no copy can be made of it
+        return other.calls([{n: _cast(t, to) for n, t in i.items()} for i in several])
 
     def reloaded(self, inputs: Inputs) -> Tensor:
         asked = {**self.recipe(), "inputs": list(inputs.items())}

@@ -25,7 +25,7 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
     """
     state = State()
     applying = list(_applying(bench, state))
-    sizes_of = rounds(bench.contract, bench.dice.plain)
+    sizes_of = rounds(bench.contract, bench.dice.plain, bench.numbers)
     plan = Plan(len(sizes_of), telling=1 if bench.contract.vary and len(sizes_of) > 1 else 0)
     for number, sizes in enumerate(sizes_of):
         left = [c for c in applying if state.open(c) and (number < FIRST or not c.few)]

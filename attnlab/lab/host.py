@@ -7,7 +7,6 @@ from typing import Any, Literal, Protocol
 from attnlab.lab.session import Session
 from attnlab.records import Limits
 
-HUNG = "Hung"  # the name of what stops a user's own code when its time is up
 Reason = Literal["crashed", "timeout", "memory"]
 
 

@@ -15,10 +15,12 @@ from typing import Self
 
 from attnlab.lab.battery import run_checks
 from attnlab.lab.draw import Dice
-from attnlab.lab.host import HUNG, Died, Host, Raised, Spawn, answered
+from attnlab.lab.host import Died, Host, Raised, Spawn, answered
 from attnlab.lab.look import look, surroundings
+from attnlab.lab.numbers import numbers_in
 from attnlab.lab.probe import Bench
 from attnlab.lab.reference import USES, FileReference, Reference, Shelf, UnitReference
+from attnlab.lab.session import HUNG
 from attnlab.lab.sizes import built, with_hd
 from attnlab.lab.unsaid import Refusal, absent, unfed, unsaid
 from attnlab.records import CheckResult, Code, Job, JobOutcome, Report, Trace
@@ -79,13 +81,16 @@ def _memory(trace: Trace) -> tuple[JobOutcome, str]:
 
 def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:
     assert job.contract is not None
+    reference = hosts.reference()
     return Bench(
         contract=job.contract,
         name=job.candidate.name,
         host=hosts.candidate(),
         renew=lambda: hosts.candidate(fresh=True),
         dice=Dice(seed),
-        reference=hosts.reference(),
+        reference=reference,
+        # Without one, nothing says that a number is no limit that may be set.
+        numbers=numbers_in(job.candidate.text) if reference else (),
         full=job.full,
         brief=job.brief,
     )

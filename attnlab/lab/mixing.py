@@ -44,8 +44,10 @@ class Mixing(TorchFunctionMode):
         return out
 
     def found(self) -> dict[str, Any]:
-        kept = [(w, axis) for w, axis in self.mixed if id(w) not in self.divided]
-        scores = [*self.fused, *(self.weights[id(w)][1] for w, _ in self.mixed)]
+        mixed = [(w, axis) for w, axis in self.mixed if not _escaped(w)]
+        kept = [(w, axis) for w, axis in mixed if id(w) not in self.divided]
+        scores = [*self.fused, *(self.weights[id(w)][1] for w, _ in mixed)]
+        scores = [t for t in scores if not _escaped(t)]
         return {
             "scores": {str(i): t.detach() for i, t in enumerate(scores)},
             "sums": {str(i): w.detach().sum(axis) for i, (w, axis) in enumerate(kept)},
@@ -103,3 +105,12 @@ def watched(call: Any) -> dict[str, Any]:
     with torch.no_grad(), mixing:
         call()
     return mixing.found()
+
+
+def _escaped(t: Tensor) -> bool:
+    """Whether it belongs to a torch.func transform that has ended: nothing can be read of it."""
+    try:
+        t.detach().flatten()[:1].tolist()
+    except Exception:  # whatever it says
+        return True
+    return False

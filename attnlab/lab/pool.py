@@ -6,7 +6,7 @@ that nearly every check wants are asked for in one go, so that a round costs a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
@@ -20,6 +20,7 @@ LOUD, SMALL = 30.0, 0.1  # scales of inputs: where softmax is sharp, and where i
 
 
 Ids = tuple[int, ...]
+Work = Callable[[], list[Tensor]]
 
 
 class Kind(NamedTuple):
@@ -31,6 +32,7 @@ class Kind(NamedTuple):
 
 SOME = (Kind(), Kind("none"))
 ALL = (Kind(), Kind("causal"), Kind("none"), Kind(scale=LOUD), Kind(scale=SMALL))
+EXPLAINING = (*ALL, Kind("none", SMALL))
 
 
 class Source(Protocol):
@@ -61,13 +63,30 @@ class Pool:
     def sample(self, mask: Mask, scale: float) -> tuple[Inputs, Tensor]:
         kind = self._kind(mask, scale)
         if not self.begun:
-            self.begun = True
-            self._fetch(ALL if self.source.thorough else SOME)
+            self.fetch(self.usual())
         if kind not in self.samples:
             inputs = self.source.draw(*kind)
             self._keep(kind, inputs, self.source.call(inputs))
         inputs, out = self.samples[kind]
         return dict(inputs), out
+
+    def usual(self, kinds: Sequence[Kind] | None = None) -> dict[Kind, Inputs]:
+        """Inputs that are not there yet, of these kinds or of those that nearly every check asks
+        for."""
+        wanted = kinds if kinds is not None else ALL if self.source.thorough else SOME
+        found = dict.fromkeys(self._kind(*kind) for kind in wanted)
+        return {kind: self.source.draw(*kind) for kind in found if kind not in self.samples}
+
+    def fetch(self, drawn: Mapping[Kind, Inputs], work: Work | None = None) -> None:
+        """Have their outputs all at once. Where one fails, each will say so for itself."""
+        self.begun = True
+        given = list(drawn.values())
+        try:
+            outputs = work() if work else self.source.calls(given) if given else []
+        except (Raised, Odd):
+            return
+        for (kind, inputs), out in zip(drawn.items(), outputs, strict=True):
+            self._keep(kind, inputs, out)
 
     def expected(self, inputs: Inputs, work: Callable[[], Tensor]) -> Tensor:
         """What the reference gives for these inputs; for a sample it is worked out once."""
@@ -96,17 +115,6 @@ class Pool:
         given = self.source.contract.inputs
         floats = any(i.role == "data" and i.dtype == "float" for i in given)
         return Kind(mask if _masks(self.source.contract) else "random", scale if floats else 1)
-
-    def _fetch(self, usual: Sequence[Kind]) -> None:
-        """All at once. Where one of them fails, each will say so for itself."""
-        kinds = list(dict.fromkeys(self._kind(*kind) for kind in usual))
-        drawn = [self.source.draw(*kind) for kind in kinds]
-        try:
-            outputs = self.source.calls(drawn)
-        except (Raised, Odd):
-            return
-        for kind, inputs, out in zip(kinds, drawn, outputs, strict=True):
-            self._keep(kind, inputs, out)
 
     def _keep(self, kind: Kind, inputs: Inputs, out: Tensor) -> None:
         self.samples[kind] = inputs, out

@@ -17,7 +17,7 @@ from attnlab.lab.asking import Asking
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Host, Raised, answered
 from attnlab.lab.layouts import carried
-from attnlab.lab.pool import Pool
+from attnlab.lab.pool import EXPLAINING, Pool
 from attnlab.lab.reference import Reference
 from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
 from attnlab.lab.weights import Desk, Equipped, Outfitter
@@ -40,6 +40,7 @@ class Bench:
     dice: Dice
     reference: Reference | None
     outfitter: Outfitter = field(default_factory=Outfitter)
+    numbers: tuple[int, ...] = ()  # that the candidate's source names
     full: bool = False  # also the checks that are made on demand only
     brief: bool = False  # the first failed check is enough
     only: frozenset[str] = frozenset()  # the checks to make; none named = all
@@ -73,8 +74,12 @@ class HostProbe(Asking):
             answered(self.host.ask("keep", **plain(self.contract.cache)))
         self.pool, self.away = Pool(self), False
         if self.reference is not None:
-            desk = Desk(self.host, self.bench.name, self.reference, self.contract, self.dice)
-            self.equipped = self.bench.outfitter.equip(desk, self.sizes)
+            drawn = self.pool.usual()
+            given = list(drawn.values())
+            desk = Desk(self.host, self.bench.name, self.reference, self.contract, self.dice, given)
+            self.equipped = equipped = self.bench.outfitter.equip(desk, self.sizes)
+            if "answers" in equipped.told:
+                self.pool.fetch(drawn, lambda: self.outputs(equipped.told, given))
         else:
             self._build(self.sizes)
         self.latest = self
@@ -172,6 +177,10 @@ class HostProbe(Asking):
         self._same_shape(out, inputs)
         return inputs, out
 
+    def prefetch(self) -> None:
+        """Have what explains a wrong value or confirms a right one in one go."""
+        self.pool.fetch(self.pool.usual(EXPLAINING))
+
     def steep(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
         return self.pool.steep(mask)
 
@@ -181,7 +190,7 @@ class HostProbe(Asking):
 
     def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]:
         asked = [list(inputs.items()) for inputs in several]
-        return self._outputs(answered(self.host.ask("calls", inputs=asked, train=train)), several)
+        return self.outputs(answered(self.host.ask("calls", inputs=asked, train=train)), several)
 
     def lent(
         self, several: Sequence[tuple[Weights, Inputs]], back: Weights, own: bool = False
@@ -192,9 +201,9 @@ class HostProbe(Asking):
         placed = self._placed(back, own)
         told = answered(self.host.ask("lent", weights=weights, inputs=asked, back=placed))
         refuse(told)
-        return self._outputs(told, given)
+        return self.outputs(told, given)
 
-    def _outputs(self, told: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
+    def outputs(self, told: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
         answers = told.get("answers")
         if not isinstance(answers, list) or len(answers) != len(several):
             answers = [{}] * len(several)
@@ -286,8 +295,8 @@ class HostProbe(Asking):
         at = None if own else self.equipped.at
         return dict(weights) if at is None else carried(dict(weights), at)
 
-    def renew(self) -> None:
-        self._again(self.parameters())
+    def renew(self, parameters: Weights | None = None) -> None:
+        self._again(self.parameters() if parameters is None else parameters)
 
     def _again(self, held: Mapping[str, Tensor]) -> None:
         self._build(self.sizes, held)
@@ -312,13 +321,20 @@ class HostProbe(Asking):
         given = draw.inputs(self.contract, other, self.dice)
         try:
             self._build(other)
-            answered(self.host.ask("call", inputs=list(given.items())))
         except Raised as error:
             kinds: tuple[str, ...] | None = error.kinds
-        else:
-            kinds = None
+        else:  # what is impossible is so the second time, too
+            told = [self._refusal(given) for _ in range(2)]
+            kinds = told[0] if all(told) else None
         self.equip()
         return kinds
+
+    def _refusal(self, inputs: Inputs) -> tuple[str, ...] | None:
+        try:
+            answered(self.host.ask("call", inputs=list(inputs.items())))
+        except Raised as error:
+            return error.kinds
+        return None
 
     def measure(self, axis: str) -> int:
         return measure(axis, self.sizes)

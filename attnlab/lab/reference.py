@@ -15,6 +15,7 @@ from attnlab.lab.draw import Dice, weights
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.records import Cache, Code, plain
 
+SYNONYMS = {"max_len": "max_seq_len"}  # a task's name for an argument: ours
 USES = 20  # jobs that one process of a solution serves
 
 
@@ -52,7 +53,9 @@ class UnitReference:
         self.weights: dict[str, Tensor] = {}
 
     def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
-        self.module = _built(self.name, init)
+        takes = inspect.signature(self.kind).parameters
+        named = {n if n in takes else SYNONYMS.get(n, n): v for n, v in init.items()}
+        self.module = _built(self.name, named)
         self.put(weights({n: p.shape for n, p in self.module.named_parameters()}, dice))
         return self.weights
 

@@ -131,6 +131,9 @@ class Round:
         Where one of these fails nothing is known, and each check is made by itself.
         """
         pairs = [(c, c.steps(self.probe)) for c in checks if c.steps and self.state.open(c)]
+        if not pairs:
+            return {}
+        self.probe.prefetch()
         known: Known = {}
         wanted: dict[str, list[Inputs]] = {}
         try:

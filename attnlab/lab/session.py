@@ -11,7 +11,7 @@ import importlib
 import inspect
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,8 @@ from attnlab.lab.placing import Placing
 from attnlab.lab.raw import fall_of, first_line, raised_at
 from attnlab.lab.verbs import PLAIN, Surroundings, Verbs, alias, fitting, seeded, words_of
 from attnlab.records import Look, plain, to_json
+
+HUNG = "Hung"  # the name of what stops a user's own code when its time is up
 
 
 class Session(Verbs, Keeping):
@@ -77,11 +79,12 @@ class Session(Verbs, Keeping):
         seed: int,
         arguments: dict[str, Any] | None = None,
         put: dict[str, Tensor] | None = None,
+        inputs: Sequence[Given] = (),
     ) -> Any:
         """Construct the class called `name`, or call or take the function; eval mode.
 
         `arguments` of its forward are no tensors, and the same for every call. `put` are the
-        weights to give it, answered as `do_put` does.
+        weights to give it, answered as `do_put` does; where they fit, `inputs` are called with.
         """
         self.arguments = arguments or {}
         thing = self._find(name)
@@ -95,7 +98,19 @@ class Session(Verbs, Keeping):
             self.entry = type(self.built).forward
             self.built.eval()
         self.kept = Kept(self.built, **self.cache) if self.cache else None
-        return self.do_put(put) if put is not None else {}
+        told: dict[str, Any] = self.do_put(put) if put is not None else {}
+        if inputs and not (told.get("missing") or told.get("shapes")):
+            told |= self._tried(inputs)
+        return told
+
+    def _tried(self, inputs: Sequence[Given]) -> dict[str, Any]:
+        """The answers to calls; nothing where one raises, which is for a call of its own to say."""
+        try:
+            return dict(self.do_calls(inputs))
+        except BaseException as error:
+            if type(error).__name__ == HUNG:
+                raise
+            return {}
 
     def _find(self, name: str | None) -> Any:
         space = vars(self.module) if self.module else {}
@@ -151,7 +166,7 @@ class Session(Verbs, Keeping):
         self._mode(train)
         return self._answer(inputs)
 
-    def do_calls(self, inputs: list[Given], train: bool = False) -> Any:
+    def do_calls(self, inputs: Sequence[Given], train: bool = False) -> Any:
         """The outputs of several calls, one after the other."""
         answers = []
         for given in inputs:

@@ -81,6 +81,21 @@ LONG: Sizes = {  # more positions than a table or a mask that was made for a few
     "V": 23,
     "F": 29,
 }
+ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
+    "B": 19,
+    "S": 5,
+    "H": 1,
+    "hd": 34,
+    "D": 34,  # where there are no heads
+    "Hkv": 1,
+    "Sq": 6,
+    "Sk": 7,
+    "T": 17,
+    "L": 13,
+    "V": 23,
+    "F": 29,
+}
+MANY, HEADS = 64, 16  # the largest batch or width, and number of heads, beyond a number of a source
 EDGE: Sizes = {"B": 1, "S": 1, "Sq": 1}
 
 
@@ -139,10 +154,12 @@ def with_hd(sizes: Mapping[str, int]) -> Sizes:
     return full
 
 
-def rounds(contract: Contract, draw: random.Random) -> list[Sizes]:
-    """The example's sizes first, then drawn ones, the contract's own, and the edge B = S = 1."""
+def rounds(contract: Contract, draw: random.Random, numbers: tuple[int, ...] = ()) -> list[Sizes]:
+    """The example's sizes first, then drawn ones, those beyond the numbers that the source names,
+    the contract's own, and the edge B = S = 1."""
     example = with_hd(contract.sizes)
-    fresh = [*(_shuffled(r, draw) for r in ROUNDS), LONG] if contract.vary else []
+    fresh = [*(_shuffled(r, draw) for r in ROUNDS), LONG, ALONE, *map(beyond, numbers)]
+    fresh = fresh if contract.vary else []
     drawn = [within(_moved(contract, f)) for f in fresh]
     edge = [_only(contract, EDGE)] if contract.vary else []
     extra = [with_hd({**contract.sizes, **p}) for p in contract.probes]
@@ -152,6 +169,15 @@ def rounds(contract: Contract, draw: random.Random) -> list[Sizes]:
         if sizes not in found:
             found.append(sizes)
     return found
+
+
+def beyond(number: int) -> Sizes:
+    """Sizes over a number, as many of them as can be had in reasonable time."""
+    more = number + 1
+    wide, heads = more if number <= MANY else 5, more if number <= HEADS else 2
+    queries = {"S": more, "Sq": more, "Sk": more + 2, "T": 17, "L": more, "V": 23, "F": 29}
+    width = {"H": heads, "hd": wide, "Hkv": 1, "D": 2 * wide}
+    return {"B": more if number <= MANY else 2, **width, **queries}
 
 
 def tied(contract: Contract, sizes: Sizes) -> Sizes:
@@ -192,14 +218,14 @@ def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     sizes = {s: n for s, n in with_hd(example).items() if s != "hd" or "D" not in example}
     kept = {"H", "Hkv"} if "D" not in vary or "H" not in vary else set()  # it may come to that
     taken = {n for s, n in sizes.items() if s not in vary or s in kept}
-    for symbol in dict.fromkeys(("Hkv", *fresh)):  # H depends on Hkv
+    for symbol in dict.fromkeys(("Hkv", *(s for s in fresh if s != "D"))):  # H depends on Hkv
         if symbol in vary and symbol in sizes and (symbol != "Hkv" or "H" in vary):
             step = sizes.get("Hkv", 1) if symbol == "H" else 2 if symbol == "hd" else 1
             sizes[symbol] = _apart(fresh[symbol], step, taken)
     if "D" in vary and "H" in sizes and "D" in sizes:
         sizes["D"] = sizes["H"] * _apart(fresh["hd"], 1, taken)
     elif "D" in vary and "D" in sizes:
-        sizes["D"] = _apart(6 * fresh["hd"], 2, taken)
+        sizes["D"] = _apart(fresh.get("D", 6 * fresh["hd"]), 2, taken)
     if sizes.get("D", 0) % sizes.get("H", 1) or sizes.get("H", 0) % sizes.get("Hkv", 1):
         sizes |= {s: example[s] for s in ("D", "H", "Hkv") if s in sizes}
     return with_hd(sizes)

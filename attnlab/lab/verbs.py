@@ -133,15 +133,13 @@ class Verbs:
             self.built.to(getattr(torch, dtype))
         return {}
 
-    def do_cast_call(self, dtype: str, inputs: Given) -> Any:
-        """The output of a copy in another type; `failed` where there can be no copy."""
+    def do_cast_calls(self, dtype: str, inputs: list[Given]) -> Any:
+        """The outputs of a copy in another type; `failed` where there can be no copy."""
         kept, to = self.built, getattr(torch, dtype)
         try:
             if self.do_twin(dtype).get("failed"):
                 return {"failed": True}
-            return self._answer(
-                [(n, t.to(to) if t is not None and t.is_floating_point() else t) for n, t in inputs]
-            )
+            return {"answers": [self._answer(_in_type(given, to)) for given in inputs]}
         finally:
             self.built = kept
 
@@ -291,6 +289,10 @@ class _Wrapped(nn.Module):
 
     def forward(self, *args: Any) -> Any:
         return self.function(*args)
+
+
+def _in_type(given: Given, dtype: torch.dtype) -> Given:
+    return [(n, t.to(dtype) if t is not None and t.is_floating_point() else t) for n, t in given]
 
 
 def _strided(t: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -65,6 +65,7 @@ class Desk:
     reference: Reference
     contract: Contract
     dice: Dice
+    given: Sequence[Inputs] = ()  # to be called with as soon as the weights are in
 
 
 def find(desk: Desk) -> Fit:
@@ -239,6 +240,7 @@ class Equipped(NamedTuple):
     refusal: str = ""  # why they did not
     at: Places | None = None  # by which map, where names differ
     theirs: Shapes = {}  # noqa: RUF012  never written to
+    told: dict[str, Any] = {}  # noqa: RUF012  with "answers" to the calls that were to be made
 
     def gradients(self, found: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The reference's gradients by the module's own parameters."""
@@ -255,9 +257,10 @@ class Outfitter:
         self.fit: Fit | None = None
 
     def equip(self, desk: Desk, sizes: Sizes) -> Equipped:
-        weights, refusal = _build(desk, sizes)
+        weights, told = _build(desk, sizes)
+        refusal = misfit(told)
         if not refusal:
-            return Equipped()
+            return Equipped(told=told)
         if desk.contract.weights:
             done = _by_map(desk, sizes, desk.contract.weights, weights)
             if not done.refusal:
@@ -272,13 +275,14 @@ class Outfitter:
         return _by_map(desk, sizes, self.fit.entries, weights)
 
 
-def _build(desk: Desk, sizes: Sizes) -> tuple[dict[str, Tensor], str]:
-    """Both at these sizes; the reference's weights, and why they did not go in by their names."""
+def _build(desk: Desk, sizes: Sizes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Both at these sizes; the reference's weights, and what became of them by their names."""
     init = built(desk.contract.init, sizes)
     seed = desk.dice.plain.getrandbits(32)
     weights = desk.reference.equip(init, desk.dice)
-    told = desk.host.ask("build", name=desk.name, init=init, seed=seed, put=weights)
-    return weights, misfit(answered(told))
+    asked = {"name": desk.name, "init": init, "seed": seed, "put": weights}
+    given = [list(inputs.items()) for inputs in desk.given]
+    return weights, answered(desk.host.ask("build", **asked, inputs=given))
 
 
 def _by_map(

@@ -121,10 +121,23 @@ def test_all_free_sizes_are_telling(seed):
     example, *drawn, edge = rounds(contract, random.Random(seed))
     assert example == with_hd(SIZES)
     for sizes in drawn:
-        assert len(set(sizes.values())) == len(sizes) == 5
-        assert (sizes["H"] >= 3, sizes["S"] >= 5) == (True, True)
+        alone = sizes["H"] == 1  # one head is as wide as all
+        assert len(set(sizes.values())) == len(sizes) - alone == 5 - alone
+        assert (sizes["H"] >= 3 or alone, sizes["S"] >= 5) == (True, True)
+    assert any(s["H"] == 1 and s["hd"] > 16 and s["B"] > 9 for s in drawn)
     assert (max(s["B"] for s in drawn) >= 3, max(s["S"] for s in drawn) > 16) == (True, True)
     assert (edge["B"], edge["S"], edge["D"]) == (1, 1, 8)
+
+
+def test_sizes_go_beyond_the_numbers_that_a_source_names():
+    """`if S > 64`, chunks of 8, a buffer of 300 rows: what is larger is drawn, within reason."""
+    contract = Contract(sizes=SIZES)
+    usual = rounds(contract, random.Random(3))
+    found = rounds(contract, random.Random(3), (8, 64, 300))
+    eight, sixty, hundreds = (s for s in found if s not in usual)
+    assert min(eight[n] for n in ("B", "S", "H", "hd")) > 8
+    assert min(sixty[n] for n in ("B", "S", "hd")) > 64
+    assert (hundreds["S"] > 300, hundreds["B"], hundreds["hd"] < 10) == (True, 2, True)
 
 
 def test_rounds_are_the_same_for_the_same_seed():

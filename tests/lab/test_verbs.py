@@ -55,7 +55,7 @@ def test_a_module_that_cannot_be_copied_says_so():
     """A tensor with a history as an attribute: deepcopy refuses."""
     session = made(module("return x", f"{INIT}\nself.kept = self.proj.weight * 2"))
     assert session.ask("twin", dtype="float32") == {"failed": True}
-    assert told(session, "cast_call", X, dtype="float64") == {"failed": True}
+    assert session.ask("cast_calls", dtype="float64", inputs=[]) == {"failed": True}
 
 
 def test_strided_inputs_have_the_same_values_and_no_order_in_memory():
@@ -135,9 +135,8 @@ def test_a_copy_in_another_type_leaves_the_module_as_it_is():
     """The inputs are cast with it; whole numbers stay."""
     session = made(module("return self.proj(x) + ids.unsqueeze(-1)", INIT, "self, x, ids"))
     ids = torch.arange(6).view(2, 3)
-    answer = called(
-        session, ("x", torch.ones(2, 3, 4)), ("ids", ids), verb="cast_call", dtype="float64"
-    )
+    given = [("x", torch.ones(2, 3, 4)), ("ids", ids)]
+    (answer,) = session.ask("cast_calls", dtype="float64", inputs=[given])["answers"]
     assert answer["output"].dtype is torch.float64
     assert session.ask("parameters")["tensors"]["proj.weight"].dtype is torch.float32
 

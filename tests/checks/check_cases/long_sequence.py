@@ -1,4 +1,7 @@
-"""Things made for a few hundred positions at most."""
+"""Things made for a few hundred positions at most.
+
+The numbers are texts, so that they cannot be read off the source: sizes are drawn beyond those.
+"""
 
 from trial import ATTENTION, KERNEL, Case, changed
 
@@ -12,13 +15,19 @@ def ranked(positions: str) -> Case:
 
 
 WRONG = {
-    "positions that begin again": ranked("torch.arange(S) % 256"),
+    "positions that begin again": ranked("torch.arange(S) % int('256')"),
     "positions in bfloat16": ranked("torch.arange(S).bfloat16().float()"),
-    "positions that stop": ranked("torch.arange(S).clamp(max=127)"),
+    "positions that stop": ranked("torch.arange(S).clamp(max=int('127'))"),
     "a mask made for 200": Case(
         changed(
             ATTENTION,
-            (SEEN, f"scores = scores[..., :200]\n        v = v[..., :200, :]\n        {SEEN}"),
+            (
+                SEEN,
+                (
+                    f"most = int('200')\n        scores = scores[..., :most]\n"
+                    f"        v = v[..., :most, :]\n        {SEEN}"
+                ),
+            ),
         )
     ),
 }
