@@ -19,7 +19,15 @@ from attnlab.commands.base import (
 )
 
 PLACE = 40
+PATIENT = "60"  # seconds: torch.export alone takes some to load
 All = Annotated[bool, typer.Option("--all", help="Go on after the first check that fails.")]
+Full = Annotated[
+    bool, typer.Option("--full", help="Also check what takes long, see docs/checks.md.")
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", min=0, help="Draw what was drawn with this seed before."),
+]
 File = Annotated[str, typer.Argument(metavar="[FILE]", help="The file to grade instead.")]
 
 
@@ -30,6 +38,8 @@ def command(
     timeout: Timeout = "",
     memory: Memory = "",
     everything: All = False,
+    full: Full = False,
+    seed: Seed = None,
     json: Json = False,
 ) -> int:
     """Grade your file: passed or failed, and why.
@@ -44,7 +54,8 @@ def command(
 
     chosen = choose(ctx, what, file)
     brief = not everything and not chosen.challenge.bugs  # which bugs are gone takes all checks
-    job = replace(job_for(chosen, limits(timeout, memory), "check"), brief=brief)
+    job = job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), "check")
+    job = replace(job, brief=brief, full=full, seed=seed)
     announce("grading", chosen)
     verdict = judge(chosen.challenge, chosen.file, inspect(job))
     if chosen.yours:

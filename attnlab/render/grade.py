@@ -36,7 +36,7 @@ class Graded:
         counts = tally(verdict.checks, screen)
         if counts:
             screen.gap()
-            screen.say(*counts)
+            screen.say(*counts, (f"   seed {verdict.seed}", "aside"))
         screen.do_next(verdict.next)
 
     def document(self) -> Document:

@@ -31,9 +31,12 @@ def test_every_check_has_cases():
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(("check", "name"), WRONG)
 def test_what_is_wrong_is_blamed_on_the_property(check, name, seed):
-    """The check is the first failure that no more basic one explains."""
-    results = tried(CASES[check].WRONG[name], seed, brief=True)
-    assert blames(results) == check
+    """The check is the first failure that no more basic one explains; what is made on demand may
+    only be sure of what a quicker check sees by luck."""
+    luck = {"gradcheck"} if check == "gradcheck-full" else set()
+    results = tried(CASES[check].WRONG[name], seed, brief=not luck)
+    assert blames(results) in {check, *luck}
+    assert next(r for r in results if r.id == check).outcome == "failed"
     assert results[0].message
     assert results[0].advice
     assert results[0].sizes

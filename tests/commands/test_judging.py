@@ -61,11 +61,15 @@ def test_the_shipped_file_where_there_is_no_other(shell, worker):
     assert worker.jobs[0].candidate.file == "buggy.py"
 
 
-def test_the_first_failure_ends_a_grade_unless_all_are_asked_for(shell, worker):
-    """A quick verdict first; --all goes on."""
-    shell("grade", NAME)
-    shell("grade", NAME, "--all")
-    assert [job.brief for job in worker.jobs] == [True, False]
+def test_how_much_is_looked_at_and_from_which_seed(shell, worker):
+    """A quick verdict first; --all goes on, --full takes longer, --seed repeats."""
+    for more in ([], ["--all"], ["--full"], ["--seed", "7"]):
+        shell("grade", NAME, *more)
+    assert [job.brief for job in worker.jobs] == [True, False, True, True]
+    assert [(j.full, j.seed, j.limits.seconds) for j in worker.jobs] == [
+        *[(False, None, 10.0)] * 2,
+        *[(True, None, 60.0), (False, 7, 10.0)],
+    ]
 
 
 def test_the_file_here_goes_before_the_shipped_one(shell, worker):

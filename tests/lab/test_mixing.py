@@ -70,3 +70,14 @@ def test_what_is_normalised_later_is_left_alone():
 def test_products_of_other_things_are_none():
     """A matrix that comes from no softmax mixes nothing that is looked at."""
     assert seen(lambda: SCORES.relu() @ V) == ([], [], 0.0)
+
+
+def test_tensors_of_a_transform_that_has_ended_are_left_out():
+    """What torch.func maps over a batch can be looked at from inside alone."""
+
+    def attend(scores, v):
+        return scores.softmax(-1) @ v
+
+    scores, sums, _ = seen(lambda: torch.func.vmap(attend)(SCORES, V))
+    assert scores == sums == []
+    assert len(seen(lambda: attend(SCORES, V))[1]) == 1

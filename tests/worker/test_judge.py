@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 from dataclasses import replace
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -82,6 +83,24 @@ def test_a_solution_as_reference_runs_in_a_child(grader):
     assert [c.id for c in failed if not c.folded_under] == ["matches-reference"]
 
 
+def test_a_solution_waits_for_the_next_job(grader):
+    """To start it costs as much as the candidate; another challenge's solution takes its place."""
+    first, other = (
+        Code(file="solution.py", text=candidate() + more, name=grader.challenge.class_name)
+        for more in ("", "\n# another")
+    )
+    alive = []
+    for reference in (first, first, other):
+        assert grader.inspect(HONEST, reference=reference).outcome == "ok"
+        alive.append(_children(grader.worker.process.pid))
+    assert [len(pids) for pids in alive] == [2, 2, 2]  # the judge and a solution
+    assert alive[0] == alive[1] != alive[2]
+
+
+def _children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
 @pytest.mark.parametrize("place", ["top", "init"])
 def test_a_reference_that_breaks_is_our_fault(grader, place):
     """Nothing is said of the candidate when the answer itself cannot be had."""
@@ -91,6 +110,12 @@ def test_a_reference_that_breaks_is_our_fault(grader, place):
     assert report.outcome == "error"
     assert "the reference solution.py was killed by SIGABRT" in report.message
     grader.still_serves()
+
+
+def test_what_asks_for_a_folder_to_write_to_gets_a_name(grader):
+    """No file can be written, but importing what keeps a cache somewhere must not fail."""
+    text = candidate(top="import tempfile; tempfile.gettempdir()")
+    assert "failed" not in {c.outcome for c in grader.inspect(text).checks}
 
 
 def test_an_unknown_reference_is_our_fault(grader):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from scenes import ROPE, TURNED, case
-from trial import ATTENTION, KERNEL, SELF, Case, changed
+from trial import ATTENTION, EMPTY_ROWS, KERNEL, SELF, Case, changed
 
 TYPES = replace(SELF, dtypes=("float64", "bfloat16", "float16"))
 TURNS = replace(TURNED, dtypes=("float64", "bfloat16", "float16"))
@@ -19,6 +19,17 @@ WRONG = {
     "float32 comes out": Case(changed(ATTENTION, ("+ x", "+ x.float()")), TYPES),
     "too large for float16": Case(
         changed(ATTENTION, (FILL, "scores.masked_fill(mask[:, None], -1e9)")), TYPES
+    ),
+    "empty rows that float16 does not see": Case(
+        changed(
+            ATTENTION,
+            (FILL, "scores.masked_fill(mask[:, None], -1e38 if x.dtype.itemsize > 2 else -1e4)"),
+            (
+                "weights = scores.softmax(-1)",
+                "weights = scores.softmax(-1) * (scores.amax(-1, keepdim=True) > -3e4)",
+            ),
+        ),
+        replace(EMPTY_ROWS, dtypes=("float16",)),
     ),
 }
 RIGHT = {

@@ -25,6 +25,21 @@ WRONG = {
                                             "self.norm(self.out_proj(out))"))),
     "norm after the residual": Case(changed(ATTENTION, ("self.norm(self.out_proj(out)) + x",
                                                         "self.norm(self.out_proj(out) + x)"))),
+    "one head is not scaled": Case(
+        changed(ATTENTION, ("/ q.shape[-1] ** 0.5", "/ (q.shape[-1] ** 0.5 if self.H > 1 else 1)"))
+    ),
+    "wide heads are scaled as narrow ones": Case(
+        changed(ATTENTION, ("/ q.shape[-1] ** 0.5", "/ min(q.shape[-1], 3 * 7) ** 0.5"))
+    ),
+    "samples after the ninth": Case(
+        changed(
+            ATTENTION,
+            ("weights @ v", "weights @ v * (torch.arange(B) < 9)[:, None, None, None]"),
+        )
+    ),
+    "lengths over a number that it names": Case(
+        changed(ATTENTION, ("weights @ v", "weights[..., :100] @ v[..., :100, :]"))
+    ),
     "heads in another order": Case(changed(ATTENTION, ("weights @ v", "(weights @ v).flip(1)"))),
     "keys and values swapped": Case(changed(ATTENTION, ("q, k, v =", "q, v, k ="))),
 }  # fmt: skip

@@ -11,6 +11,16 @@ ODD = replace(ENCODING, refusals=(Refusal(sizes={"D": 7}),))
 GUARD = 'raise ValueError(f"{S} is too long")'
 WRONG = {
     "cut in silence": Case(changed(TABLE, (GUARD, "pass")), LONG, None),
+    "refused the first time only": Case(
+        changed(
+            TABLE,
+            ("def forward(self, x):", "warned = 0\n\n    def forward(self, x):"),
+            ("if S > len(self.pe):", "if S > len(self.pe) > self.warned:"),
+            (GUARD, f"self.warned = len(self.pe)\n            {GUARD}"),
+        ),
+        LONG,
+        None,
+    ),
     "another exception": Case(changed(TABLE, ("ValueError", "IndexError")), LONG, None),
     "one too late": Case(changed(TABLE, ("S > len(self.pe)", "S > len(self.pe) + 1")), LONG, None),
     "an odd width padded": Case(

@@ -1,0 +1,113 @@
+"""Samples of a round: drawn once, called once, the same for every check."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from attnlab.lab.draw import Dice, inputs
+from attnlab.lab.host import Raised
+from attnlab.lab.pool import ALL, EXPLAINING, SOME, Pool
+from attnlab.records import Contract, Input
+
+X = Input(name="x", axes=("B", "S", "D"))
+MASK = Input(name="mask", axes=("B", "S", "S"), dtype="bool", role="mask", optional=True)
+IDS = Input(name="ids", axes=("B", "S"), dtype="int")
+
+
+class Source:
+    """A probe that counts what it is asked."""
+
+    def __init__(self, *given, thorough=True, breaks=()):
+        self.contract = Contract(sizes={"B": 2, "S": 4, "D": 8}, inputs=given or (X, MASK))
+        self.thorough, self.breaks = thorough, breaks
+        self.dice, self.asked = Dice(0), []
+
+    def draw(self, mask="random", scale=1.0):
+        return inputs(self.contract, self.contract.sizes, self.dice, mask, scale)
+
+    def call(self, given, train=False):
+        self.asked.append("call")
+        return self._out(given)
+
+    def calls(self, several, train=False):
+        self.asked.append(len(several))
+        return [self._out(given) for given in several]
+
+    def gradients(self, given):
+        self.asked.append("gradients")
+        return given
+
+    def _out(self, given):
+        if given.get("mask", 0) is None and "none" in self.breaks:
+            raise Raised({"error": "TypeError"})
+        return next(iter(given.values())) * 2
+
+
+def test_what_nearly_every_check_wants_comes_in_one_go():
+    """And is the same whoever asks; other kinds are had when they are asked for."""
+    source = Source()
+    pool = Pool(source)
+    first, out = pool.sample("random", 1.0)
+    again, same = pool.sample("random", 1.0)
+    assert source.asked == [len(ALL)]
+    assert out is same
+    assert all(a is b for a, b in zip(first.values(), again.values(), strict=True))
+    pool.sample("empty-rows", 1.0)
+    assert source.asked == [len(ALL), "call"]
+
+
+def test_sizes_that_only_confirm_take_fewer_calls():
+    """What else explains a wrong value is had in one more go."""
+    source = Source(thorough=False)
+    pool = Pool(source)
+    pool.sample("none", 1.0)
+    pool.fetch(pool.usual(EXPLAINING))
+    pool.sample("causal", 1.0)
+    assert source.asked == [len(SOME), len(EXPLAINING) - len(SOME)]
+
+
+def test_where_one_kind_fails_the_others_are_still_there():
+    """Each is then asked for by itself, and says for itself what it says."""
+    source = Source(breaks=("none",))
+    pool = Pool(source)
+    assert pool.sample("random", 1.0)[1].shape == (2, 4, 8)
+    with pytest.raises(Raised):
+        pool.sample("none", 1.0)
+    assert source.asked == [len(ALL), "call", "call"]
+
+
+def test_without_a_mask_all_kinds_are_one():
+    """And to a module that takes ids, all scales."""
+    pool = Pool(Source(X))
+    assert pool.sample("causal", 1.0)[1] is pool.sample("none", 1.0)[1]
+    pool = Pool(Source(IDS))
+    assert pool.sample("random", 30.0)[1] is pool.sample("random", 1.0)[1]
+
+
+def test_the_reference_is_asked_once_for_a_sample():
+    """And every time for inputs that are none, whose memory another may have next."""
+    pool = Pool(Source())
+    given, out = pool.sample("random", 1.0)
+    worked = []
+
+    def work():
+        worked.append(1)
+        return out
+
+    for _ in range(2):
+        pool.expected(given, work)
+    assert len(worked) == 1
+    for _ in range(2):
+        pool.expected({"x": torch.zeros(1)}, work)
+    assert len(worked) == 3
+
+
+def test_gradients_are_taken_where_one_query_has_one_key():
+    """A sum of weights that is 1 before it is divided by hides what a division by it does."""
+    source = Source()
+    pool = Pool(source)
+    given, _ = pool.steep("random")
+    assert (given["mask"][:, 0].sum(-1) == 3).all()
+    assert pool.steep("random")[0] is given
+    assert source.asked == ["gradients"]

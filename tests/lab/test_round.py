@@ -1,0 +1,86 @@
+"""Which checks are worth a call at one set of sizes."""
+
+from __future__ import annotations
+
+from fakes import check
+
+from attnlab.checks.base import Failure
+from attnlab.lab import battery
+from attnlab.lab.battery import run_checks
+from attnlab.lab.draw import Dice
+from attnlab.lab.host import LocalHost
+from attnlab.lab.probe import Bench
+from attnlab.lab.reference import UnitReference
+from attnlab.records import Contract, Input
+
+UNIT = "MultiHeadSelfAttention"
+CONTRACT = Contract(
+    sizes={"B": 2, "S": 4, "D": 8, "H": 2},
+    init={"embed_dim": "D", "num_heads": "H"},
+    inputs=(Input(name="x", axes=("B", "S", "D")),),
+    output=("B", "S", "D"),
+)
+TEXT = f"from attnlab.references.attention import {UNIT}\n"
+VALUES = "matches-reference"
+
+
+def graded(monkeypatch, *checks, brief=False, contract=CONTRACT):
+    monkeypatch.setattr(battery, "load_checks", lambda: checks)
+    host = LocalHost()
+    host.ask("load", file="m.py", text=TEXT, path="", own=None)
+    bench = Bench(
+        contract, UNIT, host, lambda: host, Dice(0), UnitReference(UNIT), brief=brief
+    )  # fmt: skip
+    return {result.id: result for result in run_checks(bench)}
+
+
+def noting(seen, name, failure=None):
+    def run(probe):
+        seen.append((name, probe.sizes["S"], probe.light))
+        return failure
+
+    return run
+
+
+def test_right_values_leave_properties_to_sizes_that_tell_more(monkeypatch):
+    """At the example's values are compared alone; what is made once comes after the others."""
+    seen = []
+    few = check("few", noting(seen, "few"), few=True)
+    once = check("once", noting(seen, "once"), once=True)
+    values = check(VALUES, noting(seen, VALUES), after=("few",))
+    found = graded(monkeypatch, few, once, values)
+    assert {r.outcome for r in found.values()} == {"passed"}
+    names = [name for name, *_ in seen]
+    assert names[0] == VALUES
+    assert names.index("few") == 2
+    assert names.index("once") > names.index("few") + 1
+    assert (names.count("few"), names.count("once")) == (1, 1)
+    assert next(light for name, _, light in seen if name == "few")
+
+
+def test_wrong_values_call_for_the_reason(monkeypatch):
+    """In brief only what explains them is made, before it is said that they are wrong."""
+    seen = []
+    reason = check("reason", noting(seen, "reason"), few=True)
+    other = check("other", noting(seen, "other"), few=True)
+    values = check(VALUES, noting(seen, VALUES, Failure(message="no")), after=("reason",))
+    found = graded(monkeypatch, reason, other, values, brief=True)
+    assert [name for name, *_ in seen] == [VALUES, "reason"]
+    assert (found[VALUES].outcome, found["other"].outcome) == ("failed", "skipped")
+    assert not any(light for *_, light in seen)
+
+
+def test_calls_of_several_checks_are_had_in_one_go(monkeypatch):
+    """A check that yields what it wants to call is sent what came, among others or by itself."""
+    seen = []
+
+    def run(probe):
+        outputs = yield [probe.draw(), probe.draw()]
+        seen.append([tuple(out.shape)[2] for out in outputs])
+        return Failure(message="first") if len(seen) == 1 else None
+
+    values = check(VALUES, noting([], VALUES))
+    some = check("a", None, few=True, steps=run), check("b", None, few=True, steps=run)
+    found = graded(monkeypatch, *some, values)
+    assert (found["a"].message, found["b"].outcome) == ("first", "passed")
+    assert seen == [[30, 30], [30, 30]]
