@@ -28,6 +28,8 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
     sizes_of = rounds(bench.contract, bench.dice.plain, bench.numbers)
     plan = Plan(len(sizes_of), telling=1 if bench.contract.vary and len(sizes_of) > 1 else 0)
     for number, sizes in enumerate(sizes_of):
+        if state.over:
+            break
         left = [c for c in applying if state.open(c) and (number < FIRST or not c.few)]
         probe = HostProbe(bench, sizes, thorough=number == plan.telling)
         Round(probe, state, number, plan).make(left)
