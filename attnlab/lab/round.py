@@ -133,10 +133,10 @@ class Round:
         pairs = [(c, c.steps(self.probe)) for c in checks if c.steps and self.state.open(c)]
         if not pairs:
             return {}
-        self.probe.prefetch()
         known: Known = {}
         wanted: dict[str, list[Inputs]] = {}
         try:
+            self.probe.prefetch()
             for check, steps in pairs:
                 result = self._verdict(check, partial(_begin, check, steps, wanted))
                 known |= {} if check.id in wanted else {check.id: result}

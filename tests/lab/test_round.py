@@ -8,7 +8,7 @@ from attnlab.checks.base import Failure
 from attnlab.lab import battery
 from attnlab.lab.battery import run_checks
 from attnlab.lab.draw import Dice
-from attnlab.lab.host import LocalHost
+from attnlab.lab.host import Died, LocalHost
 from attnlab.lab.probe import Bench
 from attnlab.lab.reference import UnitReference
 from attnlab.records import Contract, Input
@@ -24,9 +24,9 @@ TEXT = f"from attnlab.references.attention import {UNIT}\n"
 VALUES = "matches-reference"
 
 
-def graded(monkeypatch, *checks, brief=False, contract=CONTRACT):
+def graded(monkeypatch, *checks, brief=False, contract=CONTRACT, host=None):
     monkeypatch.setattr(battery, "load_checks", lambda: checks)
-    host = LocalHost()
+    host = host or LocalHost()
     host.ask("load", file="m.py", text=TEXT, path="", own=None)
     bench = Bench(
         contract, UNIT, host, lambda: host, Dice(0), UnitReference(UNIT), brief=brief
@@ -84,3 +84,20 @@ def test_calls_of_several_checks_are_had_in_one_go(monkeypatch):
     found = graded(monkeypatch, *some, values)
     assert (found["a"].message, found["b"].outcome) == ("first", "passed")
     assert seen == [[30, 30], [30, 30]]
+
+
+class Dying(LocalHost):
+    """Answers everything but several calls at once."""
+
+    def ask(self, verb, **args):
+        if verb == "calls":
+            raise Died("crashed", "was killed")
+        return super().ask(verb, **args)
+
+
+def test_a_process_that_dies_of_calls_in_one_go_is_a_failure(monkeypatch):
+    """And no end of the grade without a report."""
+    some = check("a", None, few=True, steps=lambda probe: iter(()))
+    values = check(VALUES, lambda probe: Failure(message="no"), after=("a",))
+    found = graded(monkeypatch, some, values, brief=True, host=Dying())
+    assert (found["a"].outcome, found["a"].message) == ("failed", "the candidate was killed")
