@@ -55,7 +55,7 @@ def run(probe: Probe) -> Steps:
         ("random", _shuffled(probe, length)),
         ("none", neighbours),
     )
-    drawn = [(mask, order, *probe.sample(mask)) for mask, order in ways]
+    drawn = [(mask, order, *probe.sample(mask)) for mask, order in probe.some(ways)]
     outputs = yield [_moved(probe, inputs, order) for _, order, inputs, _ in drawn]
     for (mask, order, _, before), out in zip(drawn, outputs, strict=True):
         expected = _permuted(before, at, order)

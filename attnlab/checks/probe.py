@@ -82,8 +82,8 @@ class Probe(Protocol):
         """A tensor of the same shape and dtype, drawn from N(0, scale**2)."""
 
     def some(self, ways: Sequence[T]) -> list[T]:
-        """All ways to look at a property; a few at random, in their order, where the values at this
-        round's sizes are known to be right."""
+        """All ways to look at a property; one at random where the values at this round's sizes are
+        known to be right."""
 
     def pick(self, low: int, high: int) -> int:
         """A random integer in [low, high)."""

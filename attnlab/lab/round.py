@@ -17,6 +17,7 @@ SHAPE = "output-shape"
 VALUES = "matches-reference"
 IN_FORWARD = "Look at the last rows before the crash: `attnlab run` shows every step up to it."
 IN_INIT = "Build it by itself at these sizes: the constructor must take what the task states."
+FIRST = 3  # checks that are enough to see most leaks and layouts that mix
 PLAIN = ("call", "calls", "gradients")  # what `attnlab run` shows or nearly shows
 Known = dict[str, CheckResult]  # results by check
 Doing = Callable[[], Failure | None]
@@ -126,31 +127,41 @@ class Round:
         return [*basic, values]
 
     def _together(self, checks: list[Check]) -> Known:
-        """Checks that say beforehand what they want to call, by calls in one go.
+        """Checks that say beforehand what they want to call, by calls in one go; where the first
+        failure is enough, the most basic ones by themselves.
 
         Where one of these fails nothing is known, and each check is made by itself.
         """
-        pairs = [(c, c.steps(self.probe)) for c in checks if c.steps and self.state.open(c)]
-        if not pairs:
-            return {}
+        some = [c for c in checks if c.steps and self.state.open(c)]
+        basic = FIRST if self.probe.bench.brief and not self.probe.light else 0
         known: Known = {}
-        wanted: dict[str, list[Inputs]] = {}
         try:
-            self.probe.prefetch()
-            for check, steps in pairs:
-                result = self._verdict(check, partial(_begin, check, steps, wanted))
-                known |= {} if check.id in wanted else {check.id: result}
-            asked = [inputs for given in wanted.values() for inputs in given]
-            outputs = iter(self.probe.calls(asked) if asked else ())
-            for check, steps in (pair for pair in pairs if pair[0].id in wanted):
-                mine = [next(outputs) for _ in wanted[check.id]]
-                known[check.id] = self._verdict(check, partial(driven, steps, self.probe, mine))
+            for number, group in enumerate(filter(None, (some[:basic], some[basic:]))):
+                if number or not basic:
+                    self.probe.prefetch()
+                known |= self._in_one_go(group)
+                if basic and any(result.outcome == "failed" for result in known.values()):
+                    break
         except (Raised, Odd):
             self.ready = False
             return {}
         except Died as death:
-            self.state.put(self._died(pairs[0][0], death), self.number)
+            self.state.put(self._died(some[0], death), self.number)
             return {}
+        return known
+
+    def _in_one_go(self, checks: list[Check]) -> Known:
+        known: Known = {}
+        wanted: dict[str, list[Inputs]] = {}
+        pairs = [(check, check.steps(self.probe)) for check in checks if check.steps]
+        for check, steps in pairs:
+            result = self._verdict(check, partial(_begin, check, steps, wanted))
+            known |= {} if check.id in wanted else {check.id: result}
+        asked = [inputs for given in wanted.values() for inputs in given]
+        outputs = iter(self.probe.calls(asked) if asked else ())
+        for check, steps in (pair for pair in pairs if pair[0].id in wanted):
+            mine = [next(outputs) for _ in wanted[check.id]]
+            known[check.id] = self._verdict(check, partial(driven, steps, self.probe, mine))
         return known
 
     def _result(self, check: Check, known: CheckResult | None) -> CheckResult:

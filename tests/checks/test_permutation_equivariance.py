@@ -46,6 +46,9 @@ class Probe:
     def calls(self, several, train: bool = False):
         return [self.call(given) for given in several]
 
+    def some(self, ways):
+        return list(ways)
+
     def pick(self, low: int, high: int) -> int:
         return self.dice.plain.randrange(low, high)
 

@@ -97,7 +97,31 @@ class Dying(LocalHost):
 
 def test_a_process_that_dies_of_calls_in_one_go_is_a_failure(monkeypatch):
     """And no end of the grade without a report."""
-    some = check("a", None, few=True, steps=lambda probe: iter(()))
+
+    def run(probe):
+        yield [probe.draw()]
+
+    some = check("a", None, few=True, steps=run)
     values = check(VALUES, lambda probe: Failure(message="no"), after=("a",))
     found = graded(monkeypatch, some, values, brief=True, host=Dying())
     assert (found["a"].outcome, found["a"].message) == ("failed", "the candidate was killed")
+
+
+def test_the_most_basic_reasons_are_looked_at_before_the_others(monkeypatch):
+    """A leak is seen in a few calls; what would come after them is not called."""
+    called = []
+
+    def step(name, failure=None):
+        def run(probe):
+            called.append(name)
+            yield [probe.draw()]
+            return failure
+
+        return check(name, None, few=True, steps=run)
+
+    basic = [step("a"), step("b"), step("c", Failure(message="leaks"))]
+    later = [step("d")]
+    values = check(VALUES, lambda probe: Failure(message="no"), after=("a", "b", "c", "d"))
+    found = graded(monkeypatch, *basic, *later, values, brief=True)
+    assert called == ["a", "b", "c"]
+    assert (found["c"].outcome, found["d"].outcome) == ("failed", "skipped")
