@@ -9,12 +9,12 @@ to: rows without any key are the business of `fully-masked-row`.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, first_index
+from attnlab.checks.probe import LOUD
 
 TITLE = "Outputs are finite"
 NEEDS = ("output",)
 AFTER = ("output-shape",)
 ADVICE = "Run `attnlab run`: the row flagged NaN or Inf first is where to look."
-LOUD = 30.0
 
 
 def run(probe: Probe) -> Failure | None:

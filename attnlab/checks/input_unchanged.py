@@ -21,7 +21,8 @@ def run(probe: Probe) -> Failure | None:
     shared = ""
     for mask in masks(probe.contract, "random"):
         inputs = probe.draw(mask)
-        after, shared = probe.inputs_after(inputs)
+        after, alias = probe.inputs_after(inputs)
+        shared = shared or alias
         failure = _changed(inputs, after)
         if failure:
             return failure

@@ -15,6 +15,7 @@ what is said: it is not a failure.
 """
 
 from attnlab.checks.base import Failure, Mask, Probe, Tensor, describe, first_index, masks
+from attnlab.checks.probe import SMALL
 
 TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")
@@ -48,7 +49,6 @@ AFTER = (
 ADVICE = (
     "Everything flows but a value is off: recompute the scores of one query by hand and compare."
 )
-SMALL = 0.1  # scale of inputs at which softmax is nearly flat
 
 
 def run(probe: Probe) -> Failure | None:

@@ -14,6 +14,7 @@ from attnlab.records import Contract, Op, record
 T = TypeVar("T")
 Tensor = Any  # a torch.Tensor; torch itself stays out of this package
 Inputs = dict[str, Tensor]
+LOUD, SMALL = 30.0, 0.1  # scales of inputs: where softmax is sharp, and where it is nearly flat
 Mask = Literal["none", "random", "causal", "empty-rows", "padding", "one-key"]
 
 

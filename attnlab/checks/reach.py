@@ -12,6 +12,7 @@ promises to be `local` (a window, the k largest) is not looked at.
 
 from attnlab.checks.base import Failure, Mask, Probe, Skip, Steps, Tensor, key_axis, query_axis
 from attnlab.checks.pieces import allowed, moved
+from attnlab.checks.probe import SMALL
 
 TITLE = "Every allowed key matters"
 NEEDS = ("batch", "attention", "all-keys")
@@ -25,7 +26,6 @@ AFTER = (
     "mask-effect",
 )
 ADVICE = "Print the weights of this query: which key has exactly 0 there, and which step made it 0?"
-SMALL = 0.1
 
 
 def run(probe: Probe) -> Steps:

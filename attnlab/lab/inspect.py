@@ -19,7 +19,7 @@ from attnlab.lab.host import Died, Host, Raised, Spawn, answered
 from attnlab.lab.look import look, surroundings
 from attnlab.lab.numbers import numbers_in
 from attnlab.lab.probe import Bench
-from attnlab.lab.reference import USES, FileReference, Reference, Shelf, UnitReference
+from attnlab.lab.reference import USES, BadReference, FileReference, Reference, Shelf, UnitReference
 from attnlab.lab.session import HUNG
 from attnlab.lab.sizes import built, with_hd
 from attnlab.lab.unsaid import Refusal, absent, unfed, unsaid
@@ -81,11 +81,11 @@ def _memory(trace: Trace) -> tuple[JobOutcome, str]:
 
 def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:
     assert job.contract is not None
-    reference = hosts.reference()
+    host, reference = hosts.candidate(), hosts.reference()  # a file that does not load needs none
     return Bench(
         contract=job.contract,
         name=job.candidate.name,
-        host=hosts.candidate(),
+        host=host,
         renew=lambda: hosts.candidate(fresh=True),
         dice=Dice(seed),
         reference=reference,
@@ -122,13 +122,15 @@ class Hosts:
         if not isinstance(asked, Code):
             return UnitReference(asked) if asked else None
         cache = self.job.contract.cache if self.job.contract else None
-        self.solution = self.shelf.take(asked, cache)
-        if self.solution:
-            self.solution.host.until(self.deadline)
-        else:
+        self.solution = self.shelf.take(asked, cache, self.deadline)
+        if self.solution is None:
             limits = replace(self.job.limits, seconds=self.job.limits.seconds * USES)
             host = self.spawn(limits, False, self.deadline)
-            self.solution = FileReference(asked, host, cache)
+            try:
+                self.solution = FileReference(asked, host, cache)
+            except BadReference:
+                host.close()
+                raise
         return self.solution
 
     def printed(self) -> str:

@@ -8,6 +8,7 @@ nothing of it is run.
 from __future__ import annotations
 
 import types
+import warnings
 from collections.abc import Iterator
 
 SMALLEST, LARGEST = 4, 1100  # as sizes: of smaller ones enough are drawn, larger ones take too long
@@ -17,7 +18,9 @@ MOST = 4
 def numbers_in(text: str) -> tuple[int, ...]:
     """The smallest few that may be sizes, in order; none where the text is no Python."""
     try:
-        code = compile(text, "", "exec", dont_inherit=True)
+        with warnings.catch_warnings():  # they would be printed for every file, where nobody reads
+            warnings.simplefilter("ignore")
+            code = compile(text, "", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     found = {n for n in _constants(code.co_consts) if SMALLEST <= n <= LARGEST}

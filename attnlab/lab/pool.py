@@ -12,12 +12,10 @@ from typing import NamedTuple, Protocol
 from torch import Tensor
 
 from attnlab.checks.base import Gradients, Inputs, Mask
+from attnlab.checks.probe import LOUD, SMALL
 from attnlab.lab.answers import Odd
 from attnlab.lab.host import Raised
 from attnlab.records import Contract, Input
-
-LOUD, SMALL = 30.0, 0.1  # scales of inputs: where softmax is sharp, and where it is nearly flat
-
 
 Ids = tuple[int, ...]
 Work = Callable[[], list[Tensor]]

@@ -101,7 +101,7 @@ def _built(name: str, init: dict[str, object]) -> nn.Module:
         return _kept.__wrapped__(name, **init)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64, typed=True)
 def _kept(name: str, **init: object) -> nn.Module:
     from attnlab.references import unit
 
@@ -143,6 +143,14 @@ class FileReference:
             parameters={n: t.double() for n, t in told["weights"].items()},
         )
 
+    def answers(self) -> bool:
+        """Whether its process is still there: a candidate of the job before may have ended it."""
+        try:
+            self.host.ask("facts")
+        except Died:
+            return False
+        return True
+
     def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
         """A solution that raises or dies is a fault of the challenge, not of the candidate."""
         try:
@@ -161,13 +169,15 @@ class Shelf:
     def __init__(self) -> None:
         self.held: FileReference | None = None
 
-    def take(self, code: Code, cache: Cache | None) -> FileReference | None:
+    def take(self, code: Code, cache: Cache | None, deadline: float) -> FileReference | None:
         held, self.held = self.held, None
-        if held and (held.code, held.cache) == (code, cache):
+        if held is None:
+            return None
+        held.host.until(deadline)
+        if (held.code, held.cache) == (code, cache) and held.answers():
             held.uses += 1
             return held
-        if held:
-            held.host.close()
+        held.host.close()
         return None
 
     def put(self, reference: FileReference) -> None:

@@ -17,7 +17,7 @@ SHAPE = "output-shape"
 VALUES = "matches-reference"
 IN_FORWARD = "Look at the last rows before the crash: `attnlab run` shows every step up to it."
 IN_INIT = "Build it by itself at these sizes: the constructor must take what the task states."
-FIRST = 3  # checks that are enough to see most leaks and layouts that mix
+BASIC = 3  # checks that are enough to see most leaks and layouts that mix
 PLAIN = ("call", "calls", "gradients")  # what `attnlab run` shows or nearly shows
 Known = dict[str, CheckResult]  # results by check
 Doing = Callable[[], Failure | None]
@@ -116,7 +116,7 @@ class Round:
         if self.number < self.telling:  # what takes long takes longer at larger sizes
             return [values, *(c for c in checks if c.on_demand)]
         if self.number == self.telling and not self.last:
-            return [c for c in checks if not c.once]
+            return [c for c in checks if c.few or not c.once]
         return [c for c in checks if c is values or not self.state.passed(c)]
 
     def _explaining(self, checks: list[Check], values: Check) -> list[Check]:
@@ -133,7 +133,7 @@ class Round:
         Where one of these fails nothing is known, and each check is made by itself.
         """
         some = [c for c in checks if c.steps and self.state.open(c)]
-        basic = FIRST if self.probe.bench.brief and not self.probe.light else 0
+        basic = BASIC if self.probe.bench.brief and not self.probe.light else 0
         known: Known = {}
         try:
             for number, group in enumerate(filter(None, (some[:basic], some[basic:]))):

@@ -8,6 +8,7 @@ from modules import ATTENTION, FLAGSHIP, HEAD, PLAIN, inspected, job, local, mod
 from attnlab.checks.base import load_checks
 from attnlab.lab.host import Died, LocalHost
 from attnlab.lab.inspect import inspect
+from attnlab.lab.reference import BadReference, Shelf
 from attnlab.records import Code, Own
 
 GOOD = (
@@ -253,6 +254,36 @@ class Dying(LocalHost):
 
     def close(self):
         self.closed = True
+
+
+def test_a_solution_that_does_not_load_leaves_no_process():
+    """It is a fault of the challenge; its host is closed like any other."""
+    hosts = []
+
+    def spawn(limits, own, deadline):
+        hosts.append(Dying(Died("crashed", "is gone"), at=99))
+        return hosts[-1]
+
+    broken = Code(file="solution.py", text="1 / 0", name="Net")
+    with pytest.raises(BadReference):
+        inspect(job(GOOD, ATTENTION, reference=broken, stages=("check",)), spawn)
+    assert [host.closed for host in hosts] == [True, True]
+
+
+def test_a_solution_that_died_on_the_shelf_is_started_again():
+    """What one candidate does to it is no matter of the next one."""
+    hosts, shelf = [], Shelf()
+
+    def spawn(limits, own, deadline):
+        hosts.append(Dying(Died("crashed", "is gone"), at=9999))
+        return hosts[-1]
+
+    solution = Code(file="solution.py", text=GOOD, name="Net")
+    asked = job(GOOD, ATTENTION, reference=solution, stages=("check",))
+    assert not failed(inspect(asked, spawn, shelf))
+    shelf.held.host.at = 0
+    assert not failed(inspect(asked, spawn, shelf))
+    assert len(hosts) == 4
 
 
 @pytest.mark.parametrize("reason", ["timeout", "memory", "crashed"])

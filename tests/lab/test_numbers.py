@@ -27,6 +27,12 @@ def test_a_few_are_enough():
     assert numbers_in(f"x = {list(range(LARGEST + 9))}") == tuple(range(4, 4 + MOST))
 
 
+def test_nothing_is_printed(recwarn):
+    """A worker that stays up has nobody who reads what a file is warned of."""
+    assert numbers_in("x = 7 is 8") == (7, 8)
+    assert not recwarn.list
+
+
 def test_nothing_is_run():
     """The text is a stranger's."""
     numbers_in("raise SystemExit(64)")

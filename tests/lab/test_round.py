@@ -58,6 +58,14 @@ def test_right_values_leave_properties_to_sizes_that_tell_more(monkeypatch):
     assert next(light for name, _, light in seen if name == "few")
 
 
+def test_no_check_falls_between_the_rounds(monkeypatch):
+    """One that is made once and at a few sizes only is made where the few are."""
+    seen = []
+    both = check("both", noting(seen, "both"), few=True, once=True)
+    found = graded(monkeypatch, both, check(VALUES, noting([], VALUES)))
+    assert (found["both"].outcome, len(seen)) == ("passed", 1)
+
+
 def test_wrong_values_call_for_the_reason(monkeypatch):
     """In brief only what explains them is made, before it is said that they are wrong."""
     seen = []
