@@ -27,6 +27,8 @@ from attnlab.traces import Trace as Trace
 
 Outcome = Literal["passed", "failed", "skipped", "error"]
 JobOutcome = Literal["ok", "crashed", "timeout", "memory", "unreadable", "refused", "error"]
+# What ends the checks: the first failure, the first with what explains it, or nothing.
+Until = Literal["verdict", "reason", "end"]
 GradeOutcome = Literal[
     "passed", "failed", "crashed", "timeout", "memory", "unreadable", "cannot-compare", "error"
 ]
@@ -146,7 +148,7 @@ class Job:
     seed: int | None = None
     own: Own | None = None
     full: bool = False  # also the checks that are made on demand only
-    brief: bool = False  # the first failed check is enough
+    until: Until = "end"
     look: Look = field(default_factory=Look)
 
 

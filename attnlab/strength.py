@@ -76,7 +76,7 @@ def measure(challenge: Challenge, lab: Lab, seeds: Sequence[int], pool: Executor
     """Grades every right file and every bug of a challenge, under each seed."""
     rights = [_code(challenge, path) for path in (challenge.solution, *challenge.alternatives)]
     job = challenge_job(challenge, Path(challenge.solution), stages=("check",), limits=LIMITS)
-    job = replace(job, candidate=rights[0], brief=True)
+    job = replace(job, candidate=rights[0], until="verdict")
     asked = TrialJob(job=job, right=tuple(rights[1:]), candidates=(), seeds=tuple(seeds))
 
     def chunk(some: list[Bug]) -> list[Trial]:

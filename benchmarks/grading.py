@@ -61,7 +61,8 @@ def milliseconds(worker: Worker, slug: str, shipped: bool) -> float:
     """CPU of a job in the judge and its children, as the zygote that waits for them is told."""
     challenge = load().find(slug)
     path = Path(challenge.file if shipped else challenge.solution)
-    job = replace(challenge_job(challenge, path, stages=("check",)), brief=shipped)
+    job = challenge_job(challenge, path, stages=("check",))
+    job = replace(job, until="verdict" if shipped else "end")
     worker.inspect(job)
     batches = []
     for _ in range(BATCHES):

@@ -24,10 +24,11 @@ from collections.abc import Set as AbstractSet
 from functools import cache
 
 from attnlab.abilities import NEEDS_TEXT, data_inputs, key_axis, mask_input, query_axis
-from attnlab.checks.probe import Facts, Gradients, Inputs, Mask, Probe, Seen, Tensor
+from attnlab.checks.probe import Anew, Facts, Gradients, Inputs, Mask, Probe, Seen, Tensor
 from attnlab.records import Contract, record
 
 __all__ = [
+    "Anew",
     "Facts",
     "Gradients",
     "Inputs",

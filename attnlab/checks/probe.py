@@ -40,6 +40,15 @@ class Seen:
 
 
 @record
+class Anew:
+    """What came of calls of a new instance. The candidate process's own word."""
+
+    outputs: tuple[Tensor, ...]
+    before: Mapping[str, Tensor]  # the parameters that the calls changed, as they had been
+    after: Mapping[str, Tensor]  # and as they are; what is not there any more is left out
+
+
+@record
 class Facts:
     """What the module is made of. The candidate process's own word."""
 
@@ -92,8 +101,11 @@ class Probe(Protocol):
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         """The module's output, under no_grad and in eval mode unless `train`."""
 
-    def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]:
-        """The outputs of several calls, one after the other; cheaper than to ask for each."""
+    def calls(
+        self, several: Sequence[Inputs], train: bool | Sequence[bool] = False
+    ) -> list[Tensor]:
+        """The outputs of several calls, one after the other; cheaper than to ask for each. `train`
+        is of all, or of each."""
 
     def expected(self, inputs: Inputs, weights: Mapping[str, Tensor] | None = None) -> Tensor:
         """The reference's output in float64, with the same weights or others of its own names;
@@ -123,8 +135,9 @@ class Probe(Protocol):
         """The exception that building and calling at these sizes raises, as the names of its class
         and of that one's bases; None when nothing is raised."""
 
-    def renew(self, parameters: Mapping[str, Tensor] | None = None) -> None:
-        """A new instance with the same weights or these, which knows nothing of former calls."""
+    def anew(self, several: Sequence[Inputs], train: bool | Sequence[bool] = False) -> Anew:
+        """Calls of a new instance with the same parameters, which knows nothing of former calls;
+        the module itself stays as it is."""
 
     def weights(self) -> Mapping[str, Tensor]:
         """The weights of this round by the reference's names, or by the module's own where there is
@@ -145,7 +158,8 @@ class Probe(Protocol):
     def rebuilt(
         self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
     ) -> Tensor:
-        """The output of an instance of other sizes with these weights; then `renew`."""
+        """The output of an instance of other sizes with these weights; then the module is built
+        anew."""
 
     def steps(self, calls: Sequence[Inputs], parents: Tensor | None = None) -> list[Tensor]:
         """The outputs of calls that share one cache, empty at first. With `parents` the cache is

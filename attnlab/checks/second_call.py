@@ -35,11 +35,8 @@ def run(probe: Probe) -> Failure | None:
     short, longer = pairs[0]
     if short[spec.name].shape == longer[spec.name].shape:
         raise Skip("its length is fixed")
-    weights = probe.parameters()
-    probe.renew(weights)
-    upward = probe.calls([given for pair in pairs for given in pair])
-    probe.renew(weights)
-    downward = probe.calls([given for pair in pairs for given in reversed(pair)])
+    upward = probe.anew([given for pair in pairs for given in pair]).outputs
+    downward = probe.anew([given for pair in pairs for given in reversed(pair)]).outputs
     for i in range(0, len(upward), 2):
         (new_short, used_long), (new_long, used_short) = upward[i : i + 2], downward[i : i + 2]
         failure = _changed(new_long, used_long, "a shorter")

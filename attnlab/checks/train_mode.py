@@ -29,8 +29,9 @@ def run(probe: Probe) -> Failure | None:
         raise Skip("the module promises dropout")
     kinds = masks(probe.contract, "random", "none")
     samples = [probe.sample(mask) for mask in kinds]
-    trained = probe.calls([inputs for inputs, _ in samples], train=True)
-    again = probe.call(samples[0][0])
+    asked = [inputs for inputs, _ in samples]
+    modes = [True for _ in asked] + [False]
+    *trained, again = probe.calls([*asked, asked[0]], train=modes)
     for mask, (_, calm), busy in zip(kinds, samples, trained, strict=True):
         gap = far(calm, busy)
         if gap.any().item():

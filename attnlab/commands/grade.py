@@ -53,9 +53,9 @@ def command(
     from attnlab.verdict import EXIT, judge
 
     chosen = choose(ctx, what, file)
-    brief = not everything and not chosen.challenge.bugs  # which bugs are gone takes all checks
+    whole = everything or chosen.challenge.bugs  # which bugs are gone takes all checks
     job = job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), "check")
-    job = replace(job, brief=brief, full=full, seed=seed)
+    job = replace(job, until="end" if whole else "reason", full=full, seed=seed)
     announce("grading", chosen)
     verdict = judge(chosen.challenge, chosen.file, inspect(job))
     if chosen.yours:

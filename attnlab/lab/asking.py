@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.base import CannotTell, Facts, Inputs, Probe, Seen, data_inputs
+from attnlab.checks.base import Anew, CannotTell, Facts, Inputs, Probe, Seen, data_inputs
 from attnlab.lab.answers import Odd, is_plain, list_in, names_in, tensors_in
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace
@@ -27,6 +27,7 @@ class Asking:
 
     host: Host
     contract: Contract
+    seed: int
 
     def recipe(self) -> dict[str, Any]:
         """What builds the module of this round."""
@@ -65,6 +66,16 @@ class Asking:
             return self.outputs(told, several)
         to, other = getattr(torch, dtype), self.at(dtype=dtype)  # no copy can be made of it
         return other.calls([{n: _cast(t, to) for n, t in i.items()} for i in several])
+
+    def anew(self, several: Sequence[Inputs], train: bool | Sequence[bool] = False) -> Anew:
+        asked = [list(inputs.items()) for inputs in several]
+        recipe = {**self.recipe(), "seed": self.seed}
+        told = answered(self.host.ask("anew", **recipe, inputs=asked, train=train))
+        return Anew(
+            outputs=tuple(self.outputs(told, several)),
+            before=tensors_in(told, "before"),
+            after=tensors_in(told, "after"),
+        )
 
     def reloaded(self, inputs: Inputs) -> Tensor:
         asked = {**self.recipe(), "inputs": list(inputs.items())}

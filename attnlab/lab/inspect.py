@@ -92,7 +92,7 @@ def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:
         # Without one, nothing says that a number is no limit that may be set.
         numbers=numbers_in(job.candidate.text) if reference else (),
         full=job.full,
-        brief=job.brief,
+        until=job.until,
     )
 
 

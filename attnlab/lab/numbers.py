@@ -12,11 +12,10 @@ import warnings
 from collections.abc import Iterator
 
 SMALLEST, LARGEST = 4, 1100  # as sizes: of smaller ones enough are drawn, larger ones take too long
-MOST = 4
 
 
 def numbers_in(text: str) -> tuple[int, ...]:
-    """The smallest few that may be sizes, in order; none where the text is no Python."""
+    """Those that may be sizes, in order; none where the text is no Python."""
     try:
         with warnings.catch_warnings():  # they would be printed for every file, where nobody reads
             warnings.simplefilter("ignore")
@@ -24,7 +23,7 @@ def numbers_in(text: str) -> tuple[int, ...]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     found = {n for n in _constants(code.co_consts) if SMALLEST <= n <= LARGEST}
-    return tuple(sorted(found)[:MOST])
+    return tuple(sorted(found))
 
 
 def _constants(values: tuple[object, ...]) -> Iterator[int]:

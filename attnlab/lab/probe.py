@@ -21,7 +21,7 @@ from attnlab.lab.pool import EXPLAINING, Pool
 from attnlab.lab.reference import Reference
 from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
 from attnlab.lab.weights import Desk, Equipped, Outfitter
-from attnlab.records import Contract, plain
+from attnlab.records import Contract, Until, plain
 
 Weights = Mapping[str, Tensor]
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Bench:
     outfitter: Outfitter = field(default_factory=Outfitter)
     numbers: tuple[int, ...] = ()  # that the candidate's source names
     full: bool = False  # also the checks that are made on demand only
-    brief: bool = False  # the first failed check is enough
+    until: Until = "end"
     only: frozenset[str] = frozenset()  # the checks to make; none named = all
 
 
@@ -63,9 +63,11 @@ class HostProbe(Asking):
         self.strict = False  # True once output-shape has passed: the shape must not change again
         self.equipped = Equipped()
         self.dtype = dtype
+        self.fall: Raised | None = None  # of the first call of all
         self.shapes: dict[tuple[torch.Size, ...], tuple[int, ...]] = {}  # of outputs, by inputs
         self.latest = self  # the probe that was asked last: one that `at` made, or this one
         self.away = False  # whether the host has that one's module
+        self.seed = self.dice.plain.getrandbits(32)  # of instances that are to be alike
 
     def equip(self) -> None:
         """Build the module and give it the reference's weights, where they fit."""
@@ -79,6 +81,8 @@ class HostProbe(Asking):
             self.equipped = equipped = self.bench.outfitter.equip(desk, self.sizes)
             if "answers" in equipped.told:
                 self.pool.fetch(drawn, lambda: self.outputs(equipped.told, given))
+            fell = equipped.told.get("fell")
+            self.fall = Raised({"verb": "call", **fell}) if isinstance(fell, dict) else None
         else:
             self._build(self.sizes)
         self.latest = self
@@ -127,7 +131,7 @@ class HostProbe(Asking):
     def in_float64(self) -> HostProbe | None:
         try:
             wide = self.at(dtype="float64")
-            return wide if wide.sample()[1].dtype is torch.float64 else None
+            return wide if wide.call(wide.draw()).dtype is torch.float64 else None
         except Raised:
             return None
 
@@ -169,6 +173,8 @@ class HostProbe(Asking):
     # ------------------------------------------------------------ asking
 
     def sample(self, mask: Mask = "random", scale: float = 1.0) -> tuple[Inputs, Tensor]:
+        if self.fall:
+            raise self.fall
         inputs, out = self.pool.sample(mask, scale)
         self._same_shape(out, inputs)
         return inputs, out
@@ -184,7 +190,9 @@ class HostProbe(Asking):
         answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
         return self.output(answer, inputs)
 
-    def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]:
+    def calls(
+        self, several: Sequence[Inputs], train: bool | Sequence[bool] = False
+    ) -> list[Tensor]:
         asked = [list(inputs.items()) for inputs in several]
         return self.outputs(answered(self.host.ask("calls", inputs=asked, train=train)), several)
 
@@ -291,12 +299,6 @@ class HostProbe(Asking):
         at = None if own else self.equipped.at
         return dict(weights) if at is None else carried(dict(weights), at)
 
-    def renew(self, parameters: Weights | None = None) -> None:
-        self._again(self.parameters() if parameters is None else parameters)
-
-    def _again(self, held: Mapping[str, Tensor]) -> None:
-        self._build(self.sizes, held)
-
     def rebuilt(
         self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
     ) -> Tensor:
@@ -306,7 +308,7 @@ class HostProbe(Asking):
             self.put(weights)
             return self.call(inputs)
         finally:
-            self._again(held)
+            self._build(self.sizes, held)
 
     def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
         """Builds a module of its own for the purpose, then builds this round's again."""

@@ -72,6 +72,7 @@ class Round:
     def __init__(self, probe: HostProbe, state: State, number: int, plan: Plan) -> None:
         self.probe, self.state = probe, state
         self.number, self.telling, self.last = number, plan.telling, number + 1 == plan.count
+        self.until = probe.bench.until
         self.ready = False
         self.sure = False  # values are known, right or wrong
 
@@ -85,21 +86,26 @@ class Round:
         for check in worth:
             if not self.state.open(check):  # the early look ended in it
                 continue
-            result = self._result(check, known.get(check.id))
-            self.state.put(result, self.number)
-            if self.probe.bench.brief and result.outcome == "failed":
-                self.state.over = (
-                    f"not looked at: {check.id} failed before it; --all looks at everything"
-                )
+            self._put(self._result(check, known.get(check.id)))
+
+    def _put(self, result: CheckResult) -> None:
+        self.state.put(result, self.number)
+        if self.until != "end" and result.outcome == "failed" and not self.state.over:
+            self.state.over = (
+                f"not looked at: {result.id} failed before it; --all looks at everything"
+            )
 
     def _early(self, values: Check, basic: Check) -> CheckResult | None:
         """Whether values are right; None where the module fails in a way that others say better."""
         try:
             return self._verdict(values, lambda: values.run(self.probe))
-        except Raised:
+        except Raised as error:
+            first = error.verb in PLAIN and not self.probe.pool.samples
+            if first:  # so will this check's; and what the call left behind may let the next pass
+                self._put(self._fell(basic, error))
             self.ready = False
         except Died as death:
-            self.state.put(self._died(basic, death), self.number)
+            self._put(self._died(basic, death))
         return None
 
     def _worthwhile(
@@ -110,7 +116,9 @@ class Round:
         if values is None or early is None or early.outcome not in ("passed", "failed"):
             return checks
         if early.outcome == "failed":
-            self.sure = self.probe.bench.brief
+            self.sure = self.until == "reason"
+            if self.until == "verdict":
+                return [values]
             return self._explaining(checks, values) if self.sure else checks
         self.probe.light = self.sure = True
         if self.number < self.telling:  # what takes long takes longer at larger sizes
@@ -133,7 +141,7 @@ class Round:
         Where one of these fails nothing is known, and each check is made by itself.
         """
         some = [c for c in checks if c.steps and self.state.open(c)]
-        basic = BASIC if self.probe.bench.brief and not self.probe.light else 0
+        basic = BASIC if self.until == "reason" and not self.probe.light else 0
         known: Known = {}
         try:
             for number, group in enumerate(filter(None, (some[:basic], some[basic:]))):
@@ -146,7 +154,7 @@ class Round:
             self.ready = False
             return {}
         except Died as death:
-            self.state.put(self._died(some[0], death), self.number)
+            self._put(self._died(some[0], death))
             return {}
         return known
 
@@ -173,9 +181,7 @@ class Round:
         try:
             return self._verdict(check, lambda: check.run(self.probe))
         except Raised as error:
-            self.ready = False  # weights may have been on loan
-            self.state.crashes[check.id] = (error.file, error.line)
-            return _crashed(check, error, self.probe.latest.sizes)
+            return self._fell(check, error)
         except Died as death:
             return self._died(check, death)
 
@@ -185,6 +191,11 @@ class Round:
             self.ready = True
         self.probe.back()  # the check before may have looked at other sizes
         return _verdict(check, self.probe, doing)
+
+    def _fell(self, check: Check, error: Raised) -> CheckResult:
+        self.ready = False  # weights may have been on loan
+        self.state.crashes[check.id] = (error.file, error.line)
+        return _crashed(check, error, self.probe.latest.sizes)
 
     def _died(self, check: Check, death: Died) -> CheckResult:
         self.ready = False

@@ -27,7 +27,8 @@ from attnlab.lab.kept import Keeping, Kept
 from attnlab.lab.objects import made
 from attnlab.lab.placing import Placing
 from attnlab.lab.raw import fall_of, first_line, raised_at
-from attnlab.lab.verbs import PLAIN, Surroundings, Verbs, alias, fitting, seeded, words_of
+from attnlab.lab.trespass import Surroundings, words_of
+from attnlab.lab.verbs import PLAIN, Verbs, alias, fitting, seeded
 from attnlab.records import Look, plain, to_json
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up
@@ -104,13 +105,18 @@ class Session(Verbs, Keeping):
         return told
 
     def _tried(self, inputs: Sequence[Given]) -> dict[str, Any]:
-        """The answers to calls; nothing where one raises, which is for a call of its own to say."""
+        """The answers to calls; none where one raises, which is for a call of its own to say. That
+        the first one of all fell is told: the next may pass."""
+        answers: list[Any] = []
         try:
-            return dict(self.do_calls(inputs))
+            for given in inputs:
+                answers += self.do_calls([given])["answers"]
         except BaseException as error:
             if type(error).__name__ == HUNG:
                 raise
-            return {}
+            fell = {} if answers else {"fell": describe(error, self.file, self.entry)}
+            return {"answers": None, **fell}
+        return {"answers": answers}
 
     def _find(self, name: str | None) -> Any:
         space = vars(self.module) if self.module else {}
@@ -166,11 +172,12 @@ class Session(Verbs, Keeping):
         self._mode(train)
         return self._answer(inputs)
 
-    def do_calls(self, inputs: Sequence[Given], train: bool = False) -> Any:
-        """The outputs of several calls, one after the other."""
+    def do_calls(self, inputs: Sequence[Given], train: bool | Sequence[bool] = False) -> Any:
+        """The outputs of several calls, one after the other; `train` is of all, or of each."""
         answers = []
-        for given in inputs:
-            self._mode(train)  # a forward may have changed it
+        modes = [train] * len(inputs) if isinstance(train, bool) else train
+        for given, mode in zip(inputs, modes, strict=True):
+            self._mode(mode)  # a forward may have changed it
             answers.append(self._answer(given))
         return {"answers": answers}
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from attnlab.lab.numbers import LARGEST
 from attnlab.lab.objects import resolved
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
     "F": 29,
 }
 MANY, HEADS = 64, 16  # the largest batch or width, and number of heads, beyond a number of a source
+MOST = 4  # rounds for the sake of such numbers
 EDGE: Sizes = {"B": 1, "S": 1, "Sq": 1}
 
 
@@ -158,9 +160,10 @@ def rounds(contract: Contract, draw: random.Random, numbers: tuple[int, ...] = (
     """The example's sizes first, then drawn ones, those beyond the numbers that the source names,
     the contract's own, and the edge B = S = 1."""
     example = with_hd(contract.sizes)
-    fresh = [*(_shuffled(r, draw) for r in ROUNDS), LONG, ALONE, *map(beyond, numbers)]
-    fresh = fresh if contract.vary else []
-    drawn = [within(_moved(contract, f)) for f in fresh]
+    usual = [_moved(contract, f) for f in (*(_shuffled(r, draw) for r in ROUNDS), LONG)]
+    over = [beyond(n) for n in numbers if not _reached(n, usual, contract)]
+    more = [_moved(contract, f) for f in (*over[:MOST], ALONE)]
+    drawn = [within(s) for s in (*usual, *more)] if contract.vary else []
     edge = [_only(contract, EDGE)] if contract.vary else []
     extra = [with_hd({**contract.sizes, **p}) for p in contract.probes]
     found: list[Sizes] = []
@@ -178,6 +181,13 @@ def beyond(number: int) -> Sizes:
     queries = {"S": more, "Sq": more, "Sk": more + 2, "T": 17, "L": more, "V": 23, "F": 29}
     width = {"H": heads, "hd": wide, "Hkv": 1, "D": 2 * wide}
     return {"B": more if number <= MANY else 2, **width, **queries}
+
+
+def _reached(number: int, usual: list[Sizes], contract: Contract) -> bool:
+    """Whether sizes that are drawn anyway go beyond a number, each symbol's in one of them."""
+    vary = {*contract.vary, "hd"} if "D" in contract.vary else set(contract.vary)
+    symbols = [s for s, n in beyond(number).items() if n > number and s in vary]
+    return all(any(sizes.get(s, LARGEST) > number for sizes in usual) for s in symbols)
 
 
 def tied(contract: Contract, sizes: Sizes) -> Sizes:

@@ -9,68 +9,19 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Collection
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from attnlab.lab.capture import Given, fresh
 from attnlab.lab.recorder import OURS
+from attnlab.lab.trespass import Surroundings
 
 SEED = 20170612
 PLAIN = {Tensor, nn.Parameter, nn.Buffer}  # types whose values are all there is to them
-SPACES = {"torch": torch, "F": F, "nn": nn, "Tensor": Tensor, "nn.Module": nn.Module}
-REACHING = {"setattr", "__setattr__", "__dict__", "vars", "globals", "exec", "eval", "getattr"}
-Flags = dict[str, object]
-
-
-class Surroundings:
-    """What belongs to the whole process, as it is now. `spaces` are the names in torch."""
-
-    def __init__(self) -> None:
-        self.flags = _flags()
-        self.spaces = {name: dict(vars(space)) for name, space in SPACES.items()}
-
-    def changes(self, words: Collection[str] | None = None) -> list[str]:
-        """What is not any more as it was, one phrase each; in torch by these names, or by all.
-
-        To look at an object at all writes into it: in a forked process all names cost 600 pages.
-        """
-        now = _flags()
-        found = [
-            f"{what} is {now[what]}, it was {was}"
-            for what, was in self.flags.items()
-            if now[what] != was
-        ]
-        for name, space in SPACES.items():
-            have, was = vars(space), self.spaces[name]
-            looked = was if words is None else [n for n in sorted(words) if n in was]
-            swapped = [n for n in looked if have.get(n) is not was[n]]
-            found += [f"{name}.{n} was replaced" for n in swapped if not _rebound(n)]
-        return found
-
-
-def words_of(text: str) -> frozenset[str] | None:
-    """The names that a text can reach; None where it may reach any."""
-    words = frozenset(re.findall(r"\w+", text))
-    return None if words & REACHING else words
-
-
-def _flags() -> Flags:
-    return {
-        "the default dtype": torch.get_default_dtype(),
-        "the default device": torch.get_default_device(),
-        "grad mode": torch.is_grad_enabled(),
-        "the number of threads": torch.get_num_threads(),
-        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
-        "anomaly detection": torch.is_anomaly_enabled(),
-        "the matmul precision": torch.get_float32_matmul_precision(),
-    }
 
 
 def seeded(seed: int) -> None:
@@ -78,11 +29,6 @@ def seeded(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(seed)
-
-
-def _rebound(name: str) -> bool:
-    """Names that torch itself gives another meaning: private ones, and one that names a dtype."""
-    return name == "Storage" or (name.startswith("_") and name != "__call__")
 
 
 class Verbs:
@@ -99,6 +45,9 @@ class Verbs:
         raise NotImplementedError
 
     def _invoke(self, given: Given) -> Any:
+        raise NotImplementedError
+
+    def do_calls(self, inputs: list[Given], train: bool | list[bool] = False) -> Any:
         raise NotImplementedError
 
     def _answer(self, given: Given) -> dict[str, Any]:
@@ -175,6 +124,29 @@ class Verbs:
             return self._answer(inputs)
         finally:
             self.built = kept
+
+    def do_anew(
+        self,
+        name: str | None,
+        init: dict[str, Any],
+        seed: int,
+        inputs: list[Given],
+        train: bool | list[bool],
+    ) -> Any:
+        """The outputs of another instance with this one's parameters, and which of its own these
+        calls changed."""
+        kept = self.built
+        try:
+            self.do_build(name, init, seed)
+            _give(_weights(kept), self.built)
+            before = {n: w.clone() for n, w in _weights(self.built).items()}
+            told = self.do_calls(inputs, train)
+            after = _weights(self.built)
+        finally:
+            self.built = kept
+        changed = [n for n, w in before.items() if n not in after or not torch.equal(w, after[n])]
+        told |= {"before": {n: before[n] for n in changed}}
+        return told | {"after": {n: after[n] for n in changed if n in after}}
 
     def do_export(self, inputs: Given) -> Any:
         """The output of the program that torch.export makes. Imports the compiler."""
@@ -302,6 +274,18 @@ def _strided(t: Tensor) -> Tensor:
     back = list(range(t.dim()))[::-1]
     wide = torch.stack((t, t), dim=-1)[..., 0]
     return wide.permute(back).contiguous().permute(back)
+
+
+def _weights(built: Any) -> dict[str, Tensor]:
+    named = built.named_parameters() if isinstance(built, nn.Module) else ()
+    return {name: weight.detach() for name, weight in named}
+
+
+def _give(weights: dict[str, Tensor], built: Any) -> None:
+    """Copy parameters in, those that have the same name and shape."""
+    for name, weight in _weights(built).items():
+        if name in weights and weights[name].shape == weight.shape:
+            weight.copy_(weights[name])
 
 
 def _state(module: nn.Module) -> list[tuple[str, Any]]:

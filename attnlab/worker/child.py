@@ -14,7 +14,7 @@ import tempfile
 from typing import Any
 
 from attnlab.lab.session import Session
-from attnlab.lab.verbs import Surroundings
+from attnlab.lab.trespass import Surroundings
 from attnlab.records import Limits
 from attnlab.worker import isolation
 from attnlab.worker.alarm import Alarm

@@ -27,7 +27,7 @@ import time
 
 import torch
 
-from attnlab.lab.verbs import Surroundings
+from attnlab.lab.trespass import Surroundings
 from attnlab.records import Limits
 from attnlab.worker import child, isolation, warming
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from attnlab.lab.host import LocalHost
 from attnlab.lab.inspect import inspect
-from attnlab.records import CheckResult, Code, Contract, Input, Job, Position
+from attnlab.records import CheckResult, Code, Contract, Input, Job, Position, Until
 
 ATTENTION = """
 import torch
@@ -117,7 +117,7 @@ class Case:
     full: bool = False  # also what is checked on demand only
 
 
-def tried(case: Case, seed: int = 1, brief: bool = False) -> tuple[CheckResult, ...]:
+def tried(case: Case, seed: int = 1, until: Until = "end") -> tuple[CheckResult, ...]:
     """What all checks say of the case, what to look at first standing first."""
     job = Job(
         candidate=Code(file="m.py", text=case.source, name="M"),
@@ -125,7 +125,7 @@ def tried(case: Case, seed: int = 1, brief: bool = False) -> tuple[CheckResult, 
         reference=case.reference,
         stages=("check",),
         full=case.full,
-        brief=brief,
+        until=until,
         seed=seed,
     )
     report = inspect(job, lambda limits, own, deadline: LocalHost())

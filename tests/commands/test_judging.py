@@ -65,7 +65,7 @@ def test_how_much_is_looked_at_and_from_which_seed(shell, worker):
     """A quick verdict first; --all goes on, --full takes longer, --seed repeats."""
     for more in ([], ["--all"], ["--full"], ["--seed", "7"]):
         shell("grade", NAME, *more)
-    assert [job.brief for job in worker.jobs] == [True, False, True, True]
+    assert [job.until for job in worker.jobs] == ["reason", "end", "reason", "reason"]
     assert [(j.full, j.seed, j.limits.seconds) for j in worker.jobs] == [
         *[(False, None, 10.0)] * 2,
         *[(True, None, 60.0), (False, 7, 10.0)],

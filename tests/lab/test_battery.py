@@ -43,7 +43,7 @@ def test_a_brief_look_ends_with_the_first_failure():
         inputs=(Input(name="x", axes=("B", "S", "D")),),
         output=("B", "S", "D"),
     )
-    asked = job(module("return x * torch.nan"), contract, stages=("check",), brief=True)
+    asked = job(module("return x * torch.nan"), contract, stages=("check",), until="reason")
     first, *others = inspect(asked, local).checks
     assert (first.id, first.outcome) == ("finite", "failed")
     unseen = [c for c in others if c.reason == "unseen"]

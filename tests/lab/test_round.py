@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from fakes import check
 
 from attnlab.checks.base import Failure
@@ -24,12 +25,12 @@ TEXT = f"from attnlab.references.attention import {UNIT}\n"
 VALUES = "matches-reference"
 
 
-def graded(monkeypatch, *checks, brief=False, contract=CONTRACT, host=None):
+def graded(monkeypatch, *checks, until="end", contract=CONTRACT, host=None):
     monkeypatch.setattr(battery, "load_checks", lambda: checks)
     host = host or LocalHost()
     host.ask("load", file="m.py", text=TEXT, path="", own=None)
     bench = Bench(
-        contract, UNIT, host, lambda: host, Dice(0), UnitReference(UNIT), brief=brief
+        contract, UNIT, host, lambda: host, Dice(0), UnitReference(UNIT), until=until
     )  # fmt: skip
     return {result.id: result for result in run_checks(bench)}
 
@@ -72,7 +73,7 @@ def test_wrong_values_call_for_the_reason(monkeypatch):
     reason = check("reason", noting(seen, "reason"), few=True)
     other = check("other", noting(seen, "other"), few=True)
     values = check(VALUES, noting(seen, VALUES, Failure(message="no")), after=("reason",))
-    found = graded(monkeypatch, reason, other, values, brief=True)
+    found = graded(monkeypatch, reason, other, values, until="reason")
     assert [name for name, *_ in seen] == [VALUES, "reason"]
     assert (found[VALUES].outcome, found["other"].outcome) == ("failed", "skipped")
     assert not any(light for *_, light in seen)
@@ -111,7 +112,7 @@ def test_a_process_that_dies_of_calls_in_one_go_is_a_failure(monkeypatch):
 
     some = check("a", None, few=True, steps=run)
     values = check(VALUES, lambda probe: Failure(message="no"), after=("a",))
-    found = graded(monkeypatch, some, values, brief=True, host=Dying())
+    found = graded(monkeypatch, some, values, until="reason", host=Dying())
     assert (found["a"].outcome, found["a"].message) == ("failed", "the candidate was killed")
 
 
@@ -130,6 +131,58 @@ def test_the_most_basic_reasons_are_looked_at_before_the_others(monkeypatch):
     basic = [step("a"), step("b"), step("c", Failure(message="leaks"))]
     later = [step("d")]
     values = check(VALUES, lambda probe: Failure(message="no"), after=("a", "b", "c", "d"))
-    found = graded(monkeypatch, *basic, *later, values, brief=True)
+    found = graded(monkeypatch, *basic, *later, values, until="reason")
     assert called == ["a", "b", "c"]
     assert (found["c"].outcome, found["d"].outcome) == ("failed", "skipped")
+
+
+def test_a_verdict_alone_needs_no_reason(monkeypatch):
+    """That values are wrong is enough; nothing looks for what explains them."""
+    seen = []
+    reason = check("reason", noting(seen, "reason", Failure(message="leaks")), few=True)
+    values = check(VALUES, noting(seen, VALUES, Failure(message="no")), after=("reason",))
+    found = graded(monkeypatch, reason, values, until="verdict")
+    assert [name for name, *_ in seen] == [VALUES]
+    assert (found[VALUES].outcome, found["reason"].outcome) == ("failed", "skipped")
+
+
+class Counting(LocalHost):
+    """Counts what it is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def ask(self, verb, **args):
+        self.asked.append(verb)
+        return super().ask(verb, **args)
+
+
+FALLS_ONCE = f"""{TEXT}
+class Falls({UNIT}):
+    ready = False
+
+    def forward(self, x):
+        if not self.ready:
+            self.ready = True
+            raise RuntimeError("not yet")
+        return super().forward(x)
+"""
+
+
+@pytest.mark.parametrize("until", ["verdict", "reason", "end"])
+def test_a_crash_of_the_first_call_is_the_first_failure(monkeypatch, until):
+    """Built and called once: a second call, which may pass, does not take it back."""
+    shape = check("output-shape", lambda probe: probe.sample() and None)
+    values = check(VALUES, lambda probe: probe.sample() and None, after=("output-shape",))
+    monkeypatch.setattr(battery, "load_checks", lambda: (shape, values))
+    host = Counting()
+    host.ask("load", file="m.py", text=FALLS_ONCE, path="", own=None)
+    reference = UnitReference(UNIT)
+    bench = Bench(CONTRACT, "Falls", host, lambda: host, Dice(0), reference, until=until)
+    found = {result.id: result for result in run_checks(bench)}
+    assert (found["output-shape"].outcome, found["output-shape"].reason) == ("failed", "crashed")
+    assert "not yet" in found["output-shape"].message
+    if until != "end":
+        assert host.asked.count("build") == 1
+        assert found[VALUES].reason == "unseen"

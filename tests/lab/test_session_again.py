@@ -3,7 +3,8 @@
 import torch
 
 from attnlab.lab.session import Session
-from attnlab.lab.verbs import SEED, Surroundings, seeded
+from attnlab.lab.trespass import Surroundings
+from attnlab.lab.verbs import SEED, seeded
 
 SOURCE = """
 import torch

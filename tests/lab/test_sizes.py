@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnlab.lab.sizes import Unmeasured, built, measure, naming, rounds, with_hd
+from attnlab.lab.sizes import MOST, Unmeasured, built, measure, naming, rounds, with_hd
 from attnlab.records import Contract
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
@@ -138,6 +138,18 @@ def test_sizes_go_beyond_the_numbers_that_a_source_names():
     assert min(eight[n] for n in ("B", "S", "H", "hd")) > 8
     assert min(sixty[n] for n in ("B", "S", "hd")) > 64
     assert (hundreds["S"] > 300, hundreds["B"], hundreds["hd"] < 10) == (True, 2, True)
+
+
+def test_a_table_of_numbers_makes_no_job_of_rounds_without_end():
+    """And a number that the usual sizes go beyond takes none of its own."""
+    usual = rounds(Contract(sizes=SIZES), random.Random(5))
+    many = rounds(Contract(sizes=SIZES), random.Random(5), tuple(range(4, 999)))
+    own = [sizes for sizes in many if sizes not in usual]
+    assert len(own) == MOST
+    assert own[0]["hd"] > max(sizes["hd"] for sizes in usual if sizes["H"] > 1)
+    few = Contract(sizes=SIZES, vary=("S",))
+    assert rounds(few, random.Random(5), (4, 36)) == rounds(few, random.Random(5))
+    assert max(sizes["S"] for sizes in rounds(few, random.Random(5), (37,))) > 37
 
 
 def test_rounds_are_the_same_for_the_same_seed():

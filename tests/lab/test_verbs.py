@@ -79,6 +79,43 @@ def test_a_second_instance_that_loads_the_checkpoint_is_the_same():
     assert torch.equal(called(drawn, ("x", X))["output"], before)
 
 
+ANEW = {"name": "Net", "init": {"width": 4}, "seed": 7}
+
+
+def test_a_new_instance_has_the_same_parameters_and_no_past():
+    """What calls leave on a module is not there; the module itself is not called."""
+    counting = module("self.n += 1\nreturn self.proj(x) * self.n", f"{INIT}\nself.n = 0")
+    session = made(counting)
+    first = called(session, ("x", X))["output"]
+    answer = session.ask("anew", **ANEW, inputs=[[("x", X)], [("x", X)]], train=False)
+    again, twice = (told["output"] for told in answer["answers"])
+    assert torch.equal(again, first)
+    assert torch.equal(twice, first * 2)
+    assert (answer["before"], answer["after"]) == ({}, {})
+    assert torch.equal(called(session, ("x", X))["output"], first * 2)
+
+
+def test_what_calls_did_to_the_parameters_of_a_new_instance_is_told():
+    """As they were and as they are; in train mode where that was asked for."""
+    busy = "if self.training:\n    self.proj.bias.data += 1\nreturn self.proj(x)"
+    session = made(module(busy, INIT))
+    before = session.ask("parameters")["tensors"]["proj.bias"]
+    calls = [[("x", X)], [("x", X)]]
+    answer = session.ask("anew", **ANEW, inputs=calls, train=[False, True])
+    assert list(answer["before"]) == ["proj.bias"]
+    assert torch.equal(answer["before"]["proj.bias"], before)
+    assert torch.equal(answer["after"]["proj.bias"], before + 1)
+    assert torch.equal(session.ask("parameters")["tensors"]["proj.bias"], before)
+    assert session.ask("anew", **ANEW, inputs=calls, train=False)["after"] == {}
+
+
+def test_a_parameter_that_is_gone_has_no_value_after_the_calls():
+    """And a module of another make is built all the same."""
+    session = made(module("self.proj.bias = None\nreturn self.proj(x)", INIT))
+    answer = session.ask("anew", **ANEW, inputs=[[("x", X)]], train=False)
+    assert (list(answer["before"]), answer["after"]) == (["proj.bias"], {})
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there():
     """Said, not tried."""

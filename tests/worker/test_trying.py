@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent.parent.parent / "challenges" / "attention" / "pee
 def asked():
     challenge = read_challenge(FOLDER)
     job = challenge_job(challenge, Path(challenge.solution), stages=("check",))
-    return TrialJob(job=replace(job, brief=True), right=(), candidates=(), seconds=20.0)
+    return TrialJob(job=replace(job, until="verdict"), right=(), candidates=(), seconds=20.0)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,63 @@
+"""What belongs to the whole process in which a candidate runs, and what has become of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+SPACES = {"torch": torch, "F": F, "nn": nn, "Tensor": Tensor, "nn.Module": nn.Module}
+REACHING = {"setattr", "__setattr__", "__dict__", "vars", "globals", "exec", "eval", "getattr"}
+Flags = dict[str, object]
+
+
+class Surroundings:
+    """What belongs to the whole process, as it is now. `spaces` are the names in torch."""
+
+    def __init__(self) -> None:
+        self.flags = _flags()
+        self.spaces = {name: dict(vars(space)) for name, space in SPACES.items()}
+
+    def changes(self, words: Collection[str] | None = None) -> list[str]:
+        """What is not any more as it was, one phrase each; in torch by these names, or by all.
+
+        To look at an object at all writes into it: in a forked process all names cost 600 pages.
+        """
+        now = _flags()
+        found = [
+            f"{what} is {now[what]}, it was {was}"
+            for what, was in self.flags.items()
+            if now[what] != was
+        ]
+        for name, space in SPACES.items():
+            have, was = vars(space), self.spaces[name]
+            looked = was if words is None else [n for n in sorted(words) if n in was]
+            swapped = [n for n in looked if have.get(n) is not was[n]]
+            found += [f"{name}.{n} was replaced" for n in swapped if not _rebound(n)]
+        return found
+
+
+def words_of(text: str) -> frozenset[str] | None:
+    """The names that a text can reach; None where it may reach any."""
+    words = frozenset(re.findall(r"\w+", text))
+    return None if words & REACHING else words
+
+
+def _flags() -> Flags:
+    return {
+        "the default dtype": torch.get_default_dtype(),
+        "the default device": torch.get_default_device(),
+        "grad mode": torch.is_grad_enabled(),
+        "the number of threads": torch.get_num_threads(),
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "anomaly detection": torch.is_anomaly_enabled(),
+        "the matmul precision": torch.get_float32_matmul_precision(),
+    }
+
+
+def _rebound(name: str) -> bool:
+    """Names that torch itself gives another meaning: private ones, and one that names a dtype."""
+    return name == "Storage" or (name.startswith("_") and name != "__call__")
