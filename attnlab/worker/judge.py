@@ -25,6 +25,7 @@ from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.trials import TrialJob, TrialReport
 from attnlab.worker.tensors import Malformed, pack, unpack
+from attnlab.worker.turns import OneCpu
 from attnlab.worker.wire import Channel, TooLong, receive, send
 
 GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for a better message
@@ -32,7 +33,7 @@ GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for 
 
 def serve(job: socket.socket, zygote: socket.socket) -> None:
     """One report per job, until the client has gone."""
-    shelf = Shelf()
+    shelf, turns = Shelf(), OneCpu(os.getppid())
     for number in count():
         try:
             message = receive(job)
@@ -41,11 +42,11 @@ def serve(job: socket.socket, zygote: socket.socket) -> None:
         if number == 1:  # all is imported, and it stays: nothing to search for garbage
             gc.collect()
             gc.freeze()
-        send(job, to_json(_answer(message, zygote, shelf)).encode())
+        send(job, to_json(_answer(message, zygote, shelf, turns)).encode())
 
 
 def _answer(
-    message: bytearray, zygote: socket.socket, shelf: Shelf
+    message: bytearray, zygote: socket.socket, shelf: Shelf, turns: OneCpu
 ) -> Report | PositionReport | TrialReport:
     """A `Job` is sent as it is, anything else under its name."""
     asked = json.loads(message)
@@ -53,7 +54,8 @@ def _answer(
         return _portrait(from_json(PositionJob, json.dumps(asked["position"])))
     if asked.keys() == {"trials"}:
         return _tried(from_json(TrialJob, json.dumps(asked["trials"])))
-    return _report(from_json(Job, message), zygote, shelf)
+    with turns:
+        return _report(from_json(Job, message), zygote, shelf, turns)
 
 
 def _portrait(job: PositionJob) -> PositionReport:
@@ -81,9 +83,12 @@ def _tried(job: TrialJob) -> TrialReport:
         return TrialReport(fault=f"the judge failed: {type(error).__name__}: {error}")
 
 
-def _report(job: Job, zygote: socket.socket, shelf: Shelf) -> Report:
+def _report(job: Job, zygote: socket.socket, shelf: Shelf, turns: OneCpu) -> Report:
     def spawn(limits: Limits, own: bool, deadline: float) -> Child:
-        return Child(zygote, limits, own, deadline)
+        child = Child(zygote, limits, own, deadline)
+        # A user's own module may have threads.
+        (turns.free if own else turns.take)(child.pid)
+        return child
 
     try:
         return inspect(job, spawn, shelf)
