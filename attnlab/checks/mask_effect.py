@@ -40,10 +40,11 @@ def run(probe: Probe) -> Steps:
     if length < 2:
         raise Skip("with one position there is no other key to mask")
     first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
-    keys = probe.some(sorted({first, length - 1, probe.pick(first, length)}))
+    keys = sorted({first, length - 1, probe.pick(first, length)})
     ways = [(_hidden(probe, probe.draw("random"), key, length), key) for key in keys]
     loud = probe.pick(first, length)
     ways.append((_hidden(probe, probe.draw("one-key", LOUD), loud, length), loud))
+    ways = probe.some(ways)
     outputs = yield [
         given
         for inputs, key in ways

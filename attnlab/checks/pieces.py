@@ -6,6 +6,9 @@ from attnlab.abilities import by_query, data_inputs, key_axis, query_axis
 from attnlab.checks.base import Failure, Inputs, Probe, Tensor, first_index
 from attnlab.records import Contract
 
+EPS = {"float64": 2**-23, "bfloat16": 2**-8, "float16": 2**-11}
+ROUNDINGS = 24  # in a chain, each relative to the largest value
+
 
 def moved(probe: Probe, inputs: Inputs, axis: str, where: slice, scale: float = 1.0) -> Inputs:
     """The inputs with new random data at the positions `where` of an axis; ids become others."""
@@ -107,3 +110,26 @@ def differs(probe: Probe, right: Tensor, out: Tensor, said: str) -> Failure | No
         message=f"{said} gave another output at its {first_index(gap)} than the whole sequence at "
         f"once, by up to {(right - out).abs().max().item():.2g}"
     )
+
+
+# ---------------------------------------------------------------- in another dtype
+
+
+def off(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
+    """What to say of an output in a dtype that is not near the exact one."""
+    if str(out.dtype).removeprefix("torch.") != dtype:
+        return Failure(message=f"module and inputs are {dtype}, and the output is {out.dtype}")
+    bad = ~out.isfinite()
+    if bad.any().item():
+        return Failure(
+            message=f"in {dtype} {int(bad.sum().item())} output values are NaN or infinite, the "
+            f"first at {first_index(bad)}"
+        )
+    gap = (out.double() - exact.double()).abs().max().item()
+    limit = ROUNDINGS * EPS[dtype] * max(1.0, exact.abs().max().item())
+    if not gap <= limit:
+        return Failure(
+            message=f"in {dtype} the output is off by up to {gap:.2g} from float32's; rounding "
+            f"explains {limit:.2g}"
+        )
+    return None

@@ -73,6 +73,11 @@ class Probe(Protocol):
     def thorough(self) -> bool:
         """False at sizes that only confirm what was looked at closely at others."""
 
+    @property
+    def light(self) -> bool:
+        """True where the values at this round's sizes are known to be right: what follows is to
+        confirm."""
+
     def sample(self, mask: Mask = "random", scale: float = 1.0) -> tuple[Inputs, Tensor]:
         """Inputs as `draw` makes them and the module's output for them, the same for every check of
         a round: not to be written into."""

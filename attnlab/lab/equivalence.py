@@ -150,7 +150,7 @@ def _steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
     kinds += ["empty-rows"] if "empty-rows" in contract.promises else []
     longer = {**sizes, "S": sizes["S"] + 3} if "S" in contract.vary and "S" in sizes else sizes
     for mask in kinds:
-        for scale in (1.0, 0.1, 10.0, 60.0) if mask == "random" else (1.0, 60.0):
+        for scale in (1.0, 0.1, 10.0, 30.0) if mask == "random" else (1.0, 30.0):
             yield Step("call", _given(contract, sizes, dice, mask, scale))
         yield Step("call", _given(contract, within(longer), dice, mask, 1.0))
         yield Step("call", _given(contract, sizes, dice, mask, 1.0), train=True)

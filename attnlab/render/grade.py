@@ -7,6 +7,7 @@ from attnlab.render.checks import show_diagnosis, show_failures, tally
 from attnlab.render.json import Document
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen
+from attnlab.verdict import UNSEEN
 
 WORDS = {
     "passed": "passed",
@@ -64,5 +65,7 @@ def _show_verdict(page: Graded, screen: Screen) -> None:
     first = next((c.id for c in verdict.checks if c.outcome == "failed"), "")
     at = f" at {first}" if first and verdict.outcome == "failed" else ""
     word = WORDS.get(verdict.outcome, verdict.outcome)
-    screen.say((f"{mark} {word}{at}", style), f"   score {verdict.score:.2f}")
+    least = any(c.reason == UNSEEN for c in verdict.checks)  # they may hold
+    score = f"   score {'at least ' if least else ''}{verdict.score:.2f}"
+    screen.say((f"{mark} {word}{at}", style), score)
     screen.say((page.challenge.slug, "name"), f"  {page.file}", indent=2)

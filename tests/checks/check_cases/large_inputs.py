@@ -35,6 +35,7 @@ WRONG = {
     ),
 }
 RIGHT = {
+    "a fill that no score of this size reaches": Case(changed(ATTENTION, ("-torch.inf", "-1e4"))),
     "by hand": Case(ATTENTION),
     "the kernel": Case(KERNEL),
     "the least number of the dtype": Case(

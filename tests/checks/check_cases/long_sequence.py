@@ -3,9 +3,24 @@
 The numbers are texts, so that they cannot be read off the source: sizes are drawn beyond those.
 """
 
-from trial import ATTENTION, KERNEL, Case, changed
+from dataclasses import replace
+
+from trial import ATTENTION, EMPTY_ROWS, KERNEL, Case, changed
 
 SEEN = "weights = scores.softmax(-1)"
+
+
+TYPES = replace(EMPTY_ROWS, dtypes=("bfloat16", "float16"))
+
+
+def counting(empty: str) -> Case:
+    """Rows that hold nothing give nothing; they are told from the others by this."""
+    masked = "scores = scores.masked_fill(mask[:, None], -torch.inf)"
+    own = f"empty = {empty}\n            {masked.replace('mask[', '(mask & ~empty)[')}"
+    zeroed = (
+        f"{SEEN}\n        if mask is not None:\n            weights = weights * ~empty[:, None]"
+    )
+    return Case(changed(ATTENTION, (masked, own), (SEEN, zeroed)), TYPES)
 
 
 def ranked(positions: str) -> Case:
@@ -17,6 +32,7 @@ def ranked(positions: str) -> Case:
 WRONG = {
     "positions that begin again": ranked("torch.arange(S) % int('256')"),
     "positions in bfloat16": ranked("torch.arange(S).bfloat16().float()"),
+    "keys counted in the dtype of x": counting("mask.to(x.dtype).sum(-1, keepdim=True) == S"),
     "positions that stop": ranked("torch.arange(S).clamp(max=int('127'))"),
     "a mask made for 200": Case(
         changed(
@@ -35,4 +51,5 @@ RIGHT = {
     "by hand": Case(ATTENTION),
     "the kernel": Case(KERNEL),
     "positions as they are": ranked("torch.arange(S)"),
+    "keys counted": counting("mask.sum(-1, keepdim=True) == S"),
 }
