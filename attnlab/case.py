@@ -56,6 +56,7 @@ PROMISES = (
     "dropout",
     "local",
     "scaled",
+    "float32-output",
     "nan-safe",
     "ordered",
     "relative",

@@ -7,7 +7,8 @@ Wrong: `return out.flatten(1)` gives (B, S*D) where (B, S, D) is asked for.
 Right: `return out` with the axes and the dtype of the input.
 
 Probed with and without the optional mask, at the sizes of the example and at others: a reshape
-that fits only because S equals hd fits only there.
+that fits only because S equals hd fits only there. Where float32 is promised whatever comes in, as
+of a table of which only the shape of the input matters, inputs in float64 are tried as well.
 """
 
 from attnlab.checks.base import Failure, Mask, Probe, describe, expected_shape
@@ -36,4 +37,16 @@ def run(probe: Probe) -> Failure | None:
                 message=f"the output is {out.dtype}, expected {inputs[floats[0]].dtype}, "
                 f"the dtype of {floats[0]}"
             )
-    return None
+    return _fixed(probe) if "float32-output" in probe.contract.promises else None
+
+
+def _fixed(probe: Probe) -> Failure | None:
+    """The output is in float32 though the input is not."""
+    inputs, out = probe.sample()
+    floats = [i.name for i in probe.contract.inputs if i.dtype == "float"]
+    wide = probe.call({**inputs, **{name: inputs[name].double() for name in floats}})
+    if wide.dtype == out.dtype:
+        return None
+    return Failure(
+        message=f"with {floats[0]} in float64 the output is {wide.dtype}, expected {out.dtype}"
+    )

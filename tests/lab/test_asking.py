@@ -74,6 +74,19 @@ def test_a_module_that_only_knows_float32_is_not_widened():
     assert probe(module("return x @ torch.ones(8, 8)")).in_float64() is None
 
 
+def test_a_new_instance_is_called_in_the_modes_that_are_asked_for():
+    """Twice the same instance, though buffers are drawn: what two of them give can be compared."""
+    text = "self.register_buffer('b', torch.randn(width))\nself.w = nn.Parameter(torch.ones(width))"
+    busy = "if self.training:\n    self.w.data += 1\nreturn x + self.b"
+    made = probe(module(busy, text))
+    inputs = made.draw()
+    first, second = made.anew([inputs]), made.anew([inputs, inputs], train=[False, True])
+    assert torch.equal(first.outputs[0], second.outputs[0])
+    assert (first.before, list(second.before), len(second.outputs)) == ({}, ["w"], 2)
+    assert torch.equal(second.after["w"], torch.full((8,), 2.0))
+    assert torch.equal(made.parameters()["w"], torch.ones(8))
+
+
 def test_as_built_shows_what_the_constructor_drew():
     """Not the weights that were put in since."""
     made = probe(module("return x * self.w", "self.w = nn.Parameter(torch.ones(width))"))

@@ -160,6 +160,15 @@ def test_passing_says_so_without_colour(shown):
     assert shown(PAGES["grade-failed"]).splitlines()[0].startswith("✗ failed at matches-reference")
 
 
+def test_a_score_of_a_grade_that_ended_early_is_the_least_it_can_be(shown):
+    """What was not looked at may hold: --all would tell."""
+    unseen = replace(FAILED.checks[0], id="reach", outcome="skipped", reason="unseen")
+    early = replace(FAILED, checks=(*FAILED.checks, unseen), score=0.5)
+    page = Graded(challenge=SHARP, file="x", verdict=early)
+    assert shown(page).splitlines()[0].endswith("score at least 0.50")
+    assert shown(PAGES["grade-failed"]).splitlines()[0].endswith(f"score {FAILED.score:.2f}")
+
+
 def test_advice_is_not_said_twice(shown):
     """Where the page ends with a check's advice, the check itself does not repeat it."""
     advice = FAILED.checks[0].advice

@@ -1,7 +1,10 @@
 """Outputs of another shape or kind, and calls that raise."""
 
+from dataclasses import replace
+
 from trial import ATTENTION, ENCODING, KERNEL, LAST, TABLE, Case, changed
 
+FLOAT32 = replace(ENCODING, promises=("float32-output",))
 WRONG = {
     "two axes flattened": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).flatten(1)"))),
     "one axis more": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]})[:, None]"))),
@@ -14,10 +17,21 @@ WRONG = {
     "a table added where it is returned": Case(
         changed(TABLE, ("self.pe[:S].unsqueeze(0)", "x + self.pe[:S]")), ENCODING, None
     ),
+    "a table in the dtype of x, which is to be in float32": Case(
+        changed(TABLE, ("self.pe[:S].unsqueeze(0)", "self.pe[:S].unsqueeze(0).to(x.dtype)")),
+        FLOAT32,
+        None,
+    ),
     "in float64": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).double()"))),
 }
 RIGHT = {
     "by hand": Case(ATTENTION),
     "the kernel": Case(KERNEL),
+    "a table in float32": Case(TABLE, FLOAT32, None),
+    "a table in float32 whatever it is asked for in": Case(
+        changed(TABLE, ("self.pe[:S].unsqueeze(0)", "self.pe[:S].unsqueeze(0).float()")),
+        FLOAT32,
+        None,
+    ),
     "without a reference": Case(ATTENTION, reference=None),
 }
