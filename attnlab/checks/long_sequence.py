@@ -13,8 +13,8 @@ be empty and the module is to work in bfloat16, so is one in that.
 from dataclasses import replace
 
 from attnlab.abilities import by_query
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor, describe, first_index
-from attnlab.checks.pieces import off
+from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor
+from attnlab.checks.pieces import beside, off
 
 TITLE = "Long sequences give what the reference gives"
 NEEDS = ("reference", "output", "sequence")
@@ -47,21 +47,8 @@ def run(probe: Probe) -> Failure | None:
         raise Skip("long sequences are looked at in narrow modules, or with one head")
     inputs = _ragged(probe, length - now)
     expected = probe.expected(inputs)
-    out = probe.call(inputs)
-    if out.shape != expected.shape:
-        return Failure(
-            message=f"the output is {describe(out, probe)}, the reference's "
-            f"{tuple(expected.shape)}, for {length} positions"
-        )
-    gap = (out.double() - expected).abs()
-    bad = ~(gap <= probe.tolerance(expected))
-    if not bad.any().item():
-        return _coarse(probe, inputs, expected)
-    return Failure(
-        message=f"for {length} positions the output differs from the reference's at "
-        f"{first_index(bad)} and in {bad.double().mean().item():.0%} of its values, by up to "
-        f"{gap.max().item():.2g}"
-    )
+    failure = beside(probe, probe.call(inputs), expected, f"{length} positions")
+    return failure or _coarse(probe, inputs, expected)
 
 
 def _coarse(probe: Probe, inputs: Inputs, expected: Tensor) -> Failure | None:

@@ -14,7 +14,8 @@ found by names and shapes and proven by equality. Without one nothing can be com
 what is said: it is not a failure.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, Tensor, describe, first_index, masks
+from attnlab.checks.base import Failure, Mask, Probe, masks
+from attnlab.checks.pieces import beside
 from attnlab.checks.probe import SMALL
 
 TITLE = "Values equal the reference's"
@@ -54,7 +55,7 @@ ADVICE = (
 def run(probe: Probe) -> Failure | None:
     for mask, scale in _kinds(probe):
         inputs, out = probe.sample(mask, scale)
-        failure = _differs(probe, out, probe.expected(inputs), f"{mask} mask")
+        failure = beside(probe, out, probe.expected(inputs), f"{mask} mask")
         if failure:
             return failure
     return _longer(probe) if probe.thorough else None
@@ -74,23 +75,7 @@ def _longer(probe: Probe) -> Failure | None:
     drawn = [probe.draw(mask, longer=2) for mask in kinds]
     for mask, inputs, out in zip(kinds, drawn, probe.calls(drawn), strict=True):
         how = f"{mask} mask, two positions more, same module"
-        failure = _differs(probe, out, probe.expected(inputs), how)
+        failure = beside(probe, out, probe.expected(inputs), how)
         if failure:
             return failure
     return None
-
-
-def _differs(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | None:
-    if out.shape != expected.shape:  # that may change between calls; empty hides all
-        return Failure(
-            message=f"the output is {describe(out, probe)}, the reference's "
-            f"{tuple(expected.shape)} ({how})"
-        )
-    gap = (out.double() - expected).abs()
-    bad = ~(gap <= probe.tolerance(expected))
-    if not bad.any().item():
-        return None
-    return Failure(
-        message=f"the output differs from the reference's at {first_index(bad)} and in "
-        f"{bad.double().mean().item():.0%} of its values, by up to {gap.max().item():.2g} ({how})"
-    )

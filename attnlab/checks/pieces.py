@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnlab.abilities import by_query, data_inputs, key_axis, query_axis
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor, describe, first_index
 from attnlab.records import Contract
 
 EPS = {"float64": 2**-23, "bfloat16": 2**-8, "float16": 2**-11}
@@ -109,6 +109,26 @@ def differs(probe: Probe, right: Tensor, out: Tensor, said: str) -> Failure | No
     return Failure(
         message=f"{said} gave another output at its {first_index(gap)} than the whole sequence at "
         f"once, by up to {(right - out).abs().max().item():.2g}"
+    )
+
+
+# ---------------------------------------------------------------- beside the reference
+
+
+def beside(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | None:
+    """What to say of an output that is not the reference's."""
+    if out.shape != expected.shape:  # that may change between calls; empty hides all
+        return Failure(
+            message=f"the output is {describe(out, probe)}, the reference's "
+            f"{tuple(expected.shape)} ({how})"
+        )
+    gap = (out.double() - expected).abs()
+    bad = ~(gap <= probe.tolerance(expected))
+    if not bad.any().item():
+        return None
+    return Failure(
+        message=f"the output differs from the reference's at {first_index(bad)} and in "
+        f"{bad.double().mean().item():.0%} of its values, by up to {gap.max().item():.2g} ({how})"
     )
 
 
