@@ -42,6 +42,7 @@ NEEDS_TEXT = {
     "grid": "the positions of this module form no grid",
     "long": "the module promises no formula for any number of positions",
     "beyond": "the contract does not say what happens beyond the longest sequence",
+    "signature": "the contract does not say in which order arguments stand",
     "dtypes": "the contract names no dtypes beside float32",
     "any-device": "the module does not promise to run on any device",
     "dropout": "the module does not promise dropout",
@@ -120,6 +121,7 @@ def _positions(contract: Contract) -> dict[str, bool]:
 
 def _module(contract: Contract) -> dict[str, bool]:
     return {
+        "signature": "signature" in contract.promises,
         "dtypes": bool(contract.dtypes),
         "padding": contract.padding_idx is not None,
         "tied": bool(contract.tied),

@@ -57,6 +57,7 @@ PROMISES = (
     "local",
     "scaled",
     "float32-output",
+    "signature",
     "nan-safe",
     "ordered",
     "relative",

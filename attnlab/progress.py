@@ -129,7 +129,8 @@ class Progress:
         return self._do(count)
 
     def graded(self, slug: str, outcome: str, score: float, file: str) -> None:
-        row = (slug, outcome, score, file)
+        name = os.fsencode(file).decode("utf-8", "backslashreplace")  # a name may be any bytes
+        row = (slug, outcome, score, name)
         insert = "INSERT INTO grade (slug, outcome, score, file) VALUES (?, ?, ?, ?)"
         self._do(lambda db: db.execute(insert, row))
 

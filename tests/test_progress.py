@@ -53,6 +53,12 @@ def test_each_step_shows_in_the_standing(kept):
     )
 
 
+def test_a_file_may_be_called_anything(kept):
+    """Names are bytes, and need not be text."""
+    kept.graded(SLUG, "passed", 1.0, os.fsdecode(b"b\xffad.py"))
+    assert kept.standing(SLUG).tries == 1
+
+
 def test_a_later_failure_undoes_nothing(kept):
     """Solved stays solved, and the best score stays."""
     kept.graded(SLUG, "passed", 1.0, "a.py")

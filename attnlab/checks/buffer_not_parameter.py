@@ -17,7 +17,8 @@ TRUSTED = False
 
 
 def run(probe: Probe) -> Failure | None:
-    buffers, parameters = probe.buffers(), probe.parameters()
+    facts = probe.facts()
+    buffers, parameters = facts.buffers, facts.held
     for name in probe.contract.buffers:
         if name in parameters:
             return Failure(message=f"{name} is a parameter, so an optimizer would train it")

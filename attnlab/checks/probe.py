@@ -55,6 +55,8 @@ class Facts:
     trained: tuple[str, ...]  # parameters that require a gradient, tied ones by their first name
     tied: tuple[tuple[str, ...], ...]  # groups of names of one parameter
     copies: tuple[tuple[str, ...], ...]  # groups of names whose parameters share memory only
+    held: tuple[str, ...]  # parameters by all their names
+    buffers: tuple[str, ...]
     saved: tuple[str, ...]  # what state_dict() holds
     modules: tuple[str, ...]  # classes of torch.nn among the submodules, as "nn.Linear"
 
@@ -188,6 +190,10 @@ class Probe(Protocol):
 
     def strided(self, inputs: Inputs) -> Tensor:
         """The output of a call with the same values at other strides: no input is contiguous."""
+
+    def stated(self, inputs: Inputs) -> Tensor:
+        """The output of a new instance with the same parameters that is built and called by
+        position, in the contract's order; inputs at the end that are None are left out."""
 
     def reloaded(self, inputs: Inputs) -> Tensor:
         """The output of another instance that loaded this one's state_dict; then `at` holds."""

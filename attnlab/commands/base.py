@@ -88,8 +88,12 @@ def catalogue(ctx: typer.Context) -> Catalogue:
     return load(ctx.obj)
 
 
-def choose(ctx: typer.Context, what: str, file: str = "") -> Chosen:
+def choose(ctx: typer.Context, what: str, file: str | None = None) -> Chosen:
     """WHAT and FILE of a command line as one challenge and one file."""
+    from attnlab.errors import Refused
+
+    if file == "":
+        raise Refused("the name of the file is empty", "is a variable of the shell not set?")
     if file:
         return Chosen(catalogue(ctx).find(what), Path(file), file, yours=True)
     if looks_like_path(what):

@@ -28,13 +28,13 @@ Seed = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", min=0, help="Draw what was drawn with this seed before."),
 ]
-File = Annotated[str, typer.Argument(metavar="[FILE]", help="The file to grade instead.")]
+File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="The file to grade instead.")]
 
 
 def command(
     ctx: typer.Context,
     what: What,
-    file: File = "",
+    file: File = None,
     timeout: Timeout = "",
     memory: Memory = "",
     everything: All = False,

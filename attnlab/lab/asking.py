@@ -33,8 +33,14 @@ class Asking:
         """What builds the module of this round."""
         raise NotImplementedError
 
-    def at(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> Probe:
+    def at(
+        self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", anew: bool = False
+    ) -> Probe:
         """A probe at other sizes, or in another dtype."""
+        raise NotImplementedError
+
+    def back(self) -> None:
+        """The module of this probe again, after `at`."""
         raise NotImplementedError
 
     def outputs(self, told: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
@@ -60,11 +66,13 @@ class Asking:
         return self.output(answered(self.host.ask("strided", inputs=list(inputs.items()))), inputs)
 
     def cast(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
+        self.back()  # another type may have needed an instance of its own
         asked = [list(inputs.items()) for inputs in several]
-        told = answered(self.host.ask("cast_calls", dtype=dtype, inputs=asked))
-        if not told.get("failed"):
+        told = self.host.ask("cast_calls", dtype=dtype, inputs=asked)
+        if "raised" not in told and not told.get("failed"):
             return self.outputs(told, several)
-        to, other = getattr(torch, dtype), self.at(dtype=dtype)  # no copy can be made of it
+        # No copy can be made of it, or what a copy holds belongs to the first one: a new instance.
+        to, other = getattr(torch, dtype), self.at(dtype=dtype, anew=True)
         return other.calls([{n: _cast(t, to) for n, t in i.items()} for i in several])
 
     def anew(self, several: Sequence[Inputs], train: bool | Sequence[bool] = False) -> Anew:
@@ -76,6 +84,10 @@ class Asking:
             before=tensors_in(told, "before"),
             after=tensors_in(told, "after"),
         )
+
+    def stated(self, inputs: Inputs) -> Tensor:
+        asked = {**self.recipe(), "seed": self.seed, "inputs": list(inputs.items())}
+        return self.output(answered(self.host.ask("stated", **asked)), inputs)
 
     def reloaded(self, inputs: Inputs) -> Tensor:
         asked = {**self.recipe(), "inputs": list(inputs.items())}
@@ -122,6 +134,8 @@ class Asking:
             trained=names_in(told.get("trained")),
             tied=tuple(map(names_in, list_in(told.get("tied")))),
             copies=tuple(map(names_in, list_in(told.get("copies")))),
+            held=names_in(told.get("held")),
+            buffers=names_in(told.get("buffers")),
             saved=names_in(told.get("saved")),
             modules=names_in(told.get("modules")),
         )

@@ -16,18 +16,18 @@ from attnlab.lab.verbs import fitting
 _loaded: set[str] = set()  # names that candidates have had in sys.modules
 
 
-def made_of(thing: Any, init: dict[str, Any]) -> Any:
+def made_of(thing: Any, order: list[Any], named: dict[str, Any]) -> Any:
     """What a class or a factory makes; a function that makes no module is itself the module."""
     if inspect.isclass(thing):
-        with fitting(thing, list(init)):
-            return thing(**init)
+        with fitting(thing, [*map(repr, order), *named]):
+            return thing(*order, **named)
     if isinstance(thing, nn.Module):
         return thing
     try:
-        inspect.signature(thing).bind(**init)
+        inspect.signature(thing).bind(*order, **named)
     except (TypeError, ValueError):
         return thing
-    made = thing(**init)
+    made = thing(*order, **named)
     return made if callable(made) else thing
 
 

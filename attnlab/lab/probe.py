@@ -91,7 +91,9 @@ class HostProbe(Asking):
         init = built(self.contract.init, self.sizes)
         return {"name": self.bench.name, "init": init, "seed": self.dice.plain.getrandbits(32)}
 
-    def at(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> HostProbe:
+    def at(
+        self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", anew: bool = False
+    ) -> HostProbe:
         self.back()
         wanted = {**self.sizes, **(sizes or {})}
         if "hd" not in self.contract.sizes:
@@ -103,7 +105,7 @@ class HostProbe(Asking):
         if same and dtype == self.dtype:  # other sizes need no other module
             return other
         self.away = True
-        if same and not answered(self.host.ask("twin", dtype=dtype)).get("failed"):
+        if same and not anew and not answered(self.host.ask("twin", dtype=dtype)).get("failed"):
             return other
         weights = self.parameters()
         answered(self.host.ask("aside"))
@@ -111,7 +113,8 @@ class HostProbe(Asking):
         if not same:
             weights = draw.weights({n: p.shape for n, p in other.parameters().items()}, self.dice)
         other.overwrite(weights)
-        answered(self.host.ask("cast", dtype=dtype))
+        if dtype != self.dtype:  # or tables in float64 and in complex numbers would be cast, too
+            answered(self.host.ask("cast", dtype=dtype))
         return other
 
     def as_built(self) -> Mapping[str, Tensor]:

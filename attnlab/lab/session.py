@@ -28,7 +28,7 @@ from attnlab.lab.objects import made
 from attnlab.lab.placing import Placing
 from attnlab.lab.raw import fall_of, first_line, raised_at
 from attnlab.lab.trespass import Surroundings, words_of
-from attnlab.lab.verbs import PLAIN, Verbs, alias, fitting, seeded
+from attnlab.lab.verbs import Verbs, alias, fitting, output, seeded
 from attnlab.records import Look, plain, to_json
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up
@@ -76,13 +76,14 @@ class Session(Verbs, Keeping):
     def do_build(
         self,
         name: str | None,
-        init: dict[str, Any],
+        init: dict[str, Any] | list[Any],
         seed: int,
         arguments: dict[str, Any] | None = None,
         put: dict[str, Tensor] | None = None,
         inputs: Sequence[Given] = (),
     ) -> Any:
-        """Construct the class called `name`, or call or take the function; eval mode.
+        """Construct the class called `name`, or call or take the function; eval mode. `init` is by
+        name, or in order.
 
         `arguments` of its forward are no tensors, and the same for every call. `put` are the
         weights to give it, answered as `do_put` does; where they fit, `inputs` are called with.
@@ -94,7 +95,12 @@ class Session(Verbs, Keeping):
         seeded(seed)
         self.entry = thing.__init__ if inspect.isclass(thing) else thing
         space = vars(self.module) if self.module else {}
-        self.built = made_of(thing, {key: made(value, space) for key, value in init.items()})
+        order, named = (init, {}) if isinstance(init, list) else ([], init)
+        self.built = made_of(
+            thing,
+            [made(value, space) for value in order],
+            {key: made(value, space) for key, value in named.items()},
+        )
         if isinstance(self.built, nn.Module):
             self.entry = type(self.built).forward
             self.built.eval()
@@ -183,7 +189,7 @@ class Session(Verbs, Keeping):
 
     def _answer(self, given: Given) -> dict[str, Any]:
         with torch.no_grad():
-            return _output(self._invoke(fresh(given)))
+            return output(self._invoke(fresh(given)))
 
     def do_lent(
         self, weights: list[dict[str, Tensor]], inputs: list[Given], back: dict[str, Tensor]
@@ -222,9 +228,7 @@ class Session(Verbs, Keeping):
         with torch.enable_grad():
             out = self._invoke(given)
             if not isinstance(out, Tensor) or not out.requires_grad:
-                return (
-                    _output(out) if not isinstance(out, Tensor) else {"inputs": {}, "weights": {}}
-                )
+                return output(out) if not isinstance(out, Tensor) else {"inputs": {}, "weights": {}}
             (out * cotangent.to(out.dtype)).sum().backward()  # type: ignore[no-untyped-call]
         return {
             "inputs": {n: t.grad for n, t in given if t is not None and t.grad is not None},
@@ -315,14 +319,6 @@ class Session(Verbs, Keeping):
         raw = finish(recorder, recorder.given, fall, known(recorder.given, recorder.root))
         note = "the first call of a module in the demo; what comes after it was not run"
         return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
-
-
-def _output(out: Any) -> dict[str, Any]:
-    if isinstance(out, Tensor) and type(out) not in PLAIN:
-        return {"kind": f"a {type(out).__name__}, a subclass of Tensor"}
-    if isinstance(out, Tensor):  # a copy: a module may write into what it returned before
-        return {"output": out.detach().clone()}
-    return {"kind": type(out).__name__}
 
 
 def describe(error: BaseException, file: str, entry: object = None) -> dict[str, Any]:

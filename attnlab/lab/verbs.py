@@ -41,7 +41,7 @@ class Verbs:
         self.words: frozenset[str] | None = None  # by which its code can reach things; None = all
         self.first: Any = None  # the module that was put aside
 
-    def do_build(self, name: str | None, init: dict[str, Any], seed: int) -> Any:
+    def do_build(self, name: str | None, init: dict[str, Any] | list[Any], seed: int) -> Any:
         raise NotImplementedError
 
     def _invoke(self, given: Given) -> Any:
@@ -148,6 +148,23 @@ class Verbs:
         told |= {"before": {n: before[n] for n in changed}}
         return told | {"after": {n: after[n] for n in changed if n in after}}
 
+    def do_stated(self, name: str | None, init: dict[str, Any], seed: int, inputs: Given) -> Any:
+        """The output of an instance with this one's parameters that is built and called by position
+        alone; inputs at the end that are None are left out."""
+        kept = self.built
+        given = [t for _, t in fresh(inputs)]
+        while given and given[-1] is None:
+            given.pop()
+        try:
+            self.do_build(name, list(init.values()), seed)
+            _give(_weights(kept), self.built)
+            if isinstance(self.built, nn.Module):
+                self.built.eval()
+            with torch.no_grad():
+                return output(self.built(*given))
+        finally:
+            self.built = kept
+
     def do_export(self, inputs: Given) -> Any:
         """The output of the program that torch.export makes. Imports the compiler."""
         folder, tempfile.tempdir = (
@@ -177,7 +194,8 @@ class Verbs:
     def do_facts(self) -> Any:
         """Names: what is trained, what is one and the same, what is saved, what is inside."""
         if not isinstance(self.built, nn.Module):
-            return {"trained": [], "tied": [], "copies": [], "saved": [], "modules": []}
+            kinds = "trained", "tied", "copies", "held", "buffers", "saved", "modules"
+            return {kind: [] for kind in kinds}
         one: dict[int, list[str]] = defaultdict(list)
         shared: dict[int, list[str]] = defaultdict(list)
         for name, weight in self.built.named_parameters(remove_duplicate=False):
@@ -189,6 +207,8 @@ class Verbs:
             "trained": [n for n, w in self.built.named_parameters() if w.requires_grad],
             "tied": [names for names in one.values() if len(names) > 1],
             "copies": [names for names in shared.values() if len(names) > 1],
+            "held": [n for n, _ in self.built.named_parameters(remove_duplicate=False)],
+            "buffers": [n for n, _ in self.built.named_buffers(remove_duplicate=False)],
             "saved": [n for n, _ in _state(self.built)],
             "modules": sorted(f"nn.{name}" for name in inside),
         }
@@ -286,6 +306,15 @@ def _give(weights: dict[str, Tensor], built: Any) -> None:
     for name, weight in _weights(built).items():
         if name in weights and weights[name].shape == weight.shape:
             weight.copy_(weights[name])
+
+
+def output(out: Any) -> dict[str, Any]:
+    """What a call returned, in an answer."""
+    if isinstance(out, Tensor) and type(out) not in PLAIN:
+        return {"kind": f"a {type(out).__name__}, a subclass of Tensor"}
+    if isinstance(out, Tensor):  # a copy: a module may write into what it returned before
+        return {"output": out.detach().clone()}
+    return {"kind": type(out).__name__}
 
 
 def _state(module: nn.Module) -> list[tuple[str, Any]]:

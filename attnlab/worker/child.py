@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -22,12 +23,16 @@ from attnlab.worker.tensors import pack, unpack
 from attnlab.worker.wire import receive, send
 
 SOCKET = 3
+# How this process ends by itself, unlike what a candidate is likely to say with os._exit.
+MEMORY, BROKEN = 112, 113
 
 
 def serve(
     sock: socket.socket, out: int, limits: Limits, own: bool, before: Surroundings | None = None
 ) -> None:
     """Never returns. `out` takes the candidate's stdout and stderr."""
+    mine = os.getpid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # to the zygote it means that all is over
     try:
         sock = _close_all_but(sock, out)
         holds, missing = isolation.apply(limits, own)
@@ -40,14 +45,16 @@ def serve(
             asked = unpack(receive(sock))
             with alarm.on():
                 answer = session.ask(asked["verb"], **asked["args"])
+            if os.getpid() != mine:  # the candidate forked: the twin has nothing to answer
+                os._exit(0)
             _flush()
             send(sock, pack(answer))
     except EOFError:
         os._exit(0)
     except MemoryError:
-        os._exit(12)
+        os._exit(MEMORY)
     finally:
-        os._exit(1)
+        os._exit(BROKEN)
 
 
 def _close_all_but(sock: socket.socket, out: int) -> socket.socket:
@@ -70,5 +77,5 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except Exception:  # noqa: S112 - the candidate may have put anything there
+        except BaseException:  # noqa: S112 - the candidate may have put anything there
             continue

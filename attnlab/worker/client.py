@@ -46,6 +46,7 @@ class Worker:
 
     def _start(self) -> None:
         self.sock, theirs = socket.socketpair()
+        self.folder = _own_folder()
         environment = {k: os.environ[k] for k in KEPT if k in os.environ}
         environment |= dict.fromkeys(THREADS, "1") | LARGE_PAGES
         with theirs:
@@ -53,6 +54,7 @@ class Worker:
                 self.process = subprocess.Popen(
                     [sys.executable, "-I", "-B", str(SERVER), str(theirs.fileno())],
                     env=environment,
+                    cwd=self.folder,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=None if os.environ.get("ATTNLAB_DEBUG") else subprocess.PIPE,
@@ -61,6 +63,7 @@ class Worker:
                 )
             except OSError as error:
                 self.sock.close()
+                _remove(self.folder)
                 raise Broken(f"the worker cannot be started: {error}") from error
 
     def inspect(self, job: Job) -> Report:
@@ -131,6 +134,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             said = self.process.communicate()[1]
+        _remove(self.folder)
         return said or b""
 
     def __enter__(self) -> Self:
@@ -138,6 +142,23 @@ class Worker:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _own_folder() -> str | None:
+    """Where its processes are: what a library leaves there is not to lie among the user's files."""
+    import tempfile  # not before it is needed: commands that need no worker are short
+
+    try:
+        return tempfile.mkdtemp(prefix="attnlab-")
+    except OSError:  # no place to write to: then where the user is, as it cannot be helped
+        return None
+
+
+def _remove(folder: str | None) -> None:
+    import shutil
+
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Crew:

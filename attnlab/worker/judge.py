@@ -24,6 +24,7 @@ from attnlab.lab.reference import Shelf
 from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.trials import TrialJob, TrialReport
+from attnlab.worker.child import BROKEN, MEMORY
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.turns import OneCpu
 from attnlab.worker.wire import Channel, TooLong, receive, send
@@ -165,8 +166,10 @@ class Child:
                 return Died("crashed", "was killed, or closed its connection to the judge")
             return Died("crashed", f"was killed by {_signal(number)}")
         code = os.WEXITSTATUS(status)
-        if code == 12 or b"bad_alloc" in self.channel.said[-4000:]:
+        if code == MEMORY or b"bad_alloc" in self.channel.said[-4000:]:
             return Died("memory", "ran out of memory")
+        if code == BROKEN:
+            return Died("crashed", "broke the process that runs it")
         return Died("crashed", f"ended the process with exit status {code}")
 
     def _died(self, reason: Any, message: str) -> Died:

@@ -102,6 +102,13 @@ def test_a_file_given_beside_the_slug(shell, worker):
     assert shell("grade", NAME, "answer.py", "--json").json["file"] == "answer.py"
 
 
+def test_a_name_that_is_empty_is_refused(shell, worker):
+    """`grade NAME "$FILE"` with a variable that is not set: nothing else is graded for it."""
+    said = shell("grade", NAME, "")
+    assert (said.code, worker.jobs) == (2, [])
+    assert "the name of the file is empty" in said.err
+
+
 def test_limits_reach_the_job(shell, worker):
     """Seconds and bytes."""
     shell("grade", NAME, "--timeout", "2.5", "--memory", "512M")

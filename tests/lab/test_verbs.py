@@ -116,6 +116,17 @@ def test_a_parameter_that_is_gone_has_no_value_after_the_calls():
     assert (list(answer["before"]), answer["after"]) == (["proj.bias"], {})
 
 
+def test_what_the_task_says_is_built_and_called_by_position():
+    """With the same parameters; what is None at the end is left out, and the first module stays."""
+    session = made(module("return self.proj(x)", INIT))
+    before = called(session, ("x", X))["output"]
+    answer = session.ask("stated", **ANEW, inputs=[("x", X), ("mask", None)])
+    assert torch.equal(answer["output"], before)
+    answer = session.ask("stated", **ANEW, inputs=[("x", X), ("mask", X)])
+    assert answer["raised"]["error"] == "TypeError"
+    assert torch.equal(called(session, ("x", X))["output"], before)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there():
     """Said, not tried."""
@@ -149,6 +160,8 @@ self.register_buffer("own", torch.zeros(3), persistent=False)"""
         "trained": ["a.weight"],
         "tied": [["a.weight", "b.weight"]],
         "copies": [["a.weight", "c.weight"]],
+        "held": ["a.weight", "b.weight", "c.weight"],
+        "buffers": ["pe", "own"],
         "saved": ["pe", "a.weight", "b.weight", "c.weight"],
         "modules": ["nn.Linear"],
     }

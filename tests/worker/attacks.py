@@ -63,6 +63,7 @@ ENDINGS = {
     "a stopped process": ("timeout", "import signal; os.kill(os.getpid(), signal.SIGSTOP)"),
     "sys.exit": ("crashed", "sys.exit(0)"),
     "os._exit": ("crashed", "os._exit(0)"),
+    "a request to end": ("crashed", "import signal; os.kill(os.getpid(), signal.SIGTERM)"),
     "os.abort": ("crashed", "os.abort()"),
     "a segfault": ("crashed", "import ctypes; ctypes.string_at(0)"),
     "a real-time signal": ("crashed", "os.kill(os.getpid(), 40)"),
@@ -287,6 +288,16 @@ UNRULY = {
 
 # Bad manners of code that is right all the same.
 RUDE = {
+    "a twin that goes on": candidate(before="os.fork() if self.calls == 1 else None"),
+    "ends a child of its own": candidate(
+        top="""
+        import multiprocessing
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
+        child.start()
+        child.terminate()
+        child.join()
+        """
+    ),
     "prints 100 MB": candidate(
         before="if self.calls == 1: [os.write(1, b'x' * 1_000_000) for _ in range(100)]"
     ),

@@ -14,6 +14,7 @@ from attacks import HONEST, candidate
 from attnlab.lab.host import Died
 from attnlab.records import Code, Contract, Input, Job, Limits, Own
 from attnlab.worker import isolation
+from attnlab.worker.child import BROKEN, MEMORY
 from attnlab.worker.judge import Child, Orphaned
 
 FLAT = Contract(
@@ -240,7 +241,9 @@ def born(zygote):
     ("status", "reason", "words"),
     [
         (0, "crashed", "exit status 0"),
-        (12 << 8, "memory", "out of memory"),
+        (12 << 8, "crashed", "exit status 12"),
+        (MEMORY << 8, "memory", "out of memory"),
+        (BROKEN << 8, "crashed", "broke the process that runs it"),
         (24, "timeout", "CPU time"),
         (9, "crashed", "was killed, or closed its connection"),
         (11, "crashed", "SIGSEGV"),

@@ -3,6 +3,8 @@
 from trial import ENCODING, TABLE, Case, changed
 
 REGISTER = 'self.register_buffer("pe", pe)'
+COMPLEX = 'self.register_buffer("pe", torch.complex(pe[:, 1::2], pe[:, 0::2]))'
+REAL = "torch.view_as_real(self.pe[:S]).flip(-1).flatten(-2)"
 
 
 def kept(line):
@@ -18,5 +20,8 @@ WRONG = {
 RIGHT = {
     "a buffer": Case(TABLE, ENCODING, None),
     "a buffer that is not saved": kept('self.register_buffer("pe", pe, persistent=False)'),
+    "a buffer of complex numbers": Case(
+        changed(TABLE, (REGISTER, COMPLEX), ("self.pe[:S]", REAL)), ENCODING, None
+    ),
     "a buffer beside another": kept(f'{REGISTER}\n        self.register_buffer("other", pe * 2)'),
 }

@@ -38,5 +38,16 @@ RIGHT = {
     "softmax in float32": Case(
         changed(ATTENTION, ("scores.softmax(-1)", "scores.float().softmax(-1).to(x.dtype)")), TYPES
     ),
+    "a function that a copy shares": Case(
+        changed(
+            ATTENTION,
+            (
+                "self.H = num_heads",
+                "self.H = num_heads\n        self.out = lambda t: self.out_proj(t)",
+            ),
+            ("self.out_proj(out)", "self.out(out)"),
+        ),
+        TYPES,
+    ),
     "turned": case(ROPE, TURNS),
 }
