@@ -158,6 +158,11 @@ def masks(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:
     return (*kinds, "empty-rows") if "empty-rows" in contract.promises else kinds
 
 
+def said(contract: Contract, mask: Mask) -> str:
+    """The kind of inputs, as messages call it: by its mask, where there is one."""
+    return f"{mask} mask" if any(i.role == "mask" for i in contract.inputs) else "random inputs"
+
+
 def expected_shape(probe: Probe) -> tuple[int, ...]:
     """The contract's output axes at this round's sizes."""
     return tuple(probe.measure(axis) for axis in probe.contract.output)

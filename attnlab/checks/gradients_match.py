@@ -33,6 +33,7 @@ AFTER = (
     "formula-match",
     "gradients-finite",
     "matches-reference",
+    "train-mode",
 )
 ADVICE = (
     "Look for detach, no_grad, .data, .item or NumPy on the way from this tensor to the output."

@@ -2,7 +2,8 @@
 
 Wrong: `x += self.pe[:, :S]` writes into the caller's tensor, which the residual branch, the next
 layer or the next batch then reads.
-Right: `x = x + self.pe[:, :S]`, and an output that is no view of an input.
+Right: `x = x + self.pe[:, :S]`, and an output that is no view of an input, nor of a tensor that the
+next call writes into.
 
 Rests on the word of the process that ran the candidate.
 """
@@ -21,11 +22,17 @@ def run(probe: Probe) -> Failure | None:
     shared = ""
     for mask in masks(probe.contract, "random"):
         inputs = probe.draw(mask)
-        after, alias = probe.inputs_after(inputs)
+        after, alias, overwritten = probe.inputs_after(inputs)
         shared = shared or alias
         failure = _changed(inputs, after)
         if failure:
             return failure
+        if overwritten:
+            return Failure(
+                message="the next call, with other inputs, changed the output of the one before: "
+                "both lie in the same memory",
+                advice="Return a tensor of your own: a result that is computed, or a clone.",
+            )
     if not shared:
         return None
     return Failure(

@@ -14,7 +14,7 @@ found by names and shapes and proven by equality. Without one nothing can be com
 what is said: it is not a failure.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, masks
+from attnlab.checks.base import Failure, Mask, Probe, masks, said
 from attnlab.checks.pieces import beside
 from attnlab.checks.probe import SMALL
 
@@ -55,7 +55,7 @@ ADVICE = (
 def run(probe: Probe) -> Failure | None:
     for mask, scale in _kinds(probe):
         inputs, out = probe.sample(mask, scale)
-        failure = beside(probe, out, probe.expected(inputs), f"{mask} mask")
+        failure = beside(probe, out, probe.expected(inputs), said(probe.contract, mask))
         if failure:
             return failure
     return _longer(probe) if probe.thorough else None
@@ -74,7 +74,7 @@ def _longer(probe: Probe) -> Failure | None:
     kinds = masks(probe.contract, "random", "none")
     drawn = [probe.draw(mask, longer=2) for mask in kinds]
     for mask, inputs, out in zip(kinds, drawn, probe.calls(drawn), strict=True):
-        how = f"{mask} mask, two positions more, same module"
+        how = f"{said(probe.contract, mask)}, two positions more, same module"
         failure = beside(probe, out, probe.expected(inputs), how)
         if failure:
             return failure

@@ -128,9 +128,9 @@ class Probe(Protocol):
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """The reference's gradients in float64, with the same weights; raises `CannotTell`."""
 
-    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str]:
-        """The inputs as the module left them, and the name of the one whose memory the output
-        shares, or "". Rests on the candidate process's own word."""
+    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str, bool]:
+        """The inputs as the module left them, the name of the one whose memory the output shares,
+        or "", and whether the next call changed this output. The candidate process's own word."""
 
     def parameters(self) -> Mapping[str, Tensor]:
         """Parameters by dotted name, as the module holds them."""

@@ -7,7 +7,7 @@ Right: what depends on the mode is dropout, and this module has none.
 The same inputs are given in both modes, with a mask and without.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, far, first_index, masks
+from attnlab.checks.base import Failure, Probe, Skip, far, first_index, masks, said
 
 TITLE = "Train mode gives what eval mode gives"
 NEEDS = ("reference", "output")
@@ -37,7 +37,8 @@ def run(probe: Probe) -> Failure | None:
         if gap.any().item():
             return Failure(
                 message=f"in train mode the output at {first_index(gap)} is not that of eval mode: "
-                f"they differ by up to {(calm - busy).abs().max().item():.2g} ({mask} mask)"
+                f"they differ by up to {(calm - busy).abs().max().item():.2g} "
+                f"({said(probe.contract, mask)})"
             )
     gap = far(samples[0][1], again)
     if gap.any().item():

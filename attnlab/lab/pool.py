@@ -38,6 +38,7 @@ class Source(Protocol):
 
     contract: Contract
     thorough: bool
+    compared: bool
 
     def draw(self, mask: Mask = "random", scale: float = 1.0) -> Inputs: ...
 
@@ -45,7 +46,7 @@ class Source(Protocol):
 
     def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]: ...
 
-    def gradients(self, inputs: Inputs) -> Gradients: ...
+    def gradients(self, inputs: Inputs, train: bool = False) -> Gradients: ...
 
 
 class Pool:
@@ -105,8 +106,15 @@ class Pool:
                 given = inputs[spec.name]
                 if mask == "random" and given is not None and given.dim() > 1:
                     given[..., :1, :] = self.source.draw("one-key")[spec.name][..., :1, :]
-            self.slopes[mask] = inputs, self.source.gradients(inputs)
+            self.slopes[mask] = inputs, self.source.gradients(inputs, self._busy(mask))
         return self.slopes[mask]
+
+    def _busy(self, mask: Mask) -> bool:
+        """In train mode, where values can be compared, are the gradients of one kind of mask, or
+        of all there is: what learns, learns in it. Slopes are looked at in eval mode."""
+        contract = self.source.contract
+        last = mask == "none" or not _masks(contract)
+        return last and self.source.compared and "dropout" not in contract.promises
 
     def _kind(self, mask: Mask, scale: float = 1.0) -> Kind:
         """To a module without masks they are all one, and so are scales to one that takes ids."""

@@ -55,6 +55,7 @@ class HostProbe(Asking):
         self.thorough = thorough
         self.light = False  # True where values are right: what follows is to confirm
         self.pool = Pool(self)
+        self.compared = bench.reference is not None
         self.contract = bench.contract
         self.sizes = sizes
         self.host = bench.host
@@ -267,21 +268,21 @@ class HostProbe(Asking):
             raise CannotTell(self.equipped.refusal, "no-weights")
         return self.reference
 
-    def gradients(self, inputs: Inputs) -> Gradients:
+    def gradients(self, inputs: Inputs, train: bool = False) -> Gradients:
         shape = self._shape(inputs) if self.strict else self.call(inputs).shape
         cotangent = self.dice.normal(shape)
-        told = answered(
-            self.host.ask("gradients", inputs=list(inputs.items()), cotangent=cotangent)
-        )
+        asked = {"inputs": list(inputs.items()), "cotangent": cotangent, "train": train}
+        told = answered(self.host.ask("gradients", **asked))
         return Gradients(
             cotangent=cotangent,
             inputs=tensors_in(told, "inputs"),
             parameters=tensors_in(told, "weights"),
         )
 
-    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str]:
+    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str, bool]:
         told = answered(self.host.ask("after", inputs=list(inputs.items())))
-        return tensors_in(told, "tensors"), str(told.get("alias") or "")[:100]
+        alias = str(told.get("alias") or "")[:100]
+        return tensors_in(told, "tensors"), alias, told.get("overwritten") is True
 
     def parameters(self) -> Mapping[str, Tensor]:
         return tensors_in(answered(self.host.ask("parameters")), "tensors")

@@ -208,16 +208,27 @@ class Session(Verbs, Keeping):
         return {"answers": answers}
 
     def do_after(self, inputs: Given) -> Any:
-        """The inputs as the module left them, and the name of the one that its output lies in."""
+        """The inputs as the module left them, the one its output lies in, whether that stays."""
         given = fresh(inputs)
         self._mode(train=False)
         with torch.no_grad():
             out = self._invoke(given)
-        return {"tensors": {n: t for n, t in given if t is not None}, "alias": alias(out, given)}
+            left = {n: t for n, t in given if t is not None}
+            told = {"tensors": left, "alias": alias(out, given)}
+            return told | {"overwritten": self._overwritten(out, inputs)}
 
-    def do_gradients(self, inputs: Given, cotangent: Tensor) -> Any:
+    def _overwritten(self, out: Any, inputs: Given) -> bool:
+        """Whether a call with other inputs changes what this one returned."""
+        if not isinstance(out, Tensor) or self.kept is not None:
+            return False
+        before = out.clone()
+        other = [(n, t + 1 if t is not None and t.is_floating_point() else t) for n, t in inputs]
+        self._invoke(fresh(other))
+        return not torch.equal(before.nan_to_num(), out.nan_to_num())
+
+    def do_gradients(self, inputs: Given, cotangent: Tensor, train: bool = False) -> Any:
         """Gradients of (output * cotangent).sum()."""
-        self._mode(train=False)
+        self._mode(train)
         given = [
             (n, t.requires_grad_() if t is not None and t.is_floating_point() else t)
             for n, t in fresh(inputs)

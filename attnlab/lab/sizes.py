@@ -82,7 +82,8 @@ LONG: Sizes = {  # more positions than a table or a mask that was made for a few
     "V": 23,
     "F": 29,
 }
-ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up, as long as it is large
+ALIKE = 4  # even, for a width without heads
+ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
     "B": 19,
     "S": 5,
     "H": 1,
@@ -162,8 +163,7 @@ def rounds(contract: Contract, draw: random.Random, numbers: tuple[int, ...] = (
     example = with_hd(contract.sizes)
     usual = [_moved(contract, f) for f in (*(_shuffled(r, draw) for r in ROUNDS), LONG)]
     over = [beyond(n) for n in numbers if not _reached(n, usual, contract)]
-    more = [_moved(contract, f) for f in over[:MOST]]
-    more.append(_square(_moved(contract, ALONE), contract))
+    more = [*(_moved(contract, f) for f in (*over[:MOST], ALONE)), _alike(contract)]
     drawn = [within(s) for s in (*usual, *more)] if contract.vary else []
     edge = [_only(contract, EDGE)] if contract.vary else []
     extra = [with_hd({**contract.sizes, **p}) for p in contract.probes]
@@ -251,9 +251,17 @@ def _apart(size: int, step: int, taken: set[int]) -> int:
     return size
 
 
-def _square(sizes: Sizes, contract: Contract) -> Sizes:
-    """As many positions as samples: what tells axes by their sizes takes one for the other."""
-    return {**sizes, "S": sizes["B"]} if {"B", "S"} <= set(contract.vary) & sizes.keys() else sizes
+def _alike(contract: Contract) -> Sizes:
+    """One size for all that may vary: what tells axes by their sizes takes one for the other."""
+    example = contract.sizes
+    free = {"B", "S", "Sq", "H", "hd"} & set(contract.vary) & example.keys()
+    wide = "D" in example
+    if ALIKE % example.get("Hkv", 1) or (wide and not {"D", "H"} <= set(contract.vary)):
+        free -= {"H", "hd"}
+    sizes = {**example, **dict.fromkeys(free, ALIKE)}
+    if wide and "H" in free:
+        sizes["D"] = ALIKE * ALIKE
+    return with_hd(sizes)
 
 
 def _only(contract: Contract, fresh: Sizes) -> Sizes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -18,9 +20,9 @@ IDS = Input(name="ids", axes=("B", "S"), dtype="int")
 class Source:
     """A probe that counts what it is asked."""
 
-    def __init__(self, *given, thorough=True, breaks=()):
+    def __init__(self, *given, thorough=True, breaks=(), compared=False):
         self.contract = Contract(sizes={"B": 2, "S": 4, "D": 8}, inputs=given or (X, MASK))
-        self.thorough, self.breaks = thorough, breaks
+        self.thorough, self.breaks, self.compared = thorough, breaks, compared
         self.dice, self.asked = Dice(0), []
 
     def draw(self, mask="random", scale=1.0):
@@ -34,8 +36,8 @@ class Source:
         self.asked.append(len(several))
         return [self._out(given) for given in several]
 
-    def gradients(self, given):
-        self.asked.append("gradients")
+    def gradients(self, given, train=False):
+        self.asked.append("gradients in train mode" if train else "gradients")
         return given
 
     def _out(self, given):
@@ -111,3 +113,18 @@ def test_gradients_are_taken_where_one_query_has_one_key():
     assert (given["mask"][:, 0].sum(-1) == 3).all()
     assert pool.steep("random")[0] is given
     assert source.asked == ["gradients"]
+
+
+def test_gradients_without_a_mask_are_those_of_train_mode():
+    """Where values can be compared and dropout is not asked for; with a mask those of eval."""
+    source = Source(compared=True)
+    pool = Pool(source)
+    pool.steep("random")
+    pool.steep("none")
+    assert source.asked == ["gradients", "gradients in train mode"]
+    alone = Source(X, compared=True)
+    Pool(alone).steep("random")
+    assert alone.asked == ["gradients in train mode"]
+    alone.contract = replace(alone.contract, promises=("dropout",))
+    Pool(alone).steep("random")
+    assert alone.asked[-1] == "gradients"

@@ -224,7 +224,16 @@ def test_after_shows_what_forward_did_to_its_inputs():
     session = made(module("x += 1\nreturn x", head="self, x, mask=None"))
     told = called(session, ("x", torch.zeros(2)), ("mask", None), verb="after")
     assert torch.equal(told["tensors"].pop("x"), torch.ones(2))
-    assert told == {"tensors": {}, "alias": "x"}
+    assert told == {"tensors": {}, "alias": "x", "overwritten": False}
+
+
+def test_an_output_that_the_next_call_overwrites_is_told():
+    """A buffer that is returned; one that is only read stays as it is."""
+    own = "self.out = torch.zeros(2)"
+    written = made(module("self.out.copy_(x)\nreturn self.out", init=own))
+    assert called(written, ("x", torch.ones(2)), verb="after")["overwritten"] is True
+    read = made(module("return self.out[: len(x)]", init=own))
+    assert called(read, ("x", torch.ones(2)), verb="after")["overwritten"] is False
 
 
 def test_gradients_of_inputs_and_weights():

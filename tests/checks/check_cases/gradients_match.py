@@ -13,6 +13,11 @@ WRONG = {
     "keys without a gradient": Case(
         changed(ATTENTION, (SCORES, SCORES.replace("k.mT", "k.mT.data")))
     ),
+    "keys without a gradient in train mode": Case(
+        changed(
+            ATTENTION, (SCORES, SCORES.replace("k.mT", "(k.detach() if self.training else k).mT"))
+        )
+    ),
     "the branch without a gradient": Case(
         changed(ATTENTION, (LAST, f"return ({LAST[7:-4]}).detach() + x"))
     ),

@@ -1,8 +1,14 @@
 """Writing into what the caller passed."""
 
-from trial import ATTENTION, FIRST, KERNEL, Case, changed
+from trial import ATTENTION, FIRST, KERNEL, LAST, Case, changed
 
+KEPT = f"""out = {LAST[7:]}
+        if getattr(self, "kept", out[:0]).shape != out.shape:
+            self.kept = torch.empty_like(out)
+        self.kept = self.kept.detach().copy_(out)
+        return self.kept"""
 WRONG = {
+    "an output in memory that the next call takes": Case(changed(ATTENTION, (LAST, KEPT))),
     "x in place": Case(changed(ATTENTION, (FIRST, f"x += 0.1\n        {FIRST}"))),
     "one value of x": Case(changed(ATTENTION, (FIRST, f"x[0, 0, 0] = 1.0\n        {FIRST}"))),
     "a view of x": Case(changed(ATTENTION, (FIRST, f"x.transpose(0, 1).mul_(2)\n        {FIRST}"))),
