@@ -128,7 +128,7 @@ def test_names_that_make_no_sense_are_cut():
     told = answering({"changes": ["x" * 999] * 999}).trespasses({})
     assert len(told) == 200
     assert max(map(len, told)) == 200
-    assert answering({"alias": "y" * 999}).inputs_after({}) == ({}, "y" * 100)
+    assert answering({"alias": "y" * 999}).inputs_after({}) == ({}, "y" * 100, False)
     assert answering({}).inputs_after({}) == ({}, "")
 
 
