@@ -129,7 +129,7 @@ def test_names_that_make_no_sense_are_cut():
     assert len(told) == 200
     assert max(map(len, told)) == 200
     assert answering({"alias": "y" * 999}).inputs_after({}) == ({}, "y" * 100, False)
-    assert answering({}).inputs_after({}) == ({}, "")
+    assert answering({}).inputs_after({}) == ({}, "", False)
 
 
 def test_an_output_on_another_device_is_odd(monkeypatch):
