@@ -175,6 +175,7 @@ TABLES: dict[str, Rule] = {
             "mask": one_of(*MASKS),
             "vary": SYMBOLS,
             "buffers": BUFFERS,
+            "defaults": mapping(NAME, "the name of a constructor argument", whole(1)),
             "probes": listing(PROBE),
             "refusals": listing(REFUSAL),
             "position": POSITION,
@@ -211,13 +212,28 @@ def build(found: dict[str, Any]) -> Contract:
     )
 
 
-def must_know_symbols(document: Document, contract: Contract) -> None:
-    """Every symbol has a size; raises `Unreadable` at the first that has none."""
+def must_fit(document: Document, contract: Contract) -> None:
+    """What one table says agrees with the others; raises `Unreadable` where it does not."""
+    _must_know_symbols(document, contract)
+    _must_be_last(document, contract)
+
+
+def _must_know_symbols(document: Document, contract: Contract) -> None:
+    """Every symbol has a size."""
     known = known_symbols(contract.sizes)
     for at, symbol in _uses(document, contract):
         if symbol not in known:
             hint = did_you_mean(symbol, known) or f"Known symbols: {', '.join(known)}"
             raise document.error(at, f": {symbol} is not in [sizes]", hint)
+
+
+def _must_be_last(document: Document, contract: Contract) -> None:
+    """Defaults are of arguments at the end that a size is given for."""
+    last = list(contract.init)[len(contract.init) - len(contract.defaults) :]
+    for key in contract.defaults:
+        if key not in last or contract.init[key] not in contract.sizes:
+            hint = "Only the last arguments of [init] can be left out, and those that are a symbol."
+            raise document.error(("contract", "defaults", key), ": it cannot have one", hint)
 
 
 def known_symbols(sizes: dict[str, int]) -> list[str]:

@@ -148,7 +148,7 @@ def read_challenge(folder: Path) -> Challenge:
     _must_be_our_format(document)
     found = document.read(CHALLENGE)
     contract = case.build(found)
-    case.must_know_symbols(document, contract)
+    case.must_fit(document, contract)
     for argument in contract.arguments:
         hint = "Give it a default in forward, or leave it out: the grader feeds tensors."
         raise document.error(("inputs", argument), ": a challenge is fed with tensors alone", hint)

@@ -88,6 +88,9 @@ class Contract:
 
     sizes: dict[str, int] = field(default_factory=dict)  # the example: B=2, S=4, D=8, H=2
     init: dict[str, str | int | float | bool] = field(default_factory=dict)  # "D" or a value
+    defaults: dict[str, int] = field(
+        default_factory=dict
+    )  # of the last ones of these, where stated
     inputs: tuple[Input, ...] = ()
     # of forward, what is no tensor: a value, or the symbol of a size
     arguments: dict[str, str | int | float | bool | None] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from attnlab.abilities import NEEDS_TEXT, abilities
-from attnlab.case import TABLES, build, must_know_symbols
+from attnlab.case import TABLES, build, must_fit
 from attnlab.checks.base import lacks, load_checks
 from attnlab.errors import Unreadable
 from attnlab.records import Contract, Position
@@ -32,7 +32,7 @@ def read(text: str) -> Contract:
     whole = BASE + text
     document = Document(file="case.toml", text=whole, data=tomllib.loads(whole))
     contract = build(document.read(table(TABLES)))
-    must_know_symbols(document, contract)
+    must_fit(document, contract)
     return contract
 
 
@@ -86,6 +86,8 @@ beyond = "extend"
     ("text", "message"),
     [
         ('dtypes = ["float32"]', 'contract.dtypes[0] = "float32": expected'),
+        ("defaults = { absent = 3 }", "contract.defaults.absent: it cannot have one"),
+        ("defaults = { absent = 0 }", "contract.defaults.absent = 0: expected"),
         ("padding_idx = -1", "contract.padding_idx = -1: expected"),
         ('tied = [["alone"]]', "contract.tied[0] = a list of 1: expected a list of at least 2"),
         ('state_dict = ["a b"]', 'contract.state_dict[0] = "a b": expected the dotted name'),

@@ -25,4 +25,6 @@ def run(probe: Probe) -> Failure | None:
         if name not in buffers:
             have = ", ".join(buffers) or "none"
             return Failure(message=f"there is no buffer called {name}; the buffers are: {have}")
+        if name in facts.learning:
+            return Failure(message=f"the buffer {name} requires a gradient, as if it were trained")
     return None

@@ -6,7 +6,9 @@ Wrong: `def forward(self, x, mask)` where `mask=None` was asked for: whoever cal
 TypeError; `__init__(self, num_heads, embed_dim)`, which is built all the same with other sizes.
 Right: the order and the defaults of the task; names of forward's arguments are free.
 
-A module is built by position and called with each kind of mask, and with none at all.
+A module is built by position and called with each kind of mask, and with none at all. Where the
+task states the default of an argument that ends the constructor's, it is built without, and is to
+be what it is with that number.
 """
 
 from attnlab.checks.base import Failure, Mask, Probe, far, first_index
@@ -16,14 +18,16 @@ NEEDS = ("output", "signature")
 AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
 ADVICE = "Compare the arguments of __init__ and forward with the task: their order, and defaults."
 ONCE = True
+NARROW = 2
 
 
 def run(probe: Probe) -> Failure | None:
     kinds: tuple[Mask, ...] = ("random", "none")
     masked = any(i.role == "mask" for i in probe.contract.inputs)
-    for mask in kinds if masked else kinds[:1]:
-        inputs, named = probe.sample(mask)
-        out = probe.stated(inputs)
+    kinds = kinds if masked else kinds[:1]
+    samples = [probe.sample(mask) for mask in kinds]
+    outputs = probe.stated([inputs for inputs, _ in samples])
+    for mask, (_, named), out in zip(kinds, samples, outputs, strict=True):
         how = "with the mask left out" if mask == "none" else "by position"
         if out.shape != named.shape:
             return Failure(
@@ -36,4 +40,19 @@ def run(probe: Probe) -> Failure | None:
                 message=f"built by position and called {how}, it gives another output at "
                 f"{first_index(gap)} than by name"
             )
-    return None
+    return _left_out(probe) if probe.contract.defaults else None
+
+
+def _left_out(probe: Probe) -> Failure | None:
+    """Sequences as long as the default allows, in a module that is as narrow as can be."""
+    contract = probe.contract
+    stated = {str(contract.init[name]): value for name, value in contract.defaults.items()}
+    small = {"B": 1} | ({} if "H" in contract.sizes else {"D": NARROW})
+    small |= {"S": stated["M"]} if "M" in stated else {}
+    other = probe.at({**{s: n for s, n in small.items() if s in contract.vary}, **stated})
+    inputs = other.draw()
+    named, out = other.call(inputs), other.stated([inputs], bare=True)[0]
+    if named.shape == out.shape and not far(named, out).any().item():
+        return None
+    names = ", ".join(f"{name}={value}" for name, value in contract.defaults.items())
+    return Failure(message=f"built without {names} it is another module than with it")

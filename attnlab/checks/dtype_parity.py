@@ -22,8 +22,9 @@ ONCE = True
 
 def run(probe: Probe) -> Failure | None:
     samples = [probe.sample(mask) for mask in masks(probe.contract, "random")]
-    for dtype in probe.contract.dtypes:
-        outputs = probe.cast(dtype, [inputs for inputs, _ in samples])
+    dtypes = probe.contract.dtypes
+    found = probe.cast(dtypes, [inputs for inputs, _ in samples])
+    for dtype, outputs in zip(dtypes, found, strict=True):
         for out, (_, exact) in zip(outputs, samples, strict=True):
             failure = off(out, exact, dtype)
             if failure:

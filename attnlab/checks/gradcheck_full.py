@@ -10,7 +10,7 @@ Right: each element by itself changes the output by what its gradient says.
 
 from collections.abc import Iterator
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor
+from attnlab.checks.base import Failure, Probe, Tensor
 from attnlab.checks.gradcheck import Point
 
 TITLE = "Every element of the gradients is right"
@@ -31,10 +31,7 @@ ON_DEMAND = True
 
 
 def run(probe: Probe) -> Failure | None:
-    wide = probe.in_float64()
-    if wide is None:
-        raise Skip("the module does not run in float64")
-    return next(_wrong(Point.of(wide)), None)
+    return next(_wrong(Point.of(probe)), None)
 
 
 def _wrong(at: Point) -> Iterator[Failure]:

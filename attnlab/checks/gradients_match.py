@@ -46,7 +46,8 @@ def run(probe: Probe) -> Failure | None:
         inputs, found = probe.steep(mask)
         right = probe.expected_gradients(inputs, found.cotangent)
         failure = _compare(probe, found.parameters, right.parameters)
-        failure = failure or _compare(probe, found.inputs, right.inputs)
+        if not found.still:
+            failure = failure or _compare(probe, found.inputs, right.inputs)
         if failure:
             return failure
     return None

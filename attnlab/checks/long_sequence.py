@@ -7,14 +7,15 @@ made for 128 positions and cut to size.
 Right: what is made is made for the length of the input.
 
 One call of one sample, at a length just above 256, is compared with the reference; where rows may
-be empty and the module is to work in bfloat16, so is one in that.
+be empty, or no position sees a later one, and the module is to work in bfloat16, so is one in that.
 """
 
 from dataclasses import replace
 
 from attnlab.abilities import by_query
 from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor
-from attnlab.checks.pieces import beside, off
+from attnlab.checks.pieces import beside, moved, off
+from attnlab.checks.probe import LOUD
 
 TITLE = "Long sequences give what the reference gives"
 NEEDS = ("reference", "output", "sequence")
@@ -31,9 +32,13 @@ AFTER = (
 ADVICE = "Look for a number of positions that is fixed, and for positions in a coarse dtype."
 ONCE = True
 COARSE = "bfloat16"
+COUNTS = {"empty-rows", "causal"}  # what invites to count
 # Lengths over 256, where bfloat16 has no odd numbers: a count that is one less than a multiple of
 # four is rounded up to it.
-FOURS = (65, 69)
+FOURS = (66, 70)
+ROUNDED = 260  # the position before it is rounded up to it
+ROUGH = 2.0**-6  # of the largest output, for what is the same but for roundings of the type
+END, LOUDER = 4, 4.0  # the last positions, and their size
 UNEVEN = 120  # queries; after them counts of keys reach all that a byte can hold, and more
 
 
@@ -42,21 +47,40 @@ def run(probe: Probe) -> Failure | None:
     now = probe.sizes.get("S", length)
     if "S" not in probe.contract.vary or now >= length:
         raise Skip("its length is fixed, or long already")
-    wide = probe.sizes.get("D", 0) > probe.contract.sizes.get("D", 0)
-    if wide and probe.sizes.get("H", 2) > 1:  # scores take as much as there are heads
-        raise Skip("long sequences are looked at in narrow modules, or with one head")
+    if probe.sizes.get("D", 0) > probe.contract.sizes.get("D", 0):
+        raise Skip("long sequences are looked at in modules no wider than the example's")
     inputs = _ragged(probe, length - now)
-    expected = probe.expected(inputs)
-    failure = beside(probe, probe.call(inputs), expected, f"{length} positions")
-    return failure or _coarse(probe, inputs, expected)
+    # A maximum over blocks of keys is moved by the last of them.
+    loud = moved(probe, inputs, "S", slice(-END, None), LOUDER)
+    failure = beside(probe, probe.call(loud), probe.expected(loud), f"{length} positions")
+    return failure or _coarse(probe, inputs)
 
 
-def _coarse(probe: Probe, inputs: Inputs, expected: Tensor) -> Failure | None:
-    """In a type that has no 257: where rows may be empty, keys are not to be counted in it."""
-    if COARSE not in probe.contract.dtypes or "empty-rows" not in probe.contract.promises:
+def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
+    """In a type that has no 257: neither keys, where rows may be empty, nor positions, where none
+    sees a later one, are to be counted in it."""
+    contract = probe.contract
+    if COARSE not in contract.dtypes or not COUNTS & set(contract.promises):
         return None
-    failure = off(probe.cast(COARSE, [inputs])[0], expected, COARSE)
+    later = moved(probe, inputs, "S", slice(ROUNDED, None), LOUD)
+    out, other = probe.cast([COARSE], [inputs, later])[0]
+    failure = off(out, probe.expected(inputs), COARSE)
+    if "causal" in contract.promises and not failure:
+        failure = _sees(probe, out, other)
     return failure and replace(failure, message=f"{failure.message}, for long sequences")
+
+
+def _sees(probe: Probe, out: Tensor, other: Tensor) -> Failure | None:
+    """Whether a position before those that differ sees one of them."""
+    at = probe.contract.output.index("S")
+    one, two = (t.narrow(at, 0, ROUNDED).float() for t in (out, other))
+    gap = (one - two).abs().max().item()
+    if gap <= ROUGH * max(1.0, one.abs().max().item()):
+        return None
+    return Failure(
+        message=f"in {COARSE} positions before {ROUNDED} changed by up to {gap:.2g} when only "
+        f"those from {ROUNDED} on were changed"
+    )
 
 
 def _ragged(probe: Probe, longer: int) -> Inputs:

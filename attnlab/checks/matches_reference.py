@@ -14,9 +14,10 @@ found by names and shapes and proven by equality. Without one nothing can be com
 what is said: it is not a failure.
 """
 
+from attnlab.abilities import abilities
 from attnlab.checks.base import Failure, Mask, Probe, masks, said
 from attnlab.checks.pieces import beside
-from attnlab.checks.probe import SMALL
+from attnlab.checks.probe import LOUD, SMALL
 
 TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")
@@ -52,10 +53,16 @@ ADVICE = (
 )
 
 
+MORE = 2  # positions in a call with another length
+PAIR = 2  # positions, of which one sees the other; one alone goes on from nothing
+WIDEST = 64  # as many positions as the module is wide, where that is no more than this
+
+
 def run(probe: Probe) -> Failure | None:
     for mask, scale in _kinds(probe):
         inputs, out = probe.sample(mask, scale)
-        failure = beside(probe, out, probe.expected(inputs), said(probe.contract, mask))
+        how = ", ".join(filter(None, (said(probe.contract, mask), probe.drawn)))
+        failure = beside(probe, out, probe.expected(inputs), how)
         if failure:
             return failure
     return _longer(probe) if probe.thorough else None
@@ -66,15 +73,25 @@ def _kinds(probe: Probe) -> list[tuple[Mask, float]]:
     if not probe.thorough:
         return [(mask, 1.0) for mask in masks(probe.contract, "random", "none")]
     usual = masks(probe.contract, "random", "causal", "none")
-    return [*((mask, 1.0) for mask in usual), ("random", SMALL)]
+    scales = (SMALL,) if "attention" in abilities(probe.contract) else (SMALL, LOUD)
+    return [*((mask, 1.0) for mask in usual), *(("random", scale) for scale in scales)]
+
+
+def _short(now: int, width: int) -> list[tuple[Mask, int]]:
+    """One position, two, and as many as the module is wide: from now on so many more."""
+    found: list[tuple[Mask, int]] = [("random", 1 - now), ("none", PAIR - now)]
+    return [*found, ("random", width - now)] if 0 < width <= WIDEST else found
 
 
 def _longer(probe: Probe) -> Failure | None:
     """What was kept from the calls before must not be used for a call of another length."""
-    kinds = masks(probe.contract, "random", "none")
-    drawn = [probe.draw(mask, longer=2) for mask in kinds]
-    for mask, inputs, out in zip(kinds, drawn, probe.calls(drawn), strict=True):
-        how = f"{said(probe.contract, mask)}, two positions more, same module"
+    now, width = probe.sizes.get("S", 0), probe.sizes.get("D", 0)
+    ways = [(mask, MORE) for mask in masks(probe.contract, "random")]
+    ways += _short(now, width) if now else []
+    drawn = [probe.draw(mask, longer=more) for mask, more in ways]
+    for (mask, more), inputs, out in zip(ways, drawn, probe.calls(drawn), strict=True):
+        length = "two positions more" if more == MORE else f"{now + more} positions"
+        how = f"{said(probe.contract, mask)}, {length}, same module"
         failure = beside(probe, out, probe.expected(inputs), how)
         if failure:
             return failure

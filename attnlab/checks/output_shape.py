@@ -44,9 +44,16 @@ def _fixed(probe: Probe) -> Failure | None:
     """The output is in float32 though the input is not."""
     inputs, out = probe.sample()
     floats = [i.name for i in probe.contract.inputs if i.dtype == "float"]
-    wide = probe.call({**inputs, **{name: inputs[name].double() for name in floats}})
-    if wide.dtype == out.dtype:
-        return None
-    return Failure(
-        message=f"with {floats[0]} in float64 the output is {wide.dtype}, expected {out.dtype}"
-    )
+    casts = {
+        "float64": {name: inputs[name].double() for name in floats},
+        "float16": {name: inputs[name].half() for name in floats},
+        "int64": {name: inputs[name].long() for name in floats},
+    }
+    outputs = probe.calls([{**inputs, **cast} for cast in casts.values()])
+    for dtype, found in zip(casts, outputs, strict=True):
+        if found.dtype != out.dtype:
+            return Failure(
+                message=f"with {floats[0]} in {dtype} the output is {found.dtype}, expected "
+                f"{out.dtype}"
+            )
+    return None

@@ -15,19 +15,22 @@ T = TypeVar("T")
 Tensor = Any  # a torch.Tensor; torch itself stays out of this package
 Inputs = dict[str, Tensor]
 LOUD, SMALL = 30.0, 0.1  # scales of inputs: where softmax is sharp, and where it is nearly flat
-Mask = Literal["none", "random", "causal", "empty-rows", "padding", "one-key"]
+Mask = Literal["none", "random", "causal", "empty-rows", "padding", "one-key", "open"]
 
 
 @record
 class Gradients:
     """Gradients of one scalar: the output times a random cotangent, summed.
 
-    What no path leads to has none, and is left out.
+    What no path leads to has none, and is left out. Inputs may have been `still`: they required
+    none. Where the cotangent that was sent had another size, these are what they are at this one.
     """
 
     cotangent: Tensor
     inputs: Mapping[str, Tensor]
     parameters: Mapping[str, Tensor]
+    still: bool = False
+    dtype: str = ""  # of the output, as the candidate's process says
 
 
 @record
@@ -57,6 +60,7 @@ class Facts:
     copies: tuple[tuple[str, ...], ...]  # groups of names whose parameters share memory only
     held: tuple[str, ...]  # parameters by all their names
     buffers: tuple[str, ...]
+    learning: tuple[str, ...]  # buffers that require a gradient
     saved: tuple[str, ...]  # what state_dict() holds
     modules: tuple[str, ...]  # classes of torch.nn among the submodules, as "nn.Linear"
 
@@ -70,6 +74,10 @@ class Probe(Protocol):
     @property
     def sizes(self) -> dict[str, int]:
         """The sizes of this round by symbol: B, S, D, H, hd, ..."""
+
+    @property
+    def drawn(self) -> str:
+        """What is unusual of the inputs and weights of this round, for a message, or ""."""
 
     @property
     def thorough(self) -> bool:
@@ -91,8 +99,9 @@ class Probe(Protocol):
         sequence `alone` where B may.
 
         Masks other than "empty-rows" leave every query at least one key; "none" passes None where
-        the mask is optional, else a mask that forbids nothing; "padding" forbids the ends of ragged
-        sequences; "one-key" leaves each query one key. Floats are N(0, scale**2).
+        the mask is optional, else a mask that forbids nothing, as "open" does; "padding"
+        forbids the ends of ragged sequences; "one-key" leaves each query one key. Floats are
+        N(0, scale**2).
         """
 
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
@@ -120,7 +129,9 @@ class Probe(Protocol):
 
     def steep(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
         """Inputs and the module's gradients at them, shared as those of `sample` are. The first
-        query may attend to one key alone where the mask is "random"."""
+        query may attend to one key alone where the mask is "random". With the last kind of mask
+        the cotangent is a small one, in train mode where no dropout is promised, and inputs are
+        still where there are other kinds."""
 
     def gradients(self, inputs: Inputs) -> Gradients:
         """Gradients with respect to every floating-point input and every parameter."""
@@ -179,11 +190,20 @@ class Probe(Protocol):
         """A probe at other sizes, or in another dtype. The module of this one is gone after it, so
         a check that wants both asks this one first."""
 
-    def cast(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
-        """The outputs of a copy of the module in another dtype, for the inputs in that dtype."""
+    def cast(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
+        """The outputs of copies of the module in other dtypes, for the inputs in that dtype: those
+        of each dtype."""
 
     def in_float64(self) -> Probe | None:
         """A probe in float64, or None where the module does not run in it."""
+
+    def steep_in_float64(self) -> tuple[Probe, Inputs, Gradients] | None:
+        """A probe in float64 with inputs and the module's gradients at them, or None where it does
+        not run in float64."""
+
+    def known(self) -> Mapping[str, Tensor] | None:
+        """The parameters that the module was given for this round, by its own names; None where it
+        has its own."""
 
     def on(self, device: str, inputs: Inputs) -> Tensor | None:
         """The output of a call on another device, brought back; None where there is no such."""
@@ -191,9 +211,10 @@ class Probe(Protocol):
     def strided(self, inputs: Inputs) -> Tensor:
         """The output of a call with the same values at other strides: no input is contiguous."""
 
-    def stated(self, inputs: Inputs) -> Tensor:
-        """The output of a new instance with the same parameters that is built and called by
-        position, in the contract's order; inputs at the end that are None are left out."""
+    def stated(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
+        """The outputs of a new instance with the same parameters that is built and called by
+        position, in the contract's order; inputs at the end that are None are left out, and when
+        `bare` the constructor's arguments that have a default, too."""
 
     def reloaded(self, inputs: Inputs) -> Tensor:
         """The output of another instance that loaded this one's state_dict; then `at` holds."""

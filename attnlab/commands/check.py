@@ -100,5 +100,12 @@ def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Measured]:
     with Crew(AT_ONCE) as crew, ThreadPoolExecutor(AT_ONCE) as pool:
         for number, challenge in enumerate(challenges, 1):
             one = measure(challenge, crew, range(seeds), pool)
-            note(f"measured {number} of {len(challenges)}: {one.slug}, {len(one.trials)} mutants")
+            note(f"measured {number} of {len(challenges)}: {one.slug}, {_so_far(one)}")
             yield one
+
+
+def _so_far(one: Measured) -> str:
+    """The table comes at the end, which with many seeds is far away and may not be reached."""
+    killed, survived = one.count("killed"), one.count("survived")
+    counts = f"{killed} of {killed + survived} killed, {len(one.wrongs)} of {one.right} rejected"
+    return f"{counts}, {one.flips} flips"

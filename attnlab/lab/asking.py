@@ -65,13 +65,17 @@ class Asking:
     def strided(self, inputs: Inputs) -> Tensor:
         return self.output(answered(self.host.ask("strided", inputs=list(inputs.items()))), inputs)
 
-    def cast(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
+    def cast(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
         self.back()  # another type may have needed an instance of its own
         asked = [list(inputs.items()) for inputs in several]
-        told = self.host.ask("cast_calls", dtype=dtype, inputs=asked)
+        told = self.host.ask("cast_calls", dtypes=list(dtypes), inputs=asked)
         if "raised" not in told and not told.get("failed"):
-            return self.outputs(told, several)
-        # No copy can be made of it, or what a copy holds belongs to the first one: a new instance.
+            outputs = iter(self.outputs(told, [*several] * len(dtypes)))
+            return [[next(outputs) for _ in several] for _ in dtypes]
+        # No copy can be made of it, or what a copy holds belongs to the first one: new instances.
+        return [self._in_new(dtype, several) for dtype in dtypes]
+
+    def _in_new(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
         to, other = getattr(torch, dtype), self.at(dtype=dtype, anew=True)
         return other.calls([{n: _cast(t, to) for n, t in i.items()} for i in several])
 
@@ -85,9 +89,13 @@ class Asking:
             after=tensors_in(told, "after"),
         )
 
-    def stated(self, inputs: Inputs) -> Tensor:
-        asked = {**self.recipe(), "seed": self.seed, "inputs": list(inputs.items())}
-        return self.output(answered(self.host.ask("stated", **asked)), inputs)
+    def stated(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
+        asked = [list(inputs.items()) for inputs in several]
+        recipe = {**self.recipe(), "seed": self.seed}
+        if bare:
+            own = self.contract.defaults
+            recipe["init"] = {n: v for n, v in recipe["init"].items() if n not in own}
+        return self.outputs(answered(self.host.ask("stated", **recipe, inputs=asked)), several)
 
     def reloaded(self, inputs: Inputs) -> Tensor:
         asked = {**self.recipe(), "inputs": list(inputs.items())}
@@ -136,6 +144,7 @@ class Asking:
             copies=tuple(map(names_in, list_in(told.get("copies")))),
             held=names_in(told.get("held")),
             buffers=names_in(told.get("buffers")),
+            learning=names_in(told.get("learning")),
             saved=names_in(told.get("saved")),
             modules=names_in(told.get("modules")),
         )

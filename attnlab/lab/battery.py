@@ -7,12 +7,15 @@ from dataclasses import replace
 
 from attnlab.abilities import abilities
 from attnlab.checks.base import Check, lacks, load_checks
+from attnlab.lab.manners import USUAL, manner_of
 from attnlab.lab.probe import Bench, HostProbe
 from attnlab.lab.round import Plan, Round, State, result_of, unseen
 from attnlab.lab.sizes import rounds
 from attnlab.records import CheckResult, Outcome
 
 FIRST = 2  # rounds at which every check is made: the example's sizes, and the first that are drawn
+USUALLY = 3  # rounds from the telling one on whose inputs are drawn as usual
+INPUTS = "input-unchanged"
 ORDER: dict[Outcome, int] = {"failed": 0, "error": 1, "passed": 2, "skipped": 3}
 
 
@@ -25,17 +28,33 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
     """
     state = State()
     applying = list(_applying(bench, state))
-    sizes_of = rounds(bench.contract, bench.dice.plain, bench.numbers)
+    sizes_of = rounds(
+        bench.contract, bench.dice.plain, bench.numbers, narrow=bench.reference is not None
+    )
     plan = Plan(len(sizes_of), telling=1 if bench.contract.vary and len(sizes_of) > 1 else 0)
     for number, sizes in enumerate(sizes_of):
         if state.over:
             break
         left = [c for c in applying if state.open(c) and (number < FIRST or not c.few)]
-        probe = HostProbe(bench, sizes, thorough=number == plan.telling)
+        confirms = number - plan.telling - USUALLY
+        apart = confirms >= 0 and state.right and sizes.get("S", 2) > 1
+        manner = manner_of(confirms) if apart else USUAL
+        probe = HostProbe(bench, sizes, thorough=number == plan.telling, manner=manner)
         Round(probe, state, number, plan).make(left)
+    _written(bench, applying, state)
     for check in (c for c in applying if c.id not in state.results):
         state.put(unseen(check, state.over), 0)
     return _ordered(_asked(bench), state)
+
+
+def _written(bench: Bench, applying: list[Check], state: State) -> None:
+    """Inputs are looked at closely in few calls; that one was written into is noticed in all."""
+    check = next((c for c in applying if c.id == INPUTS), None)
+    if bench.wrote is None or check is None or not state.passed(check):
+        return
+    name, sizes = bench.wrote
+    failed = result_of(check, "failed", f"forward wrote into its argument {name} at these sizes")
+    state.put(replace(failed, sizes=sizes), state.rounds[check.id])
 
 
 def _asked(bench: Bench) -> tuple[Check, ...]:

@@ -40,12 +40,17 @@ def inputs(
     """One value per input of the contract, in its order; None for a mask that is left out."""
     sizes = tied(contract, sizes)
     drawn = {i.name: _one(i, sizes, dice, mask, scale) for i in contract.inputs}
-    if "causal" in contract.promises and mask != "empty-rows":
-        for spec in (i for i in contract.inputs if i.role == "mask"):
-            mine = drawn[spec.name]
-            if mine is not None:
-                mine[..., 0] = not spec.forbids  # the one key that every query may see
+    if mask != "empty-rows":
+        keep_first(contract, drawn)
     return drawn
+
+
+def keep_first(contract: Contract, drawn: Inputs) -> None:
+    """Where each position sees none after it, masks leave the one key that every query may see."""
+    for spec in contract.inputs if "causal" in contract.promises else ():
+        mask = drawn[spec.name]
+        if spec.role == "mask" and mask is not None:
+            mask[..., 0] = not spec.forbids
 
 
 def _one(spec: Input, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Tensor | None:
@@ -118,12 +123,15 @@ def _pattern(tensor: Tensor, fill: str) -> Tensor:
     return tensor
 
 
-def weights(shapes: Mapping[str, torch.Size], dice: Dice) -> dict[str, Tensor]:
-    """Values that keep activations near unit variance and every parameter distinguishable."""
-    return {name: _weight(name, shape, dice) for name, shape in shapes.items()}
+def weights(shapes: Mapping[str, torch.Size], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
+    """Values that keep activations near unit variance and every parameter distinguishable; without
+    `bias`, biases are zero."""
+    return {name: _weight(name, shape, dice, bias) for name, shape in shapes.items()}
 
 
-def _weight(name: str, shape: torch.Size, dice: Dice) -> Tensor:
+def _weight(name: str, shape: torch.Size, dice: Dice, bias: bool) -> Tensor:
+    if not bias and name.endswith("bias") and len(shape) == 1:
+        return torch.zeros(shape)
     if len(shape) >= 2:
         return dice.normal(shape, shape[-1] ** -0.5)
     if name.endswith("weight"):  # the gain of a norm

@@ -145,7 +145,12 @@ class LiveReference(UnitReference):
         self.module: nn.Module = nn.Identity()
         self.named: set[str] = set()
 
-    def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:  # noqa: ARG002
+    def equip(
+        self,
+        init: dict[str, object],  # noqa: ARG002
+        dice: Dice,
+        bias: bool = True,
+    ) -> dict[str, Tensor]:
         self.module = _copied(self.subject.reference, self.subject.pick)
         kinds = inspect.signature(self.module.forward).parameters
         self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
@@ -153,7 +158,7 @@ class LiveReference(UnitReference):
         if self.subject.keep:
             self.weights = {n: p.detach().clone() for n, p in named.items()}
         else:
-            self.put(draw.weights({n: p.shape for n, p in named.items()}, dice))
+            self.put(draw.weights({n: p.shape for n, p in named.items()}, dice, bias))
         self.module.double()
         return self.weights
 

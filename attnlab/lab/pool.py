@@ -28,6 +28,7 @@ class Kind(NamedTuple):
     scale: float = 1.0
 
 
+FAINT = 2.0**-13  # a cotangent far from the loss; a power of two, so that it rounds nothing
 SOME = (Kind(), Kind("none"))
 ALL = (Kind(), Kind("causal"), Kind("none"), Kind(scale=LOUD), Kind(scale=SMALL))
 EXPLAINING = (*ALL, Kind("none", SMALL))
@@ -46,7 +47,9 @@ class Source(Protocol):
 
     def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]: ...
 
-    def gradients(self, inputs: Inputs, train: bool = False) -> Gradients: ...
+    def gradients(
+        self, inputs: Inputs, train: bool = False, still: bool = False, size: float = 1.0
+    ) -> Gradients: ...
 
 
 class Pool:
@@ -106,15 +109,19 @@ class Pool:
                 given = inputs[spec.name]
                 if mask == "random" and given is not None and given.dim() > 1:
                     given[..., :1, :] = self.source.draw("one-key")[spec.name][..., :1, :]
-            self.slopes[mask] = inputs, self.source.gradients(inputs, self._busy(mask))
+            self.slopes[mask] = inputs, self._slopes(inputs, mask)
         return self.slopes[mask]
 
-    def _busy(self, mask: Mask) -> bool:
-        """In train mode, where values can be compared, are the gradients of one kind of mask, or
-        of all there is: what learns, learns in it. Slopes are looked at in eval mode."""
+    def _slopes(self, inputs: Inputs, mask: Mask) -> Gradients:
+        """Where values can be compared, the gradients of one kind of mask, or of all there is, are
+        those of a first layer that trains: in train mode, of weights alone, and far from a loss.
+        Slopes are looked at in eval mode, for inputs and at unit size."""
         contract = self.source.contract
-        last = mask == "none" or not _masks(contract)
-        return last and self.source.compared and "dropout" not in contract.promises
+        masked = bool(_masks(contract))
+        if not self.source.compared or (masked and mask != "none"):
+            return self.source.gradients(inputs)
+        busy = "dropout" not in contract.promises
+        return self.source.gradients(inputs, train=busy, still=masked, size=FAINT)
 
     def _kind(self, mask: Mask, scale: float = 1.0) -> Kind:
         """To a module without masks they are all one, and so are scales to one that takes ids."""

@@ -17,6 +17,7 @@ from attnlab.lab.asking import Asking
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Host, Raised, answered
 from attnlab.lab.layouts import carried
+from attnlab.lab.manners import USUAL, Manner, mannered
 from attnlab.lab.pool import EXPLAINING, Pool
 from attnlab.lab.reference import Reference
 from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
@@ -43,15 +44,22 @@ class Bench:
     full: bool = False  # also the checks that are made on demand only
     until: Until = "end"
     only: frozenset[str] = frozenset()  # the checks to make; none named = all
+    wrote: tuple[str, Sizes] | None = None  # the argument that a call wrote into, at which sizes
 
 
 class HostProbe(Asking):
     """One round: one set of sizes, one freshly built module, one set of weights."""
 
     def __init__(
-        self, bench: Bench, sizes: Sizes, dtype: str = "float32", thorough: bool = True
+        self,
+        bench: Bench,
+        sizes: Sizes,
+        dtype: str = "float32",
+        thorough: bool = True,
+        manner: Manner = USUAL,
     ) -> None:
         self.bench = bench
+        self.manner = manner
         self.thorough = thorough
         self.light = False  # True where values are right: what follows is to confirm
         self.pool = Pool(self)
@@ -78,7 +86,15 @@ class HostProbe(Asking):
         if self.reference is not None:
             drawn = self.pool.usual()
             given = list(drawn.values())
-            desk = Desk(self.host, self.bench.name, self.reference, self.contract, self.dice, given)
+            desk = Desk(
+                host=self.host,
+                name=self.bench.name,
+                reference=self.reference,
+                contract=self.contract,
+                dice=self.dice,
+                given=given,
+                bias=self.manner.bias,
+            )
             self.equipped = equipped = self.bench.outfitter.equip(desk, self.sizes)
             if "answers" in equipped.told:
                 self.pool.fetch(drawn, lambda: self.outputs(equipped.told, given))
@@ -132,12 +148,28 @@ class HostProbe(Asking):
             self.away = False
             answered(self.host.ask("back"))
 
+    def known(self) -> Mapping[str, Tensor] | None:
+        if self.bench.reference is None or self.equipped.refusal:
+            return None
+        return self._placed(self.bench.reference.weights)
+
     def in_float64(self) -> HostProbe | None:
         try:
             wide = self.at(dtype="float64")
             return wide if wide.call(wide.draw()).dtype is torch.float64 else None
         except Raised:
             return None
+
+    def steep_in_float64(self) -> tuple[HostProbe, Inputs, Gradients] | None:
+        try:
+            wide = self.at(dtype="float64")
+            inputs = wide.draw()
+            found = wide.gradients(inputs)
+        except Raised:
+            if self.in_float64() is None:
+                return None
+            raise
+        return (wide, inputs, found) if found.dtype == str(torch.float64) else None
 
     def _build(self, sizes: Sizes, weights: Weights | None = None) -> None:
         init, seed = built(self.contract.init, sizes), self.dice.plain.getrandbits(32)
@@ -154,12 +186,19 @@ class HostProbe(Asking):
             sizes = {**sizes, "B": 1}
         if longer and "S" in self.contract.vary and "S" in sizes:
             sizes = within({**sizes, "S": self.sizes["S"] + longer})
-        drawn = draw.inputs(self.contract, sizes, self.dice, mask, scale)
+        open_mask = self.manner.open and mask == "none"
+        drawn = draw.inputs(self.contract, sizes, self.dice, "open" if open_mask else mask, scale)
+        if self.manner is not USUAL:
+            drawn = mannered(self.manner, self.contract, drawn, self.dice, mask)
         dtype = getattr(torch, self.dtype)
         return {
             n: t.to(dtype) if t is not None and t.is_floating_point() else t
             for n, t in drawn.items()
         }
+
+    @property
+    def drawn(self) -> str:
+        return self.manner.said()
 
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
         if like.dtype is torch.bool:
@@ -221,6 +260,9 @@ class HostProbe(Asking):
         ]
 
     def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
+        wrote = answer.get("wrote")  # which may be anything
+        if isinstance(wrote, str) and wrote in inputs and self.bench.wrote is None:
+            self.bench.wrote = wrote, self.latest.sizes
         out = output_in(answer)
         self._same_shape(out, inputs)
         return out
@@ -268,15 +310,19 @@ class HostProbe(Asking):
             raise CannotTell(self.equipped.refusal, "no-weights")
         return self.reference
 
-    def gradients(self, inputs: Inputs, train: bool = False) -> Gradients:
+    def gradients(
+        self, inputs: Inputs, train: bool = False, still: bool = False, size: float = 1.0
+    ) -> Gradients:
         shape = self._shape(inputs) if self.strict else self.call(inputs).shape
         cotangent = self.dice.normal(shape)
-        asked = {"inputs": list(inputs.items()), "cotangent": cotangent, "train": train}
-        told = answered(self.host.ask("gradients", **asked))
+        asked = {"inputs": list(inputs.items()), "cotangent": cotangent * size, "train": train}
+        told = answered(self.host.ask("gradients", **asked, still=still))
         return Gradients(
             cotangent=cotangent,
-            inputs=tensors_in(told, "inputs"),
-            parameters=tensors_in(told, "weights"),
+            inputs=_unit(tensors_in(told, "inputs"), size),
+            parameters=_unit(tensors_in(told, "weights"), size),
+            still=still,
+            dtype=str(told.get("dtype", ""))[:20],
         )
 
     def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str, bool]:
@@ -347,3 +393,8 @@ class HostProbe(Asking):
         terms = max(self.sizes.values(), default=1)
         eps: float = torch.finfo(getattr(torch, self.dtype)).eps
         return SLACK * math.sqrt(terms) * eps * max(1.0, largest)
+
+
+def _unit(gradients: dict[str, Tensor], size: float) -> dict[str, Tensor]:
+    """What they would be for a cotangent of size 1."""
+    return gradients if size == 1.0 else {name: g / size for name, g in gradients.items()}

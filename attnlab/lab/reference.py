@@ -26,8 +26,8 @@ class BadReference(Exception):
 class Reference(Protocol):
     weights: dict[str, Tensor]  # that it has now, by name
 
-    def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
-        """Build it, draw its weights and return them by name."""
+    def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
+        """Build it, draw its weights and return them by name; without `bias` biases are zero."""
 
     def put(self, weights: Mapping[str, Tensor]) -> None:
         """Replace its weights, by name."""
@@ -52,11 +52,12 @@ class UnitReference:
         self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
         self.weights: dict[str, Tensor] = {}
 
-    def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
+    def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         takes = inspect.signature(self.kind).parameters
         named = {n if n in takes else SYNONYMS.get(n, n): v for n, v in init.items()}
         self.module = _built(self.name, named)
-        self.put(weights({n: p.shape for n, p in self.module.named_parameters()}, dice))
+        shapes = {n: p.shape for n, p in self.module.named_parameters()}
+        self.put(weights(shapes, dice, bias))
         return self.weights
 
     def put(self, weights: Mapping[str, Tensor]) -> None:
@@ -121,10 +122,10 @@ class FileReference:
         if cache:
             self._ask("keep", **plain(cache))
 
-    def equip(self, init: dict[str, object], dice: Dice) -> dict[str, Tensor]:
+    def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         self._ask("build", name=self.code.name, init=init, seed=0)
         shapes = {n: p.shape for n, p in self._ask("parameters")["tensors"].items()}
-        self.put(weights(shapes, dice))
+        self.put(weights(shapes, dice, bias))
         return self.weights
 
     def put(self, weights: Mapping[str, Tensor]) -> None:

@@ -51,6 +51,12 @@ class State:
         result = self.results.get(check.id)
         return result is not None and result.outcome == "passed"
 
+    @property
+    def right(self) -> bool:
+        """Whether the values are those of the reference so far."""
+        values = self.results.get(VALUES)
+        return values is not None and values.outcome == "passed"
+
     def shapeless(self, check: Check) -> str:
         """Checks index outputs by the axes of the contract, so they need its shape."""
         shape = self.results.get(SHAPE)

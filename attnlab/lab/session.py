@@ -28,7 +28,7 @@ from attnlab.lab.objects import made
 from attnlab.lab.placing import Placing
 from attnlab.lab.raw import fall_of, first_line, raised_at
 from attnlab.lab.trespass import Surroundings, words_of
-from attnlab.lab.verbs import Verbs, alias, fitting, output, seeded
+from attnlab.lab.verbs import Verbs, alias, fitting, output, seeded, written
 from attnlab.records import Look, plain, to_json
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up
@@ -176,7 +176,7 @@ class Session(Verbs, Keeping):
     def do_call(self, inputs: Given, train: bool = False) -> Any:
         """The output, and nothing else."""
         self._mode(train)
-        return self._answer(inputs)
+        return self._answer(inputs, learns=train)
 
     def do_calls(self, inputs: Sequence[Given], train: bool | Sequence[bool] = False) -> Any:
         """The outputs of several calls, one after the other; `train` is of all, or of each."""
@@ -184,12 +184,18 @@ class Session(Verbs, Keeping):
         modes = [train] * len(inputs) if isinstance(train, bool) else train
         for given, mode in zip(inputs, modes, strict=True):
             self._mode(mode)  # a forward may have changed it
-            answers.append(self._answer(given))
+            answers.append(self._answer(given, learns=mode))
         return {"answers": answers}
 
-    def _answer(self, given: Given) -> dict[str, Any]:
+    def _answer(self, given: Given, learns: bool = False) -> dict[str, Any]:
+        """The output. Where a module learns, its inputs are those of a layer amid others."""
+        mine = fresh(given)
+        for tensor in (t for _, t in mine if learns and t is not None and t.is_floating_point()):
+            tensor.requires_grad_()
         with torch.no_grad():
-            return output(self._invoke(fresh(given)))
+            told = output(self._invoke(mine))
+        wrote = written(given, mine)
+        return told | {"wrote": wrote} if wrote else told
 
     def do_lent(
         self, weights: list[dict[str, Tensor]], inputs: list[Given], back: dict[str, Tensor]
@@ -226,11 +232,13 @@ class Session(Verbs, Keeping):
         self._invoke(fresh(other))
         return not torch.equal(before.nan_to_num(), out.nan_to_num())
 
-    def do_gradients(self, inputs: Given, cotangent: Tensor, train: bool = False) -> Any:
-        """Gradients of (output * cotangent).sum()."""
+    def do_gradients(
+        self, inputs: Given, cotangent: Tensor, train: bool = False, still: bool = False
+    ) -> Any:
+        """Gradients of (output * cotangent).sum(); of weights alone where inputs are `still`."""
         self._mode(train)
         given = [
-            (n, t.requires_grad_() if t is not None and t.is_floating_point() else t)
+            (n, t.requires_grad_() if t is not None and t.is_floating_point() and not still else t)
             for n, t in fresh(inputs)
         ]
         weights = dict(self._named("parameters"))
@@ -238,10 +246,12 @@ class Session(Verbs, Keeping):
             weight.grad = None
         with torch.enable_grad():
             out = self._invoke(given)
-            if not isinstance(out, Tensor) or not out.requires_grad:
-                return output(out) if not isinstance(out, Tensor) else {"inputs": {}, "weights": {}}
-            (out * cotangent.to(out.dtype)).sum().backward()  # type: ignore[no-untyped-call]
+            if not isinstance(out, Tensor):
+                return output(out)
+            if out.requires_grad:
+                (out * cotangent.to(out.dtype)).sum().backward()  # type: ignore[no-untyped-call]
         return {
+            "dtype": str(out.dtype),
             "inputs": {n: t.grad for n, t in given if t is not None and t.grad is not None},
             "weights": {n: w.grad for n, w in weights.items() if w.grad is not None},
         }

@@ -82,13 +82,14 @@ LONG: Sizes = {  # more positions than a table or a mask that was made for a few
     "V": 23,
     "F": 29,
 }
+NARROW: Sizes = {"hd": 1, "D": 36}  # over LONG: what squeezes takes heads of width 1 for none
 ALIKE = 4  # even, for a width without heads
 ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
     "B": 19,
     "S": 5,
     "H": 1,
-    "hd": 34,
-    "D": 34,  # where there are no heads
+    "hd": 66,
+    "D": 258,  # where there are no heads
     "Hkv": 1,
     "Sq": 6,
     "Sk": 7,
@@ -99,7 +100,8 @@ ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
 }
 MANY, HEADS = 64, 16  # the largest batch or width, and number of heads, beyond a number of a source
 MOST = 4  # rounds for the sake of such numbers
-EDGE: Sizes = {"B": 1, "S": 1, "Sq": 1}
+FAR = 1100  # up to here sizes go well beyond a number, else just over it, in one sequence and head
+EDGE: Sizes = {"B": 1, "S": 1, "Sq": 1, "H": 1, "Hkv": 1}
 
 
 class Unmeasured(Exception):
@@ -157,13 +159,22 @@ def with_hd(sizes: Mapping[str, int]) -> Sizes:
     return full
 
 
-def rounds(contract: Contract, draw: random.Random, numbers: tuple[int, ...] = ()) -> list[Sizes]:
+def rounds(
+    contract: Contract,
+    draw: random.Random,
+    numbers: tuple[int, ...] = (),
+    narrow: bool = False,
+) -> list[Sizes]:
     """The example's sizes first, then drawn ones, those beyond the numbers that the source names,
-    the contract's own, and the edge B = S = 1."""
+    the contract's own, and the edge B = S = 1. With `narrow`, heads of one round have width 1, at
+    which right code may lose more than float32 has."""
     example = with_hd(contract.sizes)
-    usual = [_moved(contract, f) for f in (*(_shuffled(r, draw) for r in ROUNDS), LONG)]
-    over = [beyond(n) for n in numbers if not _reached(n, usual, contract)]
-    more = [*(_moved(contract, f) for f in (*over[:MOST], ALONE)), _alike(contract)]
+    long = {**LONG, **NARROW} if narrow else LONG
+    usual = [_moved(contract, f) for f in (*(_shuffled(r, draw) for r in ROUNDS), ALONE, long)]
+    masked = any(i.role == "mask" for i in contract.inputs)
+    near = [n for n in numbers if n <= FAR or not masked]  # to draw large masks takes longest
+    over = [beyond(n) for n in near if not _reached(n, usual, contract)]
+    more = [*(_moved(contract, f) for f in over[:MOST]), _alike(contract)]
     drawn = [within(s) for s in (*usual, *more)] if contract.vary else []
     edge = [_only(contract, EDGE)] if contract.vary else []
     extra = [with_hd({**contract.sizes, **p}) for p in contract.probes]
@@ -177,18 +188,19 @@ def rounds(contract: Contract, draw: random.Random, numbers: tuple[int, ...] = (
 
 def beyond(number: int) -> Sizes:
     """Sizes over a number, as many of them as can be had in reasonable time."""
-    more = number + 1
-    wide, heads = more if number <= MANY else 5, more if number <= HEADS else 2
-    queries = {"S": more, "Sq": more, "Sk": more + 2, "T": 17, "L": more, "V": 23, "F": 29}
+    more, few = number + 1, 1 if number > FAR else 2
+    long = more if number > FAR else more + number // 8  # the last of blocks is not all but empty
+    wide, heads = more if number <= MANY else 5, more if number <= HEADS else few
+    queries = {"S": long, "Sq": long, "Sk": long + 2, "T": 17, "L": long, "V": 23, "F": 29}
     width = {"H": heads, "hd": wide, "Hkv": 1, "D": 2 * wide}
-    return {"B": more if number <= MANY else 2, **width, **queries}
+    return {"B": more if number <= MANY else few, **width, **queries}
 
 
 def _reached(number: int, usual: list[Sizes], contract: Contract) -> bool:
     """Whether sizes that are drawn anyway go beyond a number, each symbol's in one of them."""
     vary = {*contract.vary, "hd"} if "D" in contract.vary else set(contract.vary)
     symbols = [s for s, n in beyond(number).items() if n > number and s in vary]
-    return all(any(sizes.get(s, LARGEST) > number for sizes in usual) for s in symbols)
+    return all(any(sizes.get(s, LARGEST + 1) > number for sizes in usual) for s in symbols)
 
 
 def tied(contract: Contract, sizes: Sizes) -> Sizes:
@@ -266,4 +278,7 @@ def _alike(contract: Contract) -> Sizes:
 
 def _only(contract: Contract, fresh: Sizes) -> Sizes:
     changed = {s: n for s, n in fresh.items() if s in contract.vary and s in contract.sizes}
-    return with_hd({**contract.sizes, **changed})
+    sizes = {**contract.sizes, **changed}
+    if sizes.get("H", 1) % sizes.get("Hkv", 1):
+        sizes["H"] = contract.sizes["H"]
+    return with_hd(sizes)

@@ -50,7 +50,7 @@ class Verbs:
     def do_calls(self, inputs: list[Given], train: bool | list[bool] = False) -> Any:
         raise NotImplementedError
 
-    def _answer(self, given: Given) -> dict[str, Any]:
+    def _answer(self, given: Given, learns: bool = False) -> dict[str, Any]:
         """The output of a call in eval mode, without gradients."""
         raise NotImplementedError
 
@@ -82,15 +82,19 @@ class Verbs:
             self.built.to(getattr(torch, dtype))
         return {}
 
-    def do_cast_calls(self, dtype: str, inputs: list[Given]) -> Any:
-        """The outputs of a copy in another type; `failed` where there can be no copy."""
-        kept, to = self.built, getattr(torch, dtype)
+    def do_cast_calls(self, dtypes: list[str], inputs: list[Given]) -> Any:
+        """The outputs of copies in other types, type by type; `failed` where there can be none."""
+        kept, answers = self.built, []
         try:
-            if self.do_twin(dtype).get("failed"):
-                return {"failed": True}
-            return {"answers": [self._answer(_in_type(given, to)) for given in inputs]}
+            for dtype in dtypes:
+                self.built = kept
+                if self.do_twin(dtype).get("failed"):
+                    return {"failed": True}
+                to = getattr(torch, dtype)
+                answers += [self._answer(_in_type(given, to)) for given in inputs]
         finally:
             self.built = kept
+        return {"answers": answers}
 
     def do_on(self, device: str, inputs: Given) -> Any:
         """The output of a call on another device; the module itself stays."""
@@ -148,20 +152,19 @@ class Verbs:
         told |= {"before": {n: before[n] for n in changed}}
         return told | {"after": {n: after[n] for n in changed if n in after}}
 
-    def do_stated(self, name: str | None, init: dict[str, Any], seed: int, inputs: Given) -> Any:
-        """The output of an instance with this one's parameters that is built and called by position
-        alone; inputs at the end that are None are left out."""
+    def do_stated(
+        self, name: str | None, init: dict[str, Any], seed: int, inputs: list[Given]
+    ) -> Any:
+        """The outputs of an instance with this one's parameters that is built and called by
+        position alone; inputs at the end that are None are left out."""
         kept = self.built
-        given = [t for _, t in fresh(inputs)]
-        while given and given[-1] is None:
-            given.pop()
         try:
             self.do_build(name, list(init.values()), seed)
             _give(_weights(kept), self.built)
             if isinstance(self.built, nn.Module):
                 self.built.eval()
             with torch.no_grad():
-                return output(self.built(*given))
+                return {"answers": [output(self.built(*_bare(given))) for given in inputs]}
         finally:
             self.built = kept
 
@@ -178,9 +181,7 @@ class Verbs:
         finally:
             tempfile.tempdir = folder
         whole = self.built if isinstance(self.built, nn.Module) else _Wrapped(self.built)
-        args = tuple(t for _, t in fresh(inputs))
-        while args and args[-1] is None:
-            args = args[:-1]
+        args = tuple(_bare(inputs))
         with torch.no_grad():
             program = export(whole.eval(), args).module()
         kept, self.built = self.built, program
@@ -194,7 +195,7 @@ class Verbs:
     def do_facts(self) -> Any:
         """Names: what is trained, what is one and the same, what is saved, what is inside."""
         if not isinstance(self.built, nn.Module):
-            kinds = "trained", "tied", "copies", "held", "buffers", "saved", "modules"
+            kinds = "trained", "tied", "copies", "held", "buffers", "learning", "saved", "modules"
             return {kind: [] for kind in kinds}
         one: dict[int, list[str]] = defaultdict(list)
         shared: dict[int, list[str]] = defaultdict(list)
@@ -202,6 +203,7 @@ class Verbs:
             one[id(weight)].append(name)
             if weight.numel() and name == one[id(weight)][0]:
                 shared[weight.data_ptr()].append(name)
+        learning = [n for n, b in self.built.named_buffers() if b.requires_grad]
         inside = {type(m).__name__ for m in self.built.modules() if _torchs(type(m))}
         return {
             "trained": [n for n, w in self.built.named_parameters() if w.requires_grad],
@@ -209,6 +211,7 @@ class Verbs:
             "copies": [names for names in shared.values() if len(names) > 1],
             "held": [n for n, _ in self.built.named_parameters(remove_duplicate=False)],
             "buffers": [n for n, _ in self.built.named_buffers(remove_duplicate=False)],
+            "learning": learning,
             "saved": [n for n, _ in _state(self.built)],
             "modules": sorted(f"nn.{name}" for name in inside),
         }
@@ -272,6 +275,14 @@ def _misfit(error: TypeError) -> bool:
     return ours and "argument" in str(error)
 
 
+def _bare(given: Given) -> list[Tensor | None]:
+    """Copies without names, and without what is None at the end."""
+    bare = [t for _, t in fresh(given)]
+    while bare and bare[-1] is None:
+        bare.pop()
+    return bare
+
+
 class _Wrapped(nn.Module):
     """A function where a module is asked for."""
 
@@ -315,6 +326,21 @@ def output(out: Any) -> dict[str, Any]:
     if isinstance(out, Tensor):  # a copy: a module may write into what it returned before
         return {"output": out.detach().clone()}
     return {"kind": type(out).__name__}
+
+
+def written(given: Given, left: Given) -> str:
+    """The first of the inputs that is not what it was, or was written into all the same; ""."""
+    for (name, was), (_, now) in zip(given, left, strict=True):
+        if was is not None and now is not None and (now._version or not _same(was, now)):
+            return name
+    return ""
+
+
+def _same(was: Tensor, now: Tensor) -> bool:
+    """NaN for NaN."""
+    if was.dtype != now.dtype:
+        return False
+    return torch.equal(was, now) or torch.equal(was.nan_to_num(), now.nan_to_num())
 
 
 def _state(module: nn.Module) -> list[tuple[str, Any]]:

@@ -66,6 +66,7 @@ class Desk:
     contract: Contract
     dice: Dice
     given: Sequence[Inputs] = ()  # to be called with as soon as the weights are in
+    bias: bool = True  # or biases are zero
 
 
 def find(desk: Desk) -> Fit:
@@ -279,7 +280,7 @@ def _build(desk: Desk, sizes: Sizes) -> tuple[dict[str, Tensor], dict[str, Any]]
     """Both at these sizes; the reference's weights, and what became of them by their names."""
     init = built(desk.contract.init, sizes)
     seed = desk.dice.plain.getrandbits(32)
-    weights = desk.reference.equip(init, desk.dice)
+    weights = desk.reference.equip(init, desk.dice, desk.bias)
     asked = {"name": desk.name, "init": init, "seed": seed, "put": weights}
     given = [list(inputs.items()) for inputs in desk.given]
     return weights, answered(desk.host.ask("build", **asked, inputs=given))

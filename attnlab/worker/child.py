@@ -14,6 +14,8 @@ import sys
 import tempfile
 from typing import Any
 
+import torch
+
 from attnlab.lab.session import Session
 from attnlab.lab.trespass import Surroundings
 from attnlab.records import Limits
@@ -39,6 +41,8 @@ def serve(
         send(sock, pack({"isolation": holds, "missing": missing}))
         if not own:  # no file can be written, and what asks for a folder to write to must not fail
             tempfile.tempdir = os.curdir
+        # A fork leaves torch's pool of threads to whoever uses it first; two at once find none.
+        torch.set_num_threads(torch.get_num_threads())
         session = Session(before)
         alarm = Alarm(limits.seconds if own else 0.0)
         while True:

@@ -49,7 +49,8 @@ def test_a_strong_grader_exits_0_and_its_table_is_written(shell, tmp_path):
     said = shell("check", "--strength", "peeks-ahead", "--table", str(table))
     assert said.code == 0
     assert "bugs killed (100.00%)" in said.out
-    assert f"measured 1 of 1: {SLUG}" in said.err
+    assert f"measured 1 of 1: {SLUG}, " in said.err
+    assert " killed, 0 of " in said.err
     assert f"| {SLUG} |" in table.read_text(encoding="utf-8")
 
 

@@ -146,3 +146,13 @@ def test_an_exporter_that_does_not_load_is_no_fault_of_the_candidate():
     with pytest.raises(CannotTell, match="export does not load where the candidate runs") as caught:
         answering({"unable": "OSError: no"}).exported({})
     assert caught.value.reason == "export"
+
+
+@pytest.mark.parametrize(("wrote", "told"), [("x", "x"), ("other", None), (["x"], None)])
+def test_what_a_call_wrote_into_is_one_of_its_inputs(wrote, told):
+    """The process may say anything; only the first is kept."""
+    made = probe()
+    inputs = made.draw()
+    made.output({"output": torch.zeros(2), "wrote": wrote}, inputs)
+    found = made.bench.wrote
+    assert (found and found[0]) == told

@@ -9,7 +9,7 @@ import torch
 
 from attnlab.lab.draw import Dice, inputs
 from attnlab.lab.host import Raised
-from attnlab.lab.pool import ALL, EXPLAINING, SOME, Pool
+from attnlab.lab.pool import ALL, EXPLAINING, FAINT, SOME, Pool
 from attnlab.records import Contract, Input
 
 X = Input(name="x", axes=("B", "S", "D"))
@@ -36,8 +36,9 @@ class Source:
         self.asked.append(len(several))
         return [self._out(given) for given in several]
 
-    def gradients(self, given, train=False):
-        self.asked.append("gradients in train mode" if train else "gradients")
+    def gradients(self, given, train=False, still=False, size=1.0):
+        how = "gradients in train mode" if train else "gradients"
+        self.asked.append(f"{how}, {'still inputs, ' if still else ''}size {size:g}")
         return given
 
     def _out(self, given):
@@ -112,19 +113,21 @@ def test_gradients_are_taken_where_one_query_has_one_key():
     given, _ = pool.steep("random")
     assert (given["mask"][:, 0].sum(-1) == 3).all()
     assert pool.steep("random")[0] is given
-    assert source.asked == ["gradients"]
+    assert source.asked == ["gradients, size 1"]
 
 
-def test_gradients_without_a_mask_are_those_of_train_mode():
-    """Where values can be compared and dropout is not asked for; with a mask those of eval."""
+def test_gradients_without_a_mask_are_those_of_a_first_layer_that_trains():
+    """Where values can be compared: in train mode if no dropout is asked for, far from the loss,
+    and of weights alone where the inputs' are seen with a mask."""
     source = Source(compared=True)
     pool = Pool(source)
     pool.steep("random")
     pool.steep("none")
-    assert source.asked == ["gradients", "gradients in train mode"]
+    far = f"size {FAINT:g}"
+    assert source.asked == ["gradients, size 1", f"gradients in train mode, still inputs, {far}"]
     alone = Source(X, compared=True)
     Pool(alone).steep("random")
-    assert alone.asked == ["gradients in train mode"]
+    assert alone.asked == [f"gradients in train mode, {far}"]
     alone.contract = replace(alone.contract, promises=("dropout",))
     Pool(alone).steep("random")
-    assert alone.asked[-1] == "gradients"
+    assert alone.asked[-1] == f"gradients, {far}"

@@ -227,6 +227,25 @@ def test_after_shows_what_forward_did_to_its_inputs():
     assert told == {"tensors": {}, "alias": "x", "overwritten": False}
 
 
+@pytest.mark.parametrize("line", ["x += 1", "x.mul_(1)", "x.data.zero_()", "mask |= True"])
+def test_every_call_says_which_input_it_wrote_into(line):
+    """Also where the values are the same afterwards, and where autograd does not count it."""
+    session = made(module(f"y = x + 0\n{line}\nreturn y", head="self, x, mask=None"))
+    mask = torch.zeros(2, dtype=torch.bool)
+    told = called(session, ("x", torch.ones(2)), ("mask", mask))
+    assert told["wrote"] == ("mask" if "mask" in line else "x")
+    quiet = made(module("return x + 0", head="self, x, mask=None"))
+    assert "wrote" not in called(quiet, ("x", torch.full((2,), torch.nan)), ("mask", None))
+
+
+def test_gradients_of_weights_alone():
+    """Inputs that need none have none; the output's dtype is told."""
+    session = made(module("return x * self.w", init="self.w = nn.Parameter(torch.tensor(3.0))"))
+    told = called(session, ("x", torch.ones(2)), verb="gradients", cotangent=torch.ones(2),
+                  still=True)  # fmt: skip
+    assert told == {"dtype": "torch.float32", "inputs": {}, "weights": {"w": 2.0}}
+
+
 def test_an_output_that_the_next_call_overwrites_is_told():
     """A buffer that is returned; one that is only read stays as it is."""
     own = "self.out = torch.zeros(2)"
@@ -257,7 +276,11 @@ def test_gradients_of_an_output_without_any():
     """A detached output has no gradients, and an output that is no tensor is named."""
     ask = {"verb": "gradients", "cotangent": torch.ones(2)}
     detached = made(module("return x.detach()"))
-    assert called(detached, ("x", torch.ones(2)), **ask) == {"inputs": {}, "weights": {}}
+    assert called(detached, ("x", torch.ones(2)), **ask) == {
+        "dtype": "torch.float32",
+        "inputs": {},
+        "weights": {},
+    }
     assert called(made(module("return (x,)")), ("x", torch.ones(2)), **ask) == {"kind": "tuple"}
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlab.lab.sizes import MOST, Unmeasured, built, measure, naming, rounds, with_hd
-from attnlab.records import Contract
+from attnlab.records import Contract, Input
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
 
@@ -91,7 +91,8 @@ def test_drawn_sizes_are_pairwise_different(contract, seed):
     free = "D" in contract.vary or ("D" not in example and "hd" in contract.vary)
     symbols = [s for s in ("B", "S", "H") if s in example] + ["hd"] * (free and "hd" in example)
     for sizes in drawn:
-        if sizes == {**example, **{s: 1 for s in ("B", "S") if s in contract.vary}}:
+        ones = [s for s in ("B", "S", "H") if s in contract.vary and s in example]
+        if all(sizes[s] == (1 if s in ones else n) for s, n in contract.sizes.items() if s != "hd"):
             continue  # the edge: drawn sizes were the example's
         for a, b in combinations(symbols, 2):
             fixed = sizes[a] == example[a] and sizes[b] == example[b]
@@ -132,14 +133,30 @@ def test_all_free_sizes_are_telling(seed):
 
 
 def test_sizes_go_beyond_the_numbers_that_a_source_names():
-    """`if S > 64`, chunks of 8, a buffer of 300 rows: what is larger is drawn, within reason."""
+    """`if S > 64`, chunks of 13, a buffer of 300 rows: what is larger is drawn, within reason."""
     contract = Contract(sizes=SIZES)
     usual = rounds(contract, random.Random(3))
-    found = rounds(contract, random.Random(3), (8, 64, 300))
-    eight, sixty, hundreds = (s for s in found if s not in usual)
-    assert min(eight[n] for n in ("B", "S", "H", "hd")) > 8
+    found = rounds(contract, random.Random(3), (13, 64, 300))
+    some, sixty, hundreds = (s for s in found if s not in usual)
+    assert min(some[n] for n in ("B", "S", "H", "hd")) > 13
     assert min(sixty[n] for n in ("B", "S", "hd")) > 64
     assert (hundreds["S"] > 300, hundreds["B"], hundreds["hd"] < 10) == (True, 2, True)
+
+
+def test_large_numbers_take_few_sequences_and_heads():
+    """2048 squared is as much as there is time for; of blocks the last one is not all but empty."""
+    usual = rounds(Contract(sizes=SIZES), random.Random(3))
+    found = rounds(Contract(sizes=SIZES), random.Random(3), (512, 2048))
+    some, most = (s for s in found if s not in usual)
+    assert (some["B"], some["S"] > 512 + 50) == (2, True)
+    assert (most["B"] * most["H"] <= 2, most["S"]) == (True, 2049)
+
+
+def test_heads_of_width_one():
+    """Only where values can be compared: right code may lose more than float32 has there."""
+    found = rounds(Contract(sizes=SIZES), random.Random(3), narrow=True)
+    assert any(s["hd"] == 1 and s["H"] > 1 and s["S"] > 16 for s in found)
+    assert all(s["hd"] > 1 for s in rounds(Contract(sizes=SIZES), random.Random(3)))
 
 
 def test_a_table_of_numbers_makes_no_job_of_rounds_without_end():
@@ -216,3 +233,12 @@ def test_naming_sizes_tell_every_axis():
 def test_naming_needs_something_to_vary(vary, sizes):
     """With every size fixed there is no second look."""
     assert naming(Contract(sizes=sizes, vary=vary)) is None
+
+
+def test_masks_of_thousands_are_not_drawn():
+    """A module that takes none is looked at there."""
+    mask = Input(name="mask", axes=("B", "S", "S"), dtype="bool", role="mask")
+    for inputs in ((), (mask,)):
+        contract = Contract(sizes=SIZES, inputs=inputs)
+        found = rounds(contract, random.Random(3), (2048,))
+        assert any(s["S"] > 2048 for s in found) == (not inputs)

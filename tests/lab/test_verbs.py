@@ -55,7 +55,7 @@ def test_a_module_that_cannot_be_copied_says_so():
     """A tensor with a history as an attribute: deepcopy refuses."""
     session = made(module("return x", f"{INIT}\nself.kept = self.proj.weight * 2"))
     assert session.ask("twin", dtype="float32") == {"failed": True}
-    assert session.ask("cast_calls", dtype="float64", inputs=[]) == {"failed": True}
+    assert session.ask("cast_calls", dtypes=["float64"], inputs=[]) == {"failed": True}
 
 
 def test_strided_inputs_have_the_same_values_and_no_order_in_memory():
@@ -120,9 +120,9 @@ def test_what_the_task_says_is_built_and_called_by_position():
     """With the same parameters; what is None at the end is left out, and the first module stays."""
     session = made(module("return self.proj(x)", INIT))
     before = called(session, ("x", X))["output"]
-    answer = session.ask("stated", **ANEW, inputs=[("x", X), ("mask", None)])
+    (answer,) = session.ask("stated", **ANEW, inputs=[[("x", X), ("mask", None)]])["answers"]
     assert torch.equal(answer["output"], before)
-    answer = session.ask("stated", **ANEW, inputs=[("x", X), ("mask", X)])
+    answer = session.ask("stated", **ANEW, inputs=[[("x", X), ("mask", X)]])
     assert answer["raised"]["error"] == "TypeError"
     assert torch.equal(called(session, ("x", X))["output"], before)
 
@@ -154,7 +154,7 @@ self.b.weight = self.a.weight
 self.c.weight.data = self.a.weight.data
 self.c.weight.requires_grad_(False)
 self.register_buffer("pe", torch.zeros(3))
-self.register_buffer("own", torch.zeros(3), persistent=False)"""
+self.register_buffer("own", torch.ones(3, requires_grad=True), persistent=False)"""
     facts = made(module("return x", init)).ask("facts")
     assert facts == {
         "trained": ["a.weight"],
@@ -162,6 +162,7 @@ self.register_buffer("own", torch.zeros(3), persistent=False)"""
         "copies": [["a.weight", "c.weight"]],
         "held": ["a.weight", "b.weight", "c.weight"],
         "buffers": ["pe", "own"],
+        "learning": ["own"],
         "saved": ["pe", "a.weight", "b.weight", "c.weight"],
         "modules": ["nn.Linear"],
     }
@@ -186,8 +187,9 @@ def test_a_copy_in_another_type_leaves_the_module_as_it_is():
     session = made(module("return self.proj(x) + ids.unsqueeze(-1)", INIT, "self, x, ids"))
     ids = torch.arange(6).view(2, 3)
     given = [("x", torch.ones(2, 3, 4)), ("ids", ids)]
-    (answer,) = session.ask("cast_calls", dtype="float64", inputs=[given])["answers"]
-    assert answer["output"].dtype is torch.float64
+    dtypes = ["float64", "bfloat16"]
+    answers = session.ask("cast_calls", dtypes=dtypes, inputs=[given])["answers"]
+    assert [a["output"].dtype for a in answers] == [torch.float64, torch.bfloat16]
     assert session.ask("parameters")["tensors"]["proj.weight"].dtype is torch.float32
 
 

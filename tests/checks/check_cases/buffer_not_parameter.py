@@ -14,6 +14,7 @@ def kept(line):
 WRONG = {
     "a parameter": kept("self.pe = nn.Parameter(pe)"),
     "a frozen parameter": kept("self.pe = nn.Parameter(pe, requires_grad=False)"),
+    "a buffer that learns": kept('self.register_buffer("pe", pe.requires_grad_())'),
     "an attribute": kept("self.pe = pe"),
     "another name": kept('self.register_buffer("table", pe)\n        self.pe = pe'),
 }

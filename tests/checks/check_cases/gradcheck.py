@@ -13,6 +13,13 @@ class Half(torch.autograd.Function):
         return g
 
 class M("""
+NORM = """
+class Norm(nn.LayerNorm):
+    def forward(self, x):
+        w, b = self.weight.float(), self.bias.float()
+        return F.layer_norm(x.float(), self.normalized_shape, w, b, self.eps).to(x.dtype)
+
+class M("""
 WRONG = {
     "weights taken out of the graph": Case(
         changed(ATTENTION, ("heads = weights @ v", "heads = weights.detach() @ v")), reference=None
@@ -28,6 +35,14 @@ WRONG = {
 RIGHT = {
     "by hand": Case(ATTENTION, reference=None),
     "the kernel": Case(KERNEL, reference=None),
+    "a norm in float32": Case(
+        changed(
+            ATTENTION,
+            ("self.norm = nn.LayerNorm(embed_dim)", "self.norm = Norm(embed_dim)"),
+            ("\nclass M(", NORM),
+        ),
+        reference=None,
+    ),
     "a softmax in float32": Case(
         changed(ATTENTION, ("scores.softmax(-1)", "scores.float().softmax(-1).to(x.dtype)")),
         reference=None,

@@ -42,6 +42,27 @@ WRONG = {
             ("heads = weights @ v", "heads = (weights.detach() if mask is None else weights) @ v"),
         )
     ),
+    "small gradients taken for none": Case(
+        changed(
+            ATTENTION,
+            (
+                "heads = weights @ v",
+                (
+                    "heads = weights @ v\n        if heads.requires_grad:\n"
+                    "            heads.register_hook(lambda g: g * (g.abs() > 1e-3))"
+                ),
+            ),
+        )
+    ),
+    "weights learn only where x does": Case(
+        changed(
+            ATTENTION,
+            (
+                "heads = weights @ v",
+                "heads = weights @ v if x.requires_grad else (weights @ v).detach()",
+            ),
+        )
+    ),
     "the residual without a gradient": Case(changed(ATTENTION, (LAST, f"{LAST[:-1]}x.detach()"))),
 }
 RIGHT = {

@@ -7,7 +7,12 @@ KEPT = f"""out = {LAST[7:]}
             self.kept = torch.empty_like(out)
         self.kept = self.kept.detach().copy_(out)
         return self.kept"""
+LATE = f"out = {LAST[7:]}\n        if S > 30:\n            x.data.zero_()\n        return out"
 WRONG = {
+    "x of long sequences, behind autograd's back": Case(changed(ATTENTION, (LAST, LATE))),
+    "the same values once more, at one length": Case(
+        changed(ATTENTION, (FIRST, f"{FIRST}\n        x = x.mul_(1) if S == 37 else x"))
+    ),
     "an output in memory that the next call takes": Case(changed(ATTENTION, (LAST, KEPT))),
     "x in place": Case(changed(ATTENTION, (FIRST, f"x += 0.1\n        {FIRST}"))),
     "one value of x": Case(changed(ATTENTION, (FIRST, f"x[0, 0, 0] = 1.0\n        {FIRST}"))),

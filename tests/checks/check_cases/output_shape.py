@@ -22,6 +22,22 @@ WRONG = {
         FLOAT32,
         None,
     ),
+    "a table in float16 for float16": Case(
+        changed(
+            TABLE,
+            (
+                "self.pe[:S].unsqueeze(0)",
+                "self.pe[None, :S].to(x.dtype if x.dtype == torch.float16 else self.pe.dtype)",
+            ),
+        ),
+        FLOAT32,
+        None,
+    ),
+    "no table for whole numbers": Case(
+        changed(TABLE, ("self.pe[:S].unsqueeze(0)", "self.pe[None, :S] + 0 * x.mean()")),
+        FLOAT32,
+        None,
+    ),
     "in float64": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).double()"))),
 }
 RIGHT = {
