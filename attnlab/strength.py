@@ -68,6 +68,11 @@ class Measured:
         return sum(t.flips for t in self.trials)
 
     @property
+    def got_past(self) -> tuple[Trial, ...]:
+        """The bugs that survived, or were seen under some seeds alone."""
+        return tuple(t for t in self.trials if t.fate == "survived" or t.flips)
+
+    @property
     def good(self) -> bool:
         return not (self.wrongs or self.flips or self.count("survived"))
 

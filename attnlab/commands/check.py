@@ -101,6 +101,8 @@ def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Measured]:
         for number, challenge in enumerate(challenges, 1):
             one = measure(challenge, crew, range(seeds), pool)
             note(f"measured {number} of {len(challenges)}: {one.slug}, {_so_far(one)}")
+            for trial in one.got_past:
+                note(f"  {trial.base}:{trial.line} {trial.mutation}: {trial.after.strip()}")
             yield one
 
 

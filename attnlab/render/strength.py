@@ -46,21 +46,15 @@ class Strong:
             for text in one.wrongs:
                 screen.gap()
                 screen.say((f"{marks.bad} {one.slug} ", "bad"), f"right, and rejected: {text}")
-            for trial in one.trials:
-                if trial.fate == "survived" or trial.flips:
-                    _show_trial(one.slug, trial, screen)
+            for trial in one.got_past:
+                _show_trial(one.slug, trial, screen)
         screen.gap()
         mark, style = (marks.ok, "ok") if self.good else (marks.bad, "bad")
         screen.say((f"{mark} {self.total()}", style))
 
     def document(self) -> Document:
         rows = [{**_counts(one), "wrongs": list(one.wrongs)} for one in self.measured]
-        bad = [
-            {"challenge": one.slug, **plain(t)}
-            for one in self.measured
-            for t in one.trials
-            if t.fate == "survived" or t.flips
-        ]
+        bad = [{"challenge": one.slug, **plain(t)} for one in self.measured for t in one.got_past]
         outcome = "ok" if self.good else "found"
         return {"outcome": outcome, "seeds": self.seeds, "challenges": rows, "survivors": bad}
 

@@ -62,6 +62,7 @@ def test_a_survivor_exits_1_and_is_in_the_document(shell, crew, monkeypatch):
     assert said.json["outcome"] == "found"
     assert said.json["survivors"][0]["challenge"] == SLUG
     assert said.json["survivors"][0]["reason"] == "output differs by 1"
+    assert ".py:" in said.err.partition("flips\n  ")[2]
 
 
 def test_without_the_flag_nothing_is_measured(shell):
