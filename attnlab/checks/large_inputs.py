@@ -42,6 +42,7 @@ AFTER = (
 ADVICE = "Look for numbers that scores are compared with or filled by: what if a score is -5000?"
 COMMON, OWN = 30.0, 12.5  # scale of what the positions share, and of what each has to itself
 TIMES = 2  # how often a mask is drawn: in some head of some sample scores are far down
+ALONE = 4  # and inputs to a module that takes none: its own hides each key from some only
 ULP = 2.0**-23
 SLACK = 64  # roundings in a chain, each as large as that of the input
 
@@ -49,6 +50,7 @@ SLACK = 64  # roundings in a chain, each as large as that of the input
 def run(probe: Probe) -> Steps:
     several: list[Mask] = ["random"] * TIMES
     kinds = masks(probe.contract, *several, "none")
+    kinds = kinds if len(kinds) > 1 else kinds * ALONE
     drawn = [_large(probe, mask) for mask in kinds]
     outputs = yield drawn
     for mask, inputs, out in zip(kinds, drawn, outputs, strict=True):
