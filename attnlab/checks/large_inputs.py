@@ -14,6 +14,8 @@ or far down together, and parts of their own that still tell them apart. At that
 the input alone moves the result; how far is measured on the reference, and that much is allowed.
 """
 
+from itertools import cycle
+
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -40,18 +42,21 @@ AFTER = (
     "matches-reference",
 )
 ADVICE = "Look for numbers that scores are compared with or filled by: what if a score is -5000?"
-COMMON, OWN = 30.0, 12.5  # scale of what the positions share, and of what each has to itself
-TIMES = 2  # how often a mask is drawn: in some head of some sample scores are far down
+SIZE = 30.0
+# Scale of what the positions share, and of what each has to itself, for each draw: with much in
+# common all scores of a row may be far down, and be lower than a number that fills the hidden ones;
+# with little, a hidden one may be so far up that a number added to it does not hide it.
+DRAWS = ((30.0, 12.5), (30.0, 12.5), (18.0, 24.0))
 ALONE = 4  # and inputs to a module that takes none: its own hides each key from some only
 ULP = 2.0**-23
 SLACK = 64  # roundings in a chain, each as large as that of the input
 
 
 def run(probe: Probe) -> Steps:
-    several: list[Mask] = ["random"] * TIMES
+    several: list[Mask] = ["random"] * len(DRAWS)
     kinds = masks(probe.contract, *several, "none")
     kinds = kinds if len(kinds) > 1 else kinds * ALONE
-    drawn = [_large(probe, mask) for mask in kinds]
+    drawn = [_large(probe, mask, *way) for mask, way in zip(kinds, cycle(DRAWS), strict=False)]
     outputs = yield drawn
     for mask, inputs, out in zip(kinds, drawn, outputs, strict=True):
         failure = _compare(probe, inputs, out, mask)
@@ -60,14 +65,14 @@ def run(probe: Probe) -> Steps:
     return None
 
 
-def _large(probe: Probe, mask: Mask) -> Inputs:
+def _large(probe: Probe, mask: Mask, shared: float, own: float) -> Inputs:
     contract = probe.contract
-    inputs = probe.draw(mask, OWN)
+    inputs = probe.draw(mask, own)
     for axis in {query_axis(contract), key_axis(contract)}:
         for spec in data_inputs(contract, axis):
             value = inputs[spec.name]
             if value.is_floating_point():
-                common = probe.noise(value.narrow(spec.axes.index(axis), 0, 1), COMMON)
+                common = probe.noise(value.narrow(spec.axes.index(axis), 0, 1), shared)
                 inputs[spec.name] = value + common
     return inputs
 
@@ -83,7 +88,7 @@ def _compare(probe: Probe, inputs: Inputs, out: Tensor, mask: Mask) -> Failure |
     if not bad.any().item():
         return None
     return Failure(
-        message=f"for inputs of scale {COMMON:g} the output differs from the reference's at "
+        message=f"for inputs of scale {SIZE:g} the output differs from the reference's at "
         f"{first_index(bad)}, by up to {gap.max().item():.2g}; rounding explains {limit:.2g} "
         f"({mask} mask)"
     )

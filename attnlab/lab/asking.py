@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.base import Anew, CannotTell, Facts, Inputs, Probe, Seen, data_inputs
+from attnlab.checks.base import Anew, CannotTell, Facts, Gradients, Inputs, Probe, Seen, data_inputs
 from attnlab.lab.answers import Odd, is_plain, list_in, names_in, tensors_in
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace
@@ -43,6 +43,10 @@ class Asking:
         """The module of this probe again, after `at`."""
         raise NotImplementedError
 
+    def cotangent(self, inputs: Inputs) -> Tensor:
+        """What the output of these inputs is to be multiplied by: as large as it."""
+        raise NotImplementedError
+
     def outputs(self, told: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
         """The tensors in an answer to several calls."""
         raise NotImplementedError
@@ -50,6 +54,49 @@ class Asking:
     def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
         """The tensor in an answer; raises `Odd` where there is none."""
         raise NotImplementedError
+
+    def in_float64(self) -> Probe | None:
+        try:
+            wide = self.at(dtype="float64")
+            return wide if wide.call(wide.draw()).dtype is torch.float64 else None
+        except Raised:
+            return None
+
+    def steep_in_float64(self) -> tuple[Probe, Inputs, Gradients] | None:
+        try:
+            wide = self.at(dtype="float64")
+            inputs = wide.draw()
+            found = wide.gradients(inputs)
+        except Raised:
+            if self.in_float64() is None:
+                return None
+            raise
+        return (wide, inputs, found) if found.dtype == str(torch.float64) else None
+
+    def gradients(
+        self, inputs: Inputs, train: bool = False, still: bool = False, size: float = 1.0
+    ) -> Gradients:
+        cotangent = self.cotangent(inputs)
+        asked = {"inputs": list(inputs.items()), "cotangent": cotangent * size, "train": train}
+        told = answered(self.host.ask("gradients", **asked, still=still))
+        return Gradients(
+            cotangent=cotangent,
+            inputs=_unit(tensors_in(told, "inputs"), size),
+            parameters=_unit(tensors_in(told, "weights"), size),
+            still=still,
+            dtype=str(told.get("dtype", ""))[:20],
+        )
+
+    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str, bool]:
+        told = answered(self.host.ask("after", inputs=list(inputs.items())))
+        alias = str(told.get("alias") or "")[:100]
+        return tensors_in(told, "tensors"), alias, told.get("overwritten") is True
+
+    def parameters(self) -> Mapping[str, Tensor]:
+        return tensors_in(answered(self.host.ask("parameters")), "tensors")
+
+    def buffers(self) -> Mapping[str, Tensor]:
+        return tensors_in(answered(self.host.ask("buffers")), "tensors")
 
     def on(self, device: str, inputs: Inputs) -> Tensor | None:
         if not getattr(torch, device).is_available():
@@ -169,3 +216,8 @@ class Asking:
 
 def _cast(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     return t.to(dtype) if t is not None and t.is_floating_point() else t
+
+
+def _unit(gradients: dict[str, Tensor], size: float) -> dict[str, Tensor]:
+    """What they would be for a cotangent of size 1."""
+    return gradients if size == 1.0 else {name: g / size for name, g in gradients.items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from attnlab.lab.verbs import fitting
+from attnlab.lab.fitting import fitting
 
 _loaded: set[str] = set()  # names that candidates have had in sys.modules
 

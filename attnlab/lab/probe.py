@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnlab.checks.base import CannotTell, Gradients, Inputs, Mask, Skip, data_inputs
 from attnlab.lab import draw
-from attnlab.lab.answers import Odd, output_in, refuse, tensors_in
+from attnlab.lab.answers import Odd, output_in, refuse
 from attnlab.lab.asking import Asking
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Host, Raised, answered
@@ -86,14 +86,9 @@ class HostProbe(Asking):
         if self.reference is not None:
             drawn = self.pool.usual()
             given = list(drawn.values())
+            bench, bias = self.bench, self.manner.bias
             desk = Desk(
-                host=self.host,
-                name=self.bench.name,
-                reference=self.reference,
-                contract=self.contract,
-                dice=self.dice,
-                given=given,
-                bias=self.manner.bias,
+                self.host, bench.name, self.reference, self.contract, self.dice, given, bias
             )
             self.equipped = equipped = self.bench.outfitter.equip(desk, self.sizes)
             if "answers" in equipped.told:
@@ -152,24 +147,6 @@ class HostProbe(Asking):
         if self.bench.reference is None or self.equipped.refusal:
             return None
         return self._placed(self.bench.reference.weights)
-
-    def in_float64(self) -> HostProbe | None:
-        try:
-            wide = self.at(dtype="float64")
-            return wide if wide.call(wide.draw()).dtype is torch.float64 else None
-        except Raised:
-            return None
-
-    def steep_in_float64(self) -> tuple[HostProbe, Inputs, Gradients] | None:
-        try:
-            wide = self.at(dtype="float64")
-            inputs = wide.draw()
-            found = wide.gradients(inputs)
-        except Raised:
-            if self.in_float64() is None:
-                return None
-            raise
-        return (wide, inputs, found) if found.dtype == str(torch.float64) else None
 
     def _build(self, sizes: Sizes, weights: Weights | None = None) -> None:
         init, seed = built(self.contract.init, sizes), self.dice.plain.getrandbits(32)
@@ -310,31 +287,9 @@ class HostProbe(Asking):
             raise CannotTell(self.equipped.refusal, "no-weights")
         return self.reference
 
-    def gradients(
-        self, inputs: Inputs, train: bool = False, still: bool = False, size: float = 1.0
-    ) -> Gradients:
+    def cotangent(self, inputs: Inputs) -> Tensor:
         shape = self._shape(inputs) if self.strict else self.call(inputs).shape
-        cotangent = self.dice.normal(shape)
-        asked = {"inputs": list(inputs.items()), "cotangent": cotangent * size, "train": train}
-        told = answered(self.host.ask("gradients", **asked, still=still))
-        return Gradients(
-            cotangent=cotangent,
-            inputs=_unit(tensors_in(told, "inputs"), size),
-            parameters=_unit(tensors_in(told, "weights"), size),
-            still=still,
-            dtype=str(told.get("dtype", ""))[:20],
-        )
-
-    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str, bool]:
-        told = answered(self.host.ask("after", inputs=list(inputs.items())))
-        alias = str(told.get("alias") or "")[:100]
-        return tensors_in(told, "tensors"), alias, told.get("overwritten") is True
-
-    def parameters(self) -> Mapping[str, Tensor]:
-        return tensors_in(answered(self.host.ask("parameters")), "tensors")
-
-    def buffers(self) -> Mapping[str, Tensor]:
-        return tensors_in(answered(self.host.ask("buffers")), "tensors")
+        return self.dice.normal(shape)
 
     def weights(self) -> Mapping[str, Tensor]:
         if self.equipped.refusal:
@@ -393,8 +348,3 @@ class HostProbe(Asking):
         terms = max(self.sizes.values(), default=1)
         eps: float = torch.finfo(getattr(torch, self.dtype)).eps
         return SLACK * math.sqrt(terms) * eps * max(1.0, largest)
-
-
-def _unit(gradients: dict[str, Tensor], size: float) -> dict[str, Tensor]:
-    """What they would be for a cotangent of size 1."""
-    return gradients if size == 1.0 else {name: g / size for name, g in gradients.items()}

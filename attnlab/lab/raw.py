@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
-from attnlab.jsonable import record
+from attnlab.jsonable import plain, record
 from attnlab.lab.flow import Accident, Axes, follow
 from attnlab.lab.recorder import MAX_ROWS, OURS, TORCH, Fall, Recorder
 from attnlab.lab.rows import Out, Row, replay, whole
@@ -287,3 +287,21 @@ def first_line(error: BaseException) -> str:
     except BaseException:  # a hostile __str__ must not take the answer down
         text = "(the exception's message cannot be read)"
     return str.partition(text, "\n")[0][:500]
+
+
+def describe(error: BaseException, file: str, entry: object = None) -> dict[str, Any]:
+    """An exception as plain values."""
+    line, at, source = raised_at(error, file, entry)
+    message = first_line(error)
+    memory = isinstance(error, MemoryError) or "allocate memory" in message
+    return plain(  # type: ignore[no-any-return]
+        {
+            "error": type(error).__name__,
+            "kinds": [k.__name__ for k in type(error).__mro__[1:-1]],
+            "message": message,
+            "file": at,
+            "line": line,
+            "source": source,
+            "memory": memory,
+        }
+    )

@@ -22,14 +22,15 @@ from attnlab.lab.arguments import known
 from attnlab.lab.bringing import made_of, module_name, move_in, remember
 from attnlab.lab.capture import Given, Shot, capture, finish, fresh
 from attnlab.lab.first import Enough, FirstCall
+from attnlab.lab.fitting import fitting
 from attnlab.lab.hypers import hypers
 from attnlab.lab.kept import Keeping, Kept
 from attnlab.lab.objects import made
 from attnlab.lab.placing import Placing
-from attnlab.lab.raw import fall_of, first_line, raised_at
+from attnlab.lab.raw import describe, fall_of
 from attnlab.lab.trespass import Surroundings, words_of
-from attnlab.lab.verbs import Verbs, alias, fitting, output, seeded, written
-from attnlab.records import Look, plain, to_json
+from attnlab.lab.verbs import Verbs, alias, output, seeded, written
+from attnlab.records import Look, to_json
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up
 
@@ -340,21 +341,3 @@ class Session(Verbs, Keeping):
         raw = finish(recorder, recorder.given, fall, known(recorder.given, recorder.root))
         note = "the first call of a module in the demo; what comes after it was not run"
         return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
-
-
-def describe(error: BaseException, file: str, entry: object = None) -> dict[str, Any]:
-    """An exception as plain values."""
-    line, at, source = raised_at(error, file, entry)
-    message = first_line(error)
-    memory = isinstance(error, MemoryError) or "allocate memory" in message
-    return plain(  # type: ignore[no-any-return]
-        {
-            "error": type(error).__name__,
-            "kinds": [k.__name__ for k in type(error).__mro__[1:-1]],
-            "message": message,
-            "file": at,
-            "line": line,
-            "source": source,
-            "memory": memory,
-        }
-    )
