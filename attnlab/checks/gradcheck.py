@@ -38,7 +38,7 @@ STEP, NEAR = 1e-5, (1e-4, 1e-6)
 # For parts that compute in float32: from the slopes of a long step and of one twice as long follows
 # that of none, but for the fourth power of the step. The worst of right modules with softmax, core
 # or norm in float32 is off by 9e-5 per unit, over 60 seeds; at shorter steps rounding is more.
-LONG, ROUGH = 2e-3, (1e-3, 2e-4)
+LONG, ROUGH = 2e-3, (1e-3, 1e-4)
 
 
 Ways = dict[str, Tensor]  # a direction to step in, for each tensor that moves
