@@ -67,7 +67,7 @@ class UnitReference:
         self.weights = dict(weights)
 
     def call(self, inputs: Inputs) -> Tensor:
-        with torch.no_grad():
+        with torch.inference_mode():  # ours: nothing of it is kept for a backward pass
             out: Tensor = self._run({n: _double(t) for n, t in inputs.items()})
         return out
 

@@ -31,6 +31,7 @@ from attnlab.lab.trespass import Surroundings
 from attnlab.records import Limits
 from attnlab.worker import child, isolation, warming
 
+LASTING = 4  # children from which on forks should be cheap, though that costs as much as a few
 PASSES = 1000  # over the children of strays: enough for any chain, and an end to a fork bomb
 
 
@@ -72,6 +73,7 @@ class Zygote:
         self.control = control
         self.before = before  # of any candidate; each child compares with it
         self.alive = {judge}
+        self.forks = 0
 
     def serve(self) -> NoReturn:
         """Until the judge has gone."""
@@ -103,6 +105,9 @@ class Zygote:
         self.control.sendall(json.dumps(answer).encode() + b"\n")
 
     def _fork(self, asked: dict[str, Any]) -> None:
+        self.forks += 1
+        if self.forks == LASTING:
+            warming.large_pages()
         ours, theirs = socket.socketpair()
         read, write = os.pipe()
         pid = os.fork()
