@@ -155,7 +155,9 @@ def _next(
     own = {
         "passed": f"attnlab explain {slug} shows the notes: why, how to find it, where it was seen",
         "crashed": _up_to_the_crash(challenge, report, file),
-        "timeout": f"attnlab run {slug} shows how far it gets: look for a loop that never ends",
+        "timeout": f"mend {first.file}:{first.line}, then grade it again"
+        if first and first.line
+        else f"attnlab run {slug} shows how far it gets: look for a loop that never ends",
         "memory": f"attnlab run {slug} shows the shapes: look for a tensor that grows",
         "unreadable": "mend the file, then grade it again",
         "cannot-compare": f"keep the parameter names and shapes of {challenge.class_name}, as in "

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.base import Skip
+from attnlab.lab.returned import kind
 from attnlab.lab.weights import misfit
 
 MOST = 200  # of names that are read of an answer
@@ -26,8 +27,7 @@ def output_in(answer: dict[str, Any]) -> Tensor:
     if isinstance(out, Tensor) and is_plain(out):
         return out.as_subclass(Tensor)
     if isinstance(out, Tensor):  # only a session in this process can hand one over
-        place = " on the meta device" if out.is_meta else ""
-        odd = f"a {str(out.dtype).removeprefix('torch.')} {out.layout} tensor{place}"
+        odd = kind(out)
     else:
         odd = str(out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing"))
     raise Odd(f"forward returned {odd[:200]}, not one plain tensor")

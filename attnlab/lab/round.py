@@ -10,13 +10,17 @@ from attnlab.checks.base import CannotTell, Check, Failure, Inputs, Skip, Steps,
 from attnlab.lab.answers import Odd
 from attnlab.lab.host import Died, Raised
 from attnlab.lab.probe import HostProbe
+from attnlab.lab.session import HUNG
 from attnlab.lab.sizes import Sizes
 from attnlab.records import CheckResult, Outcome
 
+LATE = "the time was up before its turn"
 SHAPE = "output-shape"
 VALUES = "matches-reference"
 IN_FORWARD = "Look at the last rows before the crash: `attnlab run` shows every step up to it."
 IN_INIT = "Build it by itself at these sizes: the constructor must take what the task states."
+PLAIN_TENSOR = "Let forward return one tensor in the memory of the CPU, and nothing beside it."
+HANGS = "Look for a loop that never ends, or that takes too long at these sizes."
 BASIC = 3  # checks that are enough to see most leaks and layouts that mix
 PLAIN = ("call", "calls", "gradients")  # what `attnlab run` shows or nearly shows
 Known = dict[str, CheckResult]  # results by check
@@ -107,7 +111,9 @@ class Round:
             return self._verdict(values, lambda: values.run(self.probe))
         except Raised as error:
             first = error.verb in PLAIN and not self.probe.pool.samples
-            if first:  # so will this check's; and what the call left behind may let the next pass
+            if (
+                first or error.error == HUNG
+            ):  # so will this check's; and what the call left behind may let the next pass
                 self._put(self._fell(basic, error))
             self.ready = False
         except Died as death:
@@ -156,8 +162,10 @@ class Round:
                 known |= self._in_one_go(group)
                 if basic and any(result.outcome == "failed" for result in known.values()):
                     break
-        except (Raised, Odd):
+        except (Raised, Odd) as error:
             self.ready = False
+            if isinstance(error, Raised) and error.error == HUNG:
+                self._put(self._fell(some[0], error))
             return {}
         except Died as death:
             self._put(self._died(some[0], death))
@@ -200,13 +208,15 @@ class Round:
 
     def _fell(self, check: Check, error: Raised) -> CheckResult:
         self.ready = False  # weights may have been on loan
+        if error.error == HUNG:
+            self.state.over = LATE
         self.state.crashes[check.id] = (error.file, error.line)
         return _crashed(check, error, self.probe.latest.sizes)
 
     def _died(self, check: Check, death: Died) -> CheckResult:
         self.ready = False
         if death.reason == "timeout":
-            self.state.over = "the time was up before its turn"
+            self.state.over = LATE
         else:
             self.probe.host = self.probe.bench.host = self.probe.bench.renew()
         return _died(check, death, self.probe.latest.sizes)
@@ -231,7 +241,8 @@ def _verdict(check: Check, probe: HostProbe, doing: Doing) -> CheckResult:
     except CannotTell as unknown:
         return replace(result_of(check, "error", str(unknown)), reason=unknown.reason)
     except Odd as odd:
-        return replace(result_of(check, "failed", str(odd)), sizes=probe.latest.sizes, reason="odd")
+        failed = replace(result_of(check, "failed", str(odd)), advice=PLAIN_TENSOR, reason="odd")
+        return replace(failed, sizes=probe.latest.sizes)
     except (Raised, Died):
         raise
     except Exception as fault:  # ours, or an output that no check foresaw: never a pass
@@ -247,6 +258,8 @@ def _verdict(check: Check, probe: HostProbe, doing: Doing) -> CheckResult:
 
 
 def _crashed(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
+    if error.error == HUNG:
+        return _hung(check, error, sizes)
     building = error.verb == "build"
     own = check.once or error.verb not in PLAIN  # a call of another kind: its advice speaks of it
     advice = check.advice if own else IN_FORWARD
@@ -259,6 +272,19 @@ def _crashed(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
         sizes=sizes,
         reason="memory" if error.memory else "crashed",
         advice=IN_INIT if building else advice,
+    )
+
+
+def _hung(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
+    """What was running when the time was up."""
+    where = f"{error.source}" if error.source else "the module"
+    return replace(
+        result_of(check, "failed", f"still running when the time was up: {where}"),
+        file=error.file,
+        line=error.line,
+        sizes=sizes,
+        reason="timeout",
+        advice=HANGS,
     )
 
 

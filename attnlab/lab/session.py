@@ -28,8 +28,9 @@ from attnlab.lab.kept import Keeping, Kept
 from attnlab.lab.objects import made
 from attnlab.lab.placing import Placing
 from attnlab.lab.raw import describe, fall_of
+from attnlab.lab.returned import output
 from attnlab.lab.trespass import Surroundings, words_of
-from attnlab.lab.verbs import Verbs, alias, output, seeded, written
+from attnlab.lab.verbs import Verbs, alias, seeded, written
 from attnlab.records import Look, to_json
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up

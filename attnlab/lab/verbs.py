@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.lab.capture import Given, fresh
+from attnlab.lab.returned import output
 from attnlab.lab.trespass import Surroundings
 
 SEED = 20170612
-PLAIN = {Tensor, nn.Parameter, nn.Buffer}  # types whose values are all there is to them
 
 
 def seeded(seed: int) -> None:
@@ -282,15 +282,6 @@ def _give(weights: dict[str, Tensor], built: Any) -> None:
     for name, weight in _weights(built).items():
         if name in weights and weights[name].shape == weight.shape:
             weight.copy_(weights[name])
-
-
-def output(out: Any) -> dict[str, Any]:
-    """What a call returned, in an answer."""
-    if isinstance(out, Tensor) and type(out) not in PLAIN:
-        return {"kind": f"a {type(out).__name__}, a subclass of Tensor"}
-    if isinstance(out, Tensor):  # a copy: a module may write into what it returned before
-        return {"output": out.detach().clone()}
-    return {"kind": type(out).__name__}
 
 
 def written(given: Given, left: Given) -> str:

@@ -1,4 +1,4 @@
-"""Ends a user's own code shortly before its time is up, where it is: so that the line is known."""
+"""Ends code under study shortly before its time is up, where it is, so that the line is known."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 EARLY = 0.5  # seconds before the judge would end the process, which tells no line
+AGAIN = 0.1  # seconds until it rings in what is asked next: the first answer may be no end of it
 
 
 class Hung(BaseException):
@@ -15,13 +16,14 @@ class Hung(BaseException):
 
 
 class Alarm:
-    """What runs inside `on()` ends with `Hung` when it rings; 0 seconds never do."""
+    """What runs inside `on()` ends with `Hung` when it rings. Who will not hear it is ended by the
+    judge."""
 
     def __init__(self, seconds: float) -> None:
         self.awake = False
-        if seconds and hasattr(signal, "setitimer"):
+        if hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, self._ring)
-            signal.setitimer(signal.ITIMER_REAL, max(seconds - EARLY, seconds * 0.8), EARLY)
+            signal.setitimer(signal.ITIMER_REAL, max(seconds - EARLY, seconds * 0.8), AGAIN)
 
     @contextmanager
     def on(self) -> Iterator[None]:

@@ -98,13 +98,16 @@ def test_each_bug_is_met_by_its_check_first(old, new, check):
 @pytest.mark.parametrize(
     ("returned", "says"),
     [
-        ("(x, mask)", "forward returned tuple, not one plain tensor"),
-        ("[x]", "forward returned list, not one plain tensor"),
-        ("None", "forward returned NoneType, not one plain tensor"),
-        ("{'x': x}", "forward returned dict, not one plain tensor"),
-        ("torch.complex(x, x)", "forward returned a complex64 torch.strided tensor"),
-        ("x.to_sparse()", "forward returned a float32 torch.sparse_coo tensor"),
-        ("x.to('meta')", "forward returned a float32 torch.strided tensor"),
+        (
+            "(x, mask)",
+            "forward returned a tuple with a float32 tensor of shape (2, 4, 8) and a bool",
+        ),
+        ("[x]", "forward returned a list with a float32 tensor of shape (2, 4, 8), not"),
+        ("None", "forward returned None, not one plain tensor"),
+        ("{'x': x}", "forward returned a dict with 'x', not one plain tensor"),
+        ("torch.complex(x, x)", "forward returned a complex64 tensor of shape"),
+        ("x.to_sparse()", "forward returned a float32 sparse_coo tensor"),
+        ("x.to('meta')", "forward returned a float32 tensor of shape (2, 4, 8) on the meta device"),
         ("x > 0", "the output is torch.bool, expected floating point"),
         ("x.long()", "the output is torch.int64, expected floating point"),
         ("x.sum()", "the output is () at B=2"),

@@ -20,13 +20,21 @@ def first(text: str) -> CheckResult:
 @pytest.mark.parametrize(
     ("returned", "check", "said"),
     [
-        ("[x * 2]", "output-shape", "forward returned list, not one plain tensor"),
-        ("(x * 2, None)", "output-shape", "forward returned tuple, not one plain tensor"),
-        ("{'out': x}", "output-shape", "forward returned dict, not one plain tensor"),
-        ("None", "output-shape", "forward returned NoneType, not one plain tensor"),
-        ("x.sum().item()", "output-shape", "forward returned float, not one plain tensor"),
-        ("(x * 2).to_sparse()", "output-shape", "forward returned a float32 torch.sparse_coo"),
-        ("(x * 2).to('meta')", "output-shape", "tensor on the meta device"),
+        (
+            "[x * 2]",
+            "output-shape",
+            "returned a list with a float32 tensor of shape (2, 4, 8), not",
+        ),
+        (
+            "(x * 2, None)",
+            "output-shape",
+            "returned a tuple with a float32 tensor of shape (2, 4, 8) and None",
+        ),
+        ("{'out': x}", "output-shape", "forward returned a dict with 'out', not"),
+        ("None", "output-shape", "forward returned None, not one plain tensor"),
+        ("x.sum().item()", "output-shape", "forward returned a float, not one plain tensor"),
+        ("(x * 2).to_sparse()", "output-shape", "forward returned a float32 sparse_coo"),
+        ("(x * 2).to('meta')", "output-shape", "on the meta device"),
         ("torch.complex(x, x)", "output-shape", "forward returned a complex64"),
         ("(x * 2).double()", "output-shape", "torch.float64, expected torch.float32"),
         ("(x * 2).half()", "output-shape", "torch.float16, expected torch.float32"),

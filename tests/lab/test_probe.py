@@ -70,12 +70,12 @@ def test_call_gives_the_output():
 @pytest.mark.parametrize(
     ("returned", "kind"),
     [
-        ("(x, None)", "tuple"),
-        ("[x]", "list"),
-        ("None", "NoneType"),
-        ("torch.complex(x, x)", "a complex64 torch.strided tensor"),
-        ("x.to_sparse()", "a float32 torch.sparse_coo tensor"),
-        ("x.to('meta')", "a float32 torch.strided tensor on the meta device"),
+        ("(x, None)", "a tuple with a float32 tensor of shape (2, 4, 8) and None"),
+        ("[x]", "a list with a float32 tensor of shape (2, 4, 8)"),
+        ("None", "None"),
+        ("torch.complex(x, x)", "a complex64 tensor of shape (2, 4, 8)"),
+        ("x.to_sparse()", "a float32 sparse_coo tensor of shape (2, 4, 8)"),
+        ("x.to('meta')", "a float32 tensor of shape (2, 4, 8) on the meta device"),
     ],
 )
 def test_what_is_no_plain_tensor_is_odd(returned, kind):

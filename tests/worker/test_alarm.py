@@ -1,10 +1,11 @@
-"""The alarm of a user's own code: it rings in time, and only while the code runs."""
+"""The alarm of code under study: it rings in time, and only while the code runs."""
 
 import signal
 import time
 from dataclasses import replace
 
 import pytest
+from attacks import HONEST
 from own_target import own_job
 
 from attnlab.records import Limits
@@ -48,7 +49,7 @@ def test_it_is_silent_between_calls():
 
 
 def test_no_time_is_no_alarm():
-    """A challenge's file has the judge's own clock alone."""
+    """What has no limit is not ended."""
     alarm = Alarm(0.0)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     with alarm.on():
@@ -73,4 +74,27 @@ def test_a_module_that_never_returns_is_told_with_its_line(grader, tmp_path, mon
     report = grader.worker.inspect(job)
     assert report.outcome == "timeout"
     assert report.message.startswith(("m.py:6: still running", "m.py:7: still running"))
+    grader.still_serves()
+
+
+LATE_LOOP = """
+class Loop({base}):
+    def forward(self, x, *rest):
+        while {loops}:
+            pass
+        return super().forward(x, *rest)
+"""
+
+
+@pytest.mark.parametrize("loops", ["True", "x.shape[1] > 200"])
+def test_a_candidate_that_never_returns_is_told_with_its_line(grader, loops):
+    """In the first call and in a late one; nothing is asked after it, and the worker goes on."""
+    text = HONEST + LATE_LOOP.format(base=grader.challenge.class_name, loops=loops)
+    job = grader.job(text, seconds=3.0)
+    report = grader.worker.inspect(replace(job, candidate=replace(job.candidate, name="Loop")))
+    found = report.checks[0]
+    assert (found.outcome, found.reason) == ("failed", "timeout")
+    assert found.message == f"still running when the time was up: {text.splitlines()[-3].strip()}"
+    assert found.line == len(text.splitlines()) - 2
+    assert {c.outcome for c in report.checks[1:]} <= {"passed", "skipped"}
     grader.still_serves()

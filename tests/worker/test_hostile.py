@@ -49,9 +49,9 @@ def test_each_end_is_told(grader, name, place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_loop_ends_at_the_deadline(grader, place):
-    """Wherever it loops, the answer comes when the time is up, not later."""
+    """Wherever it loops, the answer comes when the time is all but up, not later."""
     report = grader.inspect(candidate(**{place: "while True: pass"}), 1.0)
-    assert 1.0 <= report.seconds < 1.5
+    assert 0.75 <= report.seconds < 1.5
     reasons = {report.outcome, *(c.reason for c in report.checks)}
     assert "timeout" in reasons
 
