@@ -271,7 +271,7 @@ def _output(subject: Subject, options: Options) -> tuple[str, ...]:
         raise PropertyFailed(f"the call raised {error}", place, subject.seed) from None
     if not isinstance(out, Tensor):
         hint = "Say which part is the output: pick=lambda out: out[0]"
-        raise Refused(f"forward returned a {out}, not one tensor", hint)
+        raise Refused(f"forward returned {out}, not one tensor", hint)
     first = subject.contract.inputs[0].axes
     return tuple(_symbol(n, first[i : i + 1], sizes) for i, n in enumerate(out.shape))
 

@@ -15,6 +15,7 @@ EXIT: dict[GradeOutcome, int] = {
     "error": 70,
 }
 
+UNKNOWN = ("no-weights", "no-kernel")  # why nothing can be said, for or against the file
 UNSEEN = "unseen"  # the reason of a check that was skipped because one before it had failed
 # How the whole job ended, where that decides the grade before any check does.
 _JOB: dict[str, GradeOutcome] = {
@@ -62,7 +63,7 @@ def _outcome(report: Report) -> GradeOutcome:
     errors = [c.reason for c in report.checks if c.outcome == "error"]
     if errors:
         # A fault of ours is told before a comparison that could not be made.
-        serious = next((reason for reason in errors if reason != "no-weights"), None)
+        serious = next((reason for reason in errors if reason not in UNKNOWN), None)
         return "cannot-compare" if serious is None else _REASONS.get(serious, "error")
     # What rests on the candidate's own word can fail it, but not pass it.
     passed = any(c.outcome == "passed" and c.trusted for c in report.checks)
@@ -73,7 +74,7 @@ def _first(report: Report) -> CheckResult | None:
     """The check that decided: the first that failed, else the first that could not be made."""
     failed = next((c for c in report.checks if c.outcome == "failed"), None)
     errors = [c for c in report.checks if c.outcome == "error"]
-    serious = next((c for c in errors if c.reason != "no-weights"), None)
+    serious = next((c for c in errors if c.reason not in UNKNOWN), None)
     return failed or serious or next(iter(errors), None)
 
 

@@ -45,7 +45,8 @@ def run(probe: Probe) -> Failure | None:
     for mask in masks(probe.contract, "random", "none"):
         inputs, found = probe.steep(mask)
         right = probe.expected_gradients(inputs, found.cotangent)
-        failure = _compare(probe, found.parameters, right.parameters)
+        still = " where inputs require none" if found.still else ""
+        failure = _compare(probe, found.parameters, right.parameters, still)
         if not found.still:
             failure = failure or _compare(probe, found.inputs, right.inputs)
         if failure:
@@ -54,7 +55,7 @@ def run(probe: Probe) -> Failure | None:
 
 
 def _compare(
-    probe: Probe, found: Mapping[str, Tensor], right: Mapping[str, Tensor]
+    probe: Probe, found: Mapping[str, Tensor], right: Mapping[str, Tensor], still: str = ""
 ) -> Failure | None:
     for name, expected in right.items():
         mine = found.get(name)
@@ -62,7 +63,8 @@ def _compare(
         largest = expected.abs().max().item() if expected.numel() else 0.0
         if mine is None and largest > limit:
             return Failure(
-                message=f"no gradient reaches {name}; the reference's goes up to {largest:.2g}"
+                message=f"no gradient reaches {name}{still}; the reference's goes up to "
+                f"{largest:.2g}"
             )
         if mine is None:
             continue
@@ -72,7 +74,7 @@ def _compare(
         bad = ~(gap <= limit)
         if bad.any().item():
             return Failure(
-                message=f"the gradient of {name} differs from the reference's at "
+                message=f"the gradient of {name}{still} differs from the reference's at "
                 f"{first_index(bad)}, by up to {gap.max().item():.2g} of {largest:.2g}"
             )
     return None

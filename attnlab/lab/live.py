@@ -105,7 +105,7 @@ def _traced(subject: Subject, sizes: Sizes) -> Trace | None:
 
 
 def output_of(subject: Subject, sizes: Sizes) -> Any:
-    """What one call gives: a tensor, or the name of what else it is; raises `Raised`."""
+    """What one call gives: a tensor, or words for what it is; raises `Raised`."""
     host = LiveHost(subject)
     answered(host.ask("build", name=None, init={}, seed=subject.seed))
     given = draw.inputs(subject.contract, sizes, Dice(subject.seed), "none")

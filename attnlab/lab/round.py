@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,10 +20,12 @@ SHAPE = "output-shape"
 VALUES = "matches-reference"
 IN_FORWARD = "Look at the last rows before the crash: `attnlab run` shows every step up to it."
 IN_INIT = "Build it by itself at these sizes: the constructor must take what the task states."
-PLAIN_TENSOR = "Let forward return one tensor in the memory of the CPU, and nothing beside it."
+PLAIN_TENSOR = "Let forward return the output alone: one dense tensor on the CPU."
 HANGS = "Look for a loop that never ends, or that takes too long at these sizes."
 BASIC = 3  # checks that are enough to see most leaks and layouts that mix
 PLAIN = ("call", "calls", "gradients")  # what `attnlab run` shows or nearly shows
+# How PyTorch says that it has an operation elsewhere, or for other types.
+NO_KERNEL = re.compile(r"does not support backward on CPU|not implemented for '")
 Known = dict[str, CheckResult]  # results by check
 Doing = Callable[[], Failure | None]
 
@@ -260,6 +263,10 @@ def _verdict(check: Check, probe: HostProbe, doing: Doing) -> CheckResult:
 def _crashed(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
     if error.error == HUNG:
         return _hung(check, error, sizes)
+    if error.error == "NotImplementedError" and NO_KERNEL.search(error.message):
+        message = f"PyTorch cannot do this on this machine: {error.message}"
+        found = replace(result_of(check, "error", message), sizes=sizes, reason="no-kernel")
+        return replace(found, file=error.file, line=error.line)
     building = error.verb == "build"
     own = check.once or error.verb not in PLAIN  # a call of another kind: its advice speaks of it
     advice = check.advice if own else IN_FORWARD

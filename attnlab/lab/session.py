@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 
 from attnlab.lab.arguments import known
 from attnlab.lab.bringing import made_of, module_name, move_in, remember
@@ -104,7 +105,7 @@ class Session(Verbs, Keeping):
             {key: made(value, space) for key, value in named.items()},
         )
         if isinstance(self.built, nn.Module):
-            self.entry = type(self.built).forward
+            self.entry = getattr(type(self.built), "forward", None)  # a scripted one has none
             self.built.eval()
         self.kept = Kept(self.built, **self.cache) if self.cache else None
         told: dict[str, Any] = self.do_put(put) if put is not None else {}
@@ -160,6 +161,9 @@ class Session(Verbs, Keeping):
     def do_put(self, tensors: dict[str, Tensor]) -> Any:
         """Copy parameters in by name; buffers are never touched, a wrong table must stay wrong."""
         mine = dict(self._named("parameters"))
+        lazy = [n for n, p in mine.items() if isinstance(p, UninitializedParameter)]
+        if lazy:
+            raise TypeError(f"{lazy[0]} has no shape before the first call: say both of its sizes")
         shapes = {
             n: [list(mine[n].shape), list(t.shape)]
             for n, t in tensors.items()

@@ -65,7 +65,10 @@ class Verbs:
         return {}
 
     def do_twin(self, dtype: str) -> Any:
-        """Put the module aside for a copy in another type; `failed` where it cannot be copied."""
+        """Put the module aside for a copy in another type; `failed` where it cannot be copied, and
+        where what is copied are no parameters any more."""
+        if isinstance(self.built, torch.jit.ScriptModule):
+            return {"failed": True}
         try:
             twin = copy.deepcopy(self.built)
         except Exception:  # attributes may be anything

@@ -20,8 +20,11 @@ def show_failures(checks: Sequence[CheckResult], screen: Screen, next_: str = ""
         screen.gap()
         _show_failure(check, screen, "" if check.advice == next_ else check.advice)
     _show_folded([c for c in checks if c.outcome == "failed" and c.folded_under], screen)
+    untold: dict[str, list[str]] = {}  # what could not be told, for the same reason
     for check in (c for c in checks if c.outcome == "error"):
-        screen.say((f"{screen.marks.unsure} {check.id}", "warn"), f"  {check.message}")
+        untold.setdefault(check.message, []).append(check.id)
+    for message, ids in untold.items():
+        screen.say((f"{screen.marks.unsure} {', '.join(ids)}", "warn"), f"  {message}")
 
 
 def _show_failure(check: CheckResult, screen: Screen, advice: str) -> None:

@@ -27,6 +27,9 @@ CLOSING = 30.0  # seconds the judge gets for its own work, over the job's deadli
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # A heap of large pages is forked in half the time: there are 500 times fewer entries to copy.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # other C libraries do not read it
+# What is compiled runs as it is written: its operations are to be seen, and the compiler writes
+# files, which a candidate may not.
+NO_COMPILER = {"TORCHDYNAMO_DISABLE": "1"}
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
 
 
@@ -48,7 +51,7 @@ class Worker:
         self.sock, theirs = socket.socketpair()
         self.folder = _own_folder()
         environment = {k: os.environ[k] for k in KEPT if k in os.environ}
-        environment |= dict.fromkeys(THREADS, "1") | LARGE_PAGES
+        environment |= dict.fromkeys(THREADS, "1") | LARGE_PAGES | NO_COMPILER
         with theirs:
             try:
                 self.process = subprocess.Popen(

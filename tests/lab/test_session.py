@@ -159,11 +159,14 @@ def test_call_returns_a_copy():
 @pytest.mark.parametrize(
     ("returned", "kind"),
     [
-        ("(x, x)", "tuple"),
-        ("[x]", "list"),
-        ("None", "NoneType"),
-        ("{'x': x}", "dict"),
-        ("3", "int"),
+        (
+            "(x, x)",
+            "a tuple with a float32 tensor of shape (2,) and a float32 tensor of shape (2,)",
+        ),
+        ("[x]", "a list with a float32 tensor of shape (2,)"),
+        ("None", "None"),
+        ("{'x': x}", "a dict with 'x'"),
+        ("3", "an int"),
     ],
 )
 def test_call_tells_the_kind_of_what_is_no_tensor(returned, kind):
@@ -281,7 +284,9 @@ def test_gradients_of_an_output_without_any():
         "inputs": {},
         "weights": {},
     }
-    assert called(made(module("return (x,)")), ("x", torch.ones(2)), **ask) == {"kind": "tuple"}
+    assert called(made(module("return (x,)")), ("x", torch.ones(2)), **ask) == {
+        "kind": "a tuple with a float32 tensor of shape (2,)"
+    }
 
 
 def test_unknown_verbs_are_our_own_fault():
