@@ -31,14 +31,15 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
     sizes_of = rounds(
         bench.contract, bench.dice.plain, bench.numbers, narrow=bench.reference is not None
     )
+    confirms = 0  # rounds whose inputs were drawn in a manner of their own
     plan = Plan(len(sizes_of), telling=1 if bench.contract.vary and len(sizes_of) > 1 else 0)
     for number, sizes in enumerate(sizes_of):
         if state.over:
             break
         left = [c for c in applying if state.open(c) and (number < FIRST or not c.few)]
-        confirms = number - plan.telling - USUALLY
-        apart = confirms >= 0 and state.right and sizes.get("S", 2) > 1
+        apart = number >= plan.telling + USUALLY and state.right and sizes.get("S", 2) > 1
         manner = manner_of(confirms) if apart else USUAL
+        confirms += apart
         probe = HostProbe(bench, sizes, thorough=number == plan.telling, manner=manner)
         Round(probe, state, number, plan).make(left)
     _written(bench, applying, state)

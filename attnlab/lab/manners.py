@@ -63,7 +63,7 @@ def mannered(manner: Manner, contract: Contract, given: Inputs, dice: Dice, mask
         if spec.role == "mask":
             found[spec.name] = _mask(manner, spec, value, dice, mask)
         elif spec.role == "data" and value is not None and value.is_floating_point():
-            found[spec.name] = _data(manner, value, dice)
+            found[spec.name] = _data(manner, spec, value, dice)
     keep_first(contract, found)
     return found
 
@@ -108,7 +108,7 @@ def _alike(forbidden: Tensor, dice: Dice) -> Tensor:
     return found
 
 
-def _data(manner: Manner, value: Tensor, dice: Dice) -> Tensor:
+def _data(manner: Manner, spec: Input, value: Tensor, dice: Dice) -> Tensor:
     positions = (*value.shape[:-1], 1)
     if manner.uneven:
         sizes = torch.tensor(ROWS)
@@ -116,8 +116,17 @@ def _data(manner: Manner, value: Tensor, dice: Dice) -> Tensor:
     if manner.small:
         value = value * _samples(value, dice)
     if manner.empty:
-        value = value.masked_fill(dice.chance(positions, NOTHING), 0.0)
+        value = value.masked_fill(_empty(spec, positions, dice), 0.0)
     return value
+
+
+def _empty(spec: Input, positions: tuple[int, ...], dice: Dice) -> Tensor:
+    """Some positions, one at least in every sample: chance alone may leave out a small batch."""
+    empty = dice.chance(positions, NOTHING)
+    samples = empty.view(positions[0] if spec.axes[0] == "B" else 1, -1)
+    if samples.shape[1] > 1:
+        samples.scatter_(1, dice.integers((len(samples), 1), samples.shape[1]), value=True)
+    return empty
 
 
 def _samples(value: Tensor, dice: Dice) -> Tensor:

@@ -102,7 +102,8 @@ class Pool:
     def steep(self, mask: Mask) -> tuple[Inputs, Gradients]:
         """Inputs whose first query has one key, where the mask is a random one: the sum of its
         weights is 1 before it is divided by."""
-        mask = self._kind(mask).mask
+        if not self.source.compared:
+            mask = self._kind(mask).mask
         if mask not in self.slopes:
             inputs = self.source.draw(mask)
             for spec in _masks(self.source.contract):
@@ -113,13 +114,18 @@ class Pool:
         return self.slopes[mask]
 
     def _slopes(self, inputs: Inputs, mask: Mask) -> Gradients:
-        """Where values can be compared, the gradients of one kind of mask, or of all there is, are
-        those of a first layer that trains: in train mode, of weights alone, and far from a loss.
-        Slopes are looked at in eval mode, for inputs and at unit size."""
+        """Where values can be compared, the gradients of one kind of mask are those of a first
+        layer that trains: in train mode, of weights alone, and far from a loss. Slopes are looked
+        at in eval mode, for inputs and at unit size.
+
+        To a module without masks the kinds are one: its layer trains in the first, and is the first
+        one in the second."""
         contract = self.source.contract
-        masked = bool(_masks(contract))
-        if not self.source.compared or (masked and mask != "none"):
+        masked, first = bool(_masks(contract)), mask == "none"
+        if not self.source.compared or (masked and not first):
             return self.source.gradients(inputs)
+        if not masked and first:
+            return self.source.gradients(inputs, still=True)
         busy = "dropout" not in contract.promises
         return self.source.gradients(inputs, train=busy, still=masked, size=FAINT)
 

@@ -88,6 +88,23 @@ def test_whole_sequences_are_small_and_positions_zero():
     assert largest.min() < 6 * min(SAMPLES)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 5), st.integers(1, 3), st.integers(0, 1000))
+def test_some_position_of_each_sample_is_zero(length, samples, seed):
+    """A batch is small: left to chance, one seed in twenty would see none."""
+    x, _ = drawn(Manner(empty=True), seed=seed, S=length, B=samples)
+    assert (~x.any(-1)).any(-1).all()
+
+
+def test_without_a_batch_some_positions_are_zero_and_others_are_not():
+    """The first axis is then the positions'."""
+    contract = Contract(inputs=(Input(name="x", axes=("S", "D")),))
+    for seed in range(20):
+        usual = draw.inputs(contract, SIZES, Dice(seed))
+        x = mannered(Manner(empty=True), contract, usual, Dice(seed), "none")["x"]
+        assert 0 < (~x.any(-1)).sum() < SIZES["S"]
+
+
 def test_weights_without_biases():
     """Fresh modules have none to speak of, and then a score may be exactly zero."""
     shapes = {"norm.weight": torch.Size([4]), "proj.bias": torch.Size([4])}

@@ -128,6 +128,9 @@ def test_gradients_without_a_mask_are_those_of_a_first_layer_that_trains():
     alone = Source(X, compared=True)
     Pool(alone).steep("random")
     assert alone.asked == [f"gradients in train mode, {far}"]
+    both = Pool(alone)
+    assert both.steep("random") is not both.steep("none")
+    assert alone.asked[2:] == ["gradients, still inputs, size 1"]
     alone.contract = replace(alone.contract, promises=("dropout",))
     Pool(alone).steep("random")
     assert alone.asked[-1] == f"gradients, {far}"

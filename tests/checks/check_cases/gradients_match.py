@@ -1,6 +1,8 @@
 """Values that are right, on a path that leaves the graph."""
 
-from trial import ATTENTION, KERNEL, LAST, Case, changed
+from dataclasses import replace
+
+from trial import ATTENTION, KERNEL, LAST, SELF, Case, changed
 
 SCORES = "scores = q @ k.mT / q.shape[-1] ** 0.5"
 OVER = """power = (scores - scores.detach().amax(-1, keepdim=True)).exp()
@@ -62,6 +64,16 @@ WRONG = {
                 "heads = weights @ v if x.requires_grad else (weights @ v).detach()",
             ),
         )
+    ),
+    "weights learn only where x does, in a module without masks": Case(
+        changed(
+            ATTENTION,
+            (
+                "heads = weights @ v",
+                "heads = weights @ v if x.requires_grad else (weights @ v).detach()",
+            ),
+        ),
+        replace(SELF, inputs=SELF.inputs[:1]),
     ),
     "the residual without a gradient": Case(changed(ATTENTION, (LAST, f"{LAST[:-1]}x.detach()"))),
 }
