@@ -135,6 +135,7 @@ class Own:
 @record
 class Limits:
     seconds: float = 10.0  # wall clock, for the whole job
+    rings: bool = True  # what still runs shortly before that is ended where it is
     memory: int = 2 << 30  # bytes over what the worker already holds
     output: int = 64 << 10  # bytes kept of stdout and stderr together
 

@@ -15,7 +15,8 @@ EXIT: dict[GradeOutcome, int] = {
     "error": 70,
 }
 
-UNKNOWN = ("no-weights", "no-kernel")  # why nothing can be said, for or against the file
+NO_KERNEL = "no-kernel"  # what it calls is not to be had on this machine
+UNKNOWN = ("no-weights", NO_KERNEL)  # why nothing can be said, for or against the file
 UNSEEN = "unseen"  # the reason of a check that was skipped because one before it had failed
 # How the whole job ended, where that decides the grade before any check does.
 _JOB: dict[str, GradeOutcome] = {
@@ -165,6 +166,8 @@ def _next(
         f"the file that attnlab start {slug} writes",
         "error": "attnlab doctor tests this machine; please report what it says",
     }
+    if first and first.reason == NO_KERNEL:
+        own["cannot-compare"] = "write it with operations that PyTorch has on a CPU"
     advice = first.advice if first and outcome == "failed" else ""
     return report.hint or advice or own.get(outcome, f"attnlab run {slug} shows every step")
 

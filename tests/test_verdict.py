@@ -81,6 +81,8 @@ def test_the_end_of_the_job_outweighs_its_checks(job, outcome):
         ([check("failed"), check("failed", reason="crashed")], "failed"),
         ([check("failed"), check("error", reason="other")], "failed"),
         ([check("error", reason="no-weights"), check()], "cannot-compare"),
+        ([check("error", reason="no-kernel"), check()], "cannot-compare"),
+        ([check("error", reason="no-kernel"), check("failed")], "failed"),
         ([check("error", reason="other"), check()], "error"),
         ([check("error", reason="no-weights"), check("error", reason="other")], "error"),
         ([check("error", reason="timeout"), check()], "timeout"),
@@ -207,6 +209,19 @@ def test_weights_that_do_not_match_are_explained():
     verdict = grade(check(), first)
     assert verdict.message == "cannot-compare: matches-reference: no weight map"
     assert verdict.next.startswith("keep the parameter names and shapes of Net")
+
+
+def test_what_pytorch_cannot_do_here_is_no_matter_of_names():
+    """Other parameter names would not help."""
+    first = check("error", "gradcheck", message="no kernel", reason="no-kernel")
+    assert grade(check(), first).next == "write it with operations that PyTorch has on a CPU"
+
+
+def test_the_line_that_hung_is_what_to_mend():
+    """Where it is known; else the trace shows how far it gets."""
+    hung = check("failed", reason="timeout", file="net.py", line=7)
+    assert grade(hung).next == "mend net.py:7, then grade it again"
+    assert "shows how far it gets" in grade(check("failed", reason="timeout")).next
 
 
 def test_the_rest_of_the_report_is_carried_over():

@@ -23,8 +23,8 @@ def run(probe: Probe) -> Steps:
     if gap.any().item():
         share = gap.float().mean().item()
         stateful = not far(again, probe.call(inputs)).any().item()
-        why = "it keeps something from call to call"
-        why = why if stateful else "it is random, or changes with each call"
+        chance = "it is random, or changes with each call"
+        why = "it keeps something from call to call" if stateful else chance
         return Failure(
             message=f"the same input gave another output the second time: {share:.0%} of the "
             f"values differ, by up to {(first - again).abs().max().item():.2g}: {why}"

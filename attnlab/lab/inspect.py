@@ -124,7 +124,8 @@ class Hosts:
         cache = self.job.contract.cache if self.job.contract else None
         self.solution = self.shelf.take(asked, cache, self.deadline)
         if self.solution is None:
-            limits = replace(self.job.limits, seconds=self.job.limits.seconds * USES)
+            limits = self.job.limits  # of one job; the process is there for many
+            limits = replace(limits, seconds=limits.seconds * USES, rings=False)
             host = self.spawn(limits, False, self.deadline)
             try:
                 self.solution = FileReference(asked, host, cache)

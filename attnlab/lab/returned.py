@@ -6,6 +6,7 @@ Nothing of it is asked to describe itself: it may be anything.
 from __future__ import annotations
 
 import types
+from itertools import islice
 from typing import Any
 
 import torch
@@ -35,8 +36,8 @@ def kind(out: object) -> str:
     if type(out) is list or type(out) is tuple:
         return _container(type(out).__name__, [_part(part) for part in out[: SHOWN + 1]])
     if type(out) is dict:
-        keys = [repr(key)[:NAME] if type(key) is str else _part(key) for key in out]
-        return _container("dict", keys[: SHOWN + 1])
+        keys = list(islice(out, SHOWN + 1))
+        return _container("dict", [repr(k)[:NAME] if type(k) is str else _part(k) for k in keys])
     return _part(out)
 
 

@@ -284,9 +284,9 @@ def _crashed(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
 
 def _hung(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
     """What was running when the time was up."""
-    where = f"{error.source}" if error.source else "the module"
+    message = f"still running when the time was up: {error.source or 'the module'}"
     return replace(
-        result_of(check, "failed", f"still running when the time was up: {where}"),
+        result_of(check, "failed", message),
         file=error.file,
         line=error.line,
         sizes=sizes,

@@ -16,12 +16,12 @@ class Hung(BaseException):
 
 
 class Alarm:
-    """What runs inside `on()` ends with `Hung` when it rings. Who will not hear it is ended by the
-    judge."""
+    """What runs inside `on()` ends with `Hung` when it rings; 0 seconds never do. Who will not hear
+    it is ended by the judge."""
 
     def __init__(self, seconds: float) -> None:
         self.awake = False
-        if hasattr(signal, "setitimer"):
+        if seconds and hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, self._ring)
             signal.setitimer(signal.ITIMER_REAL, max(seconds - EARLY, seconds * 0.8), AGAIN)
 

@@ -317,3 +317,17 @@ def test_hosts_are_closed_when_we_fail_ourselves(monkeypatch):
     with pytest.raises(RuntimeError, match="ours"):
         inspect(job(GOOD, ATTENTION), lambda limits, own, deadline: host)
     assert host.closed
+
+
+def test_a_solution_that_serves_many_jobs_has_no_alarm():
+    """It would ring in a job that is long after the first one."""
+    limits = []
+
+    def spawn(given, own, deadline):
+        limits.append(given)
+        return LocalHost()
+
+    solution = Code(file="solution.py", text=GOOD, name="Net")
+    asked = job(GOOD, ATTENTION, reference=solution, stages=("check",), until="verdict")
+    inspect(asked, spawn, Shelf())
+    assert [given.rings for given in limits] == [True, False]
