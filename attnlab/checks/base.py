@@ -21,6 +21,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Generator
 from collections.abc import Set as AbstractSet
+from dataclasses import field
 from functools import cache
 
 from attnlab.abilities import NEEDS_TEXT, data_inputs, key_axis, mask_input, query_axis
@@ -64,6 +65,7 @@ class Failure:
 
     message: str
     advice: str = ""  # replaces the check's own advice when this failure knows better
+    sizes: dict[str, int] = field(default_factory=dict)  # where they are others than the round's
 
 
 # A check whose calls do not depend on each other: it yields the inputs and is sent the outputs, so

@@ -13,8 +13,8 @@ be empty, or no position sees a later one, and the module is to work in bfloat16
 from dataclasses import replace
 
 from attnlab.abilities import by_query
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor
-from attnlab.checks.pieces import beside, moved, off
+from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor, data_inputs
+from attnlab.checks.pieces import beside, moved, off, sizes_of
 from attnlab.checks.probe import LOUD
 
 TITLE = "Long sequences give what the reference gives"
@@ -53,7 +53,8 @@ def run(probe: Probe) -> Failure | None:
     # A maximum over blocks of keys is moved by the last of them.
     loud = moved(probe, inputs, "S", slice(-END, None), LOUDER)
     failure = beside(probe, probe.call(loud), probe.expected(loud), f"{length} positions")
-    return failure or _coarse(probe, inputs)
+    failure = failure or _coarse(probe, inputs)
+    return failure and replace(failure, sizes=sizes_of(probe, loud))
 
 
 def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
@@ -62,12 +63,23 @@ def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
     contract = probe.contract
     if COARSE not in contract.dtypes or not COUNTS & set(contract.promises):
         return None
-    later = moved(probe, inputs, "S", slice(ROUNDED, None), LOUD)
-    out, other = probe.cast([COARSE], [inputs, later])[0]
+    others = _later(probe, inputs) if "causal" in contract.promises else []
+    out, *after = probe.cast([COARSE], [inputs, *others])[0]
     failure = off(out, probe.expected(inputs), COARSE)
-    if "causal" in contract.promises and not failure:
-        failure = _sees(probe, out, other)
+    failure = failure or next(filter(None, (_sees(probe, out, other) for other in after)), None)
     return failure and replace(failure, message=f"{failure.message}, for long sequences")
+
+
+def _later(probe: Probe, inputs: Inputs) -> list[Inputs]:
+    """Other values at late positions, and the opposite ones: if a score with a loud key is far
+    down, so that nothing shows that it was seen, it is far up with the opposite one."""
+    one = moved(probe, inputs, "S", slice(ROUNDED, None), LOUD)
+    two = dict(one)
+    for spec in data_inputs(probe.contract, "S"):
+        if spec.dtype == "float":
+            two[spec.name] = one[spec.name].clone()
+            two[spec.name].movedim(spec.axes.index("S"), 0)[ROUNDED:].neg_()
+    return [one, two]
 
 
 def _sees(probe: Probe, out: Tensor, other: Tensor) -> Failure | None:

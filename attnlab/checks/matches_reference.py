@@ -14,9 +14,11 @@ found by names and shapes and proven by equality. Without one nothing can be com
 what is said: it is not a failure.
 """
 
+from dataclasses import replace
+
 from attnlab.abilities import abilities
 from attnlab.checks.base import Failure, Mask, Probe, masks, said
-from attnlab.checks.pieces import beside
+from attnlab.checks.pieces import beside, sizes_of
 from attnlab.checks.probe import LOUD, SMALL
 
 TITLE = "Values equal the reference's"
@@ -94,5 +96,5 @@ def _longer(probe: Probe) -> Failure | None:
         how = f"{said(probe.contract, mask)}, {length}, same module"
         failure = beside(probe, out, probe.expected(inputs), how)
         if failure:
-            return failure
+            return replace(failure, sizes=sizes_of(probe, inputs))
     return None

@@ -25,6 +25,15 @@ def moved(probe: Probe, inputs: Inputs, axis: str, where: slice, scale: float = 
     return found
 
 
+def sizes_of(probe: Probe, inputs: Inputs) -> dict[str, int]:
+    """The sizes of the round, but for batch and length those of these inputs."""
+    found = dict(probe.sizes)
+    for axis in ("B", "S"):
+        for spec in data_inputs(probe.contract, axis):
+            found[axis] = inputs[spec.name].shape[spec.axes.index(axis)]
+    return found
+
+
 def piece(contract: Contract, inputs: Inputs, queries: slice, keys: slice) -> Inputs:
     """The inputs of these positions alone, each axis cut where the contract says what it is."""
     own, found = query_axis(contract), dict(inputs)

@@ -256,7 +256,7 @@ def _verdict(check: Check, probe: HostProbe, doing: Doing) -> CheckResult:
     return replace(
         result_of(check, "failed", failure.message),
         advice=failure.advice or check.advice,
-        sizes=probe.latest.sizes,
+        sizes=failure.sizes or probe.latest.sizes,
     )
 
 

@@ -80,6 +80,16 @@ def test_a_trained_table_is_called_that():
     assert results[0].message == "pe is a parameter, so an optimizer would train it"
 
 
+def test_the_sizes_of_a_failure_are_those_of_its_call():
+    """A call of another length than the round's is told with that length."""
+    positions = tried(CASES["long-sequence"].WRONG["positions in bfloat16"])[0]
+    assert positions.sizes["S"] > 256
+    assert f"({positions.sizes['S']} positions)" in positions.message
+    pair = changed(ATTENTION, ("weights @ v", "weights @ (v * 2 if S == 2 else v)"))
+    pairs = {c.id: c for c in tried(Case(pair))}["matches-reference"]
+    assert (pairs.outcome, pairs.sizes["S"]) == ("failed", 2)
+
+
 def test_masks_are_all_one_to_a_module_without_a_mask():
     """It would be asked the same thing several times over."""
     assert masks(SELF, "random", "none") == ("random", "none")
