@@ -29,6 +29,7 @@ from attnlab.checks.base import (
     masks,
     query_axis,
 )
+from attnlab.records import Contract
 
 TITLE = "Large inputs give what the reference gives"
 NEEDS = ("reference", "output", "floats", "attention")
@@ -42,27 +43,37 @@ AFTER = (
     "matches-reference",
 )
 ADVICE = "Look for numbers that scores are compared with or filled by: what if a score is -5000?"
-SIZE = 30.0
 # Scale of what the positions share, and of what each has to itself, for each draw: with much in
 # common all scores of a row may be far down, and be lower than a number that fills the hidden ones;
 # with little, a hidden one may be so far up that a number added to it does not hide it.
 DRAWS = ((30.0, 12.5), (30.0, 12.5), (18.0, 24.0))
-ALONE = 4  # and inputs to a module that takes none: its own hides each key from some only
+OPEN = (60.0, 25.0)  # where no mask is given, and none is made: there is no fill to be reached
+ALONE = 4  # inputs to a module that takes none: its own hides each key from some only
 ULP = 2.0**-23
 SLACK = 64  # roundings in a chain, each as large as that of the input
 
 
 def run(probe: Probe) -> Steps:
-    several: list[Mask] = ["random"] * len(DRAWS)
-    kinds = masks(probe.contract, *several, "none")
-    kinds = kinds if len(kinds) > 1 else kinds * ALONE
-    drawn = [_large(probe, mask, *way) for mask, way in zip(kinds, cycle(DRAWS), strict=False)]
+    ways = _ways(probe.contract)
+    drawn = [_large(probe, *way) for way in ways]
     outputs = yield drawn
-    for mask, inputs, out in zip(kinds, drawn, outputs, strict=True):
-        failure = _compare(probe, inputs, out, mask)
+    for (mask, shared, _), inputs, out in zip(ways, drawn, outputs, strict=True):
+        failure = _compare(probe, inputs, out, f"for inputs of scale {shared:g} ({mask} mask)")
         if failure:
             return failure
     return None
+
+
+def _ways(contract: Contract) -> list[tuple[Mask, float, float]]:
+    """Kinds of mask, each with the scales of its inputs."""
+    several: list[Mask] = ["random"] * len(DRAWS)
+    kinds = masks(contract, *several, "none")
+    if len(kinds) == 1:
+        return [(kinds[0], *way) for way in (*DRAWS, *DRAWS)[:ALONE]]
+    found = [(mask, *way) for mask, way in zip(kinds, cycle(DRAWS), strict=False)]
+    if "causal" not in contract.promises:
+        found = [(mask, *(OPEN if mask == "none" else way)) for mask, *way in found]
+    return found
 
 
 def _large(probe: Probe, mask: Mask, shared: float, own: float) -> Inputs:
@@ -77,7 +88,7 @@ def _large(probe: Probe, mask: Mask, shared: float, own: float) -> Inputs:
     return inputs
 
 
-def _compare(probe: Probe, inputs: Inputs, out: Tensor, mask: Mask) -> Failure | None:
+def _compare(probe: Probe, inputs: Inputs, out: Tensor, how: str) -> Failure | None:
     expected = probe.expected(inputs)
     gap, limit = (out.double() - expected).abs(), probe.tolerance(expected)
     if (gap <= limit).all().item():
@@ -88,9 +99,8 @@ def _compare(probe: Probe, inputs: Inputs, out: Tensor, mask: Mask) -> Failure |
     if not bad.any().item():
         return None
     return Failure(
-        message=f"for inputs of scale {SIZE:g} the output differs from the reference's at "
-        f"{first_index(bad)}, by up to {gap.max().item():.2g}; rounding explains {limit:.2g} "
-        f"({mask} mask)"
+        message=f"{how} the output differs from the reference's at {first_index(bad)}, by up to "
+        f"{gap.max().item():.2g}; rounding explains {limit:.2g}"
     )
 
 
