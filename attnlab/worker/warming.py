@@ -3,7 +3,7 @@
 One small module is run: a page that the zygote has written is shared; one that a child writes is
 copied for that child. The same holds for what Python makes of a function that has run a few times.
 
-And memory is put into large pages: half of what a fork costs is the copying of the table of pages.
+And memory is put into large pages: most of what a fork costs is the copying of the table of pages.
 """
 
 from __future__ import annotations

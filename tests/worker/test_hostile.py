@@ -62,6 +62,18 @@ def test_each_wait_without_end_is_a_timeout(grader, name):
     assert grader.grade(candidate(before=ENDINGS[name][1]), SOON).outcome == "timeout"
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Slow(Exception):\n    def __str__(self): time.sleep(60)\nraise Slow",
+        "os.write(3, (100).to_bytes(8, 'little') + b'{'); time.sleep(60)",
+    ],
+)
+def test_what_stalls_and_hears_the_alarm_is_told_as_the_crash_it_is(grader, code):
+    """The exception came, and the frame was broken, before anything waited."""
+    assert grader.grade(candidate(before=code), SOON).outcome == "crashed"
+
+
 @pytest.mark.parametrize("stages", [("trace",), ("trace", "check")])
 @pytest.mark.parametrize("name", ["a loop for ever", "a segfault", "sys.exit", "10 GB from torch"])
 def test_the_trace_meets_the_same_end(grader, name, stages):

@@ -6,7 +6,6 @@ Each passes in a locked-in child, or is told by a sentence of its own why nothin
 import pytest
 from attacks import HONEST
 
-NAME = "MultiHeadSelfAttention"
 SOFTMAX = "scores.softmax(-1)"
 SCRIPTED = """
 
@@ -68,7 +67,6 @@ def test_uncommon_styles_pass(grader, style):
 @pytest.mark.parametrize("style", ["a compiled method", "a scripted module", "a checkpoint"])
 def test_and_what_is_wrong_in_them_does_not(grader, style):
     """The same with scores that are multiplied by the square root instead."""
-    assert STYLES[style].count("/ ") + STYLES[style].count(" / ") > 0
     wrong = STYLES[style].replace("(-2, -1) / ", "(-2, -1) * ")
     assert wrong != STYLES[style]
     assert grader.grade(wrong, seconds=60).outcome == "failed"
@@ -99,3 +97,10 @@ def test_an_error_that_only_looks_like_it_is_a_crash(grader):
     """A forward that is yet to be written raises NotImplementedError, too."""
     todo = HONEST.replace("        self.calls += 1", "        raise NotImplementedError('todo')")
     assert grader.grade(todo).outcome == "crashed"
+
+
+def test_a_type_that_an_operation_does_not_know_is_a_crash(grader):
+    """PyTorch raises NotImplementedError for a softmax of integers on any machine."""
+    verdict = grader.grade(HONEST.replace(SOFTMAX, "scores.long().softmax(-1)"))
+    assert verdict.outcome == "crashed"
+    assert "NotImplementedError" in verdict.message
