@@ -127,6 +127,9 @@ class Probe(Protocol):
         """The reference's output in float64, with the same weights or others of its own names;
         raises `CannotTell`."""
 
+    def expected_each(self, several: Sequence[Inputs]) -> list[Tensor]:
+        """What `expected` gives for each; cheaper than to ask for each."""
+
     def steep(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
         """Inputs and the module's gradients at them, shared as those of `sample` are. The first
         query may attend to one key alone where the mask is "random". With the last kind of mask

@@ -14,9 +14,12 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.base import Anew, CannotTell, Facts, Gradients, Inputs, Probe, Seen, data_inputs
+from attnlab.lab import draw
 from attnlab.lab.answers import Odd, is_plain, list_in, names_in, tensors_in
+from attnlab.lab.draw import Dice
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace
+from attnlab.lab.sizes import Sizes, with_hd
 from attnlab.records import Contract, Op, from_json, plain
 
 LONGEST = 32 << 20  # characters of a trace
@@ -27,6 +30,8 @@ class Asking:
 
     host: Host
     contract: Contract
+    sizes: Sizes
+    dice: Dice
     seed: int
 
     def recipe(self) -> dict[str, Any]:
@@ -49,6 +54,14 @@ class Asking:
 
     def outputs(self, told: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
         """The tensors in an answer to several calls."""
+        raise NotImplementedError
+
+    def equip(self) -> None:
+        """Build the module of this round."""
+        raise NotImplementedError
+
+    def _build(self, sizes: Sizes) -> None:
+        """Build a module of these sizes."""
         raise NotImplementedError
 
     def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
@@ -148,6 +161,30 @@ class Asking:
         asked = {**self.recipe(), "inputs": list(inputs.items())}
         answer = answered(self.host.ask("reload", **asked))
         return self.output(answer, inputs)
+
+    def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
+        """Builds a module of its own for the purpose, then builds this round's again."""
+        other = {**self.sizes, **sizes}
+        if "hd" not in self.contract.sizes:
+            other.pop("hd", None)  # it was D / H, and these may be others
+        other = with_hd(other)
+        given = draw.inputs(self.contract, other, self.dice)
+        try:
+            self._build(other)
+        except Raised as error:
+            kinds: tuple[str, ...] | None = error.kinds
+        else:  # what is impossible is so the second time, too
+            told = [self._refusal(given) for _ in range(2)]
+            kinds = told[0] if all(told) else None
+        self.equip()
+        return kinds
+
+    def _refusal(self, inputs: Inputs) -> tuple[str, ...] | None:
+        try:
+            answered(self.host.ask("call", inputs=list(inputs.items())))
+        except Raised as error:
+            return error.kinds
+        return None
 
     def exported(self, inputs: Inputs) -> Tensor:
         answer = answered(self.host.ask("export", inputs=list(inputs.items())))

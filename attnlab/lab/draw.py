@@ -126,14 +126,21 @@ def _pattern(tensor: Tensor, fill: str) -> Tensor:
 def weights(shapes: Mapping[str, torch.Size], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
     """Values that keep activations near unit variance and every parameter distinguishable; without
     `bias`, biases are zero."""
-    return {name: _weight(name, shape, dice, bias) for name, shape in shapes.items()}
+    counts = [shape.numel() for shape in shapes.values()]
+    drawn = dice.normal((sum(counts),))  # at once: a draw takes longer than its values
+    parts = torch.split(drawn, counts)
+    return {
+        name: _weight(name, part.view(shape), bias)
+        for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
 
 
-def _weight(name: str, shape: torch.Size, dice: Dice, bias: bool) -> Tensor:
-    if not bias and name.endswith("bias") and len(shape) == 1:
-        return torch.zeros(shape)
-    if len(shape) >= 2:
-        return dice.normal(shape, shape[-1] ** -0.5)
+def _weight(name: str, normal: Tensor, bias: bool) -> Tensor:
+    if not bias and name.endswith("bias") and normal.dim() == 1:
+        return torch.zeros_like(normal)
+    if normal.dim() >= 2:
+        scale: float = normal.shape[-1] ** -0.5
+        return normal * scale
     if name.endswith("weight"):  # the gain of a norm
-        return 1 + dice.normal(shape, 0.3)
-    return dice.normal(shape, 0.3)
+        return 1 + normal * 0.3
+    return normal * 0.3

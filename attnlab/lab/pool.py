@@ -15,6 +15,7 @@ from attnlab.checks.base import Gradients, Inputs, Mask
 from attnlab.checks.probe import LOUD, SMALL
 from attnlab.lab.answers import Odd
 from attnlab.lab.host import Raised
+from attnlab.lab.stacking import stacked
 from attnlab.records import Contract, Input
 
 Ids = tuple[int, ...]
@@ -90,13 +91,18 @@ class Pool:
         for (kind, inputs), out in zip(drawn.items(), outputs, strict=True):
             self._keep(kind, inputs, out)
 
-    def expected(self, inputs: Inputs, work: Callable[[], Tensor]) -> Tensor:
-        """What the reference gives for these inputs; for a sample it is worked out once."""
+    def expected(self, inputs: Inputs, call: Callable[[Inputs], Tensor]) -> Tensor:
+        """What the reference gives for these inputs; for samples it is worked out once, and for all
+        of them."""
         key = _ids(inputs)
-        held = self.right.get(key)
-        right = work() if held is None else held
-        if key in self.right:
-            self.right[key] = right
+        if key not in self.right:
+            return call(inputs)
+        if self.right[key] is None:
+            left = [given for given, _ in self.samples.values() if self.right[_ids(given)] is None]
+            rights = stacked(self.source.contract, left, call)
+            self.right |= zip(map(_ids, left), rights, strict=True)
+        right = self.right[key]
+        assert right is not None
         return right
 
     def steep(self, mask: Mask) -> tuple[Inputs, Gradients]:

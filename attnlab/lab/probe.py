@@ -21,6 +21,7 @@ from attnlab.lab.manners import USUAL, Manner, mannered
 from attnlab.lab.pool import EXPLAINING, Pool
 from attnlab.lab.reference import Reference
 from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
+from attnlab.lab.stacking import stacked
 from attnlab.lab.weights import Desk, Equipped, Outfitter
 from attnlab.records import Contract, Until, plain
 
@@ -266,15 +267,16 @@ class HostProbe(Asking):
     def expected(self, inputs: Inputs, weights: Mapping[str, Tensor] | None = None) -> Tensor:
         reference = self._comparable()
         if weights is None:
-            right = self.pool.expected(inputs, lambda: reference.call(inputs))
-        else:
-            held = dict(reference.weights)
-            reference.put(weights)
-            right = reference.call(inputs)
-            reference.put(held)
-        if not right.isfinite().all():
-            raise CannotTell("the reference itself gives NaN or infinity here", "reference")
-        return right
+            return _finite(self.pool.expected(inputs, reference.call))
+        held = dict(reference.weights)
+        reference.put(weights)
+        right = reference.call(inputs)
+        reference.put(held)
+        return _finite(right)
+
+    def expected_each(self, several: Sequence[Inputs]) -> list[Tensor]:
+        found = stacked(self.contract, several, self._comparable().call)
+        return [_finite(right) for right in found]
 
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         found = self._comparable().gradients(inputs, cotangent)
@@ -315,30 +317,6 @@ class HostProbe(Asking):
         finally:
             self._build(self.sizes, held)
 
-    def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
-        """Builds a module of its own for the purpose, then builds this round's again."""
-        other = {**self.sizes, **sizes}
-        if "hd" not in self.contract.sizes:
-            other.pop("hd", None)  # it was D / H, and these may be others
-        other = with_hd(other)
-        given = draw.inputs(self.contract, other, self.dice)
-        try:
-            self._build(other)
-        except Raised as error:
-            kinds: tuple[str, ...] | None = error.kinds
-        else:  # what is impossible is so the second time, too
-            told = [self._refusal(given) for _ in range(2)]
-            kinds = told[0] if all(told) else None
-        self.equip()
-        return kinds
-
-    def _refusal(self, inputs: Inputs) -> tuple[str, ...] | None:
-        try:
-            answered(self.host.ask("call", inputs=list(inputs.items())))
-        except Raised as error:
-            return error.kinds
-        return None
-
     def measure(self, axis: str) -> int:
         return measure(axis, self.sizes)
 
@@ -348,3 +326,9 @@ class HostProbe(Asking):
         terms = max(self.sizes.values(), default=1)
         eps: float = torch.finfo(getattr(torch, self.dtype)).eps
         return SLACK * math.sqrt(terms) * eps * max(1.0, largest)
+
+
+def _finite(right: Tensor) -> Tensor:
+    if not math.isfinite(right.sum().item()):  # one pass; to look at each value takes three
+        raise CannotTell("the reference itself gives NaN or infinity here", "reference")
+    return right

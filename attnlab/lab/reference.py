@@ -48,13 +48,13 @@ class UnitReference:
         self.kind = unit(name)
         self.name = name
         self.module: nn.Module = nn.Identity()
+        self.takes = inspect.signature(self.kind).parameters
         kinds = inspect.signature(self.kind.forward).parameters
         self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
         self.weights: dict[str, Tensor] = {}
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
-        takes = inspect.signature(self.kind).parameters
-        named = {n if n in takes else SYNONYMS.get(n, n): v for n, v in init.items()}
+        named = {n if n in self.takes else SYNONYMS.get(n, n): v for n, v in init.items()}
         self.module = _built(self.name, named)
         shapes = {n: p.shape for n, p in self.module.named_parameters()}
         self.put(weights(shapes, dice, bias))

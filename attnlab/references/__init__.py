@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch import nn
 
 
+@cache
 def unit(name: str) -> type[nn.Module]:
     """The reference class of that name; raises `KeyError`, which lists those that exist."""
     seen = []

@@ -21,7 +21,8 @@ class Source:
     """A probe that counts what it is asked."""
 
     def __init__(self, *given, thorough=True, breaks=(), compared=False):
-        self.contract = Contract(sizes={"B": 2, "S": 4, "D": 8}, inputs=given or (X, MASK))
+        sizes = {"B": 2, "S": 4, "D": 8}
+        self.contract = Contract(sizes=sizes, inputs=given or (X, MASK), output=X.axes)
         self.thorough, self.breaks, self.compared = thorough, breaks, compared
         self.dice, self.asked = Dice(0), []
 
@@ -88,22 +89,28 @@ def test_without_a_mask_all_kinds_are_one():
     assert pool.sample("random", 30.0)[1] is pool.sample("random", 1.0)[1]
 
 
-def test_the_reference_is_asked_once_for_a_sample():
-    """And every time for inputs that are none, whose memory another may have next."""
+def test_the_reference_is_asked_once_for_all_samples():
+    """In one batch for those of one form; every time for inputs that are no samples, whose memory
+    another may have next."""
     pool = Pool(Source())
-    given, out = pool.sample("random", 1.0)
+    given, _ = pool.sample("random", 1.0)
     worked = []
 
-    def work():
-        worked.append(1)
-        return out
+    def call(inputs):
+        worked.append(len(inputs["x"]))
+        return inputs["x"] * 3
 
     for _ in range(2):
-        pool.expected(given, work)
-    assert len(worked) == 1
+        assert torch.equal(pool.expected(given, call), given["x"] * 3)
+    masked, open_ = 2 * (len(ALL) - 1), 2  # two sequences each; one kind has no mask
+    assert sorted(worked) == [open_, masked]
+    for kind in ("none", "causal"):
+        other, _ = pool.sample(kind, 1.0)
+        assert torch.equal(pool.expected(other, call), other["x"] * 3)
+    assert len(worked) == 2
     for _ in range(2):
-        pool.expected({"x": torch.zeros(1)}, work)
-    assert len(worked) == 3
+        pool.expected({"x": torch.zeros(1)}, call)
+    assert worked[2:] == [1, 1]
 
 
 def test_gradients_are_taken_where_one_query_has_one_key():
