@@ -21,7 +21,7 @@ NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
 MAX_DIMS = 32
 LENGTH = struct.Struct("<Q")
 FACTS = struct.Struct("<BB6x")  # of a tensor: its dtype and how many axes it has
-SHAPES = [struct.Struct(f"<{dims}q") for dims in range(MAX_DIMS + 1)]
+SHAPES = [struct.Struct(f"<{dims}Q") for dims in range(MAX_DIMS + 1)]
 ALIGNED = 8  # bytes at a multiple of which everything begins, as numbers in memory have to
 MAX_BYTES = CAP // 2  # of one tensor, so that a frame has room for it
 
@@ -92,12 +92,14 @@ def _raw(t: Tensor) -> bytes | None:
         number = NUMBER.get(t.dtype)
         if number is None or t.layout is not torch.strided or t.is_meta:
             return None
-        if t.numel() * t.itemsize > MAX_BYTES or t.dim() > MAX_DIMS:
+        size, dims = t.numel() * t.itemsize, t.dim()
+        if size > MAX_BYTES or dims > MAX_DIMS:
             return None
-        head = FACTS.pack(number, t.dim()) + SHAPES[t.dim()].pack(*t.shape)
-        t = t.cpu().resolve_neg().contiguous()
+        head = FACTS.pack(number, dims) + SHAPES[dims].pack(*t.shape)
+        if not (t.is_cpu and t.is_contiguous()) or t.is_neg():
+            t = t.cpu().resolve_neg().contiguous()
         # NumPy would do it, but torch does not bring it along.
-        return head + ctypes.string_at(t.data_ptr(), t.numel() * t.itemsize)
+        return head + ctypes.string_at(t.data_ptr(), size)
     except Exception:  # a subclass may do anything here: it is described, not sent
         return None
 
@@ -120,9 +122,9 @@ def _tensor(room: bytearray, start: int, size: int) -> Tensor:
         raise Malformed(f"a tensor of dtype {number} with {dims} axes at byte {start}")
     shape = SHAPES[dims].unpack_from(room, start + FACTS.size)
     begin = start + FACTS.size + SHAPES[dims].size
-    count, left = math.prod(shape), start + size - begin
-    if min(shape, default=0) < 0 or left != count * DTYPES[number].itemsize:
+    count, left, dtype = math.prod(shape), start + size - begin, DTYPES[number]
+    if left != count * dtype.itemsize:
         raise Malformed(f"a tensor of shape {shape} in {left} bytes")
     if not count:
-        return torch.empty(shape, dtype=DTYPES[number])
-    return torch.frombuffer(room, dtype=DTYPES[number], count=count, offset=begin).view(shape)
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(room, dtype=dtype, count=count, offset=begin).view(shape)
