@@ -2,12 +2,13 @@
 
 Wrong: `self.pe = nn.Parameter(table)` is trained away; `self.pe = table` stays on the CPU when the
 module moves.
-Right: `self.register_buffer("pe", table)`.
+Right: `self.register_buffer("pe", table)`, and the output is made from it: with other numbers in
+the buffer it is another one.
 
 Rests on the word of the process that ran the candidate, for the names.
 """
 
-from attnlab.checks.base import Failure, Probe
+from attnlab.checks.base import Failure, Probe, far
 
 TITLE = "The fixed table is a buffer"
 NEEDS = ("buffers",)
@@ -21,10 +22,26 @@ def run(probe: Probe) -> Failure | None:
     buffers, parameters = facts.buffers, facts.held
     for name in probe.contract.buffers:
         if name in parameters:
-            return Failure(message=f"{name} is a parameter, so an optimizer would train it")
+            trained = ", so an optimizer would train it" if name in facts.trained else ", no buffer"
+            return Failure(message=f"{name} is a parameter{trained}")
         if name not in buffers:
             have = ", ".join(buffers) or "none"
             return Failure(message=f"there is no buffer called {name}; the buffers are: {have}")
         if name in facts.learning:
             return Failure(message=f"the buffer {name} requires a gradient, as if it were trained")
+        failure = _idle(probe, name)
+        if failure:
+            return failure
     return None
+
+
+def _idle(probe: Probe, name: str) -> Failure | None:
+    """A buffer of that name that the output is not made from."""
+    pair = probe.spoiled(name, probe.draw())
+    if pair is None or pair[0].shape != pair[1].shape or far(*pair).any().item():
+        return None
+    return Failure(
+        message=f"the output does not depend on the buffer {name}: with other numbers in it, it is "
+        "the same, so the table is kept elsewhere",
+        advice="Read the table from the buffer: a copy beside it stays when the module moves.",
+    )

@@ -9,7 +9,8 @@ Right: the exponent is that of the even column, for both.
 
 The expected values are computed here in float64. What is compared is the output where forward
 returns the table, and output minus input where it adds it. A table that is returned depends on x's
-shape alone: where x is NaN and infinite, it is the same. Which columns make a pair ("interleaved":
+shape alone: where x is NaN and infinite, it is the same. A table that is added is added to whatever
+x is, huge, infinite or NaN. Which columns make a pair ("interleaved":
 2i and 2i + 1, "half": i and i + D/2) matters where the task says so.
 """
 
@@ -36,6 +37,7 @@ AFTER = (
 ADVICE = "Work out D=4 by hand: w = [1, 0.01], and row 1 is [0.8415, 0.5403, 0.0100, 0.99995]."
 TURNED = "Turn the vector (1, 0, 0, 0) to position 1 by hand: which two columns change?"
 SLOPES = "Print the slopes for this number of heads and compare with the paper's."
+HUGE, ROUNDED = 1e3, 1e-6  # times x; of a sum that large
 TOLERANCE = 2e-4  # float32 angles at position 100 are off by 1e-5, the subtraction by as much
 
 
@@ -46,7 +48,8 @@ def run(probe: Probe) -> Failure | None:
         return _slopes(bias(probe), causal=position.causal)
     if position.kind == "rotary":
         return _turned(probe, position)
-    return _table(probe, position) or _of_the_shape_alone(probe, position)
+    failure = _table(probe, position)
+    return failure or _of_the_shape_alone(probe, position) or _nothing_else(probe, position)
 
 
 # ---------------------------------------------------------------- a table
@@ -112,6 +115,30 @@ def _of_the_shape_alone(probe: Probe, position: Position) -> Failure | None:
                 advice="Look for x in the arithmetic of forward: 0 * x is not always 0.",
             )
     return None
+
+
+def _nothing_else(probe: Probe, position: Position) -> Failure | None:
+    """A table that is added leaves x as it is: nothing is cut off, and nothing is made a number."""
+    inputs = probe.draw("none")
+    x = inputs[first(probe)]
+    if position.form != "added" or not x.is_floating_point():
+        return None
+    table = probe.call(inputs) - x
+    spoiled = x * HUGE
+    flat = spoiled.view(-1)
+    flat[-1], flat[0] = math.inf, math.nan
+    right, out = spoiled + table, probe.call({**inputs, first(probe): spoiled})
+    limit = TOLERANCE + ROUNDED * right.abs()
+    same = (out == right) | (out.isnan() & right.isnan()) | ((out - right).abs() <= limit)
+    if same.all().item():
+        return None
+    at = (~same).nonzero()[0].tolist()
+    return Failure(
+        message=f"where x is {spoiled[tuple(at)].item():.5g}, at {at}, the output is "
+        f"{out[tuple(at)].item():.5g}, expected {right[tuple(at)].item():.5g}: x and its row "
+        "of the table",
+        advice="Look for what forward does to x beside the sum: a clamp, a nan_to_num, a scale.",
+    )
 
 
 # ---------------------------------------------------------------- vectors that turn

@@ -43,21 +43,22 @@ SLACK = 10  # times the tolerance of a value: a backward pass is a longer chain
 
 
 def run(probe: Probe) -> Failure | None:
-    kinds = masks(probe.contract, "random", "none")
+    kinds = masks(probe.contract, "random", "causal")
     for mask in dict.fromkeys((*kinds, "none")):
         inputs, found = probe.steep(mask)
         right = probe.expected_gradients(inputs, found.cotangent)
         still = " where inputs require none" if found.still else ""
-        failure = _compare(probe, found.parameters, right.parameters, still)
+        how = f"{still}{' in train mode' if found.train else ''}"
+        failure = _compare(probe, found.parameters, right.parameters, how)
         if not found.still:
-            failure = failure or _compare(probe, found.inputs, right.inputs)
+            failure = failure or _compare(probe, found.inputs, right.inputs, how)
         if failure:
             return failure
     return None
 
 
 def _compare(
-    probe: Probe, found: Mapping[str, Tensor], right: Mapping[str, Tensor], still: str = ""
+    probe: Probe, found: Mapping[str, Tensor], right: Mapping[str, Tensor], how: str
 ) -> Failure | None:
     for name, expected in right.items():
         mine = found.get(name)
@@ -65,8 +66,7 @@ def _compare(
         largest = expected.abs().max().item() if expected.numel() else 0.0
         if mine is None and largest > limit:
             return Failure(
-                message=f"no gradient reaches {name}{still}; the reference's goes up to "
-                f"{largest:.2g}"
+                message=f"no gradient reaches {name}{how}; the reference's goes up to {largest:.2g}"
             )
         if mine is None:
             continue
@@ -76,7 +76,7 @@ def _compare(
         bad = ~(gap <= limit)
         if bad.any().item():
             return Failure(
-                message=f"the gradient of {name}{still} differs from the reference's at "
+                message=f"the gradient of {name}{how} differs from the reference's at "
                 f"{first_index(bad)}, by up to {gap.max().item():.2g} of {largest:.2g}"
             )
     return None

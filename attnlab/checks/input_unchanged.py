@@ -22,12 +22,18 @@ def run(probe: Probe) -> Failure | None:
     shared = ""
     for mask in masks(probe.contract, "random"):
         inputs = probe.draw(mask)
-        after, alias, overwritten = probe.inputs_after(inputs)
-        shared = shared or alias
-        failure = _changed(inputs, after)
+        after = probe.inputs_after(inputs)
+        shared = shared or after.alias
+        failure = _changed(inputs, after.inputs)
         if failure:
             return failure
-        if overwritten:
+        if after.learns:
+            return Failure(
+                message=f"after the call its argument {after.learns} requires a gradient, and "
+                "before it did not",
+                advice="Leave requires_grad of what the caller passed as it is; detach a copy.",
+            )
+        if after.overwritten:
             return Failure(
                 message="the next call, with other inputs, changed the output of the one before: "
                 "both lie in the same memory",

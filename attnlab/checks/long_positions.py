@@ -1,4 +1,4 @@
-"""Positions near 4096 are as distinct as the first ones, in half precision too.
+"""Positions near 5000 are as distinct as the first ones, in half precision too.
 
 bfloat16 counts to 256 without gaps, float16 to 2048; beyond that, neighbours become one position.
 So positions and angles are computed in float32 or wider, and only sine and cosine are rounded.
@@ -30,11 +30,14 @@ AFTER = (
 )
 ADVICE = "Print the dtype of positions, frequencies and angles: each must be float32 or wider."
 ONCE = True
-FAR = 4096
-WIDTH = 8
+FAR = 5000  # rows of the usual table
+SHORT = 3  # positions of the call before: what is cut for it must be there again
+WIDTH = 20
 TAIL = 12  # positions that are compared with the next one
-SOME = (127, 128, 255, 256, 257, 511, 512, 1023, 1024, 2047, 2048)
-ANGLE = 4e-6  # times the position: how far an angle may be off that float32 made
+SOME = (127, 128, 255, 256, 257, 511, 512, 1023, 1024, 2047, 2048, 4095, 4096, 4097)
+# Times the position: how far an angle may be off that float32 made. By a power or an exponential it
+# is 1e-7, as a logarithm of position and frequency 7e-7.
+ANGLE = 1.2e-6
 SHARE = 0.1  # of the smallest step at the start: a smaller one at the end is a lost position
 ROUNDING = 8  # times eps: what a cast of the table, or a turn in that type, explains
 HALF = {"bfloat16": 2**-8, "float16": 2**-11}
@@ -47,6 +50,8 @@ def run(probe: Probe) -> Failure | None:
     if "D" in probe.contract.vary and "H" not in probe.sizes:
         sizes["D"] = WIDTH  # a table this long takes some modules a while
     far = probe.at(sizes)
+    near = far.at({"S": SHORT})
+    near.call(plain_inputs(near))
     inputs = plain_inputs(far)
     exact = rows(far, inputs)
     failure = _lost(exact, "float32") or _elsewhere(exact, probe.contract.position)

@@ -29,7 +29,9 @@ AFTER = (
     "matches-reference",
     "long-positions",
 )
-ADVICE = "Look for a number of positions that is fixed, and for positions in a coarse dtype."
+ADVICE = (
+    "Look for what depends on the length: a fixed number of positions, a scale, a coarse dtype."
+)
 ONCE = True
 COARSE = "bfloat16"
 COUNTS = {"empty-rows", "causal"}  # what invites to count

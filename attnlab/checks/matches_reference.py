@@ -53,14 +53,20 @@ AFTER = (
 ADVICE = (
     "Everything flows but a value is off: recompute the scores of one query by hand and compare."
 )
-
-
+BY_HAND = "Work out one value of the output by the formula of the task, and compare."
 MORE = 2  # positions in a call with another length
 PAIR = 2  # positions, of which one sees the other; one alone goes on from nothing
 WIDEST = 64  # as many positions as the module is wide, where that is no more than this
 
 
 def run(probe: Probe) -> Failure | None:
+    failure = _differs(probe)
+    if failure is None or "attention" in abilities(probe.contract):
+        return failure
+    return replace(failure, advice=BY_HAND)
+
+
+def _differs(probe: Probe) -> Failure | None:
     for mask, scale in _kinds(probe):
         inputs, out = probe.sample(mask, scale)
         how = ", ".join(filter(None, (said(probe.contract, mask), probe.drawn)))
@@ -81,14 +87,14 @@ def _kinds(probe: Probe) -> list[tuple[Mask, float]]:
 
 def _short(now: int, width: int) -> list[tuple[Mask, int]]:
     """One position, two, and as many as the module is wide: from now on so many more."""
-    found: list[tuple[Mask, int]] = [("random", 1 - now), ("none", PAIR - now)]
+    found: list[tuple[Mask, int]] = [("random", 1 - now), ("random", PAIR - now)]
     return [*found, ("random", width - now)] if 0 < width <= WIDEST else found
 
 
 def _longer(probe: Probe) -> Failure | None:
     """What was kept from the calls before must not be used for a call of another length."""
     now, width = probe.sizes.get("S", 0), probe.sizes.get("D", 0)
-    ways = [(mask, MORE) for mask in masks(probe.contract, "random")]
+    ways = [(mask, MORE) for mask in masks(probe.contract, "padding")]
     ways += _short(now, width) if now else []
     drawn = [probe.draw(mask, longer=more) for mask, more in ways]
     for (mask, more), inputs, out in zip(ways, drawn, probe.calls(drawn), strict=True):

@@ -47,7 +47,10 @@ def _fixed(probe: Probe) -> Failure | None:
     casts = {
         "float64": {name: inputs[name].double() for name in floats},
         "float16": {name: inputs[name].half() for name in floats},
+        "bfloat16": {name: inputs[name].bfloat16() for name in floats},
         "int64": {name: inputs[name].long() for name in floats},
+        "int32": {name: inputs[name].int() for name in floats},
+        "bool": {name: inputs[name] > 0 for name in floats},
     }
     outputs = probe.calls([{**inputs, **cast} for cast in casts.values()])
     for dtype, found in zip(casts, outputs, strict=True):

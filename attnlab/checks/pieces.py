@@ -137,8 +137,13 @@ def beside(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | N
         return None
     return Failure(
         message=f"the output differs from the reference's at {first_index(bad)} and in "
-        f"{bad.double().mean().item():.0%} of its values, by up to {gap.max().item():.2g} ({how})"
+        f"{_share(bad)} of its values, by up to {gap.max().item():.2g} ({how})"
     )
+
+
+def _share(bad: Tensor) -> str:
+    share: float = bad.double().mean().item()
+    return f"{share:.0%}" if share >= 0.005 else "less than 1%"
 
 
 # ---------------------------------------------------------------- in another dtype

@@ -23,13 +23,15 @@ class Gradients:
     """Gradients of one scalar: the output times a random cotangent, summed.
 
     What no path leads to has none, and is left out. Inputs may have been `still`: they required
-    none. Where the cotangent that was sent had another size, these are what they are at this one.
+    none. `train` is the mode. Where the cotangent that was sent had another size, these are what
+    they are at this one.
     """
 
     cotangent: Tensor
     inputs: Mapping[str, Tensor]
     parameters: Mapping[str, Tensor]
     still: bool = False
+    train: bool = False
     dtype: str = ""  # of the output, as the candidate's process says
 
 
@@ -40,6 +42,16 @@ class Seen:
     scores: tuple[Tensor, ...]  # what each softmax over the keys was given, or a fused kernel's
     sums: tuple[Tensor, ...]  # of each row of the weights by which values were mixed
     lowest: float = 0.0  # of all these weights
+
+
+@record
+class After:
+    """What a call did to its inputs. The candidate process's own word."""
+
+    inputs: Inputs  # as the module left them
+    alias: str = ""  # the one whose memory the output shares
+    learns: str = ""  # the one that requires a gradient now
+    overwritten: bool = False  # whether the next call changed this output
 
 
 @record
@@ -132,9 +144,9 @@ class Probe(Protocol):
 
     def steep(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
         """Inputs and the module's gradients at them, shared as those of `sample` are. The first
-        query may attend to one key alone where the mask is "random". With the last kind of mask
-        the cotangent is a small one, in train mode where no dropout is promised, and inputs are
-        still where there are other kinds."""
+        query may attend to one key alone where the mask is "random". Under a causal mask it is in
+        train mode, where no dropout is promised. With none it is, too, of one long sequence, with a
+        small cotangent, and inputs are still where there are other kinds."""
 
     def gradients(self, inputs: Inputs) -> Gradients:
         """Gradients with respect to every floating-point input and every parameter."""
@@ -142,9 +154,16 @@ class Probe(Protocol):
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """The reference's gradients in float64, with the same weights; raises `CannotTell`."""
 
-    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str, bool]:
-        """The inputs as the module left them, the name of the one whose memory the output shares,
-        or "", and whether the next call changed this output. The candidate process's own word."""
+    def inputs_after(self, inputs: Inputs) -> After:
+        """What a call does to its inputs."""
+
+    def spoiled(self, buffer: str, inputs: Inputs) -> tuple[Tensor, Tensor] | None:
+        """The outputs of two new instances, of which the second has other values in a buffer; None
+        where the call gives it new ones, or does not go on with these."""
+
+    def beside(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
+        """The output after an instance of other sizes was built and called, and its parameters were
+        changed."""
 
     def parameters(self) -> Mapping[str, Tensor]:
         """Parameters by dotted name, as the module holds them."""

@@ -13,15 +13,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.base import Anew, CannotTell, Facts, Gradients, Inputs, Probe, Seen, data_inputs
+from attnlab.checks.base import (
+    After,
+    Anew,
+    CannotTell,
+    Facts,
+    Gradients,
+    Inputs,
+    Probe,
+    Seen,
+    data_inputs,
+)
 from attnlab.lab import draw
 from attnlab.lab.answers import Odd, is_plain, list_in, names_in, tensors_in
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace
-from attnlab.lab.sizes import Sizes, with_hd
+from attnlab.lab.sizes import Sizes, built, with_hd
 from attnlab.records import Contract, Op, from_json, plain
 
+SPAN = 20  # positions of the one sequence whose slopes are taken
 LONGEST = 32 << 20  # characters of a trace
 
 
@@ -64,6 +75,10 @@ class Asking:
         """Build a module of these sizes."""
         raise NotImplementedError
 
+    def note_written(self, answer: dict[str, Any], inputs: Inputs) -> None:
+        """That a call wrote into an argument, of which its answer tells."""
+        raise NotImplementedError
+
     def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
         """The tensor in an answer; raises `Odd` where there is none."""
         raise NotImplementedError
@@ -78,7 +93,8 @@ class Asking:
     def steep_in_float64(self) -> tuple[Probe, Inputs, Gradients] | None:
         try:
             wide = self.at(dtype="float64")
-            inputs = wide.draw()
+            more = SPAN - self.sizes.get("S", SPAN)
+            inputs = wide.draw("none", longer=max(more, 0), alone=True)
             found = wide.gradients(inputs)
         except Raised:
             if self.in_float64() is None:
@@ -92,18 +108,39 @@ class Asking:
         cotangent = self.cotangent(inputs)
         asked = {"inputs": list(inputs.items()), "cotangent": cotangent * size, "train": train}
         told = answered(self.host.ask("gradients", **asked, still=still))
+        self.note_written(told, inputs)
         return Gradients(
             cotangent=cotangent,
             inputs=_unit(tensors_in(told, "inputs"), size),
             parameters=_unit(tensors_in(told, "weights"), size),
             still=still,
+            train=train,
             dtype=str(told.get("dtype", ""))[:20],
         )
 
-    def inputs_after(self, inputs: Inputs) -> tuple[Inputs, str, bool]:
+    def inputs_after(self, inputs: Inputs) -> After:
         told = answered(self.host.ask("after", inputs=list(inputs.items())))
-        alias = str(told.get("alias") or "")[:100]
-        return tensors_in(told, "tensors"), alias, told.get("overwritten") is True
+        return After(
+            inputs=tensors_in(told, "tensors"),
+            alias=str(told.get("alias") or "")[:100],
+            learns=str(told.get("learns") or "")[:100],
+            overwritten=told.get("overwritten") is True,
+        )
+
+    def spoiled(self, buffer: str, inputs: Inputs) -> tuple[Tensor, Tensor] | None:
+        recipe = {**self.recipe(), "seed": self.seed}
+        told = self.host.ask("spoiled", **recipe, buffer=buffer, inputs=list(inputs.items()))
+        if "raised" in told or told.get("spoiled") is not True:
+            return None
+        usual, other = self.outputs(told, [inputs, inputs])
+        return usual, other
+
+    def beside(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
+        init = built(self.contract.init, with_hd({**self.sizes, **sizes}))
+        given = draw.inputs(self.contract, with_hd({**self.sizes, **sizes}), self.dice)
+        asked = {**self.recipe(), "init": init, "other": list(given.items())}
+        told = answered(self.host.ask("beside", **asked, inputs=list(inputs.items())))
+        return self.output(told, inputs)
 
     def parameters(self) -> Mapping[str, Tensor]:
         return tensors_in(answered(self.host.ask("parameters")), "tensors")
@@ -173,15 +210,15 @@ class Asking:
             self._build(other)
         except Raised as error:
             kinds: tuple[str, ...] | None = error.kinds
-        else:  # what is impossible is so the second time, too
-            told = [self._refusal(given) for _ in range(2)]
+        else:  # what is impossible is so the second time, and in training
+            told = [self._refusal(given, train) for train in (False, True)]
             kinds = told[0] if all(told) else None
         self.equip()
         return kinds
 
-    def _refusal(self, inputs: Inputs) -> tuple[str, ...] | None:
+    def _refusal(self, inputs: Inputs, train: bool) -> tuple[str, ...] | None:
         try:
-            answered(self.host.ask("call", inputs=list(inputs.items())))
+            answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
         except Raised as error:
             return error.kinds
         return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from attnlab.abilities import abilities
 from attnlab.checks.base import Check, lacks, load_checks
-from attnlab.lab.manners import USUAL, manner_of
+from attnlab.lab.manners import FIRSTS, USUAL, manner_of
 from attnlab.lab.probe import Bench, HostProbe
 from attnlab.lab.round import Plan, Round, State, result_of, unseen
 from attnlab.lab.sizes import rounds
@@ -38,7 +38,8 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
             break
         left = [c for c in applying if state.open(c) and (number < FIRST or not c.few)]
         apart = number >= plan.telling + USUALLY and state.right and sizes.get("S", 2) > 1
-        manner = manner_of(confirms) if apart else USUAL
+        usual = FIRSTS.get(number - plan.telling, USUAL) if state.right else USUAL
+        manner = manner_of(confirms) if apart else usual
         confirms += apart
         probe = HostProbe(bench, sizes, thorough=number == plan.telling, manner=manner)
         Round(probe, state, number, plan).make(left)

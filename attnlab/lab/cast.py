@@ -46,6 +46,23 @@ def cast_inputs(given: Given, look: Look) -> Given:
     return [(n, t if t is None else as_asked(t, look)) for n, t in given]
 
 
+def refilled(mine: Given, given: Given) -> Given:
+    """The values of `given`, in the very tensors of the call before where they have room, as of a
+    loop that fills one buffer: what is known of a tensor by its identity is then not true."""
+    old = dict(mine)
+    found: Given = []
+    for name, t in given:
+        held = old.get(name)
+        if t is None or held is None or held.requires_grad or not _room(held, t):
+            held = None
+        found.append((name, t if t is None else t.clone() if held is None else held.copy_(t)))
+    return found
+
+
+def _room(held: Tensor, t: Tensor) -> bool:
+    return held.shape == t.shape and held.dtype == t.dtype and held.stride() == t.stride()
+
+
 def fresh(given: Given) -> Given:
     """Copies: what the candidate does to its inputs must not reach the caller's."""
     return [(n, t.clone() if t is not None else None) for n, t in given]

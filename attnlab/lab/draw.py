@@ -100,8 +100,11 @@ def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor
 
 
 def _padding(shape: tuple[int, ...], dice: Dice) -> Tensor:
-    """Ragged sequences, filled up on the right: one length for all queries of a sequence."""
-    lengths = 1 + dice.integers((shape[0], *(1 for _ in shape[1:])), shape[-1])
+    """Ragged sequences, filled up on the right: one length for all queries of a sequence, and
+    another one for each sequence as far as there are others."""
+    order = dice.plain.sample(range(1, shape[-1] + 1), shape[-1])
+    lengths = torch.tensor([order[n % len(order)] for n in range(shape[0])])
+    lengths = lengths.view(-1, *(1 for _ in shape[1:]))
     return (torch.arange(shape[-1]) >= lengths).expand(shape).clone()
 
 

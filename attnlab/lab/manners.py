@@ -17,6 +17,7 @@ from attnlab.checks.base import Inputs, Mask
 from attnlab.lab.draw import Dice, keep_first
 from attnlab.records import Contract, Input
 
+RANDOM, EMPTY = "random", "empty-rows"  # kinds of masks
 DENSE = 0.85  # share of keys that a dense mask forbids
 SOME = 0.35  # and another one
 NOTHING = 0.15  # share of positions that are all zero
@@ -34,16 +35,22 @@ class Manner(NamedTuple):
     small: bool = False  # sequences of very different size
     empty: bool = False  # positions that are all zero
     bias: bool = True
+    first: str = ""  # the first sequence's mask: "open" or "causal", while the others' are random
 
-    def said(self) -> str:
-        """For a message: what is unusual."""
+    def said(self, masked: bool = True, weighted: bool = True) -> str:
+        """For a message: what is unusual, of what there is."""
         masks = "most keys hidden" if self.dense else "a key hidden from all" if self.alike else ""
+        masks = f"only the first mask is {self.first}" if self.first else masks
         data = "some positions of x all zero" if self.empty else ""
         data = "positions of x of very different size" if self.uneven else data
-        return ", ".join(filter(None, (masks, data, "" if self.bias else "biases of zero")))
+        weights = "" if self.bias or not weighted else "biases of zero"
+        return ", ".join(filter(None, (masks if masked else "", data, weights)))
 
 
 USUAL = Manner()
+# Of the rounds after the telling one, by how far after: what holds of the first mask is taken for
+# true of all.
+FIRSTS = {1: Manner(first="causal"), 2: Manner(first="open")}
 MANNERS = (
     Manner(dense=True, uneven=True),
     Manner(alike=True, open=True, small=True, empty=True, bias=False),
@@ -71,14 +78,33 @@ def mannered(manner: Manner, contract: Contract, given: Inputs, dice: Dice, mask
 def _mask(
     manner: Manner, spec: Input, value: Tensor | None, dice: Dice, mask: Mask
 ) -> Tensor | None:
-    if value is None or mask != "random":
+    if value is None or mask not in (RANDOM, EMPTY):
         return value
     forbidden = value if spec.forbids else ~value
-    if manner.dense:
+    if manner.first:
+        forbidden = _first(manner.first, forbidden, spec, mask)
+    elif mask == EMPTY:
+        return value
+    elif manner.dense:
         forbidden = _dense(forbidden, spec, dice)
     elif manner.alike and by_query(spec):
         forbidden = _alike(forbidden, dice)
     return forbidden if spec.forbids else ~forbidden
+
+
+def _first(kind: str, forbidden: Tensor, spec: Input, mask: Mask) -> Tensor:
+    """The first sample is of this kind. Where rows may be empty, its rows are, or all but one."""
+    if spec.axes[0] != "B" or len(forbidden) < 2:
+        return forbidden
+    found = forbidden.clone()
+    if mask == EMPTY:
+        found[0] = True
+        found[0, ..., :1, 0] = kind != "causal" or not by_query(spec)
+    elif kind == "causal" and by_query(spec):
+        found[0] = torch.ones_like(found[0]).triu(1)
+    else:
+        found[0] = False
+    return found
 
 
 def _dense(forbidden: Tensor, spec: Input, dice: Dice) -> Tensor:

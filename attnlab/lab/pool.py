@@ -29,6 +29,7 @@ class Kind(NamedTuple):
     scale: float = 1.0
 
 
+MANY = 70  # positions of a long sequence, alone in its batch
 FAINT = 2.0**-13  # a cotangent far from the loss; a power of two, so that it rounds nothing
 SOME = (Kind(), Kind("none"))
 ALL = (Kind(), Kind("causal"), Kind("none"), Kind(scale=LOUD), Kind(scale=SMALL))
@@ -42,7 +43,11 @@ class Source(Protocol):
     thorough: bool
     compared: bool
 
-    def draw(self, mask: Mask = "random", scale: float = 1.0) -> Inputs: ...
+    sizes: dict[str, int]
+
+    def draw(
+        self, mask: Mask = "random", scale: float = 1.0, longer: int = 0, alone: bool = False
+    ) -> Inputs: ...
 
     def call(self, inputs: Inputs, train: bool = False) -> Tensor: ...
 
@@ -111,7 +116,7 @@ class Pool:
         if not self.source.compared:
             mask = self._kind(mask).mask
         if mask not in self.slopes:
-            inputs = self.source.draw(mask)
+            inputs = self._layer() if self._trains_far(mask) else self.source.draw(mask)
             for spec in _masks(self.source.contract):
                 given = inputs[spec.name]
                 if mask == "random" and given is not None and given.dim() > 1:
@@ -119,21 +124,26 @@ class Pool:
             self.slopes[mask] = inputs, self._slopes(inputs, mask)
         return self.slopes[mask]
 
-    def _slopes(self, inputs: Inputs, mask: Mask) -> Gradients:
-        """Where values can be compared, the gradients of one kind of mask are those of a first
-        layer that trains: in train mode, of weights alone, and far from a loss. Slopes are looked
-        at in eval mode, for inputs and at unit size.
+    def _trains_far(self, mask: Mask) -> bool:
+        """Where values can be compared, the gradients of one kind of mask are those of a layer that
+        trains far from a loss; to a module without masks the kinds are one."""
+        masked = bool(_masks(self.source.contract))
+        return self.source.compared and mask == ("none" if masked else "random")
 
-        To a module without masks the kinds are one: its layer trains in the first, and is the first
-        one in the second."""
-        contract = self.source.contract
-        masked, first = bool(_masks(contract)), mask == "none"
-        if not self.source.compared or (masked and not first):
-            return self.source.gradients(inputs)
-        if not masked and first:
-            return self.source.gradients(inputs, still=True)
-        busy = "dropout" not in contract.promises
-        return self.source.gradients(inputs, train=busy, still=masked, size=FAINT)
+    def _layer(self) -> Inputs:
+        """One long sequence, alone in its batch: sizes for which code has a way of its own."""
+        more = MANY - self.source.sizes.get("S", MANY)
+        return self.source.draw("none", longer=max(more, 0), alone=True)
+
+    def _slopes(self, inputs: Inputs, mask: Mask) -> Gradients:
+        """Far from a loss in train mode, where there are masks of weights alone, as in a first
+        layer; under a causal mask in train mode, else in eval mode."""
+        source, masked = self.source, bool(_masks(self.source.contract))
+        busy = source.compared and "dropout" not in source.contract.promises
+        if self._trains_far(mask):
+            return source.gradients(inputs, train=busy, still=masked, size=FAINT)
+        still = source.compared and not masked and mask == "none"
+        return source.gradients(inputs, train=busy and masked and mask == "causal", still=still)
 
     def _kind(self, mask: Mask, scale: float = 1.0) -> Kind:
         """To a module without masks they are all one, and so are scales to one that takes ids."""

@@ -176,7 +176,8 @@ class HostProbe(Asking):
 
     @property
     def drawn(self) -> str:
-        return self.manner.said()
+        masked = any(i.role == "mask" for i in self.contract.inputs)
+        return self.manner.said(masked, bool(self.reference and self.reference.weights))
 
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
         if like.dtype is torch.bool:
@@ -238,12 +239,16 @@ class HostProbe(Asking):
         ]
 
     def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
-        wrote = answer.get("wrote")  # which may be anything
-        if isinstance(wrote, str) and wrote in inputs and self.bench.wrote is None:
-            self.bench.wrote = wrote, self.latest.sizes
+        self.note_written(answer, inputs)
         out = output_in(answer)
         self._same_shape(out, inputs)
         return out
+
+    def note_written(self, answer: dict[str, Any], inputs: Inputs) -> None:
+        """That a call wrote into an argument, of which its answer tells."""
+        wrote = answer.get("wrote")  # which may be anything
+        if isinstance(wrote, str) and wrote in inputs and self.bench.wrote is None:
+            self.bench.wrote = wrote, self.latest.sizes
 
     def _same_shape(self, out: Tensor, inputs: Inputs) -> None:
         """Differences to an empty or a broadcast output can hide everything."""

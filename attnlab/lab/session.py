@@ -22,6 +22,8 @@ from torch.nn.parameter import UninitializedParameter
 from attnlab.lab.arguments import known
 from attnlab.lab.bringing import made_of, module_name, move_in, remember
 from attnlab.lab.capture import Given, Shot, capture, finish, fresh
+from attnlab.lab.cast import refilled
+from attnlab.lab.copies import written
 from attnlab.lab.first import Enough, FirstCall
 from attnlab.lab.fitting import fitting
 from attnlab.lab.hypers import hypers
@@ -31,7 +33,7 @@ from attnlab.lab.placing import Placing
 from attnlab.lab.raw import describe, fall_of
 from attnlab.lab.returned import output
 from attnlab.lab.trespass import Surroundings, words_of
-from attnlab.lab.verbs import Verbs, alias, seeded, written
+from attnlab.lab.verbs import Verbs, seeded
 from attnlab.records import Look, to_json
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up
@@ -188,19 +190,25 @@ class Session(Verbs, Keeping):
         """The outputs of several calls, one after the other; `train` is of all, or of each."""
         answers = []
         modes = [train] * len(inputs) if isinstance(train, bool) else train
+        mine: Given = []
         for given, mode in zip(inputs, modes, strict=True):
             self._mode(mode)  # a forward may have changed it
-            answers.append(self._answer(given, learns=mode))
+            mine = refilled(mine, given)
+            answers.append(self._answer(given, mine, learns=mode))
         return {"answers": answers}
 
-    def _answer(self, given: Given, learns: bool = False) -> dict[str, Any]:
-        """The output. Where a module learns, its inputs are those of a layer amid others."""
-        mine = fresh(given)
+    def _answer(
+        self, given: Given, mine: Given | None = None, learns: bool = False
+    ) -> dict[str, Any]:
+        """The output for `mine`, a copy. Where a module learns, its inputs are those of a layer
+        amid others."""
+        mine = mine or fresh(given)
+        versions = [0 if t is None else t._version for _, t in mine]
         for tensor in (t for _, t in mine if learns and t is not None and t.is_floating_point()):
             tensor.requires_grad_()
         with torch.no_grad():
             told = output(self._invoke(mine))
-        wrote = written(given, mine)
+        wrote = written(given, mine, versions)
         return told | {"wrote": wrote} if wrote else told
 
     def do_lent(
@@ -218,25 +226,6 @@ class Session(Verbs, Keeping):
         finally:
             self.do_put(back)
         return {"answers": answers}
-
-    def do_after(self, inputs: Given) -> Any:
-        """The inputs as the module left them, the one its output lies in, whether that stays."""
-        given = fresh(inputs)
-        self._mode(train=False)
-        with torch.no_grad():
-            out = self._invoke(given)
-            left = {n: t for n, t in given if t is not None}
-            told = {"tensors": left, "alias": alias(out, given)}
-            return told | {"overwritten": self._overwritten(out, inputs)}
-
-    def _overwritten(self, out: Any, inputs: Given) -> bool:
-        """Whether a call with other inputs changes what this one returned."""
-        if not isinstance(out, Tensor) or self.kept is not None:
-            return False
-        before = out.clone()
-        other = [(n, t + 1 if t is not None and t.is_floating_point() else t) for n, t in inputs]
-        self._invoke(fresh(other))
-        return not torch.equal(before.nan_to_num(), out.nan_to_num())
 
     def do_gradients(
         self, inputs: Given, cotangent: Tensor, train: bool = False, still: bool = False
@@ -256,7 +245,8 @@ class Session(Verbs, Keeping):
                 return output(out)
             if out.requires_grad:
                 (out * cotangent.to(out.dtype)).sum().backward()  # type: ignore[no-untyped-call]
-        return {
+        wrote = written(inputs, given, [0] * len(given))
+        return ({"wrote": wrote} if wrote else {}) | {
             "dtype": str(out.dtype),
             "inputs": {n: t.grad for n, t in given if t is not None and t.grad is not None},
             "weights": {n: w.grad for n, w in weights.items() if w.grad is not None},

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.lab.capture import Given, fresh
+from attnlab.lab.copies import alias, bare, in_type, strided
 from attnlab.lab.returned import output
 from attnlab.lab.trespass import Surroundings
 
@@ -33,6 +34,7 @@ class Verbs:
     """Mixed into `Session`, which builds and calls."""
 
     built: Any
+    kept: Any  # what a cache holds
 
     def __init__(self, before: Surroundings | None = None) -> None:
         self.before = before or Surroundings()  # nothing of the candidate has run yet
@@ -45,10 +47,16 @@ class Verbs:
     def _invoke(self, given: Given) -> Any:
         raise NotImplementedError
 
+    def _mode(self, train: bool) -> None:
+        """Train or eval mode."""
+        raise NotImplementedError
+
     def do_calls(self, inputs: list[Given], train: bool | list[bool] = False) -> Any:
         raise NotImplementedError
 
-    def _answer(self, given: Given, learns: bool = False) -> dict[str, Any]:
+    def _answer(
+        self, given: Given, mine: Given | None = None, learns: bool = False
+    ) -> dict[str, Any]:
         """The output of a call in eval mode, without gradients."""
         raise NotImplementedError
 
@@ -92,7 +100,7 @@ class Verbs:
                 if self.do_twin(dtype).get("failed"):
                     return {"failed": True}
                 to = getattr(torch, dtype)
-                answers += [self._answer(_in_type(given, to)) for given in inputs]
+                answers += [self._answer(in_type(given, to)) for given in inputs]
         finally:
             self.built = kept
         return {"answers": answers}
@@ -115,7 +123,7 @@ class Verbs:
 
     def do_strided(self, inputs: Given) -> Any:
         """The output of a call whose inputs have the same values at other strides."""
-        return self._answer([(n, t if t is None else _strided(t)) for n, t in inputs])
+        return self._answer([(n, t if t is None else strided(t)) for n, t in inputs])
 
     def do_reload(self, name: str | None, init: dict[str, Any], seed: int, inputs: Given) -> Any:
         """The output of a second instance that was given this one's state_dict."""
@@ -165,7 +173,7 @@ class Verbs:
             if isinstance(self.built, nn.Module):
                 self.built.eval()
             with torch.no_grad():
-                return {"answers": [output(self.built(*_bare(given))) for given in inputs]}
+                return {"answers": [output(self.built(*bare(given))) for given in inputs]}
         finally:
             self.built = kept
 
@@ -182,7 +190,7 @@ class Verbs:
         finally:
             tempfile.tempdir = folder
         whole = self.built if isinstance(self.built, nn.Module) else _Wrapped(self.built)
-        args = tuple(_bare(inputs))
+        args = tuple(bare(inputs))
         with torch.no_grad():
             program = export(whole.eval(), args).module()
         kept, self.built = self.built, program
@@ -190,6 +198,59 @@ class Verbs:
             return self._answer([(f"input{i}", t) for i, t in enumerate(args)])
         finally:
             self.built = kept
+
+    def do_after(self, inputs: Given) -> Any:
+        """The inputs as the module left them, the one its output lies in, whether that stays."""
+        given = fresh(inputs)
+        self._mode(train=False)
+        with torch.no_grad():
+            out = self._invoke(given)
+            left = {n: t for n, t in given if t is not None}
+            learns = next((n for n, t in left.items() if t.requires_grad), "")
+            told = {"tensors": left, "alias": alias(out, given), "learns": learns}
+            return told | {"overwritten": self._overwritten(out, inputs)}
+
+    def _overwritten(self, out: Any, inputs: Given) -> bool:
+        """Whether a call with other inputs changes what this one returned."""
+        if not isinstance(out, Tensor) or self.kept is not None:
+            return False
+        before = out.clone()
+        other = [(n, t + 1 if t is not None and t.is_floating_point() else t) for n, t in inputs]
+        self._invoke(fresh(other))
+        return not torch.equal(before.nan_to_num(), out.nan_to_num())
+
+    def do_spoiled(
+        self, name: str | None, init: dict[str, Any], seed: int, buffer: str, inputs: Given
+    ) -> Any:
+        """The outputs of two instances that differ in the values of a buffer; `spoiled` where the
+        second still has those after its call."""
+        kept, (path, _, leaf) = self.built, buffer.rpartition(".")
+        try:
+            self.do_build(name, init, seed)
+            answers = [self._answer(inputs)]
+            self.do_build(name, init, seed)
+            owner = self.built.get_submodule(path)
+            usual = owner._buffers[leaf]
+            other = usual.logical_not() if usual.dtype is torch.bool else usual + 1
+            owner._buffers[leaf] = other
+            answers.append(self._answer(inputs))
+        finally:
+            self.built = kept
+        return {"answers": answers, "spoiled": owner._buffers.get(leaf) is other}
+
+    def do_beside(
+        self, name: str | None, init: dict[str, Any], seed: int, other: Given, inputs: Given
+    ) -> Any:
+        """The output after another instance was built, called, and given other parameters."""
+        kept = self.built
+        try:
+            self.do_build(name, init, seed)
+            self._answer(other)
+            for weight in _weights(self.built).values():
+                weight.add_(1)
+        finally:
+            self.built = kept
+        return self._answer(inputs)
 
     # ------------------------------------------------------------ what it is made of
 
@@ -243,14 +304,6 @@ class Verbs:
         return {"changes": [*found, *changes]}
 
 
-def _bare(given: Given) -> list[Tensor | None]:
-    """Copies without names, and without what is None at the end."""
-    bare = [t for _, t in fresh(given)]
-    while bare and bare[-1] is None:
-        bare.pop()
-    return bare
-
-
 class _Wrapped(nn.Module):
     """A function where a module is asked for."""
 
@@ -260,19 +313,6 @@ class _Wrapped(nn.Module):
 
     def forward(self, *args: Any) -> Any:
         return self.function(*args)
-
-
-def _in_type(given: Given, dtype: torch.dtype) -> Given:
-    return [(n, t.to(dtype) if t is not None and t.is_floating_point() else t) for n, t in given]
-
-
-def _strided(t: Tensor) -> Tensor:
-    """The same values, every second element of twice as many, the axes laid out backwards."""
-    if t.dim() < 2:
-        return torch.stack((t, t), dim=-1)[..., 0]
-    back = list(range(t.dim()))[::-1]
-    wide = torch.stack((t, t), dim=-1)[..., 0]
-    return wide.permute(back).contiguous().permute(back)
 
 
 def _weights(built: Any) -> dict[str, Tensor]:
@@ -287,39 +327,9 @@ def _give(weights: dict[str, Tensor], built: Any) -> None:
             weight.copy_(weights[name])
 
 
-def written(given: Given, left: Given) -> str:
-    """The first of the inputs that is not what it was, or was written into all the same; ""."""
-    for (name, was), (_, now) in zip(given, left, strict=True):
-        if was is not None and now is not None and (now._version or not _same(was, now)):
-            return name
-    return ""
-
-
-def _same(was: Tensor, now: Tensor) -> bool:
-    """NaN for NaN."""
-    if was.dtype != now.dtype:
-        return False
-    return torch.equal(was, now) or torch.equal(was.nan_to_num(), now.nan_to_num())
-
-
 def _state(module: nn.Module) -> list[tuple[str, Any]]:
     return list(module.state_dict().items())
 
 
 def _torchs(kind: type) -> bool:
     return kind.__module__.startswith("torch.nn.modules")
-
-
-def alias(out: Any, given: Given) -> str:
-    """The name of the input whose memory the output shares."""
-    mine = _memory(out) if isinstance(out, Tensor) else 0
-    names = [n for n, t in given if t is not None and mine and _memory(t) == mine]
-    return names[0] if names else ""
-
-
-def _memory(t: Tensor) -> int:
-    """Where its storage begins; 0 where it has none."""
-    try:
-        return t.untyped_storage().data_ptr() if t.numel() else 0
-    except Exception:  # sparse and other odd tensors
-        return 0

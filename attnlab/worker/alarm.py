@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 EARLY = 0.5  # seconds before the judge would end the process, which tells no line
+SLACK = 0.02  # seconds by which clocks may disagree
 AGAIN = 0.1  # seconds until it rings in what is asked next: the first answer may be no end of it
 
 
@@ -21,9 +23,11 @@ class Alarm:
 
     def __init__(self, seconds: float) -> None:
         self.awake = False
+        wait = max(seconds - EARLY, seconds * 0.8)
+        self.due = time.monotonic() + wait - SLACK
         if seconds and hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, self._ring)
-            signal.setitimer(signal.ITIMER_REAL, max(seconds - EARLY, seconds * 0.8), AGAIN)
+            signal.setitimer(signal.ITIMER_REAL, wait, AGAIN)
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -34,6 +38,6 @@ class Alarm:
             self.awake = False
 
     def _ring(self, *_: Any) -> None:
-        if self.awake:
+        if self.awake and time.monotonic() >= self.due:  # else it is not this one that rang
             self.awake = False  # what it does about it takes time, too
             raise Hung

@@ -6,7 +6,7 @@ import pytest
 import torch
 from modules import PLAIN, SIZES, hosted, module
 
-from attnlab.checks.base import CannotTell, Facts
+from attnlab.checks.base import After, CannotTell, Facts
 from attnlab.lab.answers import Odd
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Died, Raised
@@ -128,8 +128,18 @@ def test_names_that_make_no_sense_are_cut():
     told = answering({"changes": ["x" * 999] * 999}).trespasses({})
     assert len(told) == 200
     assert max(map(len, told)) == 200
-    assert answering({"alias": "y" * 999}).inputs_after({}) == ({}, "y" * 100, False)
-    assert answering({}).inputs_after({}) == ({}, "", False)
+    told = answering({"alias": "y" * 999, "learns": "z" * 999}).inputs_after({})
+    assert told == After(inputs={}, alias="y" * 100, learns="z" * 100)
+    assert answering({}).inputs_after({}) == After(inputs={})
+
+
+def test_a_spoiled_buffer_that_nobody_kept_tells_nothing():
+    """A call that made it anew, or did not go on with it, is no proof."""
+    two = {"answers": [{"output": torch.zeros(1)}, {"output": torch.ones(1)}]}
+    assert answering({**two, "spoiled": False}).spoiled("pe", {}) is None
+    assert answering({"raised": {}}).spoiled("pe", {}) is None
+    usual, other = answering({**two, "spoiled": True}).spoiled("pe", {})
+    assert (usual.item(), other.item()) == (0.0, 1.0)
 
 
 def test_an_output_on_another_device_is_odd(monkeypatch):

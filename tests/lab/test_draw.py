@@ -51,6 +51,16 @@ def test_a_mask_over_keys_alone_cannot_be_causal(axes):
     assert not mask("causal", axes).any()
 
 
+@given(st.integers(0, 50))
+def test_sequences_are_padded_each_to_a_length_of_its_own(seed):
+    """As far as there are lengths, and none is empty."""
+    got = mask("padding", seed=seed)
+    lengths = (~got[:, 0]).sum(-1).tolist()
+    assert len(set(lengths)) == len(lengths)
+    assert min(lengths) > 0
+    assert torch.equal(got, got[:, :1].expand(got.shape))
+
+
 def test_none_leaves_an_optional_mask_out():
     """None where that is allowed, else a mask that forbids nothing."""
     assert mask("none") is None

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from attnlab.lab import draw
 from attnlab.lab.draw import Dice
-from attnlab.lab.manners import MANNERS, ROWS, SAMPLES, USUAL, Manner, manner_of, mannered
+from attnlab.lab.manners import FIRSTS, MANNERS, ROWS, SAMPLES, USUAL, Manner, manner_of, mannered
 from attnlab.records import Contract, Input
 
 SIZES = {"B": 3, "S": 8, "Sk": 6, "D": 64}
@@ -28,7 +28,7 @@ def drawn(manner, axes=("B", "S", "S"), kind="random", forbids=True, promises=()
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.sampled_from(MANNERS),
+    st.sampled_from([*MANNERS, *FIRSTS.values()]),
     st.sampled_from(AXES),
     st.booleans(),
     st.integers(1, 5),
@@ -105,6 +105,25 @@ def test_without_a_batch_some_positions_are_zero_and_others_are_not():
         assert 0 < (~x.any(-1)).sum() < SIZES["S"]
 
 
+@pytest.mark.parametrize("kind", ["open", "causal"])
+def test_the_first_mask_may_be_another_than_the_others(kind):
+    """What holds of it is not true of all; of a batch of one nothing is taken."""
+    for seed in range(10):
+        _, found = drawn(Manner(first=kind), seed=seed)
+        right = torch.zeros_like(found[0]) if kind == "open" else torch.ones_like(found[0]).triu(1)
+        assert torch.equal(found[0], right)
+        assert not any(torch.equal(other, right) for other in found[1:])
+        assert not found.all(-1).any()
+
+
+def test_the_first_sequence_may_have_empty_rows_alone():
+    """All but the first, or all of them."""
+    for kind, full in (("causal", 1), ("open", 0)):
+        _, found = drawn(Manner(first=kind), kind="empty-rows", promises=("empty-rows",))
+        assert (~found[0].all(-1)).sum() == full
+        assert not found[1:].all()
+
+
 def test_weights_without_biases():
     """Fresh modules have none to speak of, and then a score may be exactly zero."""
     shapes = {"norm.weight": torch.Size([4]), "proj.bias": torch.Size([4])}
@@ -117,6 +136,8 @@ def test_each_round_has_its_own_and_says_so():
     """One after the other; a message names what is unusual, and nothing of the usual."""
     assert [manner_of(n) for n in range(3)] == [*MANNERS, MANNERS[0]]
     assert USUAL.said() == ""
+    assert Manner(first="open").said() == "only the first mask is open"
+    assert MANNERS[1].said(masked=False, weighted=False) == "some positions of x all zero"
     assert MANNERS[0].said() == "most keys hidden, positions of x of very different size"
     assert MANNERS[1].said() == (
         "a key hidden from all, some positions of x all zero, biases of zero"

@@ -9,7 +9,7 @@ import torch
 
 from attnlab.lab.draw import Dice, inputs
 from attnlab.lab.host import Raised
-from attnlab.lab.pool import ALL, EXPLAINING, FAINT, SOME, Pool
+from attnlab.lab.pool import ALL, EXPLAINING, FAINT, MANY, SOME, Pool
 from attnlab.records import Contract, Input
 
 X = Input(name="x", axes=("B", "S", "D"))
@@ -26,8 +26,13 @@ class Source:
         self.thorough, self.breaks, self.compared = thorough, breaks, compared
         self.dice, self.asked = Dice(0), []
 
-    def draw(self, mask="random", scale=1.0):
-        return inputs(self.contract, self.contract.sizes, self.dice, mask, scale)
+    @property
+    def sizes(self):
+        return self.contract.sizes
+
+    def draw(self, mask="random", scale=1.0, longer=0, alone=False):
+        sizes = {**self.sizes, "S": self.sizes["S"] + longer}
+        return inputs(self.contract, sizes | ({"B": 1} if alone else {}), self.dice, mask, scale)
 
     def call(self, given, train=False):
         self.asked.append("call")
@@ -130,8 +135,15 @@ def test_gradients_without_a_mask_are_those_of_a_first_layer_that_trains():
     pool = Pool(source)
     pool.steep("random")
     pool.steep("none")
+    pool.steep("causal")
     far = f"size {FAINT:g}"
-    assert source.asked == ["gradients, size 1", f"gradients in train mode, still inputs, {far}"]
+    assert source.asked == [
+        "gradients, size 1",
+        f"gradients in train mode, still inputs, {far}",
+        "gradients in train mode, size 1",
+    ]
+    shapes = [pool.steep(mask)[0]["x"].shape[:2] for mask in ("random", "none", "causal")]
+    assert shapes == [(2, 4), (1, MANY), (2, 4)]
     alone = Source(X, compared=True)
     Pool(alone).steep("random")
     assert alone.asked == [f"gradients in train mode, {far}"]

@@ -132,9 +132,9 @@ def test_inputs_after_parameters_and_buffers():
                   "nn.Parameter(torch.ones(2))")  # fmt: skip
     made = probe(text)
     inputs = made.draw()
-    after, shared, overwritten = made.inputs_after(inputs)
-    torch.testing.assert_close(after["x"], inputs["x"] + 1)
-    assert (shared, overwritten) == ("x", False)
+    after = made.inputs_after(inputs)
+    torch.testing.assert_close(after.inputs["x"], inputs["x"] + 1)
+    assert (after.alias, after.learns, after.overwritten) == ("x", "", False)
     assert (set(made.parameters()), set(made.buffers())) == ({"w"}, {"pe"})
 
 

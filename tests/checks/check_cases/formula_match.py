@@ -49,6 +49,14 @@ WRONG = {
         SLOPED,
         ("torch.tensor(slopes(num_heads))", "torch.tensor(slopes(2 * num_heads)[:num_heads])"),
     ),
+    "huge values cut off": Case(
+        changed(TABLE, ("self.pe[:S].unsqueeze(0)", "x.clamp(-100, 100) + self.pe[:S]")),
+        ADDED,
+        None,
+    ),
+    "what is missing taken for nothing": Case(
+        changed(TABLE, ("self.pe[:S].unsqueeze(0)", "x.nan_to_num() + self.pe[:S]")), ADDED, None
+    ),
     "added twice": Case(
         changed(TABLE, ("self.pe[:S].unsqueeze(0)", "x + 2 * self.pe[:S]")), ADDED, None
     ),

@@ -17,6 +17,7 @@ WRONG = {
     "x in place": Case(changed(ATTENTION, (FIRST, f"x += 0.1\n        {FIRST}"))),
     "one value of x": Case(changed(ATTENTION, (FIRST, f"x[0, 0, 0] = 1.0\n        {FIRST}"))),
     "a view of x": Case(changed(ATTENTION, (FIRST, f"x.transpose(0, 1).mul_(2)\n        {FIRST}"))),
+    "x learns": Case(changed(ATTENTION, (FIRST, f"x.requires_grad_()\n        {FIRST}"))),
     "the mask": Case(
         changed(
             ATTENTION,

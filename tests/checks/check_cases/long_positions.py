@@ -9,6 +9,8 @@ LONG = replace(TURNED, **HALF)
 TABLES = replace(ADDED, **HALF)
 CAST = ("self.pe[:S]", "self.pe[:S].to(x.dtype)")
 FLOAT = ("torch.arange(max_len)", "torch.arange(max_len).half().float()")
+CLAMPED = ("torch.arange(max_len)", "torch.arange(max_len).clamp(max=4500)")
+COARSE = ("10000.0", "9999.6")
 MODULO = ("torch.arange(max_len)", "(torch.arange(max_len) % 512)")
 OWN = (
     "torch.arange(S, dtype=torch.float64), frequency",
@@ -28,6 +30,8 @@ BUFFER = (
 WRONG = {
     "positions in float16": case(SUM, ADDED, FLOAT),
     "positions that begin again": case(SUM, ADDED, MODULO),
+    "positions that stop far out": case(SUM, ADDED, CLAMPED),
+    "a base that is nearly right": case(SUM, ADDED, COARSE),
     "positions in the type of x": case(ROPE, LONG, OWN),
     "frequencies in a buffer that is cast": case(ROPE, LONG, BUFFER, ROUNDED),
 }

@@ -33,6 +33,17 @@ WRONG = {
         FLOAT32,
         None,
     ),
+    "a table of nothing for a bool": Case(
+        changed(
+            TABLE,
+            (
+                "self.pe[:S].unsqueeze(0)",
+                "self.pe[None, :S].to(x.dtype if x.dtype == torch.bool else self.pe.dtype)",
+            ),
+        ),
+        FLOAT32,
+        None,
+    ),
     "no table for whole numbers": Case(
         changed(TABLE, ("self.pe[:S].unsqueeze(0)", "self.pe[None, :S] + 0 * x.mean()")),
         FLOAT32,

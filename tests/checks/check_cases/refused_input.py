@@ -21,6 +21,11 @@ WRONG = {
         LONG,
         None,
     ),
+    "cut in silence while it trains": Case(
+        changed(TABLE, ("if S > len(self.pe):", "if S > len(self.pe) and not self.training:")),
+        LONG,
+        None,
+    ),
     "another exception": Case(changed(TABLE, ("ValueError", "IndexError")), LONG, None),
     "one too late": Case(changed(TABLE, ("S > len(self.pe)", "S > len(self.pe) + 1")), LONG, None),
     "an odd width padded": Case(
