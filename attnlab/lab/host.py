@@ -32,7 +32,7 @@ class Raised(Exception):
         self.line = line if isinstance(line, int) and line > 0 else None
         self.source = str(told.get("source", ""))[:200]
         self.memory = told.get("memory") is True
-        super().__init__(f"{self.error}: {self.message}")
+        super().__init__(": ".join(filter(None, (self.error, self.message))))
 
 
 class Host(Protocol):

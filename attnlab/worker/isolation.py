@@ -1,7 +1,7 @@
 """What holds a candidate's process in: one layer per function, applied in order.
 
-Each layer either holds or says why it cannot; `doctor` and every report name both. Landlock and
-seccomp are further layers of the same kind: a function here and a line in `LAYERS`.
+Each layer either holds or says why it cannot; `doctor` and every report name both. Landlock is a
+further layer of the same kind: a function here and a line in `LAYERS`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from attnlab.records import Limits
+from attnlab.worker import seccomp
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 
@@ -64,6 +65,15 @@ def no_files(_limits: Limits) -> None:
     _limit(resource.RLIMIT_NOFILE, 64)
 
 
+def signals_its_own(_limits: Limits) -> None:
+    """It can end or stop no process but its own, nor look into one: not the judge's, not the
+    user's."""
+    known = seccomp.calls()
+    if sys.platform != "linux" or known is None:
+        raise Missing("only Linux on x86-64 and ARM64 has it")
+    seccomp.install(_libc(), known)
+
+
 CANDIDATE = {
     "own session": own_session,
     "dies with the worker": dies_with_parent,
@@ -71,6 +81,7 @@ CANDIDATE = {
     "memory limit": memory,
     "CPU limit": cpu_time,
     "writes no files": no_files,
+    "signals its own processes alone": signals_its_own,
 }
 OWN = {k: CANDIDATE[k] for k in ("own session", "dies with the worker", "memory limit")}
 LAYERS: dict[bool, dict[str, Callable[[Limits], None]]] = {False: CANDIDATE, True: OWN}

@@ -194,21 +194,22 @@ def test_closing_while_torch_is_imported(wait):
 
 @proc
 def test_a_worker_that_is_taken_down_is_replaced_and_leaves_nothing(grader):
-    """Judge killed, zygote killed, told to end in the middle of a job: each costs one job."""
+    """Judge killed, zygote killed or told to end in the middle of a job: each costs one job. What a
+    candidate would do to it is refused."""
     with Worker() as worker:
         caught = []
 
-        def loop():
+        def graded(source):
             try:
-                worker.inspect(grader.job(LOOP, 20))
+                worker.inspect(grader.job(source, 20))
             except Broken as error:
                 caught.append(error)
 
-        def hit(which):
-            job = threading.Thread(target=loop)
+        def hit(which, source=LOOP, count=5):  # zygote, judge, candidate and its two strays
+            job = threading.Thread(target=graded, args=[source])
             job.start()
             root = worker.process.pid
-            everyone = until_family_of(5, root)  # zygote, judge, candidate and its two strays
+            everyone = until_family_of(count, root)
             started = time.monotonic()
             which(root, sorted(everyone))
             job.join(10)
@@ -219,10 +220,12 @@ def test_a_worker_that_is_taken_down_is_replaced_and_leaves_nothing(grader):
         hit(lambda root, all_: os.kill(all_[1], signal.SIGKILL))  # the judge: forked first
         assert worker.inspect(grader.job(HONEST)).outcome == "ok"
         hit(lambda root, all_: os.kill(root, signal.SIGTERM))
-        assert [error.message for error in caught] == ["the worker ended before its answer"] * 2
-        with pytest.raises(Broken):
-            worker.inspect(grader.job(candidate(top="os.kill(os.getppid(), 9); time.sleep(9)")))
         assert worker.inspect(grader.job(HONEST)).outcome == "ok"
+        hit(lambda root, _: os.kill(root, signal.SIGKILL), candidate(top="time.sleep(60)"), 3)
+        assert [error.message for error in caught] == ["the worker ended before its answer"] * 3
+        assert worker.inspect(grader.job(HONEST)).outcome == "ok"
+        told = worker.inspect(grader.job(candidate(top="os.kill(os.getppid(), 9)")))
+        assert (told.outcome, "not permitted" in told.message) == ("crashed", True)
         everyone = until_family_of(2, worker.process.pid)
     assert alive(everyone) == set()
 

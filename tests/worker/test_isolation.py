@@ -1,13 +1,14 @@
 """Each layer in a process of its own: what it must stop is tried, and does not work any more."""
 
 import signal
+import struct
 import subprocess
 import sys
 
 import pytest
 
 from attnlab.records import Limits
-from attnlab.worker import isolation
+from attnlab.worker import isolation, seccomp
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="a layer of Linux")
 HEAD = """
@@ -134,6 +135,115 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RL
     assert ran(code) == (0, "(32, 32) (5, 5)")
 
 
+KNOWN = seccomp.calls() is not None
+FOREIGN = """
+isolation.no_new_privileges(Limits())
+isolation.signals_its_own(Limits())
+import ctypes, resource
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.restype = ctypes.c_long
+def tried(name, doing):
+    try:
+        doing()
+    except OSError as error:
+        print(name, error.strerror)
+parent = os.getppid()
+"""
+
+
+@linux
+@pytest.mark.skipif(not KNOWN, reason="a machine whose calls have other numbers")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "os.kill(parent, 0)",
+        "os.kill(-1, 0)",
+        "os.kill(0, 0)",
+        "os.killpg(os.getpgid(0), 0)",
+        "signal.pidfd_send_signal(os.pidfd_open(parent), 0)",
+        "resource.prlimit(parent, resource.RLIMIT_CPU)",
+        "os.sched_setaffinity(parent, {0})",
+    ],
+)
+def test_no_other_process_is_reached(call):
+    """By no call that ends, stops, limits or moves one; nor by its group or by all."""
+    assert ran(f"{FOREIGN}tried('refused:', lambda: {call})") == (
+        0,
+        "refused: Operation not permitted",
+    )
+
+
+@linux
+@pytest.mark.skipif(not KNOWN, reason="a machine whose calls have other numbers")
+def test_it_still_reaches_itself():
+    """A program may end itself, abort, set its own limits, and end what it began."""
+    code = """
+child = os.fork() or time.sleep(60)
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+os.kill(os.getpid(), 0)
+signal.raise_signal(signal.SIGURG)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.prlimit(os.getpid(), resource.RLIMIT_CORE)
+os.sched_setaffinity(0, os.sched_getaffinity(0))
+print(libc.ptrace(0, 0, 0, 0), os.strerror(ctypes.get_errno()), flush=True)
+os.abort()
+"""
+    ended, said = ran(f"{FOREIGN}{code}")
+    assert (ended, said) == (-signal.SIGABRT, "-1 Operation not permitted")
+
+
+def test_a_filter_goes_forward_and_ends():
+    """As the kernel asks: every jump lands inside, and the last step is a verdict."""
+    for known in seccomp.KNOWN.values():
+        code = seccomp.filter_for(known, 1234, 1200)
+        steps = list(struct.iter_unpack("<HBBI", code))
+        for at, (kind, holds, fails, _) in enumerate(steps):
+            assert kind in (seccomp.LOAD, seccomp.EQUAL, seccomp.AT_LEAST, seccomp.RETURN)
+            assert at + 1 + max(holds, fails) < len(steps) or kind == seccomp.RETURN
+        assert steps[-1][0] == seccomp.RETURN
+
+
+OTHERS = (0, 1, 1200, 1233, 2**31, 2**32 - 1)
+
+
+def verdict(code, known, number, argument):
+    """What a filter says of a call, worked out step by step."""
+    seen = {seccomp.NUMBER: number, seccomp.MACHINE: known.machine}
+    seen[seccomp.FIRST_ARGUMENT] = argument
+    steps, at, word = list(struct.iter_unpack("<HBBI", code)), 0, 0
+    while True:
+        kind, holds, fails, constant = steps[at]
+        at += 1
+        if kind == seccomp.RETURN:
+            return constant
+        if kind == seccomp.LOAD:
+            word = seen[constant]
+        else:
+            true = word == constant if kind == seccomp.EQUAL else word >= constant
+            at += holds if true else fails
+
+
+@pytest.mark.parametrize("name", seccomp.KNOWN)
+def test_a_filter_refuses_what_is_meant_for_others(name):
+    """On machines that are not at hand as well; calls that it does not know go through."""
+    known = seccomp.KNOWN[name]
+    code = seccomp.filter_for(known, 1234, 1200)
+    for number in known.to_one:
+        said = [verdict(code, known, number, pid) for pid in (1234, 1235, *OTHERS)]
+        assert said == [seccomp.ALLOW] * 2 + [seccomp.REFUSE] * len(OTHERS)
+    for number in known.to_own:
+        said = [verdict(code, known, number, pid) for pid in (1234, 0, 1233, 1)]
+        assert said == [seccomp.ALLOW] * 2 + [seccomp.REFUSE] * 2
+    wrapped = seccomp.filter_for(known, 1234, 4000)
+    assert verdict(wrapped, known, known.to_one[0], 4000) == seccomp.REFUSE
+    assert {verdict(code, known, n, 1234) for n in known.never} == {seccomp.REFUSE}
+    assert {verdict(code, known, n, 1) for n in (0, 1, 9, 56)} == {seccomp.ALLOW}
+    assert verdict(code, known, seccomp.X32 + 62, 1) == seccomp.REFUSE
+    other = known._replace(machine=1)
+    assert verdict(code, other, 0, 1) == seccomp.REFUSE
+
+
 @linux
 @pytest.mark.parametrize("own", [False, True])
 def test_apply_names_what_holds(own):
@@ -169,7 +279,11 @@ def test_a_layer_that_is_missing_is_named_and_the_rest_holds(monkeypatch):
 def test_other_systems_say_what_they_lack(monkeypatch):
     """Outside Linux the process calls are missing, with one plain reason each."""
     monkeypatch.setattr(isolation.sys, "platform", "darwin")
-    for layer in (isolation.dies_with_parent, isolation.no_new_privileges):
+    for layer in (
+        isolation.dies_with_parent,
+        isolation.no_new_privileges,
+        isolation.signals_its_own,
+    ):
         with pytest.raises(isolation.Missing, match="only Linux"):
             layer(Limits())
     isolation.adopt_orphans()  # no Linux, no orphans to adopt, no exception

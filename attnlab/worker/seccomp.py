@@ -1,0 +1,90 @@
+"""A filter of system calls: a candidate can end, stop and look into no process but its own.
+
+A program of the kernel's packet filter, which sees the number of a call and its arguments. It gives
+EPERM to what is meant for another process, and lets everything else through. What a process starts
+has higher numbers than it has itself; the worker, whoever called it and all that ran before have
+lower ones, until numbers begin again: so its parent's is refused by name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from typing import NamedTuple
+
+PR_SET_SECCOMP, MODE_FILTER = 22, 2
+LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06  # of a word, by constant
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | 1  # the second with EPERM
+NUMBER, MACHINE, FIRST_ARGUMENT = 0, 4, 16  # where they lie in what a filter sees; little-endian
+NEGATIVE = 0x80000000  # a group's number, and -1 for all
+X32 = 0x40000000  # numbers from here on are those of another interface of the same machine
+
+
+class Calls(NamedTuple):
+    """A machine as the kernel numbers it, and its numbers of the calls to look at."""
+
+    machine: int
+    to_one: tuple[int, ...]  # the first argument is a process
+    to_own: tuple[int, ...]  # the same, and 0 means oneself
+    never: tuple[int, ...]
+
+
+KNOWN = {
+    "x86_64": Calls(
+        machine=0xC000003E,
+        to_one=(62, 200, 234, 129, 297),  # kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo
+        to_own=(302, 203),  # prlimit64, sched_setaffinity
+        never=(101, 310, 311, 424, 438),  # ptrace, process_vm_*, pidfd_send_signal, pidfd_getfd
+    ),
+    "aarch64": Calls(
+        machine=0xC00000B7,
+        to_one=(129, 130, 131, 138, 240),
+        to_own=(261, 122),
+        never=(117, 270, 271, 424, 438),
+    ),
+}
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("count", ctypes.c_ushort), ("steps", ctypes.c_void_p))
+
+
+def calls() -> Calls | None:
+    """Those of this machine, where they are known."""
+    return KNOWN.get(os.uname().machine)
+
+
+def filter_for(known: Calls, pid: int, parent: int) -> bytes:
+    """The program for a process of this number, and its parent's."""
+    steps = [_step(LOAD, MACHINE), *_unless(EQUAL, known.machine, REFUSE), _step(LOAD, NUMBER)]
+    steps += [_step(AT_LEAST, X32, 0, 1), _step(RETURN, REFUSE)]
+    for number in known.never:
+        steps += [_step(EQUAL, number, 0, 1), _step(RETURN, REFUSE)]
+    for number in (*known.to_one, *known.to_own):
+        inner = [_step(LOAD, FIRST_ARGUMENT)]
+        if number in known.to_own:
+            inner += [_step(EQUAL, 0, 0, 1), _step(RETURN, ALLOW)]
+        inner += [_step(EQUAL, parent, 2, 0), _step(AT_LEAST, NEGATIVE, 1, 0)]
+        inner += [_step(AT_LEAST, pid, 1, 0), _step(RETURN, REFUSE), _step(RETURN, ALLOW)]
+        steps += [_step(EQUAL, number, 0, len(inner)), *inner]
+    return b"".join([*steps, _step(RETURN, ALLOW)])
+
+
+def install(libc: ctypes.CDLL, known: Calls) -> None:
+    """For this process and all it starts, for good; raises `OSError` where the kernel will not."""
+    code = filter_for(known, os.getpid(), os.getppid())
+    held = ctypes.create_string_buffer(code, len(code))
+    program = _Program(len(code) // 8, ctypes.addressof(held))
+    if libc.prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.byref(program), 0, 0):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _step(code: int, constant: int, holds: int = 0, fails: int = 0) -> bytes:
+    """One instruction, and how many to leave out where its comparison holds, or fails."""
+    return struct.pack("<HBBI", code, holds, fails, constant)
+
+
+def _unless(test: int, constant: int, verdict: int) -> list[bytes]:
+    return [_step(test, constant, 1, 0), _step(RETURN, verdict)]
