@@ -8,10 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from trial import ATTENTION, EMPTY_ROWS, SELF, UNIT, Case, blames, changed, passes, tried
+from trial import (
+    ATTENTION,
+    EMPTY_ROWS,
+    ENCODING,
+    SELF,
+    TABLE,
+    UNIT,
+    Case,
+    blames,
+    changed,
+    passes,
+    tried,
+)
 
 from attnlab import checks
 from attnlab.checks.base import load_checks, masks
+from attnlab.records import Code
 
 CASES = {
     file.stem.replace("_", "-"): importlib.import_module(f"check_cases.{file.stem}")
@@ -72,6 +85,18 @@ def test_a_failure_that_follows_is_folded_under_its_cause():
     assert failed[0].id == "batch-independence"
     assert len(failed) > 1
     assert {c.folded_under for c in failed[1:]} == {"batch-independence"}
+
+
+def test_advice_speaks_of_what_there_is():
+    """Scores and queries only where a module attends."""
+    wrong = Case(changed(ATTENTION, ("weights @ v", "weights @ v * 1.1")))
+    found = {c.id: c for c in tried(wrong)}["matches-reference"]
+    assert "scores of one query" in found.advice
+    table = Code(file="solution.py", text=TABLE, name="M")
+    wrong = Case(changed(TABLE, ("self.pe[:S]", "self.pe[:S] * 1.5")), ENCODING, table)
+    found = {c.id: c for c in tried(wrong)}["matches-reference"]
+    assert found.outcome == "failed"
+    assert "query" not in found.advice
 
 
 def test_a_trained_table_is_called_that():

@@ -48,6 +48,14 @@ def test_it_is_silent_between_calls():
     spin(0.3)
 
 
+def test_a_signal_before_its_time_is_not_this_alarm():
+    """A file may send itself one, or set a timer of its own."""
+    alarm = Alarm(5.0)
+    with alarm.on():
+        signal.raise_signal(signal.SIGALRM)
+        assert alarm.awake
+
+
 def test_no_time_is_no_alarm():
     """What has no limit is not ended."""
     alarm = Alarm(0.0)
