@@ -136,8 +136,9 @@ class Asking:
         return usual, other
 
     def beside(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
-        init = built(self.contract.init, with_hd({**self.sizes, **sizes}))
-        given = draw.inputs(self.contract, with_hd({**self.sizes, **sizes}), self.dice)
+        others = with_hd({**self.sizes, **sizes})
+        init = built(self.contract.init, others)
+        given = draw.inputs(self.contract, others, self.dice)
         asked = {**self.recipe(), "init": init, "other": list(given.items())}
         told = answered(self.host.ask("beside", **asked, inputs=list(inputs.items())))
         return self.output(told, inputs)

@@ -14,7 +14,7 @@ from attnlab.lab.sizes import rounds
 from attnlab.records import CheckResult, Outcome
 
 FIRST = 2  # rounds at which every check is made: the example's sizes, and the first that are drawn
-USUALLY = 3  # rounds from the telling one on whose inputs are drawn as usual
+USUALLY = 3  # rounds from the telling one on drawn as usual, but for a first mask
 INPUTS = "input-unchanged"
 ORDER: dict[Outcome, int] = {"failed": 0, "error": 1, "passed": 2, "skipped": 3}
 

@@ -48,8 +48,8 @@ class Manner(NamedTuple):
 
 
 USUAL = Manner()
-# Of the rounds after the telling one, by how far after: what holds of the first mask is taken for
-# true of all.
+# Of the rounds after the telling one, by how far after: for code that takes what holds of the first
+# mask for true of all.
 FIRSTS = {1: Manner(first="causal"), 2: Manner(first="open")}
 MANNERS = (
     Manner(dense=True, uneven=True),

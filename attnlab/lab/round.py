@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import lru_cache, partial
 
 from attnlab.checks.base import CannotTell, Check, Failure, Inputs, Skip, Steps, driven
 from attnlab.lab.answers import Odd
@@ -307,7 +307,7 @@ def unseen(check: Check, reason: str) -> CheckResult:
     return replace(result_of(check, "skipped", reason), reason="unseen")
 
 
-@cache  # most are the same: a check that holds at one more set of sizes
+@lru_cache(maxsize=256)  # most are the same: a check that holds at one more set of sizes
 def result_of(check: Check, outcome: Outcome, message: str) -> CheckResult:
     return CheckResult(
         id=check.id,

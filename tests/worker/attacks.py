@@ -55,19 +55,19 @@ def candidate(
 
 HONEST = candidate()
 
+# What would take the worker down where no filter of system calls holds: tried only where one does.
+TAKING_DOWN = {
+    "the worker stopped": "import signal; os.kill(os.getppid(), signal.SIGSTOP)",
+    "the worker killed": "os.kill(os.getppid(), 9)",
+    "its time cut": "import resource as r; r.prlimit(os.getppid(), r.RLIMIT_CPU, (0, 0))",
+}
+
 # What stops a candidate, and how its grade must then come out.
 ENDINGS = {
     "a loop for ever": ("timeout", "while True: pass"),
     "a sleep": ("timeout", "time.sleep(60)"),
     "an endless print": ("timeout", "while True: os.write(1, b'.' * 100); time.sleep(0.001)"),
     "a stopped process": ("timeout", "import signal; os.kill(os.getpid(), signal.SIGSTOP)"),
-    "the worker stopped": ("crashed", "import signal; os.kill(os.getppid(), signal.SIGSTOP)"),
-    "the worker killed": ("crashed", "os.kill(os.getppid(), 9)"),
-    "everybody killed": ("crashed", "os.kill(-1, 9)"),
-    "the worker's time cut": (
-        "crashed",
-        "import resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (0, 0))",
-    ),
     "sys.exit": ("crashed", "sys.exit(0)"),
     "os._exit": ("crashed", "os._exit(0)"),
     "a request to end": ("crashed", "import signal; os.kill(os.getpid(), signal.SIGTERM)"),

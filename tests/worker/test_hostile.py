@@ -4,11 +4,15 @@ Of each: a report comes, it says what happened, nothing wrong passes, and the ne
 """
 
 import os
+import sys
 import time
 
 import pytest
-from attacks import CHEATS, ENDINGS, HONEST, OUTPUTS, RUDE, UNRULY, candidate
+from attacks import CHEATS, ENDINGS, HONEST, OUTPUTS, RUDE, TAKING_DOWN, UNRULY, candidate
 
+from attnlab.worker import seccomp
+
+FILTERED = sys.platform == "linux" and seccomp.calls() is not None
 SOON = 0.5  # seconds that a candidate without end may have
 PLACES = ("top", "init", "before")
 
@@ -45,6 +49,15 @@ def test_each_end_is_told(grader, name, place):
     assert verdict.outcome == want
     assert verdict.message.startswith(f"{want}: ")
     assert len(verdict.message) < 1000
+
+
+@pytest.mark.skipif(not FILTERED, reason="here it would take the worker down, or more")
+@pytest.mark.parametrize("name", TAKING_DOWN)
+def test_the_worker_is_out_of_reach(grader, name):
+    """What a candidate would do to the process that began it is refused, and told as its crash."""
+    verdict = grader.grade(candidate(before=TAKING_DOWN[name]))
+    assert verdict.outcome == "crashed"
+    assert "not permitted" in verdict.message
 
 
 @pytest.mark.parametrize("place", PLACES)
