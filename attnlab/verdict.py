@@ -17,6 +17,7 @@ EXIT: dict[GradeOutcome, int] = {
 
 NO_KERNEL = "no-kernel"  # what it calls is not to be had on this machine
 UNKNOWN = ("no-weights", NO_KERNEL)  # why nothing can be said, for or against the file
+REFUSED = ("PermissionError", "[Errno 1] ", "[Errno 13] ")  # how the system says that it may not
 UNSEEN = "unseen"  # the reason of a check that was skipped because one before it had failed
 # How the whole job ended, where that decides the grade before any check does.
 _JOB: dict[str, GradeOutcome] = {
@@ -168,6 +169,12 @@ def _next(
     }
     if first and first.reason == NO_KERNEL:
         own["cannot-compare"] = "write it with operations that PyTorch has on a CPU"
+    said = f"{report.message} {first.message if first else ''}"
+    if any(word in said for word in REFUSED):
+        own["crashed"] = (
+            "a graded file gets no files, no network and no other process: "
+            "write into it what it needs, then grade it again"
+        )
     advice = first.advice if first and outcome == "failed" else ""
     return report.hint or advice or own.get(outcome, f"attnlab run {slug} shows every step")
 

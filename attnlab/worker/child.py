@@ -21,6 +21,7 @@ from attnlab.lab.trespass import Surroundings
 from attnlab.records import Limits
 from attnlab.worker import isolation
 from attnlab.worker.alarm import Alarm
+from attnlab.worker.landlock import ANSWERS
 from attnlab.worker.tensors import pack, unpack
 from attnlab.worker.wire import receive, send
 
@@ -36,8 +37,10 @@ def serve(
     mine = os.getpid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # to the zygote it means that all is over
     try:
-        sock = _close_all_but(sock, out)
         holds, missing = isolation.apply(limits, own)
+        sock = _close_all_but(sock, out)
+        if not own:
+            sys.meta_path.insert(0, Withheld())
         send(sock, pack({"isolation": holds, "missing": missing}))
         if not own:  # no file can be written, and what asks for a folder to write to must not fail
             tempfile.tempdir = os.curdir
@@ -59,6 +62,16 @@ def serve(
         os._exit(MEMORY)
     finally:
         os._exit(BROKEN)
+
+
+class Withheld:
+    """Answers of ours cannot be imported, whether they could be read or not."""
+
+    names = tuple(f"attnlab.{name}" for name in ANSWERS)
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name.startswith(self.names):
+            raise ImportError(f"{name} is what a file is graded against: it has to do without")
 
 
 def _close_all_but(sock: socket.socket, out: int) -> socket.socket:

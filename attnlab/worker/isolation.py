@@ -1,22 +1,21 @@
 """What holds a candidate's process in: one layer per function, applied in order.
 
-Each layer either holds or says why it cannot; `doctor` and every report name both. Landlock is a
-further layer of the same kind: a function here and a line in `LAYERS`.
+Each layer either holds or says why it cannot; `doctor` and every report name both.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
 import sys
 from collections.abc import Callable
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 
 from attnlab.records import Limits
-from attnlab.worker import seccomp
+from attnlab.worker import landlock, seccomp
+from attnlab.worker.libc import done, libc
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 
@@ -65,13 +64,24 @@ def no_files(_limits: Limits) -> None:
     _limit(resource.RLIMIT_NOFILE, 64)
 
 
-def signals_its_own(_limits: Limits) -> None:
+def opens_pythons(_limits: Limits) -> None:
+    """It reads what Python and its packages are made of, not the user's files and not the answers;
+    and it changes, removes and renames nothing but in a folder of its own."""
+    if sys.platform != "linux":
+        raise Missing("only Linux with Landlock has it")
+    try:
+        landlock.enter()
+    except OSError as error:
+        raise Missing(f"only Linux with Landlock has it ({error})") from error
+
+
+def calls_no_others(_limits: Limits) -> None:
     """It can end or stop no process but its own, nor look into one: not the judge's, not the
-    user's."""
+    user's. It opens no network, and changes no file's rights."""
     known = seccomp.calls()
     if sys.platform != "linux" or known is None:
         raise Missing("only Linux on x86-64 and ARM64 has it")
-    seccomp.install(_libc(), known)
+    seccomp.install(known)
 
 
 CANDIDATE = {
@@ -81,7 +91,8 @@ CANDIDATE = {
     "memory limit": memory,
     "CPU limit": cpu_time,
     "writes no files": no_files,
-    "signals its own processes alone": signals_its_own,
+    "opens Python's files alone": opens_pythons,
+    "reaches no other process, no network": calls_no_others,
 }
 OWN = {k: CANDIDATE[k] for k in ("own session", "dies with the worker", "memory limit")}
 LAYERS: dict[bool, dict[str, Callable[[Limits], None]]] = {False: CANDIDATE, True: OWN}
@@ -99,6 +110,13 @@ def apply(limits: Limits, own: bool) -> tuple[list[str], list[str]]:
     return holds, missing
 
 
+def prepare() -> None:
+    """What a process that forks candidates makes once for all of them."""
+    with suppress(OSError):  # each candidate says so for itself
+        if sys.platform == "linux":
+            landlock.rules()
+
+
 def adopt_orphans() -> None:
     """Make this process the one that inherits, and can end, what a candidate leaves behind."""
     if sys.platform == "linux":
@@ -113,14 +131,7 @@ def _limit(kind: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(kind, (soft, hard))
 
 
-@cache
-def _libc() -> ctypes.CDLL:
-    """Opened by the zygote, before it forks."""
-    return ctypes.CDLL(None, use_errno=True)
-
-
 def _prctl(option: int, value: int) -> None:
     if sys.platform != "linux":
         raise Missing("only Linux has it")
-    if _libc().prctl(option, value, 0, 0, 0):
-        raise Missing(os.strerror(ctypes.get_errno()))
+    done(libc().prctl(option, value, 0, 0, 0))

@@ -39,6 +39,7 @@ PASSES = 1000  # over the children of strays: enough for any chain, and an end t
 def main() -> NoReturn:
     torch.set_num_threads(1)
     isolation.adopt_orphans()
+    isolation.prepare()
     warming.warm()
     before = Surroundings()
     gc.collect()

@@ -6,11 +6,11 @@ faster. To wake a process on another one, where its memory is in no cache, costs
 
 from __future__ import annotations
 
-import ctypes
 import os
 from contextlib import suppress
-from functools import cache
 from typing import Self
+
+from attnlab.worker.libc import libc
 
 
 class OneCpu:
@@ -50,9 +50,4 @@ class OneCpu:
 
 def _here() -> int:
     """The number of the CPU that this runs on; -1 where the system does not tell."""
-    return int(_libc().sched_getcpu()) if hasattr(_libc(), "sched_getcpu") else -1
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
+    return int(libc().sched_getcpu()) if hasattr(libc(), "sched_getcpu") else -1

@@ -8,10 +8,21 @@ import sys
 import time
 
 import pytest
-from attacks import CHEATS, ENDINGS, HONEST, OUTPUTS, RUDE, TAKING_DOWN, UNRULY, candidate
+from attacks import (
+    CHEATS,
+    ENDINGS,
+    HONEST,
+    OUTPUTS,
+    RUDE,
+    STEALING,
+    TAKING_DOWN,
+    UNRULY,
+    candidate,
+)
 
-from attnlab.worker import seccomp
+from attnlab.worker import isolation, seccomp
 
+LOCKED = "opens Python's files alone"
 FILTERED = sys.platform == "linux" and seccomp.calls() is not None
 SOON = 0.5  # seconds that a candidate without end may have
 PLACES = ("top", "init", "before")
@@ -113,6 +124,17 @@ def test_no_cheat_passes(grader, name):
     """Whatever a candidate does to its own process, wrong values stay wrong."""
     verdict = grader.grade(CHEATS[name])
     assert verdict.outcome in ("failed", "crashed", "cannot-compare"), verdict.message
+
+
+@pytest.mark.parametrize("name", STEALING)
+def test_no_answer_is_to_be_had(grader, name):
+    """What would be right with the reference or the solution at hand is told what it may not; where
+    the system has no rules for files, an import is refused all the same."""
+    assert LOCKED in isolation.CANDIDATE
+    verdict = grader.grade(STEALING[name])
+    if LOCKED in verdict.isolation or name == "the reference imported":
+        assert verdict.outcome == "crashed"
+        assert "has to do without" in verdict.message or "no files, no network" in verdict.next
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

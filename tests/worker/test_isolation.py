@@ -138,8 +138,8 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RL
 KNOWN = seccomp.calls() is not None
 FOREIGN = """
 isolation.no_new_privileges(Limits())
-isolation.signals_its_own(Limits())
-import ctypes, resource
+isolation.calls_no_others(Limits())
+import ctypes, resource, socket
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.restype = ctypes.c_long
 def tried(name, doing):
@@ -163,10 +163,19 @@ parent = os.getppid()
         "signal.pidfd_send_signal(os.pidfd_open(parent), 0)",
         "resource.prlimit(parent, resource.RLIMIT_CPU)",
         "os.sched_setaffinity(parent, {0})",
+        "os.sched_setscheduler(parent, os.SCHED_OTHER, os.sched_param(0))",
+        "os.setpriority(os.PRIO_USER, 0, 1)",
+        "socket.socket(socket.AF_INET)",
+        "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
+        "os.chmod('/proc/self', 0)",
+        "os.chown('/proc/self', 0, 0)",
+        "os.utime('/proc/self')",
+        "os.setxattr('/proc/self', 'user.a', b'')",
     ],
 )
-def test_no_other_process_is_reached(call):
-    """By no call that ends, stops, limits or moves one; nor by its group or by all."""
+def test_no_other_process_and_no_network_is_reached(call):
+    """By no call that ends, stops, limits or moves one; nor by its group or by all. And what files
+    a user has keep their rights, owners and times."""
     assert ran(f"{FOREIGN}tried('refused:', lambda: {call})") == (
         0,
         "refused: Operation not permitted",
@@ -186,6 +195,7 @@ signal.raise_signal(signal.SIGURG)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 resource.prlimit(os.getpid(), resource.RLIMIT_CORE)
 os.sched_setaffinity(0, os.sched_getaffinity(0))
+socket.socketpair(), socket.socket(socket.AF_UNIX)
 print(libc.ptrace(0, 0, 0, 0), os.strerror(ctypes.get_errno()), flush=True)
 os.abort()
 """
@@ -238,6 +248,8 @@ def test_a_filter_refuses_what_is_meant_for_others(name):
     wrapped = seccomp.filter_for(known, 1234, 4000)
     assert verdict(wrapped, known, known.to_one[0], 4000) == seccomp.REFUSE
     assert {verdict(code, known, n, 1234) for n in known.never} == {seccomp.REFUSE}
+    said = [verdict(code, known, known.socket, kind) for kind in (seccomp.LOCAL, 2, 10, 16, 17)]
+    assert said == [seccomp.ALLOW, *[seccomp.REFUSE] * 4]
     assert {verdict(code, known, n, 1) for n in (0, 1, 9, 56)} == {seccomp.ALLOW}
     assert verdict(code, known, seccomp.X32 + 62, 1) == seccomp.REFUSE
     other = known._replace(machine=1)
@@ -282,7 +294,8 @@ def test_other_systems_say_what_they_lack(monkeypatch):
     for layer in (
         isolation.dies_with_parent,
         isolation.no_new_privileges,
-        isolation.signals_its_own,
+        isolation.calls_no_others,
+        isolation.opens_pythons,
     ):
         with pytest.raises(isolation.Missing, match="only Linux"):
             layer(Limits())
