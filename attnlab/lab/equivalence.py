@@ -2,68 +2,43 @@
 
 The right files of a challenge set the standard: what they agree on is promised, and how far they
 lie apart is what rounding may do. A candidate that stays within that, at many sizes, with every
-kind of mask, in eval and in train mode, with its gradients and in other number formats, is taken
-for equivalent. It is a harder question than a grade, and it may take longer.
+kind of mask, in eval and in train mode, with its gradients, with a cache and in other number
+formats, is taken for equivalent. It is a harder question than a grade, and it may take longer.
+
+Files can be compared where their parameters have the same names and shapes, so that they can be
+given the same weights. Those whose parameters have others set a standard of their own, and tell
+the first only what can be told without values: that there is an exception, or in which dtype.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks.base import Inputs, Mask
+from attnlab.abilities import data_inputs
+from attnlab.checks.pieces import parts
 from attnlab.lab import draw
 from attnlab.lab.draw import Dice
+from attnlab.lab.scenes import Scene, Step, scenes_of
 from attnlab.lab.session import Session
-from attnlab.lab.sizes import Sizes, built, rounds, with_hd, within
-from attnlab.records import Code, Contract
+from attnlab.lab.sizes import built
+from attnlab.records import Code, Contract, plain
 
 Seen = dict[str, Tensor | str]  # what a step showed: values, or a word
+Shapes = frozenset[tuple[str, tuple[int, ...]]]  # of parameters, by name
 # Of the largest value. What is smaller no user of float32 can see; sums may be in another order.
 FLOOR = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.05}
 ROOM = 4.0  # times the distance of two right files
-MORE: tuple[Sizes, ...] = (  # over the example's
-    {"B": 5, "S": 2},
-    {"B": 1, "S": 3},
-    {"B": 2, "S": 300, "H": 2, "D": 8},
-    {"B": 3, "H": 1},
-    {"B": 3, "S": 8, "H": 8, "D": 8},
-    {"B": 6, "S": 6, "H": 6, "D": 36},
-)
-FAR: tuple[Sizes, ...] = (  # M, the longest a module takes, grows with S
-    {"B": 1, "S": 700, "D": 10, "M": 800},
-    {"B": 2, "S": 4500, "D": 6, "M": 4500},
-)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One call: what is given, in which mode, and what is looked at."""
-
-    verb: str  # "call", "gradients", "after"
-    inputs: Inputs
-    train: bool = False
-
-
-@dataclass(frozen=True)
-class Scene:
-    """One module at one set of sizes, with weights, and the calls that follow each other."""
-
-    sizes: Sizes
-    dtype: torch.dtype
-    steps: tuple[Step, ...]
-    cotangent: int  # the seed of what gradients are asked of
-    refused: bool = False  # building or calling must raise
 
 
 @dataclass
 class Standard:
-    """What the right files showed at every step, and how far they lie apart."""
+    """What right files showed at every step, and how far they lie apart."""
 
     scenes: list[Scene]
     contract: Contract
@@ -72,28 +47,49 @@ class Standard:
     allowed: list[list[dict[str, float]]] = field(default_factory=list)
 
 
-def standard(right: Sequence[Code], contract: Contract, seed: int) -> Standard:
-    """What the solution does, with room for what the other right files do otherwise."""
-    made = Standard(scenes=list(_scenes(contract, seed)), contract=contract)
-    solution, *others = [_loaded(code) for code in right]
-    names = [code.name for code in right]
-    for number, scene in enumerate(made.scenes):
-        made.weights.append(_weights(solution, names[0], scene, contract, seed + number))
-        made.expected.append(list(_shown(solution, names[0], made, number)))
+def standard(right: Sequence[Code], contract: Contract, seed: int) -> list[Standard]:
+    """What the right files do, with room for what they do otherwise; one of the solution and those
+    like it first."""
+    scenes = list(scenes_of(contract, seed))
+    alike: dict[Shapes, list[tuple[Session, str | None]]] = {}
+    for code in right:
+        session = _loaded(code, contract)
+        alike.setdefault(_shapes(session, code.name, scenes[0], contract), []).append(
+            (session, code.name)
+        )
+    made = [_of(files, scenes, contract, seed) for files in alike.values()]
+    for one, other in permutations(made, 2):
+        _loosen(one, other)
+    return made
+
+
+def _of(
+    files: list[tuple[Session, str | None]], scenes: list[Scene], contract: Contract, seed: int
+) -> Standard:
+    """Of files whose parameters are alike."""
+    made = Standard(scenes=scenes, contract=contract)
+    (first, named), *others = files
+    for number, scene in enumerate(scenes):
+        made.weights.append(_weights(first, named, scene, contract, seed + number))
+        made.expected.append(list(_shown(first, named, made, number)))
         made.allowed.append(
             [{k: _floor(scene, v) for k, v in s.items()} for s in made.expected[-1]]
         )
-        for other, name in zip(others, names[1:], strict=True):
+        for other, name in others:
             _widen(made, number, list(_shown(other, name, made, number)))
     return made
 
 
-def difference(candidate: Code, right: Standard) -> str:
-    """The first step at which the candidate shows something else, in one sentence; or ""."""
+def difference(candidate: Code, rights: Sequence[Standard]) -> str:
+    """The first step at which the candidate shows something else than the files with parameters
+    like its own, in one sentence; or ""."""
     session = Session()
     told = session.ask("load", file="mutant.py", text=candidate.text, path="", own=None)
     if "raised" in told:
         return f"loading it raises {told['raised']['error']}"
+    _keeping(session, rights[0].contract)
+    mine = _shapes(session, candidate.name, rights[0].scenes[0], rights[0].contract)
+    right = next((r for r in rights if mine == _given_shapes(r)), rights[0])
     for number, scene in enumerate(right.scenes):
         shown = _shown(session, candidate.name, right, number)
         for step, seen in enumerate(shown):
@@ -113,71 +109,34 @@ def _at(scene: Scene, step: int) -> str:
     return f"{sizes}, {kind}, step {step + 1} ({asked.verb}, {mode})"
 
 
-# ---------------------------------------------------------------- what is asked
-
-
-def _scenes(contract: Contract, seed: int) -> Iterator[Scene]:
-    dice = Dice(seed)
-    doubles = list(rounds(contract, random.Random(seed)))
-    for number, sizes in enumerate(doubles):
-        yield Scene(sizes, torch.float64, tuple(_steps(contract, sizes, dice)), number)
-    for number, sizes in enumerate(_more(contract)):
-        yield Scene(sizes, torch.float64, tuple(_few_steps(contract, sizes, dice)), number)
-    for dtype in (torch.float32, torch.bfloat16, torch.float16):
-        sizes = doubles[1 if len(doubles) > 1 else 0]
-        calls = [Step("call", _given(contract, sizes, dice, "random", 1.0)) for _ in range(2)]
-        yield Scene(sizes, dtype, tuple(calls), 0)
-    for refusal in contract.refusals:
-        sizes = {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
-        other = with_hd({**sizes, **refusal.sizes})
-        call = Step("call", _given(contract, other, dice, "none", 1.0))
-        yield Scene(other, torch.float32, (call,), 0, refused=True)
-
-
-def _more(contract: Contract) -> Iterator[Sizes]:
-    for fresh in (*MORE, *(FAR if contract.position else ())):
-        free = {*contract.vary, "M"}
-        changed = {s: n for s, n in fresh.items() if s in free and s in contract.sizes}
-        plain = {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
-        sizes = within(with_hd({**plain, **changed}))
-        if changed and sizes.get("D", 0) % sizes.get("H", 1) == 0 and "Hkv" not in sizes:
-            yield sizes
-
-
-def _steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
-    """Longer and shorter calls of one module in turn, so that nothing may be kept between them."""
-    kinds: list[Mask] = ["random", "causal", "none"]
-    kinds += ["empty-rows"] if "empty-rows" in contract.promises else []
-    longer = {**sizes, "S": sizes["S"] + 3} if "S" in contract.vary and "S" in sizes else sizes
-    for mask in kinds:
-        for scale in (1.0, 0.1, 10.0, 30.0) if mask == "random" else (1.0, 30.0):
-            yield Step("call", _given(contract, sizes, dice, mask, scale))
-        yield Step("call", _given(contract, within(longer), dice, mask, 1.0))
-        yield Step("call", _given(contract, sizes, dice, mask, 1.0), train=True)
-        yield Step("gradients", _given(contract, sizes, dice, mask, 1.0))
-        yield Step("after", _given(contract, sizes, dice, mask, 1.0))
-
-
-def _few_steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
-    yield Step("call", _given(contract, sizes, dice, "random", 1.0))
-    yield Step("call", _given(contract, sizes, dice, "none", 10.0))
-    if "S" in contract.vary and "S" in sizes:
-        yield Step("call", _given(contract, {**sizes, "S": 3}, dice, "random", 1.0), train=True)
-
-
-def _given(contract: Contract, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Inputs:
-    return draw.inputs(contract, sizes, dice, mask, scale)
-
-
 # ---------------------------------------------------------------- what is shown
 
 
-def _loaded(code: Code) -> Session:
+def _loaded(code: Code, contract: Contract) -> Session:
     session = Session()
     told = session.ask("load", file=code.file, text=code.text, path=code.path, own=None)
     if "raised" in told:
         raise RuntimeError(f"{code.file}, which is right, raised {told['raised']}")
+    _keeping(session, contract)
     return session
+
+
+def _keeping(session: Session, contract: Contract) -> None:
+    if contract.cache is not None:
+        session.ask("keep", **plain(contract.cache))
+
+
+def _shapes(session: Session, name: str | None, scene: Scene, contract: Contract) -> Shapes:
+    """The parameters that a file has, whatever they hold."""
+    init = built(contract.init, scene.sizes)
+    if "raised" in session.ask("build", name=name, init=init, seed=0):
+        return frozenset()
+    found = session.ask("parameters")["tensors"]
+    return frozenset((n, tuple(p.shape)) for n, p in found.items())
+
+
+def _given_shapes(right: Standard) -> Shapes:
+    return frozenset((n, tuple(p.shape)) for n, p in right.weights[0].items())
 
 
 def _weights(
@@ -221,6 +180,8 @@ def _asked(session: Session, step: Step, contract: Contract, scene: Scene) -> Se
         seen: Seen = {"random state": "kept" if same else "changed"}
     elif step.verb == "gradients":
         told, seen = _gradients(session, inputs, scene), {}
+    elif step.verb == "steps":
+        told, seen = _in_pieces(session, inputs, step, contract), {}
     else:
         told, seen = session.ask(step.verb, inputs=inputs), {}
     if "raised" in told:
@@ -246,6 +207,15 @@ def _gradients(session: Session, inputs: list[Any], scene: Scene) -> dict[str, A
         "inputs": {n: _or_zero(told.get("inputs", {}), n, t) for n, t in floats.items()},
         "weights": {n: _or_zero(told.get("weights", {}), n, t) for n, t in weights.items()},
     }
+
+
+def _in_pieces(
+    session: Session, inputs: list[Any], step: Step, contract: Contract
+) -> dict[str, Any]:
+    calls = [list(p.items()) for p in parts(contract, dict(inputs), list(step.lengths))]
+    spec = data_inputs(contract, "S")[0]
+    rows = dict(inputs)[spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
+    return session.ask("steps", calls=calls, batch=rows, length=sum(step.lengths), train=step.train)
 
 
 def _or_zero(found: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
@@ -333,6 +303,20 @@ def _widen(made: Standard, number: int, shown: list[Seen]) -> None:
                 allowed[key] = max(allowed[key], ROOM * gap)
             if key not in seen or _distance(seen[key], right[key]) == float("inf"):
                 del allowed[key]
+
+
+def _loosen(one: Standard, other: Standard) -> None:
+    """What another group of right files does otherwise is not promised, as far as words tell."""
+    for number, steps in enumerate(one.allowed):
+        for place, allowed in enumerate(steps):
+            theirs = other.expected[number]
+            seen = theirs[place] if place < len(theirs) else {}
+            mine = one.expected[number][place]
+            if ("raised" in seen) != ("raised" in mine):
+                allowed.clear()
+            for key in [k for k in allowed if isinstance(mine[k], str) and k in seen]:
+                if isinstance(seen[key], str) and seen[key] != mine[key]:
+                    del allowed[key]
 
 
 def _distance(a: Tensor | str, b: Tensor | str) -> float:

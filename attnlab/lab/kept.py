@@ -106,18 +106,25 @@ class Keeping:
         return {}
 
     def do_steps(
-        self, calls: list[Given], batch: int, length: int, parents: Tensor | None = None
+        self,
+        calls: list[Given],
+        batch: int,
+        length: int,
+        parents: Tensor | None = None,
+        after: int = 1,
+        train: bool = False,
     ) -> Any:
-        """The outputs of calls that share a cache, which is reordered before the last one."""
+        """The outputs of calls that share a cache, which is reordered before the last ones: so many
+        as come `after`."""
         if self.kept is None:
             raise TypeError("no cache was declared")
-        self._mode(train=False)
+        self._mode(train)
         found: dict[str, Any] = {}
         with torch.no_grad():
             self.kept.built = self.built
             self.kept.begin(batch, length)
             for i, inputs in enumerate(calls):
-                if parents is not None and i == len(calls) - 1:
+                if parents is not None and i == len(calls) - after:
                     self.kept.follow(parents)
                 out = self._invoke(fresh(inputs), goes_on=True)
                 found[str(i)] = out.detach().clone() if isinstance(out, Tensor) else None

@@ -36,6 +36,8 @@ SYMBOLS: dict[type[ast.AST], str] = {
     ast.BitAnd: "&",
     ast.BitOr: "|",
     ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
 }
 FACTORIES = {"arange", "empty", "empty_like", "full", "ones", "zeros", "tril", "triu", "all"}
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)

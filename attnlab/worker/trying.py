@@ -34,7 +34,7 @@ def try_all(job: TrialJob) -> TrialReport:
     return TrialReport(found=tuple(found))
 
 
-def _some(job: TrialJob, right: Standard, first: int) -> list[Tried]:
+def _some(job: TrialJob, right: list[Standard], first: int) -> list[Tried]:
     """Candidates from the first on, until all are tried or one of them ends the process."""
     read, write = os.pipe()
     child = os.fork()
@@ -68,7 +68,7 @@ def _line(read: int, heard: bytes, deadline: float) -> tuple[bytes, JobOutcome |
     return heard, None
 
 
-def _answer(write: int, job: TrialJob, right: Standard, first: int) -> NoReturn:
+def _answer(write: int, job: TrialJob, right: list[Standard], first: int) -> NoReturn:
     try:
         memory(Limits(memory=MEMORY))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -81,19 +81,19 @@ def _answer(write: int, job: TrialJob, right: Standard, first: int) -> NoReturn:
         os._exit(0)
 
 
-def _tried(job: TrialJob, candidate: Code, right: Standard, shelf: Shelf) -> Tried:
+def _tried(job: TrialJob, candidate: Code, right: list[Standard], shelf: Shelf) -> Tried:
     asked = replace(job.job, candidate=candidate)
     reports = tuple(inspect(replace(asked, seed=seed), spawn_apart, shelf) for seed in job.seeds)
     differs = any(map(passes, reports)) and difference(candidate, right)
     return Tried(reports=reports, difference=differs or "")
 
 
-def _standard_of(job: TrialJob) -> Standard:
+def _standard_of(job: TrialJob) -> list[Standard]:
     assert job.job.contract is not None
     return _standard(to_json([job.job.candidate, *job.right]), to_json(job.job.contract))
 
 
 @lru_cache(maxsize=1)
-def _standard(files: str, contract: str) -> Standard:
+def _standard(files: str, contract: str) -> list[Standard]:
     """Worked out once for all mutants of a challenge; keyed by texts, which can be hashed."""
     return standard(from_json(tuple[Code, ...], files), from_json(Contract, contract), seed=0)

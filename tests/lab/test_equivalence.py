@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from attnlab.catalogue import read_challenge
+from attnlab.catalogue import load, read_challenge
 from attnlab.lab.equivalence import difference, standard
-from attnlab.records import Code
+from attnlab.records import Cache, Code, Contract, Input
 
 CHALLENGES = Path(__file__).parent.parent.parent / "challenges"
 
@@ -124,6 +124,95 @@ def test_a_dtype_that_right_files_disagree_on_is_not_promised():
     lenient = standard([*right, always], challenge.contract, 0)
     assert difference(always, lenient) == ""
     assert "output differs" in difference(wrong, lenient)
+
+
+RENAMED = {"qkv_proj": "in_proj", "out_proj": "merge"}
+
+
+def renamed(text):
+    for old, new in RENAMED.items():
+        text = text.replace(f"self.{old}", f"self.{new}")
+    return text
+
+
+def test_a_right_file_with_other_names_takes_nothing_from_the_standard(attention):
+    """It cannot be given the same weights, so it says nothing of values; those of the others are
+    still compared, and its own mutants with itself."""
+    one, other = attention.right[0], replace(attention.right[0])
+    other = replace(other, text=renamed(one.text))
+    assert other.text != one.text
+    found = standard([one, other], attention.challenge.contract, 0)
+    assert len(found) == 2
+    assert [difference(file, found) for file in (one, other)] == ["", ""]
+    for file in (one, other):
+        wrong = replace(file, text=file.text.replace("weights @ v", "weights.detach() @ v"))
+        assert wrong.text != file.text
+        assert "inputs x differs" in difference(wrong, found)
+
+
+@pytest.mark.parametrize("slug", [c.slug for c in load().challenges])
+def test_every_right_file_sets_or_shares_a_standard_of_values(slug):
+    """What would let every mutant of a challenge pass for equivalent: nothing to compare."""
+    challenge = read_challenge(CHALLENGES / slug)
+    paths = (challenge.solution, *challenge.alternatives)
+    for one in standard([code(challenge, path) for path in paths], challenge.contract, 0):
+        compared = {key for steps in one.allowed for allowed in steps for key in allowed}
+        assert {"output", "inputs x"} <= compared
+        assert sum("output" in allowed for steps in one.allowed for allowed in steps) > 40
+
+
+CACHED = """
+import torch
+from torch import nn
+
+class M(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.v = nn.Linear(width, width)
+
+    def forward(self, x, mask=None, cache=None):
+        v = self.v(x)
+        v = v if cache is None else torch.cat((cache, v), dim=1)
+        S, K = x.shape[1], v.shape[1]
+        scores = torch.zeros(S, K)
+        if mask is not None and mask.dtype == torch.bool:
+            scores = scores.masked_fill(mask, -torch.inf)
+        elif mask is not None:
+            scores = scores + mask
+        later = torch.ones(S, K, dtype=torch.bool).triu(K - S + 1)
+        return (scores.masked_fill(later, -torch.inf).softmax(-1).to(v) @ v), v
+"""
+KEEPS = Contract(
+    sizes={"B": 2, "S": 5, "D": 4},
+    init={"width": "D"},
+    inputs=(
+        Input(name="x", axes=("B", "S", "D")),
+        Input(name="mask", axes=("B", "S", "Sk"), dtype="bool", role="mask", additive=True,
+              optional=True),
+    ),
+    output=("B", "S", "D"),
+    promises=("causal",),
+    cache=Cache(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("torch.cat((cache, v), dim=1)", "torch.cat((v, cache), dim=1)", "steps"),
+        ("triu(K - S + 1)", "triu(1)", "steps"),
+        ("scores = scores + mask", "scores = scores - mask", "call"),
+        ("scores = scores + mask", "scores = scores + mask * (not self.training)", "train"),
+    ],
+)
+def test_calls_with_a_cache_and_masks_of_floats_are_looked_at(old, new, said):
+    """What differs in a second call, or under a mask that is added, alone."""
+    contract = replace(KEEPS, sizes={**KEEPS.sizes, "Sk": 5})
+    right = Code(file="solution.py", text=CACHED, name="M")
+    made = standard([right], contract, 0)
+    assert difference(right, made) == ""
+    assert old in CACHED
+    assert said in difference(replace(right, text=CACHED.replace(old, new)), made)
 
 
 def test_a_text_that_cannot_be_loaded_is_different(attention):

@@ -67,3 +67,17 @@ def test_it_can_be_put_into_a_real_module_or_an_example(mutation):
     """An operator that finds no place measures nothing."""
     right = example(mutation, "Right")
     assert any(list(mutants(text, mutation.id)) for text in (right, *SOLUTIONS))
+
+
+@pytest.mark.parametrize(
+    "operator", ["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>"]
+)
+def test_every_operator_of_python_can_stand_in_a_file(operator):
+    """One that a mutation does not know must not end the measuring of a whole challenge."""
+    text = (
+        f"def f(a, b):\n    return (a {operator} b) {operator} -(b {operator} (a {operator} a))\n"
+    )
+    found = list(mutants(text))
+    assert found
+    for mutant in found:
+        ast.parse(mutant.text)
