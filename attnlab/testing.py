@@ -27,12 +27,13 @@ from typing import Any, NoReturn, TypedDict, Unpack
 
 from torch import Tensor, nn
 
-from attnlab.case import parse_input, symbols_of
+from attnlab.case import PROMISES, parse_input, symbols_of
 from attnlab.errors import PropertyFailed, Refused
 from attnlab.files import shown_path
 from attnlab.lab.host import Raised
 from attnlab.lab.live import Examined, Subject, examine, output_of, with_promises
 from attnlab.lab.sizes import LONG, ROUNDS, with_hd
+from attnlab.near import did_you_mean
 from attnlab.records import CheckResult, Contract, Input
 
 __all__ = [
@@ -133,8 +134,15 @@ def assert_matches(
         declared = replace(subject.contract, weights=dict(weights))
         subject = replace(subject, contract=declared)
     _hold("matches-reference", subject)
-    if any(i.dtype == "float" and i.role == "data" for i in subject.contract.inputs):
+    if _learns(subject):
         _hold("gradients-match", subject)
+
+
+def _learns(subject: Subject) -> bool:
+    """Whether there is anything to differentiate by."""
+    floats = any(i.dtype == "float" and i.role == "data" for i in subject.contract.inputs)
+    module = subject.module
+    return floats or (isinstance(module, nn.Module) and any(True for _ in module.parameters()))
 
 
 # ---------------------------------------------------------------- the verdict
@@ -185,8 +193,13 @@ def _place(module: Any) -> str:
 
 def _subject(module: Any, given: tuple[str | Tensor, ...], options: Options) -> Subject:
     """How the module is fed, from what was said of it."""
+    _known(options)
     if not callable(module):
         raise Refused(f"a {type(module).__name__} cannot be called", "Give an nn.Module.")
+    if isinstance(module, type):
+        raise Refused(
+            f"{module.__name__} is a class", f"Give one made of it: {module.__name__}(...)"
+        )
     names = _names(module, len(given))
     inputs = tuple(
         parse_input(one) if isinstance(one, str) else _input(name, one)
@@ -203,6 +216,21 @@ def _subject(module: Any, given: tuple[str | Tensor, ...], options: Options) -> 
     contract = replace(contract, vary=tuple(s for s in drawn if s in contract.sizes))
     subject = Subject(module, contract, _seed(options), options.get("pick"))
     return replace(subject, contract=replace(contract, output=_output(subject, options)))
+
+
+def _known(options: Options) -> None:
+    """A keyword that nobody reads would be a wish that is not heard."""
+    for word in options:
+        if word not in Options.__annotations__:
+            hint = did_you_mean(word, Options.__annotations__) or (
+                f"Keywords are {', '.join(Options.__annotations__)}; "
+                'an input is a text without keyword: "x: B S D".'
+            )
+            raise Refused(f'"{word}" is no keyword of it', hint)
+    for promise in options.get("promises", ()):
+        if promise not in PROMISES:
+            hint = did_you_mean(promise, PROMISES) or f"Promises are {', '.join(PROMISES)}."
+            raise Refused(f'"{promise}" is no promise', hint)
 
 
 def _seed(options: Options) -> int:
@@ -249,6 +277,12 @@ def _sizes(
     for spec, one in zip(inputs, given, strict=True):
         if isinstance(one, Tensor):
             shape = dict(zip(spec.axes, one.shape, strict=True))
+            for symbol, size in shape.items():
+                if said.get(symbol, size) != size and symbol not in DRAWN:
+                    hint = "Give one of them: the size, or an example that has it."
+                    raise Refused(
+                        f"{symbol} is {said[symbol]} in sizes and {size} in {spec.name}", hint
+                    )
             found |= {s: n for s, n in shape.items() if s not in (*DRAWN, *found)}
     known = with_hd({**{s: ROUNDS[0][s] for s in DRAWN}, **found})
     used = dict.fromkeys(s for spec in inputs for s in symbols_of(spec.axes))

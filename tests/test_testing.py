@@ -230,6 +230,11 @@ def test_lengths_stay_within_the_longest():
         ((torch.zeros(1, 1, 1, 1, 1),), {}, "x has 5 axes", "Say its axes"),
         ((X, torch.zeros(2, 2, dtype=torch.bool)), {"sizes": D}, "mask is a mask", "forbids"),
         ((3,), {}, "x is a int", "or a tensor"),
+        ((X,), {"sizes": D, "sed": 3}, '"sed" is no keyword', "Did you mean seed?"),
+        ((), {"x": "B S D"}, '"x" is no keyword', 'an input is a text without keyword: "x: B S D"'),
+        ((X,), {"sizes": D, "promises": ("dropot",)}, '"dropot" is no promise', "dropout"),
+        ((X,), {"sizes": D, "promises": ("?",)}, '"?" is no promise', "Promises are causal"),
+        ((torch.zeros(2, 3, 12),), {"sizes": {"D": 16}}, "D is 16 in sizes and 12 in x", "one of"),
     ],
 )
 def test_what_cannot_be_fed_is_refused(inputs, options, message, hint):
@@ -246,6 +251,9 @@ def test_what_does_not_apply_is_no_pass():
         assert_mask_effective(Net(), X, sizes=D)
     with pytest.raises(Refused, match="a int cannot be called"):
         assert_finite(3, X, sizes=D)
+    with pytest.raises(Refused, match="Net is a class") as caught:
+        assert_finite(Net, X, sizes=D)
+    assert "Net(...)" in caught.value.hint
 
 
 def test_a_first_call_that_raises_is_a_failure():
@@ -292,6 +300,25 @@ def test_what_does_not_match_is_told(wrong, check):
     """Values first, then gradients."""
     with pytest.raises(PropertyFailed, match=check):
         assert_matches(Net(wrong), Net(), X, MASK, sizes=D)
+
+
+class Lookup(nn.Module):
+    """Rows of a table, learned or not."""
+
+    def __init__(self, learns):
+        super().__init__()
+        self.learns = learns
+        self.table = nn.Parameter(torch.randn(16, 8))
+
+    def forward(self, ids):
+        return (self.table if self.learns else self.table.detach())[ids]
+
+
+def test_gradients_are_compared_where_inputs_are_numbers_of_tokens():
+    """What nothing learns from gives the right values all the same."""
+    assert_matches(Lookup(True), Lookup(True), "ids: B S int", output="B S D", sizes={"D": 8})
+    with pytest.raises(PropertyFailed, match="no gradient reaches table"):
+        assert_matches(Lookup(False), Lookup(True), "ids: B S int", output="B S D", sizes={"D": 8})
 
 
 def test_a_map_can_be_said():
