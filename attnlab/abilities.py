@@ -13,6 +13,7 @@ NEEDS_TEXT = {
     "output": "the shape of the output is not known",
     "batch": "input and output have no batch axis B in common",
     "sequence": "input and output have no sequence axis S in common",
+    "positions": "input and output have no axis of positions in common",
     "mask": "the module takes no attention mask",
     "keys": "no input runs along the axis of the mask's keys",
     "additive": "the contract does not say that the mask may be additive",
@@ -68,6 +69,8 @@ def _facts(contract: Contract) -> dict[str, bool]:
         "output": bool(contract.output),
         "batch": "B" in contract.output and bool(data_inputs(contract, "B")),
         "sequence": "S" in contract.output and bool(data_inputs(contract, "S")),
+        "positions": query_axis(contract) in contract.output
+        and bool(data_inputs(contract, query_axis(contract))),
         "floats": any(i.dtype == "float" for i in contract.inputs if i.role == "data"),
         "buffers": bool(contract.buffers),
         "refusals": bool(contract.refusals),

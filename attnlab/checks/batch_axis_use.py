@@ -8,7 +8,7 @@ and all its positions the same one. It runs whenever B fits the table.
 Right: `x + self.pe[:, : x.size(1)]`, the table broadcast over the batch.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, data_inputs, far
+from attnlab.checks.base import Failure, Probe, Skip, far
 
 TITLE = "The place in a batch means nothing"
 NEEDS = ("output", "batch", "ordered")
@@ -20,9 +20,11 @@ def run(probe: Probe) -> Failure | None:
     if probe.sizes.get("B", 1) < 2:
         raise Skip("a batch of one has one sample only")
     inputs = probe.draw("none")
-    for spec in data_inputs(probe.contract, "B"):
-        axis, value = spec.axes.index("B"), inputs[spec.name]
-        inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).contiguous()
+    for spec in probe.contract.inputs:
+        value = inputs[spec.name]
+        if "B" in spec.axes and value is not None:
+            axis = spec.axes.index("B")
+            inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).contiguous()
     out = probe.call(inputs).movedim(probe.contract.output.index("B"), 0)
     gap = far(out, out[:1].expand_as(out)).flatten(1).any(1)
     if gap.any().item():

@@ -6,7 +6,7 @@ Wrong: keys reordered and values not, a reorder along the heads, a cache that ig
 positions or lengths that stay behind.
 Right: `index_select(0, parents)` of everything that the cache holds for a row.
 
-Probed by a prompt, a reorder in which one row has two children, and one more step; compared with
+Probed by a prompt, a reorder in which one row has two children, and two more steps; compared with
 each child's own sequence in one pass.
 """
 
@@ -24,6 +24,7 @@ AFTER = (
     "causality",
     "prefill-equals-decode",
 )
+STEPS = 2  # after the reorder
 ADVICE = "List what the cache holds, and which of it has a row for each beam: all of that moves."
 
 
@@ -35,11 +36,18 @@ def run(probe: Probe) -> Failure | None:
     order = [probe.pick(0, rows) for _ in range(rows)]
     order[0], order[1] = 1, 1  # one row has two children, and row 0 has none of its own
     parents = _first(probe, inputs).new_tensor(order).long()
-    prompt = length - 1
-    last = probe.steps(parts(contract, inputs, [prompt, 1]), parents)[1]
+    after = min(STEPS, length - 1)
+    prompt = length - after
+    calls = parts(contract, inputs, [prompt, *[1] * after])
+    outputs = probe.steps(calls, parents, after)
     whole = probe.call(_children(probe, inputs, parents, prompt))
-    right = whole.narrow(contract.output.index("S"), prompt, 1)
-    return differs(probe, right, last, f"the step after beams were reordered by {order}")
+    for number, out in enumerate(outputs[1:]):
+        right = whole.narrow(contract.output.index("S"), prompt + number, 1)
+        said = f"step {number + 1} after beams were reordered by {order}"
+        failure = differs(probe, right, out, said)
+        if failure:
+            return failure
+    return None
 
 
 def _first(probe: Probe, inputs: Inputs) -> Tensor:

@@ -41,9 +41,10 @@ def run(probe: Probe) -> Failure | None:
     inputs = plain_inputs(longer)
     if inputs[longer.contract.inputs[0].name] is None:
         raise Skip("there is no input to lengthen")
-    short = _first(longer, inputs, longest)
-    before, table, after = rows(longer, short), rows(longer, inputs), rows(longer, short)
-    return _compare(longer, before, table, after)
+    short, one = _first(longer, inputs, longest), _first(longer, inputs, longest + 1)
+    before, more = rows(longer, short), rows(longer, one)
+    table, after = rows(longer, inputs), rows(longer, short)
+    return _compare(longer, before, table, after) or _next(longer, more, table)
 
 
 def _compare(probe: Probe, before: Tensor, table: Tensor, after: Tensor) -> Failure | None:
@@ -62,6 +63,17 @@ def _compare(probe: Probe, before: Tensor, table: Tensor, after: Tensor) -> Fail
         if q is not None:
             return Failure(message=f"beyond {known} positions, {p} gets the encoding of {q}")
     return None
+
+
+def _next(probe: Probe, more: Tensor, table: Tensor) -> Failure | None:
+    """One position beyond is where a length is compared with the wrong one of two neighbours."""
+    gap = (more[-1] - table[len(more) - 1]).abs().max().item()
+    if gap <= probe.tolerance(table):
+        return None
+    return Failure(
+        message=f"position {len(more) - 1} gets another encoding in a sequence of {len(more)} than "
+        f"in one of {len(table)}: they differ by up to {gap:.2g}"
+    )
 
 
 def _first(probe: Probe, inputs: Inputs, length: int) -> Inputs:

@@ -7,14 +7,15 @@ Wrong: `torch.arange(S, dtype=x.dtype)`; `self.inv_freq` as a buffer that `.to(b
 with angles computed from it afterwards.
 Right: angles in float32 whatever the type of the module, and the result cast to the type of x.
 
-Half precision is looked at where the contract names it. Of a sinusoidal table some rows, far and
-near, are worked out by the formula as well: `positions % 4096` keeps most neighbours apart.
+Half precision is looked at where the contract names it. Some rows of a sinusoidal table, or vectors
+that rotary positions turn, are worked out by the formula as well, far and near: `positions % 4096`
+keeps most neighbours apart. A module that extends itself is not told how long a sequence will be.
 """
 
 import math
 
 from attnlab.checks.base import Failure, Probe, Tensor
-from attnlab.checks.encoding import plain_inputs, rows
+from attnlab.checks.encoding import first, plain_inputs, rows
 from attnlab.records import Position
 
 TITLE = "Far positions stay distinct"
@@ -38,6 +39,7 @@ SOME = (127, 128, 255, 256, 257, 511, 512, 1023, 1024, 2047, 2048, 4095, 4096, 4
 # Times the position: how far an angle may be off that float32 made. By a power or an exponential it
 # is 1e-7, as a logarithm of position and frequency 7e-7.
 ANGLE = 1.2e-6
+ROUNDED = 4e-7  # of a sum of two products
 SHARE = 0.1  # of the smallest step at the start: a smaller one at the end is a lost position
 ROUNDING = 8  # times eps: what a cast of the table, or a turn in that type, explains
 HALF = {"bfloat16": 2**-8, "float16": 2**-11}
@@ -45,7 +47,9 @@ HALF = {"bfloat16": 2**-8, "float16": 2**-11}
 
 def run(probe: Probe) -> Failure | None:
     length = FAR + probe.pick(1, TAIL)
-    sizes = {"S": length, **({"M": length} if "M" in probe.sizes else {})}
+    position = probe.contract.position
+    extends = position is not None and position.beyond == "extend"
+    sizes = {"S": length, **({"M": length} if "M" in probe.sizes and not extends else {})}
     sizes |= {"B": 2} if "B" in probe.contract.vary else {}
     if "D" in probe.contract.vary and "H" not in probe.sizes:
         sizes["D"] = WIDTH  # a table this long takes some modules a while
@@ -54,7 +58,8 @@ def run(probe: Probe) -> Failure | None:
     near.call(plain_inputs(near))
     inputs = plain_inputs(far)
     exact = rows(far, inputs)
-    failure = _lost(exact, "float32") or _elsewhere(exact, probe.contract.position)
+    failure = _lost(exact, "float32") or _elsewhere(exact, position)
+    failure = failure or _turned_elsewhere(exact, position, inputs[first(far)])
     for dtype, eps in HALF.items():
         if failure is None and dtype in probe.contract.dtypes:
             half = probe.at(sizes, dtype)
@@ -81,6 +86,36 @@ def _elsewhere(table: Tensor, position: Position | None) -> Failure | None:
                 f"{min(gaps):.2g} from the formula; float32 angles explain {limit:.2g}"
             )
     return None
+
+
+def _turned_elsewhere(table: Tensor, position: Position | None, vectors: Tensor) -> Failure | None:
+    """One vector at far positions: (positions, samples, width), turned by what the formula says."""
+    if position is None or position.kind != "rotary" or position.form != "rotated":
+        return None
+    one = vectors.flatten(0, -2)[0].tolist()
+    largest = max(map(abs, one))
+    layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
+    for p in (*SOME, *range(len(table) - TAIL, len(table))):
+        limit = (ANGLE * (1 + p) + ROUNDED) * 2 * largest
+        rights = [_turned(one, p, position.base, layout) for layout in layouts]
+        gaps = [(table[p] - table.new_tensor(right)).abs().max().item() for right in rights]
+        if not min(gaps) <= limit:
+            return Failure(
+                message=f"of {len(table)} positions, the vector at position {p} is off by up to "
+                f"{min(gaps):.2g} from the formula; float32 angles explain {limit:.2g}"
+            )
+    return None
+
+
+def _turned(one: list[float], p: int, base: float, layout: str) -> list[float]:
+    width = len(one)
+    half, found = width // 2, list(one)
+    for pair in range(half):
+        i, j = (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + half)
+        angle = p * base ** (-2 * pair / width)
+        found[i] = one[i] * math.cos(angle) - one[j] * math.sin(angle)
+        found[j] = one[i] * math.sin(angle) + one[j] * math.cos(angle)
+    return found
 
 
 def _waves(p: int, width: int, base: float) -> list[float]:

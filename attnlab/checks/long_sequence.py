@@ -12,13 +12,13 @@ be empty, or no position sees a later one, and the module is to work in bfloat16
 
 from dataclasses import replace
 
-from attnlab.abilities import by_query
+from attnlab.abilities import by_query, query_axis
 from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor, data_inputs
 from attnlab.checks.pieces import beside, moved, off, sizes_of
 from attnlab.checks.probe import LOUD
 
 TITLE = "Long sequences give what the reference gives"
-NEEDS = ("reference", "output", "sequence")
+NEEDS = ("reference", "output", "positions")
 AFTER = (
     "output-shape",
     "finite",
@@ -46,14 +46,15 @@ UNEVEN = 120  # queries; after them counts of keys reach all that a byte can hol
 
 def run(probe: Probe) -> Failure | None:
     length = 4 * probe.pick(*FOURS)
-    now = probe.sizes.get("S", length)
-    if "S" not in probe.contract.vary or now >= length:
+    axis = query_axis(probe.contract)
+    now = probe.sizes.get(axis, length)
+    if axis not in probe.contract.vary or now >= length:
         raise Skip("its length is fixed, or long already")
     if probe.sizes.get("D", 0) > probe.contract.sizes.get("D", 0):
         raise Skip("long sequences are looked at in modules no wider than the example's")
     inputs = _ragged(probe, length - now)
     # A maximum over blocks of keys is moved by the last of them.
-    loud = moved(probe, inputs, "S", slice(-END, None), LOUDER)
+    loud = moved(probe, inputs, axis, slice(-END, None), LOUDER)
     failure = beside(probe, probe.call(loud), probe.expected(loud), f"{length} positions")
     failure = failure or _coarse(probe, inputs)
     return failure and replace(failure, sizes=sizes_of(probe, loud))
@@ -65,7 +66,8 @@ def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
     contract = probe.contract
     if COARSE not in contract.dtypes or not COUNTS & set(contract.promises):
         return None
-    others = _later(probe, inputs) if "causal" in contract.promises else []
+    late = sizes_of(probe, inputs).get("S", 0) > ROUNDED  # it may take no more than so many
+    others = _later(probe, inputs) if late and "causal" in contract.promises else []
     out, *after = probe.cast([COARSE], [inputs, *others])[0]
     failure = off(out, probe.expected(inputs), COARSE)
     failure = failure or next(filter(None, (_sees(probe, out, other) for other in after)), None)
@@ -112,4 +114,15 @@ def _ragged(probe: Probe, longer: int) -> Inputs:
                 mask[..., 4:UNEVEN:6, :] = one[..., 4:UNEVEN:6, :]
         else:
             inputs[spec.name] = other[spec.name]
+    return _one_document(probe, inputs)
+
+
+def _one_document(probe: Probe, inputs: Inputs) -> Inputs:
+    """Drawn segments are short: here one begins near the start, and is long."""
+    if any(i.role == "positions" for i in probe.contract.inputs):  # that begin anew in each
+        return inputs
+    for spec in (i for i in probe.contract.inputs if i.role == "segments"):
+        value = inputs[spec.name]
+        inputs[spec.name] = value.new_zeros(value.shape)
+        inputs[spec.name][..., END:] = 1
     return inputs

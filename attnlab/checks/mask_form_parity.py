@@ -7,12 +7,15 @@ Wrong: `masked_fill(mask, -inf)` with a float mask, which forbids what is not 0;
 which -inf and every bias are True; a float mask multiplied in.
 Right: `scores + mask` for a float mask, `masked_fill` for a boolean one.
 
-Probed with -inf and with -1e9, where the contract says that the mask may be `additive`.
+Probed with -inf and with -1e9, where the contract says that the mask may be `additive`; also in
+train mode, unless it drops values at random, in the dtypes of the contract, and by gradients.
 """
 
+from dataclasses import replace
+
 from attnlab.abilities import by_query
-from attnlab.checks.base import Failure, Mask, Probe, Steps, Tensor, first_index, mask_input
-from attnlab.checks.pieces import apart
+from attnlab.checks.base import Failure, Inputs, Mask, Probe, Steps, Tensor, first_index, mask_input
+from attnlab.checks.pieces import apart, off, slopes_differ
 
 TITLE = "Boolean and additive masks agree"
 NEEDS = ("mask", "additive", "floats")
@@ -38,6 +41,35 @@ def run(probe: Probe) -> Steps:
                 f"at {first_index(gap)} than as booleans: they differ by up to "
                 f"{(boolean - out).abs().max().item():.2g}"
             )
+    _, low, inputs, boolean = ways[0]
+    added = {**inputs, spec.name: _additive(probe, inputs[spec.name] == spec.forbids, low)}
+    return _trains(probe, inputs, added, boolean) or _cast(probe, added, boolean)
+
+
+def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Failure | None:
+    if "dropout" in probe.contract.promises:
+        return None
+    gap = apart(probe, boolean, probe.call(added, train=True))
+    if gap.any().item():
+        return Failure(
+            message=f"in train mode a mask of floats gave another output at {first_index(gap)} "
+            "than the same one of booleans in eval mode"
+        )
+    if probe.light is False:  # nothing to compare with
+        return None
+    found = probe.gradients(added)
+    right = probe.expected_gradients(inputs, found.cotangent)
+    how = " under a mask of floats"
+    failure = slopes_differ(probe, found.parameters, right.parameters, how)
+    return failure or slopes_differ(probe, found.inputs, right.inputs, how)
+
+
+def _cast(probe: Probe, added: Inputs, boolean: Tensor) -> Failure | None:
+    dtypes = probe.contract.dtypes
+    for dtype, (out,) in zip(dtypes, probe.cast(dtypes, [added]) if dtypes else (), strict=True):
+        failure = off(out, boolean, dtype)
+        if failure:
+            return replace(failure, message=f"{failure.message}, under a mask of floats")
     return None
 
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from attnlab.abilities import abilities
 from attnlab.checks.base import Failure, Mask, Probe, masks, said
-from attnlab.checks.pieces import beside, sizes_of
+from attnlab.checks.pieces import beside, in_steps, ordered, parts, sizes_of
 from attnlab.checks.probe import LOUD, SMALL
 
 TITLE = "Values equal the reference's"
@@ -55,6 +55,7 @@ ADVICE = (
 )
 BY_HAND = "Work out one value of the output by the formula of the task, and compare."
 MORE = 2  # positions in a call with another length
+STEPS = 3  # of one position, after a prompt
 PAIR = 2  # positions, of which one sees the other; one alone goes on from nothing
 WIDEST = 64  # as many positions as the module is wide, where that is no more than this
 
@@ -73,7 +74,19 @@ def _differs(probe: Probe) -> Failure | None:
         failure = beside(probe, out, probe.expected(inputs), how)
         if failure:
             return failure
-    return _longer(probe) if probe.thorough else None
+    failure = _longer(probe) if probe.thorough else None
+    return failure or _in_steps(probe)
+
+
+def _in_steps(probe: Probe) -> Failure | None:
+    """The same with a cache: a long prompt, and one position after the other."""
+    facts, length = abilities(probe.contract), probe.sizes.get("S", 1)
+    if not {"cache", "causal", "sequence"} <= facts or length < PAIR:
+        return None
+    inputs, steps = ordered(probe), min(STEPS, length - 1)
+    lengths = [length - steps, *[1] * steps]
+    outputs = probe.steps(parts(probe.contract, inputs, lengths))
+    return in_steps(probe, probe.expected(inputs), outputs, lengths, " with a cache")
 
 
 def _kinds(probe: Probe) -> list[tuple[Mask, float]]:

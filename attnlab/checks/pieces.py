@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attnlab.abilities import by_query, data_inputs, key_axis, query_axis
 from attnlab.checks.base import Failure, Inputs, Probe, Tensor, describe, first_index
 from attnlab.records import Contract
 
 EPS = {"float64": 2**-23, "bfloat16": 2**-8, "float16": 2**-11}
+SLACK = 10  # times the tolerance of a value: a backward pass is a longer chain
+SHOWN = 12  # lengths of steps in a message
 ROUNDINGS = 24  # in a chain, each relative to the largest value
 
 
@@ -26,9 +30,9 @@ def moved(probe: Probe, inputs: Inputs, axis: str, where: slice, scale: float = 
 
 
 def sizes_of(probe: Probe, inputs: Inputs) -> dict[str, int]:
-    """The sizes of the round, but for batch and length those of these inputs."""
+    """The sizes of the round, but for batch and lengths those of these inputs."""
     found = dict(probe.sizes)
-    for axis in ("B", "S"):
+    for axis in ("B", "S", "Sq", "Sk"):
         for spec in data_inputs(probe.contract, axis):
             found[axis] = inputs[spec.name].shape[spec.axes.index(axis)]
     return found
@@ -78,14 +82,23 @@ def apart(probe: Probe, a: Tensor, b: Tensor) -> Tensor:
 # ---------------------------------------------------------------- with a cache
 
 
-def stepwise(probe: Probe, lengths: list[int]) -> Failure | None:
+def stepwise(probe: Probe, lengths: list[int], train: bool = False) -> Failure | None:
     """A sequence at once, and in steps of these lengths that share a cache: what differs."""
-    inputs, at = ordered(probe), probe.contract.output.index("S")
-    whole = probe.call(inputs)
-    start = 0
-    for number, out in enumerate(probe.steps(parts(probe.contract, inputs, lengths))):
+    inputs = ordered(probe)
+    outputs = probe.steps(parts(probe.contract, inputs, lengths), train=train)
+    how = " in train mode" if train else ""
+    return in_steps(probe, probe.call(inputs), outputs, lengths, how)
+
+
+def in_steps(
+    probe: Probe, whole: Tensor, outputs: list[Tensor], lengths: list[int], how: str = ""
+) -> Failure | None:
+    """What differs between the outputs of steps and the whole."""
+    start, at = 0, probe.contract.output.index("S")
+    for number, out in enumerate(outputs):
         right = whole.narrow(at, start, lengths[number])
-        said = f"step {number + 1} of {lengths} positions, which begins at position {start},"
+        steps = f"{lengths[:SHOWN]}{'...' if len(lengths) > SHOWN else ''}"
+        said = f"step {number + 1} of {steps} positions{how}, which begins at position {start},"
         failure = differs(probe, right, out, said)
         if failure:
             return failure
@@ -131,7 +144,7 @@ def beside(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | N
             message=f"the output is {describe(out, probe)}, the reference's "
             f"{tuple(expected.shape)} ({how})"
         )
-    gap = (out.double() - expected).abs()
+    gap = _matters(probe.contract, out.double() - expected).abs()
     bad = ~(gap <= probe.tolerance(expected))
     if not bad.any().item():
         return None
@@ -141,9 +154,48 @@ def beside(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | N
     )
 
 
+def _matters(contract: Contract, gap: Tensor) -> Tensor:
+    """Of a difference of biases, what the softmax leaves of it: a constant of a query is lost, and
+    so are keys after it where they will be hidden."""
+    position = contract.position
+    if position is None or position.form != "bias" or gap.dim() < 2:
+        return gap
+    ahead = gap.shape[-1] - gap.shape[-2]  # a query stands at the last key that it may see
+    if ahead < 0:
+        return gap
+    gap = gap - gap.diagonal(ahead, -2, -1).unsqueeze(-1)
+    return gap.tril(ahead) if position.causal else gap
+
+
 def _share(bad: Tensor) -> str:
     share: float = bad.double().mean().item()
     return f"{share:.0%}" if share >= 0.005 else "less than 1%"
+
+
+def slopes_differ(
+    probe: Probe, found: Mapping[str, Tensor], right: Mapping[str, Tensor], how: str
+) -> Failure | None:
+    """What to say of gradients that are not the reference's."""
+    for name, expected in right.items():
+        mine = found.get(name)
+        limit = SLACK * probe.tolerance(expected)
+        largest = expected.abs().max().item() if expected.numel() else 0.0
+        if mine is None and largest > limit:
+            return Failure(
+                message=f"no gradient reaches {name}{how}; the reference's goes up to {largest:.2g}"
+            )
+        if mine is None:
+            continue
+        if mine.shape != expected.shape:
+            return Failure(message=f"the gradient of {name} has shape {tuple(mine.shape)}")
+        gap = (mine.double() - expected).abs()
+        bad = ~(gap <= limit)
+        if bad.any().item():
+            return Failure(
+                message=f"the gradient of {name}{how} differs from the reference's at "
+                f"{first_index(bad)}, by up to {gap.max().item():.2g} of {largest:.2g}"
+            )
+    return None
 
 
 # ---------------------------------------------------------------- in another dtype

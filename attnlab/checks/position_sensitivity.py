@@ -10,8 +10,10 @@ in float16, where 2049 is 2048.
 Right: row p for position p.
 """
 
+from attnlab.abilities import data_inputs
 from attnlab.checks.base import Failure, Probe, Skip, Tensor, far
 from attnlab.checks.encoding import alike, bias, rows
+from attnlab.records import Input
 
 TITLE = "Positions can be told apart"
 NEEDS = ("output", "ordered")
@@ -53,11 +55,10 @@ def _swapped(probe: Probe) -> Failure | None:
     last = probe.sizes["S"] - 1
     inputs = probe.draw("none")
     other = dict(inputs)
-    for spec in probe.contract.inputs:
-        if spec.role == "data" and "S" in spec.axes:
-            moved = inputs[spec.name].clone().movedim(spec.axes.index("S"), 0)
-            moved[[last - 2, last - 1]] = moved[[last - 1, last - 2]]
-            other[spec.name] = moved.movedim(0, spec.axes.index("S")).contiguous()
+    for spec in _vectors(probe):
+        moved = inputs[spec.name].clone().movedim(spec.axes.index("S"), 0)
+        moved[[last - 2, last - 1]] = moved[[last - 1, last - 2]]
+        other[spec.name] = moved.movedim(0, spec.axes.index("S")).contiguous()
     at = probe.contract.output.index("S")
     before, after = probe.call(inputs), probe.call(other)
     if far(before.select(at, last), after.select(at, last)).any().item() or _uneven(probe, at):
@@ -68,13 +69,18 @@ def _swapped(probe: Probe) -> Failure | None:
     )
 
 
+def _vectors(probe: Probe) -> list[Input]:
+    """What stands at positions; whole numbers beside vectors may say where these stand."""
+    along = data_inputs(probe.contract, "S")
+    return [i for i in along if i.dtype == "float"] or along
+
+
 def _uneven(probe: Probe, at: int) -> bool:
     """Equal inputs at all positions do not give equal outputs."""
     inputs = probe.draw("none")
-    for spec in probe.contract.inputs:
-        if spec.role == "data" and "S" in spec.axes:
-            axis, value = spec.axes.index("S"), inputs[spec.name]
-            inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).contiguous()
+    for spec in _vectors(probe):
+        axis, value = spec.axes.index("S"), inputs[spec.name]
+        inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).contiguous()
     out = probe.call(inputs)
     uneven: bool = far(out, out.narrow(at, 0, 1).expand_as(out)).any().item()
     return uneven

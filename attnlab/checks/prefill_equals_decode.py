@@ -6,16 +6,20 @@ Wrong: a cache joined along the wrong axis or in the wrong order, positions that
 each step, keys cached before and read after rotation, the newest key left out.
 Right: output t of the whole sequence is the output of step t.
 
-Probed by steps of one position, from nothing and after a prompt.
+Probed by steps of one position, from nothing and after a prompt; in train mode too, unless it drops
+values at random; and in each dtype that the contract names.
 """
 
+from dataclasses import replace
+
 from attnlab.checks.base import Failure, Probe, Skip
-from attnlab.checks.pieces import stepwise
+from attnlab.checks.pieces import EPS, ROUNDINGS, ordered, parts, stepwise
 
 TITLE = "Decoding with a cache equals one pass"
 NEEDS = ("cache", "causal", "sequence")
 FEW = True
 AFTER = ("output-shape", "finite", "deterministic-eval", "batch-independence", "causality")
+IN_TYPE = "Look at the dtype of what the cache holds: it is that of the keys that come."
 ADVICE = "Print the shape of keys after each step, and the positions that each step was given."
 
 
@@ -27,4 +31,31 @@ def run(probe: Probe) -> Failure | None:
         failure = stepwise(probe, [prompt, *[1] * (length - prompt)])
         if failure:
             return failure
-    return None
+    lengths = [length - 1, 1]
+    busy = "dropout" not in probe.contract.promises
+    failure = stepwise(probe, lengths, train=True) if busy else None
+    for dtype in probe.contract.dtypes:
+        failure = failure or _cast(probe, dtype, lengths)
+    return failure
+
+
+def _cast(probe: Probe, dtype: str, lengths: list[int]) -> Failure | None:
+    """The last position, with what the cache holds of those before it in this type."""
+    other = probe.at({}, dtype)
+    inputs = ordered(other)
+    whole = other.call(inputs)
+    last = other.steps(parts(other.contract, inputs, lengths))[-1]
+    right = whole.narrow(other.contract.output.index("S"), lengths[0], lengths[1])
+    if last.shape != right.shape or last.dtype != right.dtype:
+        return Failure(
+            message=f"in {dtype} the step after a prompt gave {tuple(last.shape)} in {last.dtype}, "
+            f"the whole sequence {tuple(right.shape)} in {right.dtype}"
+        )
+    gap = (last.double() - right.double()).abs().max().item()
+    limit = ROUNDINGS * EPS[dtype] * max(1.0, whole.abs().max().item())
+    if gap <= limit:
+        return None
+    failure = (
+        f"in {dtype} the step after a prompt differs from the whole sequence by up to {gap:.2g}"
+    )
+    return replace(Failure(message=f"{failure}; rounding explains {limit:.2g}"), advice=IN_TYPE)

@@ -142,6 +142,9 @@ class Probe(Protocol):
     def expected_each(self, several: Sequence[Inputs]) -> list[Tensor]:
         """What `expected` gives for each; cheaper than to ask for each."""
 
+    def rounded(self, inputs: Inputs) -> Tensor:
+        """The reference's output in float32: what it is off by is nobody's fault."""
+
     def steep(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
         """Inputs and the module's gradients at them, shared as those of `sample` are. The first
         query may attend to one key alone where the mask is "random". Under a causal mask it is in
@@ -201,9 +204,16 @@ class Probe(Protocol):
         """The output of an instance of other sizes with these weights; then the module is built
         anew."""
 
-    def steps(self, calls: Sequence[Inputs], parents: Tensor | None = None) -> list[Tensor]:
+    def steps(
+        self,
+        calls: Sequence[Inputs],
+        parents: Tensor | None = None,
+        after: int = 1,
+        train: bool = False,
+    ) -> list[Tensor]:
         """The outputs of calls that share one cache, empty at first. With `parents` the cache is
-        reordered before the last call: row b goes on from what row parents[b] has seen."""
+        reordered before the last calls, so many as come `after`: row b goes on from what row
+        parents[b] has seen."""
 
     def seen(self, inputs: Inputs) -> Seen:
         """What softmax was given and what values were mixed by. The candidate process's word."""

@@ -6,8 +6,10 @@ Right: a fresh module and a used one give the same output, in either order of a 
 sequence.
 
 `deterministic-eval` repeats the same length; here it is another one, and the module is built anew.
+Where queries and keys have lengths of their own, there are also fewer queries for as many keys.
 """
 
+from attnlab.abilities import query_axis
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -22,7 +24,7 @@ from attnlab.checks.base import (
 from attnlab.checks.pieces import ordered, parts
 
 TITLE = "A used module is as good as a new one"
-NEEDS = ("sequence",)
+NEEDS = ("positions",)
 ONCE = True
 AFTER = (
     "output-shape",
@@ -41,12 +43,13 @@ MORE = 2
 
 def run(probe: Probe) -> Failure | None:
     pairs = [(probe.draw(mask), probe.draw(mask, longer=MORE)) for mask in _kinds(probe)]
-    spec = data_inputs(probe.contract, "S")[0]
+    spec = data_inputs(probe.contract, query_axis(probe.contract))[0]
     short, longer = pairs[0]
     if short[spec.name].shape == longer[spec.name].shape:
         raise Skip("its length is fixed")
     if probe.light:
-        return _confirmed(probe, [longer for _, longer in pairs])
+        failure = _confirmed(probe, [longer for _, longer in pairs])
+        return failure or _fewer_queries(probe)
     upward = probe.anew([given for pair in pairs for given in pair]).outputs
     downward = probe.anew([given for pair in pairs for given in reversed(pair)]).outputs
     for i in range(0, len(upward), 2):
@@ -55,7 +58,7 @@ def run(probe: Probe) -> Failure | None:
         failure = failure or _changed(new_short, used_short, "a longer")
         if failure:
             return failure
-    return _again(probe)
+    return _again(probe) or _fewer_queries(probe)
 
 
 def _confirmed(probe: Probe, longer: list[Inputs]) -> Failure | None:
@@ -68,6 +71,19 @@ def _confirmed(probe: Probe, longer: list[Inputs]) -> Failure | None:
         for (_, right), used in zip(samples, outputs[1::2], strict=True)
     )
     return next(filter(None, failures), None) or _again(probe)
+
+
+def _fewer_queries(probe: Probe) -> Failure | None:
+    """As many keys as in the call before, and fewer queries: one may be all that is kept."""
+    queries, contract = probe.sizes.get("Sq", 1), probe.contract
+    if queries < MORE or "Sq" not in contract.vary:
+        return None
+    inputs, right = probe.sample()
+    fewer = probe.at({"Sq": queries - 1}).draw()
+    new, after = probe.anew([fewer, inputs]).outputs
+    used = probe.anew([inputs, fewer]).outputs[1]
+    failure = _changed(right, after, "fewer queries for as many keys, in a shorter")
+    return failure or _changed(new, used, "more queries for as many keys, in a longer")
 
 
 def _kinds(probe: Probe) -> tuple[Mask, ...]:

@@ -8,10 +8,11 @@ of one width train the same one.
 Right: `self.scale = ...`, and parameters that each instance makes for itself.
 
 An instance with another number of heads, or of another width, is built and called, and its
-parameters are changed; then this one must give what it gave before.
+parameters are changed; then this one must give what it gave before. So it must after one that is
+built for shorter sequences.
 """
 
-from attnlab.checks.base import Failure, Probe, far, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor, far, first_index
 
 TITLE = "Instances have nothing in common"
 NEEDS = ("output",)
@@ -25,11 +26,21 @@ AFTER = (
 )
 ADVICE = "Look for what is kept on the class, at the top of the file or in a default argument."
 ONCE = True
+KNOWN = ("D", "H", "Hkv", "hd", "M", "S", "B")  # not to be changed by themselves
+OWN = 2  # sizes of a challenge's own that are changed
 
 
 def run(probe: Probe) -> Failure | None:
     inputs, before = probe.sample()
-    sizes = _other(probe)
+    others = [_other(probe), *_own(probe), _shorter(probe)]
+    for sizes in list(filter(None, others)) or [{}]:
+        failure = _changed(probe, sizes, inputs, before)
+        if failure:
+            return failure
+    return None
+
+
+def _changed(probe: Probe, sizes: dict[str, int], inputs: Inputs, before: Tensor) -> Failure | None:
     after = probe.beside(sizes, inputs)
     gap = far(before, after)
     if not gap.any().item():
@@ -45,10 +56,28 @@ def run(probe: Probe) -> Failure | None:
 def _other(probe: Probe) -> dict[str, int]:
     """Another number of heads of the same width, else another width, where these may be chosen."""
     sizes, vary = probe.sizes, probe.contract.vary
-    grouped = "Hkv" in sizes
-    if {"D", "H"} <= sizes.keys() and "H" in vary and not grouped:
+    if {"D", "H"} <= sizes.keys() and "H" in vary and "Hkv" not in sizes:
         heads = 1 if sizes["H"] > 1 else 2 - sizes["D"] % 2
-        return {"H": heads} if heads != sizes["H"] else {}
-    if "D" in vary and "H" not in sizes:
-        return {"D": sizes["D"] + 2}
+        if heads != sizes["H"]:
+            return {"H": heads}
+    if "D" in vary:
+        return {"D": sizes["D"] + 2 * sizes.get("H", 1)}
+    if "H" in vary and "H" in sizes and not {"Hkv", "D"} & sizes.keys():
+        return {"H": sizes["H"] + 2}
     return {}
+
+
+def _own(probe: Probe) -> list[dict[str, int]]:
+    """Others of the sizes that it is built with, each by itself."""
+    sizes, vary = probe.sizes, probe.contract.vary
+    told = dict.fromkeys(map(str, probe.contract.init.values()))
+    return [{s: sizes[s] + 2} for s in told if s in vary and s in sizes and s not in KNOWN][:OWN]
+
+
+def _shorter(probe: Probe) -> dict[str, int]:
+    """A longest sequence that is shorter than that of the inputs, where the module is told one."""
+    sizes = probe.sizes
+    known = "M" in probe.contract.init.values() and "S" in probe.contract.vary
+    if not known or sizes.get("S", 1) < 2 or sizes["M"] < sizes["S"]:
+        return {}
+    return {"M": sizes["S"] - 1, "S": sizes["S"] - 1}

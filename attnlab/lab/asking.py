@@ -236,13 +236,27 @@ class Asking:
     def overwrite(self, parameters: Mapping[str, Tensor]) -> None:
         answered(self.host.ask("put", tensors=dict(parameters)))
 
-    def steps(self, calls: Sequence[Inputs], parents: Tensor | None = None) -> list[Tensor]:
+    def steps(
+        self,
+        calls: Sequence[Inputs],
+        parents: Tensor | None = None,
+        after: int = 1,
+        train: bool = False,
+    ) -> list[Tensor]:
         asked = [list(inputs.items()) for inputs in calls]
         spec = data_inputs(self.contract, "S")[0]
         length = sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls)
         rows = calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
         told = answered(
-            self.host.ask("steps", calls=asked, batch=rows, length=length, parents=parents)
+            self.host.ask(
+                "steps",
+                calls=asked,
+                batch=rows,
+                length=length,
+                parents=parents,
+                after=after,
+                train=train,
+            )
         )
         found = list(tensors_in(told, "outputs").values())
         if len(found) != len(calls) or not all(map(is_plain, found)):

@@ -23,7 +23,7 @@ from attnlab.lab.reference import USES, BadReference, FileReference, Reference, 
 from attnlab.lab.session import HUNG
 from attnlab.lab.sizes import built, with_hd
 from attnlab.lab.unsaid import Refusal, absent, unfed, unsaid
-from attnlab.records import CheckResult, Code, Job, JobOutcome, Report, Trace
+from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report, Trace
 
 
 def inspect(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:
@@ -120,15 +120,16 @@ class Hosts:
     def reference(self) -> Reference | None:
         asked = self.job.reference
         if not isinstance(asked, Code):
-            return UnitReference(asked) if asked else None
+            return UnitReference(asked, _allowing(self.job.contract)) if asked else None
         cache = self.job.contract.cache if self.job.contract else None
-        self.solution = self.shelf.take(asked, cache, self.deadline)
+        wide = self.job.contract is not None and "float64" in self.job.contract.dtypes
+        self.solution = self.shelf.take(asked, cache, self.deadline, wide)
         if self.solution is None:
             limits = self.job.limits  # of one job; the process is there for many
             limits = replace(limits, seconds=limits.seconds * USES, rings=False)
             host = self.spawn(limits, False, self.deadline)
             try:
-                self.solution = FileReference(asked, host, cache)
+                self.solution = FileReference(asked, host, cache, wide)
             except BadReference:
                 host.close()
                 raise
@@ -145,6 +146,12 @@ class Hosts:
             host.close()
         if self.solution:
             self.shelf.put(self.solution)
+
+
+def _allowing(contract: Contract | None) -> list[str]:
+    """The masks that are True where a key may be attended to."""
+    inputs = contract.inputs if contract is not None else ()
+    return [i.name for i in inputs if i.role == "mask" and not i.forbids]
 
 
 def shown_target(job: Job) -> str:

@@ -27,6 +27,7 @@ from attnlab.records import Contract, Until, plain
 
 Weights = Mapping[str, Tensor]
 T = TypeVar("T")
+LENGTHS = ("S", "Sq", "Sk")  # what a longer sequence has more of
 SLACK = 64  # matmuls, a softmax and a norm, one after the other, with room
 
 
@@ -162,8 +163,9 @@ class HostProbe(Asking):
         sizes = self.sizes
         if alone and "B" in self.contract.vary and "B" in sizes:
             sizes = {**sizes, "B": 1}
-        if longer and "S" in self.contract.vary and "S" in sizes:
-            sizes = within({**sizes, "S": self.sizes["S"] + longer})
+        lengths = [s for s in LENGTHS if s in self.contract.vary and s in sizes]
+        if longer and lengths:
+            sizes = within({**sizes, **{s: max(sizes[s] + longer, 1) for s in lengths}})
         open_mask = self.manner.open and mask == "none"
         drawn = draw.inputs(self.contract, sizes, self.dice, "open" if open_mask else mask, scale)
         if self.manner is not USUAL:
@@ -264,7 +266,7 @@ class HostProbe(Asking):
     def _shape(self, inputs: Inputs) -> tuple[int, ...]:
         """What a call with these inputs should return."""
         sizes = dict(self.sizes)
-        for axis in ("B", "S", "Sq"):
+        for axis in ("B", *LENGTHS):
             for spec in data_inputs(self.contract, axis):
                 sizes[axis] = inputs[spec.name].shape[spec.axes.index(axis)]
         return tuple(measure(axis, sizes) for axis in self.contract.output)
@@ -282,6 +284,9 @@ class HostProbe(Asking):
     def expected_each(self, several: Sequence[Inputs]) -> list[Tensor]:
         found = stacked(self.contract, several, self._comparable().call)
         return [_finite(right) for right in found]
+
+    def rounded(self, inputs: Inputs) -> Tensor:
+        return _finite(self._comparable().rounded(inputs))
 
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         found = self._comparable().gradients(inputs, cotangent)

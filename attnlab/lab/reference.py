@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -35,14 +36,20 @@ class Reference(Protocol):
     def call(self, inputs: Inputs) -> Tensor:
         """Its output, in float64."""
 
+    def rounded(self, inputs: Inputs) -> Tensor:
+        """Its output in float32, where it rounds as any module does."""
+
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """Gradients of (output * cotangent).sum(), in float64."""
 
 
 class UnitReference:
-    """A class of `attnlab/references/`, run here in float64."""
+    """A class of `attnlab/references/`, run here in float64. Its masks are True where a key may not
+    be attended to; those of the inputs that are `turned` say the opposite."""
 
-    def __init__(self, name: str) -> None:
+    turned: Collection[str] = ()
+
+    def __init__(self, name: str, turned: Collection[str] = ()) -> None:
         from attnlab.references import unit
 
         self.kind = unit(name)
@@ -51,6 +58,7 @@ class UnitReference:
         self.takes = inspect.signature(self.kind).parameters
         kinds = inspect.signature(self.kind.forward).parameters
         self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
+        self.turned = turned
         self.weights: dict[str, Tensor] = {}
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
@@ -68,8 +76,22 @@ class UnitReference:
 
     def call(self, inputs: Inputs) -> Tensor:
         with torch.inference_mode():  # ours: nothing of it is kept for a backward pass
-            out: Tensor = self._run({n: _double(t) for n, t in inputs.items()})
+            out: Tensor = self._run(self._own(inputs))
         return out
+
+    def rounded(self, inputs: Inputs) -> Tensor:
+        exact, self.module = self.module, deepcopy(self.module).float()
+        try:
+            with torch.inference_mode():
+                out: Tensor = self._run(self._own(inputs, torch.float32))
+        finally:
+            self.module = exact
+        return out.double()
+
+    def _own(self, inputs: Inputs, dtype: torch.dtype = torch.float64) -> Inputs:
+        """Inputs as it takes them."""
+        own = {n: _in(t, dtype) for n, t in inputs.items()}
+        return own | {n: ~t for n, t in own.items() if n in self.turned and t is not None}
 
     def _run(self, given: Inputs) -> Tensor:
         """By position, since names are the candidate's, but for what only has a name."""
@@ -78,7 +100,7 @@ class UnitReference:
         return out
 
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
-        given = {n: _double(t) for n, t in inputs.items()}
+        given = self._own(inputs)
         floats = {n: t for n, t in given.items() if t is not None and t.is_floating_point()}
         for t in floats.values():
             t.requires_grad_()
@@ -111,10 +133,13 @@ def _kept(name: str, **init: object) -> nn.Module:
 
 
 class FileReference:
-    """A challenge's own solution, in a child like any candidate's; float32, then widened."""
+    """A challenge's own solution, in a child like any candidate's: in float64 if it is `wide`, as
+    its contract tells, else in float32."""
 
-    def __init__(self, code: Code, host: Host, cache: Cache | None = None) -> None:
-        self.code, self.host, self.cache = code, host, cache
+    def __init__(
+        self, code: Code, host: Host, cache: Cache | None = None, wide: bool = False
+    ) -> None:
+        self.code, self.host, self.cache, self.wide = code, host, cache, wide
         self.weights: dict[str, Tensor] = {}
         self.uses = 1
         self.sound = True
@@ -124,6 +149,8 @@ class FileReference:
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         self._ask("build", name=self.code.name, init=init, seed=0)
+        if self.wide:
+            self._ask("cast", dtype="float64")
         shapes = {n: p.shape for n, p in self._ask("parameters")["tensors"].items()}
         self.put(weights(shapes, dice, bias))
         return self.weights
@@ -133,11 +160,22 @@ class FileReference:
         self.weights = dict(weights)
 
     def call(self, inputs: Inputs) -> Tensor:
-        out: Tensor = self._ask("call", inputs=list(inputs.items()))["output"]
+        out: Tensor = self._ask("call", inputs=self._own(inputs))["output"]
         return out.double()
 
+    def rounded(self, inputs: Inputs) -> Tensor:
+        if not self.wide:
+            return self.call(inputs)
+        self._ask("cast", dtype="float32")
+        out: Tensor = self._ask("call", inputs=list(inputs.items()))["output"]
+        self._ask("cast", dtype="float64")  # weights were float32 before: nothing of them is lost
+        return out.double()
+
+    def _own(self, inputs: Inputs) -> list[tuple[str, Tensor | None]]:
+        return [(n, _in(t, torch.float64) if self.wide else t) for n, t in inputs.items()]
+
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
-        told = self._ask("gradients", inputs=list(inputs.items()), cotangent=cotangent)
+        told = self._ask("gradients", inputs=self._own(inputs), cotangent=cotangent)
         return Gradients(
             cotangent=cotangent,
             inputs={n: t.double() for n, t in told["inputs"].items()},
@@ -170,12 +208,15 @@ class Shelf:
     def __init__(self) -> None:
         self.held: FileReference | None = None
 
-    def take(self, code: Code, cache: Cache | None, deadline: float) -> FileReference | None:
+    def take(
+        self, code: Code, cache: Cache | None, deadline: float, wide: bool = False
+    ) -> FileReference | None:
         held, self.held = self.held, None
         if held is None:
             return None
         held.host.until(deadline)
-        if (held.code, held.cache) == (code, cache) and held.answers():
+        like = (held.code, held.cache, held.wide) == (code, cache, wide)
+        if like and held.answers():
             held.uses += 1
             return held
         held.host.close()
@@ -188,5 +229,5 @@ class Shelf:
             reference.host.close()
 
 
-def _double(t: Tensor | None) -> Tensor | None:
-    return t.double() if t is not None and t.is_floating_point() else t
+def _in(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    return t.to(dtype) if t is not None and t.is_floating_point() else t

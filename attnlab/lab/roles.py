@@ -138,7 +138,7 @@ def _family(name: str, mine: Shapes, sizes: Mapping[str, int]) -> tuple[str, str
             members = [f"{before}{i}{after}" for i in range(count)]
             alone = f"{before}{count}{after}" not in mine
             same = len({mine.get(m) for m in members}) == 1 and members[0] in mine
-            if count > 1 and alone and same and set(tag(after + before).role) & set("qkvo"):
+            if count > 1 and alone and same and set(tag(f"{after}.{before}").role) & set("qkvo"):
                 return f"{before}{MEMBER}{after}", symbol
     return name, ""
 

@@ -40,6 +40,7 @@ NAMING = {
     "V": 53,
     "F": 59,
 }
+ANY = "any other"  # symbol of a challenge's own, such as a window's width or a grid's rows
 GROUPED = {"Hkv": 7, "H": 21}  # over NAMING where keys have heads of their own
 ROUNDS: tuple[Sizes, ...] = (
     {
@@ -54,6 +55,7 @@ ROUNDS: tuple[Sizes, ...] = (
         "L": 19,
         "V": 23,
         "F": 29,
+        ANY: 4,
     },
     {
         "B": 4,
@@ -67,6 +69,7 @@ ROUNDS: tuple[Sizes, ...] = (
         "L": 19,
         "V": 23,
         "F": 29,
+        ANY: 3,
     },
 )
 LONG: Sizes = {  # more positions than a table or a mask that was made for a few
@@ -81,6 +84,7 @@ LONG: Sizes = {  # more positions than a table or a mask that was made for a few
     "L": 19,
     "V": 23,
     "F": 29,
+    ANY: 15,
 }
 NARROW: Sizes = {"hd": 1, "D": 36}  # over LONG: what squeezes takes heads of width 1 for none
 ALIKE = 4  # even, for a width without heads
@@ -97,6 +101,7 @@ ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
     "L": 13,
     "V": 23,
     "F": 29,
+    ANY: 2,
 }
 MANY, HEADS = 64, 16  # the largest batch or width, and number of heads, beyond a number of a source
 MOST = 4  # rounds for the sake of such numbers
@@ -174,6 +179,7 @@ def rounds(
     masked = any(i.role == "mask" for i in contract.inputs)
     near = [n for n in numbers if n <= FAR or not masked]  # to draw large masks takes longest
     over = [beyond(n) for n in near if not _reached(n, usual, contract)]
+    over += [_heads(n) for n in near if HEADS < n <= MANY and "H" in contract.vary]
     more = [*(_moved(contract, f) for f in over[:MOST]), _alike(contract)]
     drawn = [within(s) for s in (*usual, *more)] if contract.vary else []
     edge = [_only(contract, EDGE)] if contract.vary else []
@@ -193,13 +199,21 @@ def beyond(number: int) -> Sizes:
     wide, heads = more if number <= MANY else 5, more if number <= HEADS else few
     queries = {"S": long, "Sq": long, "Sk": long + 2, "T": 17, "L": long, "V": 23, "F": 29}
     width = {"H": heads, "hd": wide, "Hkv": 1, "D": 2 * wide}
-    return {"B": more if number <= MANY else few, **width, **queries}
+    own = {"B": more if number <= MANY else few, ANY: more if number <= MANY else few}
+    return {**own, **width, **queries}
+
+
+def _heads(number: int) -> Sizes:
+    """More heads than a number, so many that they have to be narrow."""
+    return {**beyond(number), "B": 2, "S": 5, "Sq": 5, "Sk": 6, "H": number + 1, "hd": 2}
 
 
 def _reached(number: int, usual: list[Sizes], contract: Contract) -> bool:
     """Whether sizes that are drawn anyway go beyond a number, each symbol's in one of them."""
     vary = {*contract.vary, "hd"} if "D" in contract.vary else set(contract.vary)
-    symbols = [s for s, n in beyond(number).items() if n > number and s in vary]
+    over = beyond(number)
+    symbols = [s for s, n in over.items() if n > number and s in vary]
+    symbols += _others(contract) if over[ANY] > number else []
     return all(any(sizes.get(s, LARGEST + 1) > number for sizes in usual) for s in symbols)
 
 
@@ -236,7 +250,8 @@ def _shuffled(sizes: Sizes, draw: random.Random) -> Sizes:
 def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     """The example's sizes with the varying symbols replaced by sizes that nothing else has.
 
-    D stays a multiple of H, H of Hkv, and a width without heads is even.
+    D stays a multiple of H, H of Hkv, and a width without heads is even. Symbols that nobody knows
+    get sizes near each other, now the first of two the larger one, now the second.
     """
     example, vary = contract.sizes, contract.vary
     sizes = {s: n for s, n in with_hd(example).items() if s != "hd" or "D" not in example}
@@ -246,6 +261,9 @@ def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
         if symbol in vary and symbol in sizes and (symbol != "Hkv" or "H" in vary):
             step = sizes.get("Hkv", 1) if symbol == "H" else 2 if symbol == "hd" else 1
             sizes[symbol] = _apart(fresh[symbol], step, taken)
+    others = _others(contract)
+    for symbol in reversed(others) if fresh.get(ANY, 0) % 2 else others:
+        sizes[symbol] = _apart(fresh.get(ANY, sizes[symbol]), 1, taken)
     if "D" in vary and "H" in sizes and "D" in sizes:
         sizes["D"] = sizes["H"] * _apart(fresh["hd"], 1, taken)
     elif "D" in vary and "D" in sizes:
@@ -253,6 +271,12 @@ def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     if sizes.get("D", 0) % sizes.get("H", 1) or sizes.get("H", 0) % sizes.get("Hkv", 1):
         sizes |= {s: example[s] for s in ("D", "H", "Hkv") if s in sizes}
     return with_hd(sizes)
+
+
+def _others(contract: Contract) -> list[str]:
+    """Symbols of the challenge's own that may vary."""
+    known = {*NAMING, "D", "M", "Hkv"}
+    return [s for s in contract.sizes if s in contract.vary and s not in known]
 
 
 def _apart(size: int, step: int, taken: set[int]) -> int:
@@ -267,7 +291,8 @@ def _apart(size: int, step: int, taken: set[int]) -> int:
 def _alike(contract: Contract) -> Sizes:
     """One size for all that may vary: what tells axes by their sizes takes one for the other."""
     example = contract.sizes
-    free = {"B", "S", "Sq", "H", "hd"} & set(contract.vary) & example.keys()
+    known = {"B", "S", "Sq", "Sk", "H", "hd", *_others(contract)}
+    free = known & set(contract.vary) & example.keys()
     wide = "D" in example
     if ALIKE % example.get("Hkv", 1) or (wide and not {"D", "H"} <= set(contract.vary)):
         free -= {"H", "hd"}

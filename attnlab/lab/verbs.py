@@ -173,9 +173,17 @@ class Verbs:
             if isinstance(self.built, nn.Module):
                 self.built.eval()
             with torch.no_grad():
-                return {"answers": [output(self.built(*bare(given))) for given in inputs]}
+                return {"answers": [output(self._plainly(given)) for given in inputs]}
         finally:
             self.built = kept
+
+    def _plainly(self, given: Given) -> Any:
+        """A call by position alone, which goes on from nothing that was kept."""
+        if self.kept is None:
+            return self.built(*bare(given))
+        self.kept.clear()
+        own = self.kept.arguments() if self.kept.form == "given" else {}
+        return self.kept.output(self.built(*bare(given), **own))
 
     def do_export(self, inputs: Given) -> Any:
         """The output of the program that torch.export makes. Imports the compiler."""

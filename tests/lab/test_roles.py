@@ -65,6 +65,14 @@ def test_heads_with_layers_of_their_own_are_a_family():
     assert len(slots({**mine, "heads.6.key.weight": (5, 30)}, SIZES)) == 7
 
 
+def test_a_list_of_layers_may_itself_be_what_says_the_role():
+    """`queries.3.weight`, and key heads that are fewer than query heads."""
+    mine = {f"queries.{i}.weight": (5, 30) for i in range(6)}
+    mine |= {f"keys.{i}.bias": (5,) for i in range(2)}
+    found = slots(mine, {**SIZES, "Hkv": 2})
+    assert [(s.name, s.per) for s in found] == [("queries.#.weight", "H"), ("keys.#.bias", "Hkv")]
+
+
 @pytest.mark.parametrize(
     ("name", "shape", "first"),
     [

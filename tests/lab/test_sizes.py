@@ -1,6 +1,7 @@
 """Symbols and sizes: what an axis measures, and at which sizes a candidate is tried."""
 
 import random
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -132,12 +133,33 @@ def test_all_free_sizes_are_telling(seed):
     assert (edge["B"], edge["S"], edge["D"]) == (1, 1, 8)
 
 
+def test_symbols_of_a_challenge_s_own_vary_where_they_may():
+    """Rows and columns of a grid are told apart and change places, a window is now and then shorter
+    than the sequence; what is not to vary does not."""
+    grid = Contract(sizes={"B": 2, "R": 3, "C": 5, "D": 8}, vary=("B", "R", "C", "D"))
+    drawn = rounds(grid, random.Random(1))
+    assert {s["R"] < s["C"] for s in drawn} == {True, False}
+    assert any(s["R"] == s["C"] for s in drawn)
+    beyond = [s for s in rounds(grid, random.Random(1), (40,)) if min(s["R"], s["C"]) > 40]
+    assert beyond
+    assert {s["R"] for s in rounds(replace(grid, vary=("B", "D")), random.Random(1))} == {3}
+    window = Contract(sizes={"S": 6, "W": 3}, vary=("S", "W"))
+    assert len({s["W"] for s in rounds(window, random.Random(1)) if s["W"] < s["S"]}) > 2
+
+
+def test_there_may_be_as_many_queries_as_keys():
+    """What is causal in a square alone is wrong in one of the rounds."""
+    across = Contract(sizes={"Sq": 3, "Sk": 5, "D": 8}, vary=("Sq", "Sk", "D"))
+    assert any(s["Sq"] == s["Sk"] for s in rounds(across, random.Random(1)))
+
+
 def test_sizes_go_beyond_the_numbers_that_a_source_names():
     """`if S > 64`, chunks of 13, a buffer of 300 rows: what is larger is drawn, within reason."""
     contract = Contract(sizes=SIZES)
     usual = rounds(contract, random.Random(3))
     found = rounds(contract, random.Random(3), (13, 64, 300))
-    some, sixty, hundreds = (s for s in found if s not in usual)
+    some, sixty, hundreds, heads = (s for s in found if s not in usual)
+    assert heads["H"] > 64 > heads["D"] / heads["H"]  # so many that they are narrow
     assert min(some[n] for n in ("B", "S", "H", "hd")) > 13
     assert min(sixty[n] for n in ("B", "S", "hd")) > 64
     assert (hundreds["S"] > 300, hundreds["B"], hundreds["hd"] < 10) == (True, 2, True)

@@ -214,7 +214,7 @@ def test_no_file_is_filled(grader, tmp_path):
     code = f"open({str(tmp_path / 'note')!r}, 'wb', buffering=0).write(b'was here')"
     verdict = grader.grade(candidate(top=code))
     assert verdict.outcome == "crashed"
-    assert "File too large" in verdict.message
+    assert any(word in verdict.message for word in ("Permission denied", "File too large"))
     assert (tmp_path / "note").read_text() == ""
 
 

@@ -15,6 +15,19 @@ def kept(line):
 WRONG = {
     "keys alone": kept("self.cache = self.cache[0][parents], self.cache[1]"),
     "not at all": kept("pass"),
+    "for one step": Case(
+        changed(
+            changed(CACHED, *KEPT),
+            (
+                "self.H, self.cache = num_heads, None",
+                "self.H, self.cache, self.old = num_heads, None, None",
+            ),
+            (REORDER, f"self.old = self.cache\n        {REORDER}"),
+            ("self.cache = k, v", "self.cache, self.old = self.old or (k, v), None"),
+        ),
+        INNER,
+        None,
+    ),
     "backwards": kept("self.cache = tuple(t[parents.argsort()] for t in self.cache)"),
 }
 RIGHT = {

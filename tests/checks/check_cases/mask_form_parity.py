@@ -1,5 +1,7 @@
 """Modules that take booleans and floats, and do not mean the same by them."""
 
+from dataclasses import replace
+
 from sources import ADDITIVE
 from trial import ATTENTION, KERNEL, Case, changed
 
@@ -12,8 +14,11 @@ MADE = (
 )
 
 
-def form(line):
-    return Case(changed(ATTENTION, (FILL, line)), ADDITIVE)
+TYPES = replace(ADDITIVE, dtypes=("bfloat16",))
+
+
+def form(line, contract=ADDITIVE):
+    return Case(changed(ATTENTION, (FILL, line)), contract)
 
 
 WRONG = {
@@ -22,11 +27,20 @@ WRONG = {
     "floats multiplied": form("scores = scores * mask[:, None] if mask.is_floating_point() else "
                               + FILL[9:]),
     "floats ignored": form("scores = scores if mask.is_floating_point() else " + FILL[9:]),
+    "floats ignored in train mode": form(
+        BOTH.replace("scores + mask", "scores + (not self.training) * mask.clamp(min=-1e30)")
+    ),
+    "floats cut the gradient": form(BOTH.replace("scores + mask", "scores.detach() + mask")),
+    "floats in float32 alone": form(
+        BOTH.replace("scores + mask", "scores + (mask if x.dtype == torch.float32 else mask * 0)"),
+        TYPES,
+    ),
     "only -inf is understood": form("scores = scores.masked_fill(mask[:, None] == -torch.inf, "
                                     "-torch.inf) if mask.is_floating_point() else " + FILL[9:]),
 }  # fmt: skip
 RIGHT = {
     "added or filled": form(BOTH),
+    "in another type": form(BOTH, TYPES),
     "made into floats": form(MADE),
     "the kernel": Case(
         changed(

@@ -35,9 +35,14 @@ WRONG = {
                                         "return out, ((k, v) if cache is None else cache)")),
     "positions that begin anew": cached((SPLIT, f"{SPLIT}\n        k = k * {PLACES}"),
                                         contract=replace(DECODER, promises=("causal",))),
+    "kept in eval mode alone": cached(("return out, (k, v)",
+                                       "return out, (None if self.training else (k, v))")),
+    "kept in float32": cached(("return out, (k, v)", "return out, (k.float(), v.float())"),
+                              contract=replace(DECODER, dtypes=("bfloat16",))),
 }  # fmt: skip
 RIGHT = {
     "joined": cached(),
     "kept by the module": cached(*KEPT, contract=INNER),
+    "in every type": cached(contract=replace(DECODER, dtypes=("float64", "bfloat16", "float16"))),
     "values stored by position": cached((VALUES, "v = torch.cat((cache[1], v), dim=-2)")),
 }

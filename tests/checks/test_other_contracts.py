@@ -1,0 +1,202 @@
+"""What was misjudged when challenges of new kinds were written: right files that were rejected, and
+wrong ones that nothing had looked at."""
+
+from dataclasses import replace
+
+import pytest
+from scenes import ALIBI, KEY_ROW, LOOKUP, ROPE, SLOPED, SLOPED_CAUSAL, SUM, TURNED
+from sources import ACROSS, CACHED, CROSS, DECODER, INNER, PACKED, ROWS
+from trial import ATTENTION, ENCODING, SELF, TABLE, Case, changed, tried
+
+from attnlab.records import Code, Input, Position
+
+FILL = "scores = scores.masked_fill(mask[:, None], -torch.inf)"
+SOFT = "weights = scores.softmax(-1)"
+CAUSAL = f"""scores = scores.masked_fill(torch.ones(S, S).triu(1).bool(), -torch.inf)
+        {SOFT}"""
+LIMITED = changed(
+    ATTENTION, (SOFT, CAUSAL), ("self, embed_dim, num_heads", "self, embed_dim, num_heads, longest")
+)
+WINDOW = changed(
+    LIMITED,
+    ("num_heads, longest", "num_heads, window"),
+    ("self.H = num_heads", "self.H, self.W = num_heads, window"),
+    ("triu(1).bool()", "triu(1).bool() | torch.ones(S, S).tril(-self.W).bool()"),
+)
+ALLOWS = Input(name="mask", axes=("B", "S", "S"), dtype="bool", role="mask", optional=True,
+               forbids=False)  # fmt: skip
+X, PLACES = SELF.inputs[0], Input(name="places", axes=("B", "S"), dtype="int")
+PLACED = changed(
+    ATTENTION,
+    ("x, mask=None", "x, places, mask=None"),
+    ("B, S, D = x.shape", "B, S, D = x.shape\n        x = x + places[..., None].cos()"),
+)
+TOKENS = """
+import torch
+from torch import nn
+
+class M(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(vocab_size, d_model))
+
+    def forward(self, ids):
+        return self.weight[ids]
+"""
+BARE = replace(LOOKUP, init={"vocab_size": "V", "d_model": "D"}, tied=(), state_dict=(),
+               padding_idx=None, promises=())  # fmt: skip
+ROOMY = changed(PACKED, ("nn.Embedding(64", "nn.Embedding(512"))
+DECODES = replace(DECODER, vary=("B", "S", "D", "H"))
+KEEPS_ALL = "S, K = q.shape[2], k.shape[2]"
+
+
+def code(source: str) -> Code:
+    return Code(file="solution.py", text=source, name="M")
+
+
+LIMITS = replace(
+    SELF, sizes={**SELF.sizes, "M": 64}, init={**SELF.init, "longest": "M"},
+    inputs=(X,), promises=("causal",), dtypes=("bfloat16",),
+)  # fmt: skip
+WINDOWED = replace(
+    SELF, sizes={**SELF.sizes, "W": 3}, init={**SELF.init, "window": "W"}, inputs=(X,),
+    promises=("causal", "local"), vary=("B", "S", "D", "H", "W"),
+)  # fmt: skip
+RIGHT = {
+    "a cache, and arguments in their order": Case(
+        CACHED, replace(DECODER, promises=("causal", "averaging", "signature")), code(CACHED)
+    ),
+    "no more positions than 64, and bfloat16": Case(LIMITED, LIMITS, code(LIMITED)),
+    "documents that know an order": Case(ROOMY, replace(ROWS, promises=("ordered",)), code(ROOMY)),
+    "a mask that is True where a key may be seen": Case(
+        changed(ATTENTION, (FILL, FILL.replace("mask[:", "~mask[:"))),
+        replace(SELF, inputs=(X, ALLOWS)),
+    ),
+    "a bias by keys alone, under a causal mask": Case(KEY_ROW, SLOPED_CAUSAL, "ALiBi"),
+    "a bias and the library's": Case(ALIBI, SLOPED, "ALiBi"),
+    "places that are given beside the vectors": Case(
+        PLACED, replace(SELF, inputs=(X, PLACES), promises=("ordered",)), code(PLACED)
+    ),
+    "queries and keys of other lengths": Case(CROSS, ACROSS, code(CROSS)),
+    "a window": Case(WINDOW, WINDOWED, code(WINDOW)),
+    "tokens": Case(TOKENS, BARE, code(TOKENS)),
+    "a cache and the same module in one pass": Case(CACHED, DECODES, code(CACHED)),
+}
+SQUARE = """if q.shape[2] == k.shape[2]:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), -1e4)
+        weights = scores.softmax(-1)"""
+SLOPES = 'self.register_buffer("slopes", torch.tensor(slopes(num_heads)), persistent=False)'
+WRONG = {
+    "slopes on the class": (
+        Case(changed(ALIBI, (SLOPES, "M.slopes = torch.tensor(slopes(num_heads))")), SLOPED, None),
+        {"separate-instances"},
+    ),
+    "a table on the class, as long as the last one's": (
+        Case(
+            changed(TABLE, ('self.register_buffer("pe", pe)', "M.pe = pe")),
+            replace(ENCODING, buffers=(), vary=("B", "S")),
+            None,
+        ),
+        {"separate-instances"},
+    ),
+    "causal where there are as many queries as keys": (
+        Case(changed(CROSS, (SOFT, SQUARE)), ACROSS, code(CROSS)),
+        {"matches-reference"},
+    ),
+    "a window of three, whatever is asked for": (
+        Case(changed(WINDOW, ("num_heads, window\n", "num_heads, 3\n")), WINDOWED, code(WINDOW)),
+        {"matches-reference"},
+    ),
+    "a bias that is kept by the number of keys": (
+        Case(
+            changed(
+                ALIBI,
+                ("distance = (i - j).abs()", ("distance = (i - j).abs()\n"
+                 "        self.old = getattr(self, 'old', {})\n"
+                 "        old = self.old.setdefault(K, distance)\n"
+                 "        distance = old[:Q] if len(old) >= Q else distance")),
+            ),
+            SLOPED,
+            None,
+        ),
+        {"second-call"},
+    ),
+    "positions that begin again at 4096": (
+        Case(
+            changed(ROPE, ("torch.arange(S, dtype=torch.float64)",
+                           "torch.arange(S, dtype=torch.float64) % 4096")),
+            TURNED,
+            None,
+        ),
+        {"long-positions"},
+    ),
+    "one position beyond the table, another one": (
+        Case(
+            changed(
+                SUM,
+                ("if S > len(self.pe):", ("if S == len(self.pe) + 1:\n"
+                 "            self.pe = torch.cat((self.pe, self.pe[-1:] / 2))\n"
+                 "        if S > len(self.pe):")),
+                ('raise ValueError(f"{S} is too long")', "self.pe = M(2 * S, self.pe.shape[1]).pe"),
+            ),
+            replace(ENCODING, output=("B", "S", "D"), buffers=(),
+                    position=Position(form="added", beyond="extend")),
+            None,
+        ),
+        {"extrapolation-contract"},
+    ),
+    "the last nine keys alone, in steps of one": (
+        Case(
+            changed(CACHED, (KEEPS_ALL, (f"if q.shape[2] == 1:\n            "
+                             f"k, v = k[:, :, -9:], v[:, :, -9:]\n        {KEEPS_ALL}"))),
+            DECODES,
+            code(CACHED),
+        ),
+        {"matches-reference", "prefill-equals-decode"},
+    ),
+    "a lookup without a gradient": (
+        Case(changed(TOKENS, ("self.weight[ids]", "self.weight.detach()[ids]")), BARE,
+             code(TOKENS)),
+        {"gradients-match", "every-parameter-reached"},
+    ),
+    "a row that does not learn": (
+        Case(changed(TOKENS, ("self.weight[ids]",
+                              "torch.cat((self.weight[:1].detach(), self.weight[1:]))[ids]")),
+             BARE, code(TOKENS)),
+        {"gradients-match"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_right_passes(name, seed):
+    """Each was a failure, an error or beyond comparing before anybody tried its kind."""
+    results = tried(RIGHT[name], seed)
+    assert not [(c.id, c.message) for c in results if c.outcome in ("failed", "error")]
+    assert sum(c.outcome == "passed" for c in results) > 4
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_does_not(name, seed):
+    """Each passed before; the property that is broken says so."""
+    case, blamed = WRONG[name]
+    results = tried(case, seed)
+    assert results[0].outcome == "failed"
+    assert results[0].id in blamed, [(c.id, c.message) for c in results if c.outcome == "failed"]
+
+
+def test_instances_that_keep_a_cache_have_nothing_in_common_either():
+    """What is built beside a module with a cache of its own is called without disturbing it."""
+    kept = (
+        ("self.H = num_heads", "self.H, self.cache = num_heads, None"),
+        ("def forward(self, x, cache=None):", ("def reset(self):\n        self.cache = None\n\n"
+         "    def reorder(self, parents):\n"
+         "        self.cache = tuple(t[parents] for t in self.cache)\n\n"
+         "    def forward(self, x):\n        cache = self.cache")),
+        ("return out, (k, v)", "self.cache = k, v\n        return out"),
+    )  # fmt: skip
+    source = changed(CACHED, *kept)
+    results = tried(Case(source, INNER, code(source)))
+    assert not [(c.id, c.message) for c in results if c.outcome in ("failed", "error")]
