@@ -39,7 +39,7 @@ def run(probe: Probe) -> Failure | None:
     after = min(STEPS, length - 1)
     prompt = length - after
     calls = parts(contract, inputs, [prompt, *[1] * after])
-    outputs = probe.steps(calls, parents, after)
+    outputs = probe.steps(calls, parents)
     whole = probe.call(_children(probe, inputs, parents, prompt))
     for number, out in enumerate(outputs[1:]):
         right = whole.narrow(contract.output.index("S"), prompt + number, 1)

@@ -208,12 +208,12 @@ class Probe(Protocol):
         self,
         calls: Sequence[Inputs],
         parents: Tensor | None = None,
-        after: int = 1,
         train: bool = False,
+        beside: bool = False,
     ) -> list[Tensor]:
         """The outputs of calls that share one cache, empty at first. With `parents` the cache is
-        reordered before the last calls, so many as come `after`: row b goes on from what row
-        parents[b] has seen."""
+        reordered after the first: row b goes on from what row parents[b] has seen. There, too,
+        another instance may be called `beside` this one."""
 
     def seen(self, inputs: Inputs) -> Seen:
         """What softmax was given and what values were mixed by. The candidate process's word."""

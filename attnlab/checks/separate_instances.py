@@ -9,10 +9,13 @@ Right: `self.scale = ...`, and parameters that each instance makes for itself.
 
 An instance with another number of heads, or of another width, is built and called, and its
 parameters are changed; then this one must give what it gave before. So it must after one that is
-built for shorter sequences.
+built for shorter sequences, and where both keep keys and values, after one that is called between
+two steps.
 """
 
+from attnlab.abilities import abilities
 from attnlab.checks.base import Failure, Inputs, Probe, Tensor, far, first_index
+from attnlab.checks.pieces import ordered, parts
 
 TITLE = "Instances have nothing in common"
 NEEDS = ("output",)
@@ -27,6 +30,7 @@ AFTER = (
 ADVICE = "Look for what is kept on the class, at the top of the file or in a default argument."
 ONCE = True
 KNOWN = ("D", "H", "Hkv", "hd", "M", "S", "B")  # not to be changed by themselves
+PAIR = 2  # positions: a prompt and a step
 OWN = 2  # sizes of a challenge's own that are changed
 
 
@@ -37,7 +41,23 @@ def run(probe: Probe) -> Failure | None:
         failure = _changed(probe, sizes, inputs, before)
         if failure:
             return failure
-    return None
+    return _in_turns(probe)
+
+
+def _in_turns(probe: Probe) -> Failure | None:
+    """A layer that keeps keys and values, and another one that reads a prompt between two steps."""
+    facts, length = abilities(probe.contract), probe.sizes.get("S", 1)
+    if not {"cache", "causal", "sequence"} <= facts or length < PAIR:
+        return None
+    calls = parts(probe.contract, ordered(probe), [length - 1, 1])
+    alone, after = (probe.steps(calls, beside=beside)[1] for beside in (False, True))
+    gap = far(alone, after)
+    if not gap.any().item():
+        return None
+    return Failure(
+        message="after another instance was given a prompt, the next step of this one gave "
+        f"another output at {first_index(gap)}, by up to {(alone - after).abs().max().item():.2g}"
+    )
 
 
 def _changed(probe: Probe, sizes: dict[str, int], inputs: Inputs, before: Tensor) -> Failure | None:

@@ -240,13 +240,14 @@ class Asking:
         self,
         calls: Sequence[Inputs],
         parents: Tensor | None = None,
-        after: int = 1,
         train: bool = False,
+        beside: bool = False,
     ) -> list[Tensor]:
         asked = [list(inputs.items()) for inputs in calls]
         spec = data_inputs(self.contract, "S")[0]
         length = sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls)
         rows = calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
+        other = {"other": list(calls[0].items()), **self.recipe()} if beside else None
         told = answered(
             self.host.ask(
                 "steps",
@@ -254,8 +255,8 @@ class Asking:
                 batch=rows,
                 length=length,
                 parents=parents,
-                after=after,
                 train=train,
+                beside=other,
             )
         )
         found = list(tensors_in(told, "outputs").values())

@@ -97,6 +97,9 @@ class Keeping:
     def _mode(self, train: bool) -> None:
         raise NotImplementedError
 
+    def do_build(self, name: str | None, init: dict[str, Any] | list[Any], seed: int) -> Any:
+        raise NotImplementedError
+
     def _invoke(self, given: Given, goes_on: bool = False) -> Any:
         raise NotImplementedError
 
@@ -111,11 +114,11 @@ class Keeping:
         batch: int,
         length: int,
         parents: Tensor | None = None,
-        after: int = 1,
         train: bool = False,
+        beside: dict[str, Any] | None = None,
     ) -> Any:
-        """The outputs of calls that share a cache, which is reordered before the last ones: so many
-        as come `after`."""
+        """The outputs of calls that share a cache. After the first of them it is reordered, or an
+        instance `beside` this one is built and called."""
         if self.kept is None:
             raise TypeError("no cache was declared")
         self._mode(train)
@@ -124,11 +127,23 @@ class Keeping:
             self.kept.built = self.built
             self.kept.begin(batch, length)
             for i, inputs in enumerate(calls):
-                if parents is not None and i == len(calls) - after:
+                if beside is not None and i == 1:
+                    self._aside(**beside)
+                if parents is not None and i == 1:
                     self.kept.follow(parents)
                 out = self._invoke(fresh(inputs), goes_on=True)
                 found[str(i)] = out.detach().clone() if isinstance(out, Tensor) else None
         return {"outputs": found}
+
+    def _aside(self, other: Given, **recipe: Any) -> None:
+        """Another instance reads a sequence of its own."""
+        built, kept = self.built, self.kept
+        try:
+            self.do_build(**recipe)
+            self._mode(train=False)
+            self._invoke(fresh(other))
+        finally:
+            self.built, self.kept = built, kept
 
     def do_seen(self, inputs: Given) -> Any:
         """What softmax was given and what the values were mixed by."""

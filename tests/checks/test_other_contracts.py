@@ -187,16 +187,25 @@ def test_what_is_wrong_does_not(name, seed):
     assert results[0].id in blamed, [(c.id, c.message) for c in results if c.outcome == "failed"]
 
 
+KEPT = (
+    ("self.H = num_heads", "self.H, self.cache = num_heads, None"),
+    ("def forward(self, x, cache=None):", """def reset(self):
+        self.cache = None
+
+    def reorder(self, parents):
+        self.cache = tuple(t[parents] for t in self.cache)
+
+    def forward(self, x):
+        cache = self.cache"""),
+    ("return out, (k, v)", "self.cache = k, v\n        return out"),
+)  # fmt: skip
+
+
 def test_instances_that_keep_a_cache_have_nothing_in_common_either():
-    """What is built beside a module with a cache of its own is called without disturbing it."""
-    kept = (
-        ("self.H = num_heads", "self.H, self.cache = num_heads, None"),
-        ("def forward(self, x, cache=None):", ("def reset(self):\n        self.cache = None\n\n"
-         "    def reorder(self, parents):\n"
-         "        self.cache = tuple(t[parents] for t in self.cache)\n\n"
-         "    def forward(self, x):\n        cache = self.cache")),
-        ("return out, (k, v)", "self.cache = k, v\n        return out"),
-    )  # fmt: skip
-    source = changed(CACHED, *kept)
+    """What one keeps between two steps survives that another one reads a prompt."""
+    source = changed(CACHED, *KEPT)
     results = tried(Case(source, INNER, code(source)))
     assert not [(c.id, c.message) for c in results if c.outcome in ("failed", "error")]
+    shared = source.replace("self.cache = k, v", "M.cache = k, v").replace("self.cache", "M.cache")
+    results = tried(Case(shared, INNER, code(source)))
+    assert (results[0].id, results[0].outcome) == ("separate-instances", "failed")
