@@ -13,6 +13,7 @@ import re
 import site
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -77,19 +78,21 @@ def enter() -> None:
 
 def granted(roots: Iterable[Path], answers: frozenset[Path]) -> Iterator[tuple[Path, Allowed]]:
     """What to allow: roots as they are, but one that holds an answer entry by entry. Whoever
-    imports has to list the folders down to it."""
-    for root in roots:
-        if root in answers:
+    imports has to list the folders down to it. Links count as what they lead to."""
+    above = {up for answer in answers for up in answer.parents}
+    todo, seen = [root.resolve() for root in roots], set[Path]()
+    while todo:
+        path = todo.pop()
+        if path in seen or path in answers or not answers.isdisjoint(path.parents):
             continue
-        if not any(answer.is_relative_to(root) for answer in answers):
-            yield root, "read"
+        seen.add(path)
+        if path not in above:
+            yield path, "read"
             continue
-        yield root, "list"
-        try:
-            entries = sorted(root.iterdir())
-        except OSError:
-            continue
-        yield from granted(entries, answers)
+        yield path, "list"
+        with suppress(OSError):
+            found = (entry.resolve() for entry in path.iterdir())
+            todo += [entry for entry in found if not path.is_relative_to(entry)]
 
 
 def _roots(package: Path) -> list[Path]:

@@ -144,7 +144,7 @@ def grown(top, names):
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
-    return top
+    return top.resolve()
 
 
 def reading(allowed, path):
@@ -171,6 +171,19 @@ def test_all_is_read_but_answers(tmp_path_factory, files, answers):
         assert reading(allowed, path) != answer
     assert all(at.is_relative_to(top) for at, _ in allowed)
     assert allowed[0][0] == top or top in kept
+
+
+def test_a_link_gives_what_it_leads_to_and_no_more(tmp_path):
+    """`lib64` of a virtual environment is `lib`; a link upwards gives nothing that lies there."""
+    top = grown(tmp_path, ["lib/answers/a.py", "lib/numpy/core.py", "else/b.py"])
+    (top / "lib64").symlink_to("lib")
+    (top / "lib" / "up").symlink_to("..")
+    (top / "lib" / "far").symlink_to(top / "else")
+    allowed = list(landlock.granted([top / "lib", top / "lib64"], frozenset({top / "lib/answers"})))
+    assert not reading(allowed, top / "lib/answers/a.py")
+    assert reading(allowed, top / "lib/numpy/core.py")
+    assert reading(allowed, top / "else/b.py")
+    assert (top, "list") not in allowed
 
 
 def test_a_checkout_gives_its_package_alone():
