@@ -86,7 +86,8 @@ def _in_steps(probe: Probe) -> Failure | None:
     inputs, steps = ordered(probe), min(STEPS, length - 1)
     lengths = [length - steps, *[1] * steps]
     outputs = probe.steps(parts(probe.contract, inputs, lengths))
-    return in_steps(probe, probe.expected(inputs), outputs, lengths, " with a cache")
+    whose = "the reference's of the whole sequence"
+    return in_steps(probe, probe.expected(inputs), outputs, lengths, whose=whose)
 
 
 def _kinds(probe: Probe) -> list[tuple[Mask, float]]:

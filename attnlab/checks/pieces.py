@@ -10,6 +10,7 @@ from attnlab.records import Contract
 
 EPS = {"float64": 2**-23, "bfloat16": 2**-8, "float16": 2**-11}
 SLACK = 10  # times the tolerance of a value: a backward pass is a longer chain
+WHOLE = "the whole sequence at once"
 SHOWN = 12  # lengths of steps in a message
 ROUNDINGS = 24  # in a chain, each relative to the largest value
 
@@ -91,7 +92,12 @@ def stepwise(probe: Probe, lengths: list[int], train: bool = False) -> Failure |
 
 
 def in_steps(
-    probe: Probe, whole: Tensor, outputs: list[Tensor], lengths: list[int], how: str = ""
+    probe: Probe,
+    whole: Tensor,
+    outputs: list[Tensor],
+    lengths: list[int],
+    how: str = "",
+    whose: str = WHOLE,
 ) -> Failure | None:
     """What differs between the outputs of steps and the whole."""
     start, at = 0, probe.contract.output.index("S")
@@ -99,7 +105,7 @@ def in_steps(
         right = whole.narrow(at, start, lengths[number])
         steps = f"{lengths[:SHOWN]}{'...' if len(lengths) > SHOWN else ''}"
         said = f"step {number + 1} of {steps} positions{how}, which begins at position {start},"
-        failure = differs(probe, right, out, said)
+        failure = differs(probe, right, out, said, whose)
         if failure:
             return failure
         start += lengths[number]
@@ -121,7 +127,9 @@ def parts(contract: Contract, inputs: Inputs, lengths: list[int]) -> list[Inputs
     ]
 
 
-def differs(probe: Probe, right: Tensor, out: Tensor, said: str) -> Failure | None:
+def differs(
+    probe: Probe, right: Tensor, out: Tensor, said: str, whose: str = WHOLE
+) -> Failure | None:
     """What to say of an output in steps that is not that of the whole."""
     if out.shape != right.shape:
         return Failure(message=f"{said} gave shape {tuple(out.shape)}, not {tuple(right.shape)}")
@@ -129,8 +137,8 @@ def differs(probe: Probe, right: Tensor, out: Tensor, said: str) -> Failure | No
     if not gap.any().item():
         return None
     return Failure(
-        message=f"{said} gave another output at its {first_index(gap)} than the whole sequence at "
-        f"once, by up to {(right - out).abs().max().item():.2g}"
+        message=f"{said} gave another output at its {first_index(gap)} than {whose}, "
+        f"by up to {(right - out).abs().max().item():.2g}"
     )
 
 

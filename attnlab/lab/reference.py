@@ -140,6 +140,7 @@ class FileReference:
         self, code: Code, host: Host, cache: Cache | None = None, wide: bool = False
     ) -> None:
         self.code, self.host, self.cache, self.wide = code, host, cache, wide
+        self.init: dict[str, object] = {}
         self.weights: dict[str, Tensor] = {}
         self.uses = 1
         self.sound = True
@@ -148,6 +149,7 @@ class FileReference:
             self._ask("keep", **plain(cache))
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
+        self.init = init
         self._ask("build", name=self.code.name, init=init, seed=0)
         if self.wide:
             self._ask("cast", dtype="float64")
@@ -196,7 +198,10 @@ class FileReference:
             return answered(self.host.ask(verb, **args))
         except (Raised, Died) as error:
             self.sound = False
-            raise BadReference(f"the reference {self.code.file} {error}") from error
+            what = f"raised {error}" if isinstance(error, Raised) else str(error)
+            built = ", ".join(f"{name}={value}" for name, value in self.init.items())
+            how = f" (built with {built})" if built else ""
+            raise BadReference(f"the reference {self.code.file} {what}{how}") from error
 
 
 class Shelf:

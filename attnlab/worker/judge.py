@@ -20,7 +20,7 @@ from typing import Any
 
 from attnlab.lab.host import Died
 from attnlab.lab.inspect import inspect
-from attnlab.lab.reference import Shelf
+from attnlab.lab.reference import BadReference, Shelf
 from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.trials import TrialJob, TrialReport
@@ -93,6 +93,12 @@ def _report(job: Job, zygote: socket.socket, shelf: Shelf, turns: OneCpu) -> Rep
 
     try:
         return inspect(job, spawn, shelf)
+    except BadReference as error:
+        return Report(
+            outcome="error",
+            message=str(error),
+            hint="this is a fault of the challenge, not of your file; attnlab check shows it",
+        )
     except Exception as error:  # our own fault must reach the user as one line, not as a dead pipe
         where = traceback.extract_tb(error.__traceback__)[-1]
         if os.environ.get("ATTNLAB_DEBUG"):

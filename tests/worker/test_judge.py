@@ -103,13 +103,25 @@ def _children(pid):
 
 
 @pytest.mark.parametrize("place", ["top", "init"])
-def test_a_reference_that_breaks_is_our_fault(grader, place):
+def test_a_reference_that_breaks_is_the_challenge_s_fault(grader, place):
     """Nothing is said of the candidate when the answer itself cannot be had."""
     text = candidate(**{place: "os.abort()"})
     reference = Code(file="solution.py", text=text, name=grader.challenge.class_name)
     report = grader.inspect(HONEST, reference=reference)
     assert report.outcome == "error"
     assert "the reference solution.py was killed by SIGABRT" in report.message
+    assert "fault of the challenge" in report.hint
+    grader.still_serves()
+
+
+def test_a_reference_that_raises_says_where_and_with_what(grader):
+    """Its author has to know at which sizes it does not work."""
+    text = candidate(init="if num_heads > 4: raise KeyError(num_heads)")
+    reference = Code(file="solution.py", text=text, name=grader.challenge.class_name)
+    report = grader.inspect(HONEST, reference=reference)
+    assert report.outcome == "error"
+    assert "the reference solution.py raised KeyError" in report.message
+    assert "(built with embed_dim=" in report.message
     grader.still_serves()
 
 
