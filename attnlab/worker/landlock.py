@@ -62,8 +62,7 @@ def rules() -> int:
     size = ctypes.c_size_t(ctypes.sizeof(handled))
     made = done(libc().syscall(CREATE, ctypes.byref(handled), size, 0))
     package = Path(attnlab.__file__).resolve().parent
-    answers = frozenset(at / name for name in ANSWERS for at in (package, package.parent))
-    for path, allowed in granted(_roots(package), answers):
+    for path, allowed in granted(_roots(package), _answers(package)):
         _allow(made, path, LIST if allowed == "list" else EXECUTE | READ | LIST)
     for name in DEVICES:
         _allow(made, Path(name), READ | WRITE)
@@ -100,9 +99,22 @@ def _roots(package: Path) -> list[Path]:
     paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, *SYSTEM, *_mapped()]
     paths += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     found = {Path(p).resolve() for p in paths if Path(p).is_absolute()} | {package}
-    if package.parent not in (Path(p).resolve() for p in site.getsitepackages()):
+    if package.parent not in _installed():
         found.discard(package.parent)  # a checkout: its own packages are one of many things there
     return [p for p in sorted(found) if p.exists() and not any(up in found for up in p.parents)]
+
+
+def _answers(package: Path) -> frozenset[Path]:
+    """Wherever they lie: in the package, beside it in a checkout, and where one that is installed
+    for editing leaves copies of the challenges."""
+    places = {package, *(at / package.name for at in _installed())}
+    places |= set() if package.parent in _installed() else {package.parent}
+    return frozenset(at / name for at in places for name in ANSWERS)
+
+
+def _installed() -> list[Path]:
+    """Folders of installed packages."""
+    return [Path(p).resolve() for p in site.getsitepackages()]
 
 
 def _mapped() -> list[str]:

@@ -203,6 +203,16 @@ def test_an_installed_package_keeps_its_answers(tmp_path, monkeypatch):
     monkeypatch.setattr(landlock.sys, "prefix", str(tmp_path))
     roots = [p for p in landlock._roots(packages / "attnlab") if p.is_relative_to(tmp_path)]
     assert roots == [tmp_path]
-    answers = frozenset(packages / "attnlab" / name for name in landlock.ANSWERS)
-    allowed = list(landlock.granted(roots, answers))
+    allowed = list(landlock.granted(roots, landlock._answers(packages / "attnlab")))
     assert [reading(allowed, packages / n) for n in names] == [True, False, False, False, True]
+
+
+def test_copies_that_an_editable_install_leaves_are_answers_too(tmp_path, monkeypatch):
+    """The package is a checkout, and its challenges lie among the installed packages as well."""
+    packages = grown(tmp_path / "lib", ["attnlab/challenges/a/solution.py", "references/other.py"])
+    monkeypatch.setattr(landlock.site, "getsitepackages", lambda: [str(packages)])
+    answers = landlock._answers(ROOT / "attnlab")
+    allowed = list(landlock.granted([packages], answers))
+    assert not reading(allowed, packages / "attnlab/challenges/a/solution.py")
+    assert reading(allowed, packages / "references/other.py")  # somebody else's package
+    assert {ROOT / "challenges", ROOT / "attnlab/references"} <= answers
