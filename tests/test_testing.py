@@ -302,25 +302,6 @@ def test_what_does_not_match_is_told(wrong, check):
         assert_matches(Net(wrong), Net(), X, MASK, sizes=D)
 
 
-class Lookup(nn.Module):
-    """Rows of a table, learned or not."""
-
-    def __init__(self, learns):
-        super().__init__()
-        self.learns = learns
-        self.table = nn.Parameter(torch.randn(16, 8))
-
-    def forward(self, ids):
-        return (self.table if self.learns else self.table.detach())[ids]
-
-
-def test_gradients_are_compared_where_inputs_are_numbers_of_tokens():
-    """What nothing learns from gives the right values all the same."""
-    assert_matches(Lookup(True), Lookup(True), "ids: B S int", output="B S D", sizes={"D": 8})
-    with pytest.raises(PropertyFailed, match="no gradient reaches table"):
-        assert_matches(Lookup(False), Lookup(True), "ids: B S int", output="B S D", sizes={"D": 8})
-
-
 def test_a_map_can_be_said():
     """By the module's own names; then nothing needs to be proven."""
 

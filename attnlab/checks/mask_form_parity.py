@@ -55,7 +55,7 @@ def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
             message=f"in train mode a mask of floats gave another output at {first_index(gap)} "
             "than the same one of booleans in eval mode"
         )
-    if probe.light is False:  # nothing to compare with
+    if not probe.light:  # there is nothing to compare with
         return None
     found = probe.gradients(added)
     right = probe.expected_gradients(inputs, found.cotangent)

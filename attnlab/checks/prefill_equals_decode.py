@@ -10,8 +10,6 @@ Probed by steps of one position, from nothing and after a prompt; in train mode 
 values at random; and in each dtype that the contract names.
 """
 
-from dataclasses import replace
-
 from attnlab.checks.base import Failure, Probe, Skip
 from attnlab.checks.pieces import EPS, ROUNDINGS, ordered, parts, stepwise
 
@@ -55,7 +53,8 @@ def _cast(probe: Probe, dtype: str, lengths: list[int]) -> Failure | None:
     limit = ROUNDINGS * EPS[dtype] * max(1.0, whole.abs().max().item())
     if gap <= limit:
         return None
-    failure = (
-        f"in {dtype} the step after a prompt differs from the whole sequence by up to {gap:.2g}"
+    return Failure(
+        message=f"in {dtype} the step after a prompt differs from the whole sequence by up to "
+        f"{gap:.2g}; rounding explains {limit:.2g}",
+        advice=IN_TYPE,
     )
-    return replace(Failure(message=f"{failure}; rounding explains {limit:.2g}"), advice=IN_TYPE)

@@ -54,8 +54,8 @@ def run(probe: Probe) -> Failure | None:
     downward = probe.anew([given for pair in pairs for given in reversed(pair)]).outputs
     for i in range(0, len(upward), 2):
         (new_short, used_long), (new_long, used_short) = upward[i : i + 2], downward[i : i + 2]
-        failure = _changed(new_long, used_long, "a shorter")
-        failure = failure or _changed(new_short, used_short, "a longer")
+        failure = _changed(new_long, used_long, "a shorter sequence")
+        failure = failure or _changed(new_short, used_short, "a longer sequence")
         if failure:
             return failure
     return _again(probe) or _fewer_queries(probe)
@@ -67,7 +67,7 @@ def _confirmed(probe: Probe, longer: list[Inputs]) -> Failure | None:
     pairs = zip(longer, (inputs for inputs, _ in samples), strict=True)
     outputs = probe.anew([given for pair in pairs for given in pair]).outputs
     failures = (
-        _changed(right, used, "a longer")
+        _changed(right, used, "a longer sequence")
         for (_, right), used in zip(samples, outputs[1::2], strict=True)
     )
     return next(filter(None, failures), None) or _again(probe)
@@ -82,8 +82,8 @@ def _fewer_queries(probe: Probe) -> Failure | None:
     fewer = probe.at({"Sq": queries - 1}).draw()
     new, after = probe.anew([fewer, inputs]).outputs
     used = probe.anew([inputs, fewer]).outputs[1]
-    failure = _changed(right, after, "fewer queries for as many keys, in a shorter")
-    return failure or _changed(new, used, "more queries for as many keys, in a longer")
+    failure = _changed(right, after, "fewer queries for as many keys")
+    return failure or _changed(new, used, "more queries for as many keys")
 
 
 def _kinds(probe: Probe) -> tuple[Mask, ...]:
@@ -97,7 +97,7 @@ def _changed(new: Tensor, used: Tensor, said: str) -> Failure | None:
     if not gap.any().item():
         return None
     return Failure(
-        message=f"after {said} sequence the output at {first_index(gap)} is not what a new module "
+        message=f"after {said} the output at {first_index(gap)} is not what a new module "
         f"gives: they differ by up to {(new - used).abs().max().item():.2g}"
     )
 

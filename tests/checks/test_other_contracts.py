@@ -4,6 +4,7 @@ wrong ones that nothing had looked at."""
 from dataclasses import replace
 
 import pytest
+from check_cases.prefill_equals_decode import KEPT
 from scenes import ALIBI, KEY_ROW, LOOKUP, ROPE, SLOPED, SLOPED_CAUSAL, SUM, TURNED
 from sources import ACROSS, CACHED, CROSS, DECODER, INNER, PACKED, ROWS
 from trial import ATTENTION, ENCODING, SELF, TABLE, Case, changed, tried
@@ -185,20 +186,6 @@ def test_what_is_wrong_does_not(name, seed):
     results = tried(case, seed)
     assert results[0].outcome == "failed"
     assert results[0].id in blamed, [(c.id, c.message) for c in results if c.outcome == "failed"]
-
-
-KEPT = (
-    ("self.H = num_heads", "self.H, self.cache = num_heads, None"),
-    ("def forward(self, x, cache=None):", """def reset(self):
-        self.cache = None
-
-    def reorder(self, parents):
-        self.cache = tuple(t[parents] for t in self.cache)
-
-    def forward(self, x):
-        cache = self.cache"""),
-    ("return out, (k, v)", "self.cache = k, v\n        return out"),
-)  # fmt: skip
 
 
 def test_instances_that_keep_a_cache_have_nothing_in_common_either():

@@ -257,42 +257,6 @@ CHEATS = {
     "noise from the global generator": candidate(after="result = result + 0.01 * torch.randn(1)"),
 }
 
-# Wrong by themselves, right if they could get at what they are graded against.
-STEALING = {
-    "the reference imported": candidate(
-        right=False,
-        after="""
-        from attnlab.references.attention import MultiHeadSelfAttention as Right
-        right = Right(x.shape[-1], self.num_heads)
-        right.load_state_dict(self.state_dict())
-        result = right(x, mask)
-        """,
-    ),
-    "the reference imported past the guard": candidate(
-        right=False,
-        after="""
-        sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "Withheld"]
-        from attnlab.references.attention import MultiHeadSelfAttention as Right
-        right = Right(x.shape[-1], self.num_heads)
-        right.load_state_dict(self.state_dict())
-        result = right(x, mask)
-        """,
-    ),
-    "the solution read": candidate(
-        right=False,
-        after="""
-        import attnlab
-        root = os.path.dirname(os.path.dirname(attnlab.__file__))
-        space = {}
-        with open(root + "/challenges/attention/too-sharp/solution.py") as file:
-            exec(file.read(), space)
-        right = space["MultiHeadSelfAttention"](x.shape[-1], self.num_heads)
-        right.load_state_dict(self.state_dict())
-        result = right(x, mask)
-        """,
-    ),
-}
-
 # What `forward` may return instead of a plain tensor: a failed check, never a crash.
 OUTPUTS = {
     "nothing": "result = None",

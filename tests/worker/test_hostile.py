@@ -14,11 +14,11 @@ from attacks import (
     HONEST,
     OUTPUTS,
     RUDE,
-    STEALING,
     TAKING_DOWN,
     UNRULY,
     candidate,
 )
+from stealing import STEALING
 
 from attnlab.worker import isolation, seccomp
 
@@ -214,7 +214,8 @@ def test_no_file_is_filled(grader, tmp_path):
     code = f"open({str(tmp_path / 'note')!r}, 'wb', buffering=0).write(b'was here')"
     verdict = grader.grade(candidate(top=code))
     assert verdict.outcome == "crashed"
-    assert any(word in verdict.message for word in ("Permission denied", "File too large"))
+    why = "Permission denied" if LOCKED in verdict.isolation else "File too large"
+    assert why in verdict.message
     note = tmp_path / "note"
     assert note.read_text() == "" if note.exists() else LOCKED in verdict.isolation
 
