@@ -20,6 +20,16 @@ WRONG = {
     "too large for float16": Case(
         changed(ATTENTION, (FILL, "scores.masked_fill(mask[:, None], -1e9)")), TYPES
     ),
+    "a kernel whose mask stays in float32, from 16 keys on": Case(
+        changed(
+            KERNEL,
+            (
+                "~mask[:, None]",
+                "torch.zeros(mask.shape).masked_fill(mask, -torch.inf)[:, None]",
+            ),
+        ),
+        replace(TYPES, dtypes=("float64",)),
+    ),
     "empty rows that float16 does not see": Case(
         changed(
             ATTENTION,
