@@ -48,6 +48,7 @@ NEEDS_TEXT = {
     "any-device": "the module does not promise to run on any device",
     "dropout": "the module does not promise dropout",
     "unbiased-dropout": "the module does not promise a mean that dropout leaves as it is",
+    "same-dropout": "the module does not promise to drop what the reference drops",
     "padding": "the contract names no padding token",
     "tied": "the contract names no parameters that are one",
     "state-dict": "the contract does not say what a checkpoint holds",

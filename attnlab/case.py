@@ -63,6 +63,7 @@ PROMISES = (
     "relative",
     "any-device",
     "unbiased-dropout",
+    "same-dropout",
 )
 FORM = (
     '"AXES [float|int|bool] [forbids|allows] [optional]", such as "B S D", "B S S bool forbids" '

@@ -142,6 +142,9 @@ class Probe(Protocol):
     def expected_each(self, several: Sequence[Inputs]) -> list[Tensor]:
         """What `expected` gives for each; cheaper than to ask for each."""
 
+    def expected_in_training(self, inputs: Inputs, times: int) -> list[Tensor]:
+        """The reference's outputs for these inputs in train mode, of so many calls."""
+
     def rounded(self, inputs: Inputs) -> Tensor:
         """The reference's output in float32: what it is off by is nobody's fault."""
 

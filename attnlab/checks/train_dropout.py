@@ -5,13 +5,14 @@ products stand after the dropout, the mean of many calls is the output in eval m
 scaled up by 1 / (1 - p).
 
 Wrong: a dropout that is built and never called; `F.dropout(x, p)` with `training=False`; a mask of
-zeros without the scale; a scale of (1 - p) in train mode instead of its inverse.
+zeros without the scale; a scale of (1 - p) in train mode instead of its inverse; dropout on scores
+that are -inf where they are masked, which is NaN.
 Right: `nn.Dropout(p)` as a submodule, called in forward.
 """
 
 import math
 
-from attnlab.checks.base import Failure, Probe, Tensor, far
+from attnlab.checks.base import Failure, Probe, Tensor, far, first_index
 
 TITLE = "Dropout is active in train mode"
 NEEDS = ("output", "dropout")
@@ -27,6 +28,13 @@ def run(probe: Probe) -> Failure | None:
     calls = probe.calls([inputs] * 2, train=True)
     if not far(calls[0], calls[1]).any().item():
         return Failure(message="two calls in train mode gave the same output: nothing was dropped")
+    bad = ~calls[0].isfinite() | ~calls[1].isfinite()
+    if bad.any().item():
+        return Failure(
+            message=f"in train mode the output is NaN or infinite, first at {first_index(bad)}, "
+            "where eval mode's is finite",
+            advice="Do not drop what was masked: 0 times the -inf of a hidden score is NaN.",
+        )
     if far(right, probe.call(inputs)).any().item():
         return Failure(message="after calls in train mode, eval mode gives another output")
     if "unbiased-dropout" not in probe.contract.promises:

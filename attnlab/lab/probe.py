@@ -285,6 +285,10 @@ class HostProbe(Asking):
         found = stacked(self.contract, several, self._comparable().call)
         return [_finite(right) for right in found]
 
+    def expected_in_training(self, inputs: Inputs, times: int) -> list[Tensor]:
+        seed = self.dice.plain.getrandbits(32)
+        return [_finite(t) for t in self._comparable().in_training(inputs, times, seed)]
+
     def rounded(self, inputs: Inputs) -> Tensor:
         return _finite(self._comparable().rounded(inputs))
 

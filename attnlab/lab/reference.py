@@ -39,6 +39,9 @@ class Reference(Protocol):
     def rounded(self, inputs: Inputs) -> Tensor:
         """Its output in float32, where it rounds as any module does."""
 
+    def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
+        """Its outputs of so many calls in train mode."""
+
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """Gradients of (output * cotangent).sum(), in float64."""
 
@@ -87,6 +90,16 @@ class UnitReference:
         finally:
             self.module = exact
         return out.double()
+
+    def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
+        own = self._own(inputs)
+        self.module.train()
+        try:
+            with torch.random.fork_rng(devices=()), torch.inference_mode():
+                torch.manual_seed(seed)
+                return [self._run(own) for _ in range(times)]
+        finally:
+            self.module.eval()
 
     def _own(self, inputs: Inputs, dtype: torch.dtype = torch.float64) -> Inputs:
         """Inputs as it takes them."""
@@ -172,6 +185,10 @@ class FileReference:
         out: Tensor = self._ask("call", inputs=list(inputs.items()))["output"]
         self._ask("cast", dtype="float64")  # weights were float32 before: nothing of them is lost
         return out.double()
+
+    def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
+        told = self._ask("calls", inputs=[self._own(inputs)] * times, train=True)
+        return [answer["output"] for answer in told["answers"]]
 
     def _own(self, inputs: Inputs) -> list[tuple[str, Tensor | None]]:
         return [(n, _in(t, torch.float64) if self.wide else t) for n, t in inputs.items()]

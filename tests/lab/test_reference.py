@@ -81,3 +81,18 @@ def test_a_mask_that_allows_is_turned_for_a_unit(unit):
     cotangent = torch.ones_like(x)
     found = turned.gradients({"x": x, "mask": ~mask}, cotangent).inputs["x"]
     assert torch.equal(found, unit.gradients({"x": x, "mask": mask}, cotangent).inputs["x"])
+
+
+def test_what_dropout_does_to_a_unit_is_drawn_apart():
+    """A seed gives the same draws again, nobody else's random numbers are used up, and eval mode
+    is back."""
+    reference = UnitReference("CrossAttention")
+    reference.equip({"embed_dim": WIDTH, "num_heads": 2, "dropout": 0.5}, Dice(1))
+    x = Dice(2).normal((2, 3, WIDTH))
+    inputs = {"x": x, "context": x}
+    calm, state = reference.call(inputs), torch.get_rng_state()
+    one, two = reference.in_training(inputs, 2, seed=7)
+    assert not torch.equal(one, two)
+    assert torch.equal(reference.in_training(inputs, 1, seed=7)[0], one)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(reference.call(inputs), calm)

@@ -19,6 +19,12 @@ WRONG = {
     "never in training": dropped("F.dropout(out, 0.25, training=False)", DROPOUT),
     "not scaled up": dropped("self.drop(out) * (0.75 if self.training else 1)"),
     "scaled twice": dropped("self.drop(out) / (0.75 if self.training else 1)"),
+    "on scores that are -inf": Case(
+        changed(
+            ATTENTION, INIT, ("weights = scores.softmax", "weights = self.drop(scores).softmax")
+        ),
+        DROPOUT,
+    ),
     "train mode that stays": dropped(
         "self.drop(out) + setattr(self, 'n', getattr(self, 'n', 0) + self.training) "
         "if False else self.drop(out) + self.__dict__.setdefault('k', []).__len__() "
