@@ -42,6 +42,7 @@ from attnlab.tables import (
     whole,
 )
 
+LENGTHS = ("B", "S", "Sq", "Sk", "T", "L", "M")
 FACTOR = rf"(?:{SYMBOL}|[1-9][0-9]*)"
 AXIS = rf"{FACTOR}(?:\*{FACTOR})*"
 KINDS = ("float", "int", "bool")
@@ -175,6 +176,7 @@ TABLES: dict[str, Rule] = {
             "promises": listing(one_of(*PROMISES)),
             "mask": one_of(*MASKS),
             "vary": SYMBOLS,
+            "multiples": PROBE,
             "buffers": BUFFERS,
             "defaults": mapping(NAME, "the name of a constructor argument", whole(1)),
             "probes": listing(PROBE),
@@ -217,6 +219,7 @@ def must_fit(document: Document, contract: Contract) -> None:
     """What one table says agrees with the others; raises `Unreadable` where it does not."""
     _must_know_symbols(document, contract)
     _must_be_last(document, contract)
+    _must_be_multiples(document, contract)
 
 
 def _must_know_symbols(document: Document, contract: Contract) -> None:
@@ -235,6 +238,20 @@ def _must_be_last(document: Document, contract: Contract) -> None:
         if key not in last or contract.init[key] not in contract.sizes:
             hint = "Only the last arguments of [init] can be left out, and those that are a symbol."
             raise document.error(("contract", "defaults", key), ": it cannot have one", hint)
+
+
+def _must_be_multiples(document: Document, contract: Contract) -> None:
+    """The example's sizes are such multiples, and lengths are not: calls cut sequences anywhere."""
+    sizes = contract.sizes
+    for symbol, factor in contract.multiples.items():
+        at: At = ("contract", "multiples", symbol)
+        size = sizes[symbol] if symbol in sizes else sizes["D"] // sizes["H"]
+        if symbol in LENGTHS:
+            hint = "Checks cut sequences and batches anywhere; only widths can be multiples."
+            raise document.error(at, f": {symbol} can be no multiple", hint)
+        if size % factor:
+            hint = f"The example of [sizes] has {symbol}={size}."
+            raise document.error(at, f" = {factor}: the example is no multiple", hint)
 
 
 def known_symbols(sizes: dict[str, int]) -> list[str]:
@@ -256,6 +273,7 @@ def _uses(document: Document, contract: Contract) -> Iterator[tuple[At, str]]:
         yield from ((("contract", "probes", index, s), s) for s in probe)
     for index, refusal in enumerate(contract.refusals):
         yield from ((("contract", "refusals", index, "sizes", s), s) for s in refusal.sizes)
+    yield from ((("contract", "multiples", s), s) for s in contract.multiples)
     if contract.position is not None:
         yield from ((("contract", "position", "grid"), s) for s in contract.position.grid)
     shapes = (said.split() for said in contract.forbidden if " " in said)

@@ -98,6 +98,7 @@ class Contract:
     promises: tuple[str, ...] = ()  # see docs/challenge-format.md
     buffers: tuple[str, ...] = ()  # names that must be buffers
     vary: tuple[str, ...] = ("B", "S", "D", "H")  # symbols the judge may draw afresh
+    multiples: dict[str, int] = field(default_factory=dict)  # of what drawn sizes are: hd = 2
     probes: tuple[dict[str, int], ...] = ()  # extra sizes to probe, over the example's
     refusals: tuple[Refusal, ...] = ()
     position: Position | None = None

@@ -49,6 +49,7 @@ dtypes = ["float64", "bfloat16"]
 padding_idx = 0
 tied = [["token.weight", "head.weight"]]
 state_dict = ["proj.weight"]
+multiples = { D = 4 }
 forbidden = ["softmax", "nn.Linear", "S S"]
 promises = ["ordered", "relative", "any-device", "dropout", "unbiased-dropout"]
 """)
@@ -56,6 +57,7 @@ promises = ["ordered", "relative", "any-device", "dropout", "unbiased-dropout"]
     assert contract.padding_idx == 0
     assert contract.tied == (("token.weight", "head.weight"),)
     assert contract.state_dict == ("proj.weight",)
+    assert contract.multiples == {"D": 4}
     assert contract.forbidden == ("softmax", "nn.Linear", "S S")
     assert {"dtypes", "padding", "tied", "state-dict", "forbidden"} <= abilities(contract)
     assert {"ordered", "relative", "any-device", "unbiased-dropout"} <= abilities(contract)
@@ -88,6 +90,9 @@ beyond = "extend"
         ('dtypes = ["float32"]', 'contract.dtypes[0] = "float32": expected'),
         ("defaults = { absent = 3 }", "contract.defaults.absent: it cannot have one"),
         ("defaults = { absent = 0 }", "contract.defaults.absent = 0: expected"),
+        ("multiples = { S = 4 }", "contract.multiples.S: S can be no multiple"),
+        ("multiples = { D = 5 }", "contract.multiples.D = 5: the example is no multiple"),
+        ("multiples = { W = 2 }", "contract.multiples.W: W is not in [sizes]"),
         ("padding_idx = -1", "contract.padding_idx = -1: expected"),
         ('tied = [["alone"]]', "contract.tied[0] = a list of 1: expected a list of at least 2"),
         ('state_dict = ["a b"]', 'contract.state_dict[0] = "a b": expected the dotted name'),

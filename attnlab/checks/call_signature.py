@@ -11,6 +11,8 @@ task states the default of an argument that ends the constructor's, it is built 
 be what it is with that number.
 """
 
+from math import lcm
+
 from attnlab.checks.base import Failure, Mask, Probe, far, first_index
 
 TITLE = "Arguments stand where the task says"
@@ -47,7 +49,8 @@ def _left_out(probe: Probe) -> Failure | None:
     """Sequences as long as the default allows, in a module that is as narrow as can be."""
     contract = probe.contract
     stated = {str(contract.init[name]): value for name, value in contract.defaults.items()}
-    small = {"B": 1} | ({} if "H" in contract.sizes else {"D": NARROW})
+    small = {"B": 1, "D": lcm(NARROW, contract.multiples.get("D", 1))}
+    small = {"B": 1} if "H" in contract.sizes else small
     small |= {"S": stated["M"]} if "M" in stated else {}
     other = probe.at({**{s: n for s, n in small.items() if s in contract.vary}, **stated})
     inputs = other.draw()

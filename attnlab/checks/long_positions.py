@@ -52,7 +52,8 @@ def run(probe: Probe) -> Failure | None:
     sizes = {"S": length, **({"M": length} if "M" in probe.sizes and not extends else {})}
     sizes |= {"B": 2} if "B" in probe.contract.vary else {}
     if "D" in probe.contract.vary and "H" not in probe.sizes:
-        sizes["D"] = WIDTH  # a table this long takes some modules a while
+        # A table this long takes some modules a while.
+        sizes["D"] = math.lcm(WIDTH, probe.contract.multiples.get("D", 1))
     far = probe.at(sizes)
     near = far.at({"S": SHORT})
     near.call(plain_inputs(near))

@@ -8,9 +8,9 @@ before the softmax, or on the output, where the weights are asked for; one mask 
 batch, or for whole heads.
 Right: one `F.dropout(weights, p, self.training)`, where the task says.
 
-The outputs of many calls with the same inputs, all rows of a batch alike, are compared with as many of the reference, by their
-squared distances from eval mode and by their products with each other. How large a difference is
-mere chance is told by shuffling the calls of both.
+The outputs of many calls with the same inputs, all rows of a batch alike, are compared with as many
+of the reference, by their squared distances from eval mode and by their products with each other.
+How large a difference is mere chance is told by shuffling the calls of both.
 """
 
 import math

@@ -75,23 +75,24 @@ def _changed(probe: Probe, sizes: dict[str, int], inputs: Inputs, before: Tensor
 
 def _other(probe: Probe) -> dict[str, int]:
     """Another number of heads of the same width, else another width, where these may be chosen."""
-    sizes, vary = probe.sizes, probe.contract.vary
+    sizes, vary, times = probe.sizes, probe.contract.vary, probe.contract.multiples
     if {"D", "H"} <= sizes.keys() and "H" in vary and "Hkv" not in sizes:
-        heads = 1 if sizes["H"] > 1 else 2 - sizes["D"] % 2
+        heads = 1 if sizes["H"] > 1 else 2 - (sizes["D"] // times.get("hd", 1)) % 2
         if heads != sizes["H"]:
             return {"H": heads}
     if "D" in vary:
-        return {"D": sizes["D"] + 2 * sizes.get("H", 1)}
+        return {"D": sizes["D"] + 2 * sizes.get("H", 1) * times.get("hd", 1) * times.get("D", 1)}
     if "H" in vary and "H" in sizes and not {"Hkv", "D"} & sizes.keys():
-        return {"H": sizes["H"] + 2}
+        return {"H": sizes["H"] + 2 * times.get("H", 1)}
     return {}
 
 
 def _own(probe: Probe) -> list[dict[str, int]]:
     """Others of the sizes that it is built with, each by itself."""
-    sizes, vary = probe.sizes, probe.contract.vary
+    sizes, vary, times = probe.sizes, probe.contract.vary, probe.contract.multiples
     told = dict.fromkeys(map(str, probe.contract.init.values()))
-    return [{s: sizes[s] + 2} for s in told if s in vary and s in sizes and s not in KNOWN][:OWN]
+    free = [s for s in told if s in vary and s in sizes and s not in KNOWN]
+    return [{s: sizes[s] + 2 * times.get(s, 1)} for s in free[:OWN]]
 
 
 def _shorter(probe: Probe) -> dict[str, int]:

@@ -163,12 +163,15 @@ class FileReference:
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         self.init = init
-        self._ask("build", name=self.code.name, init=init, seed=0)
-        if self.wide:
-            self._ask("cast", dtype="float64")
+        self._build(seed=0)
         shapes = {n: p.shape for n, p in self._ask("parameters")["tensors"].items()}
         self.put(weights(shapes, dice, bias))
         return self.weights
+
+    def _build(self, seed: int) -> None:
+        self._ask("build", name=self.code.name, init=self.init, seed=seed)
+        if self.wide:
+            self._ask("cast", dtype="float64")
 
     def put(self, weights: Mapping[str, Tensor]) -> None:
         self._ask("put", tensors=dict(weights))
@@ -187,6 +190,8 @@ class FileReference:
         return out.double()
 
     def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
+        self._build(seed)  # what is drawn in a call follows from it
+        self.put(self.weights)
         told = self._ask("calls", inputs=[self._own(inputs)] * times, train=True)
         return [answer["output"] for answer in told["answers"]]
 

@@ -12,7 +12,7 @@ from attnlab.abilities import by_query
 from attnlab.checks.base import Inputs, Mask
 from attnlab.lab import draw
 from attnlab.lab.draw import Dice
-from attnlab.lab.sizes import Sizes, rounds, with_hd, within
+from attnlab.lab.sizes import Sizes, rounds, suits, with_hd, within
 from attnlab.records import Contract
 
 LOWEST = (float("-inf"), -1e9)  # what is added to a score to hide it
@@ -76,7 +76,8 @@ def _more(contract: Contract) -> Iterator[Sizes]:
         changed = {s: n for s, n in fresh.items() if s in free and s in contract.sizes}
         plain = {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
         sizes = within(with_hd({**plain, **changed}))
-        if changed and sizes.get("D", 0) % sizes.get("H", 1) == 0 and "Hkv" not in sizes:
+        whole = sizes.get("D", 0) % sizes.get("H", 1) == 0 and suits(contract, sizes)
+        if changed and whole and "Hkv" not in sizes:
             yield sizes
 
 

@@ -11,6 +11,7 @@ import operator
 import random
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 from attnlab.lab.numbers import LARGEST
@@ -250,27 +251,41 @@ def _shuffled(sizes: Sizes, draw: random.Random) -> Sizes:
 def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     """The example's sizes with the varying symbols replaced by sizes that nothing else has.
 
-    D stays a multiple of H, H of Hkv, and a width without heads is even. Symbols that nobody knows
+    D stays a multiple of H, H of Hkv, a width without heads is even, and what the contract says to
+    be a multiple is one. Symbols that nobody knows
     get sizes near each other, now the first of two the larger one, now the second.
     """
-    example, vary = contract.sizes, contract.vary
+    example, vary, times = contract.sizes, contract.vary, contract.multiples
     sizes = {s: n for s, n in with_hd(example).items() if s != "hd" or "D" not in example}
     kept = {"H", "Hkv"} if "D" not in vary or "H" not in vary else set()  # it may come to that
     taken = {n for s, n in sizes.items() if s not in vary or s in kept}
     for symbol in dict.fromkeys(("Hkv", *(s for s in fresh if s != "D"))):  # H depends on Hkv
         if symbol in vary and symbol in sizes and (symbol != "Hkv" or "H" in vary):
             step = sizes.get("Hkv", 1) if symbol == "H" else 2 if symbol == "hd" else 1
-            sizes[symbol] = _apart(fresh[symbol], step, taken)
+            sizes[symbol] = _apart(fresh[symbol], lcm(step, times.get(symbol, 1)), taken)
     others = _others(contract)
     for symbol in reversed(others) if fresh.get(ANY, 0) % 2 else others:
-        sizes[symbol] = _apart(fresh.get(ANY, sizes[symbol]), 1, taken)
+        sizes[symbol] = _apart(fresh.get(ANY, sizes[symbol]), times.get(symbol, 1), taken)
     if "D" in vary and "H" in sizes and "D" in sizes:
-        sizes["D"] = sizes["H"] * _apart(fresh["hd"], 1, taken)
+        sizes["D"] = sizes["H"] * _apart(fresh["hd"], _width_step(contract, sizes), taken)
     elif "D" in vary and "D" in sizes:
-        sizes["D"] = _apart(fresh.get("D", 6 * fresh["hd"]), 2, taken)
+        step = lcm(2, times.get("D", 1))
+        sizes["D"] = _apart(fresh.get("D", 6 * fresh["hd"]), step, taken)
     if sizes.get("D", 0) % sizes.get("H", 1) or sizes.get("H", 0) % sizes.get("Hkv", 1):
         sizes |= {s: example[s] for s in ("D", "H", "Hkv") if s in sizes}
     return with_hd(sizes)
+
+
+def _width_step(contract: Contract, sizes: Sizes) -> int:
+    """What a head's width is a multiple of, so that the whole width is one, too."""
+    whole = contract.multiples.get("D", 1)
+    return lcm(contract.multiples.get("hd", 1), whole // gcd(whole, sizes["H"]))
+
+
+def suits(contract: Contract, sizes: Mapping[str, int]) -> bool:
+    """Whether all sizes are the multiples that the contract names."""
+    full = with_hd(sizes)
+    return not any(full.get(s, 0) % times for s, times in contract.multiples.items())
 
 
 def _others(contract: Contract) -> list[str]:
@@ -299,7 +314,7 @@ def _alike(contract: Contract) -> Sizes:
     sizes = {**example, **dict.fromkeys(free, ALIKE)}
     if wide and "H" in free:
         sizes["D"] = ALIKE * ALIKE
-    return with_hd(sizes)
+    return with_hd(sizes) if suits(contract, sizes) else with_hd(example)
 
 
 def _only(contract: Contract, fresh: Sizes) -> Sizes:
@@ -307,4 +322,4 @@ def _only(contract: Contract, fresh: Sizes) -> Sizes:
     sizes = {**contract.sizes, **changed}
     if sizes.get("H", 1) % sizes.get("Hkv", 1):
         sizes["H"] = contract.sizes["H"]
-    return with_hd(sizes)
+    return with_hd(sizes) if suits(contract, sizes) else with_hd(contract.sizes)

@@ -63,7 +63,19 @@ WINDOWED = replace(
     SELF, sizes={**SELF.sizes, "W": 3}, init={**SELF.init, "window": "W"}, inputs=(X,),
     promises=("causal", "local"), vary=("B", "S", "D", "H", "W"),
 )  # fmt: skip
+QUARTERS = changed(
+    ATTENTION,
+    ("super().__init__()", "super().__init__()\n        assert embed_dim // num_heads % 4 == 0"),
+)
 RIGHT = {
+    "heads whose width is a multiple of four": Case(
+        QUARTERS, replace(SELF, multiples={"hd": 4}, promises=("signature",))
+    ),
+    "a width that is a multiple of twelve": Case(
+        TABLE.replace("super().__init__()", "super().__init__(); assert d_model % 12 == 0"),
+        replace(ENCODING, sizes={**ENCODING.sizes, "D": 12}, multiples={"D": 12}),
+        None,
+    ),
     "a cache, and arguments in their order": Case(
         CACHED, replace(DECODER, promises=("causal", "averaging", "signature")), code(CACHED)
     ),

@@ -116,6 +116,19 @@ def test_every_round_is_one_that_a_right_module_accepts(contract, seed):
             assert symbol in contract.vary or symbol == "hd" or sizes[symbol] == size
 
 
+@settings(max_examples=200, deadline=None)
+@given(contracts(), st.integers(0, 9), st.integers(2, 6), st.sampled_from(("hd", "D", "H")))
+def test_widths_are_the_multiples_that_the_contract_names(contract, seed, times, symbol):
+    """In every round, whatever else is free: rotary heads need an even width."""
+    example = with_hd({s: n * times if s == symbol else n for s, n in contract.sizes.items()})
+    if example.get(symbol, 1) % times or example.get("D", 0) % example.get("H", 1):
+        return  # not a challenge that can be written
+    held = replace(contract, sizes=example, multiples={symbol: times})
+    for sizes in rounds(held, random.Random(seed), numbers=(20, 300)):
+        assert sizes.get(symbol, 0) % times == 0, sizes
+        assert sizes.get("D", 0) % sizes.get("H", 1) == 0, sizes
+
+
 @given(st.integers(0, 99))
 def test_all_free_sizes_are_telling(seed):
     """With everything free, no two of B, S, H, hd, D are equal, but where all are; batches and

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from trial import ATTENTION, DROPOUT, Case, changed
+from trial import ATTENTION, DROPOUT, KERNEL, Case, changed
 
 from attnlab.records import Code
 
@@ -82,14 +82,7 @@ RIGHT = {
         )
     ),
     "the kernel's": case(
-        changed(
-            ATTENTION,
-            (
-                LINE,
-                "heads = F.scaled_dot_product_attention(q, k, v, None if mask is None else "
-                "~mask[:, None], dropout_p=0.25 if self.training else 0.0)",
-            ),
-        )
+        changed(KERNEL, ("mask=keep", "mask=keep, dropout_p=0.25 if self.training else 0.0"))
     ),
     "on the output": case(
         on_output(
