@@ -271,7 +271,8 @@ def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     elif "D" in vary and "D" in sizes:
         step = lcm(2, times.get("D", 1))
         sizes["D"] = _apart(fresh.get("D", 6 * fresh["hd"]), step, taken)
-    if sizes.get("D", 0) % sizes.get("H", 1) or sizes.get("H", 0) % sizes.get("Hkv", 1):
+    grouped = sizes.get("H", 0) % sizes.get("Hkv", 1) == 0
+    if sizes.get("D", 0) % sizes.get("H", 1) or not grouped or not suits(contract, sizes):
         sizes |= {s: example[s] for s in ("D", "H", "Hkv") if s in sizes}
     return with_hd(sizes)
 

@@ -92,7 +92,7 @@ def test_drawn_sizes_are_pairwise_different(contract, seed):
     free = "D" in contract.vary or ("D" not in example and "hd" in contract.vary)
     symbols = [s for s in ("B", "S", "H") if s in example] + ["hd"] * (free and "hd" in example)
     for sizes in drawn:
-        ones = [s for s in ("B", "S", "H") if s in contract.vary and s in example]
+        ones = [s for s in ("B", "S", "H", "Hkv") if s in contract.vary and s in example]
         if all(sizes[s] == (1 if s in ones else n) for s, n in contract.sizes.items() if s != "hd"):
             continue  # the edge: drawn sizes were the example's
         for a, b in combinations(symbols, 2):
