@@ -58,7 +58,9 @@ def _packed(probe: Probe, cut: int) -> Inputs:
             inputs[spec.name] = inputs[spec.name] * 0
             inputs[spec.name][..., cut:] = 1
         elif spec.role == "positions":
-            inputs[spec.name][..., cut:] -= cut
+            places = inputs[spec.name]
+            places.copy_(places.new_ones(places.shape).cumsum(-1) - 1)
+            places[..., cut:] -= cut
     return inputs
 
 

@@ -13,6 +13,7 @@ from attnlab.lab.sizes import Sizes, measure, tied
 from attnlab.records import Contract, Input
 
 FORBIDDEN = 0.35  # share of keys that a random mask forbids
+STARTS = 5  # of positions, where no longest sequence is known
 BEGINS = 0.4  # share of positions with which another segment begins
 
 
@@ -40,6 +41,7 @@ def inputs(
     """One value per input of the contract, in its order; None for a mask that is left out."""
     sizes = tied(contract, sizes)
     drawn = {i.name: _one(i, sizes, dice, mask, scale) for i in contract.inputs}
+    place(contract, sizes, dice, drawn)
     if mask != "empty-rows":
         keep_first(contract, drawn)
     return drawn
@@ -53,12 +55,26 @@ def keep_first(contract: Contract, drawn: Inputs) -> None:
             mask[..., 0] = not spec.forbids
 
 
+def place(contract: Contract, sizes: Sizes, dice: Dice, drawn: Inputs) -> None:
+    """Positions begin anew in each segment; without segments each row has a start of its own, as
+    far as M leaves room: a module that counts for itself gives another output."""
+    segments = next((drawn[i.name] for i in contract.inputs if i.role == "segments"), None)
+    for spec in (i for i in contract.inputs if i.role == "positions"):
+        places = drawn[spec.name]
+        if segments is not None and segments.shape == places.shape:
+            begins = segments.diff(prepend=segments[..., :1]) != 0
+            places -= (places * begins).cummax(-1).values
+        elif segments is None:
+            room = max(sizes["M"] - places.shape[-1], 0) if "M" in sizes else STARTS
+            places += dice.integers((*places.shape[:-1], 1), room + 1)
+
+
 def _one(spec: Input, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Tensor | None:
     shape = tuple(measure(axis, sizes) for axis in spec.axes)
     if spec.role == "mask":
         return _mask(spec, shape, dice, mask)
     if spec.role == "positions":
-        return torch.arange(shape[-1]).expand(shape).clone()
+        return torch.arange(shape[-1]).expand(shape).clone()  # until it is known what is packed
     if spec.role == "segments":
         return _segments(shape, dice)
     if spec.dtype == "int":

@@ -32,6 +32,8 @@ PLACED = changed(
     ("x, mask=None", "x, places, mask=None"),
     ("B, S, D = x.shape", "B, S, D = x.shape\n        x = x + places[..., None].cos()"),
 )
+GIVEN = Input(name="places", axes=("B", "S"), dtype="int", role="positions")
+GIVES = replace(SELF, inputs=(X, GIVEN), promises=("ordered",), dtypes=("float64",))
 TOKENS = """
 import torch
 from torch import nn
@@ -87,6 +89,7 @@ RIGHT = {
     ),
     "a bias by keys alone, under a causal mask": Case(KEY_ROW, SLOPED_CAUSAL, "ALiBi"),
     "a bias and the library's": Case(ALIBI, SLOPED, "ALiBi"),
+    "positions that are given": Case(PLACED, GIVES, code(PLACED)),
     "places that are given beside the vectors": Case(
         PLACED, replace(SELF, inputs=(X, PLACES), promises=("ordered",)), code(PLACED)
     ),
@@ -171,6 +174,11 @@ WRONG = {
         Case(changed(TOKENS, ("self.weight[ids]", "self.weight.detach()[ids]")), BARE,
              code(TOKENS)),
         {"gradients-match", "every-parameter-reached"},
+    ),
+    "positions that it counts itself": (
+        Case(changed(PLACED, ("places[..., None]", "torch.arange(S)[:, None].to(x.dtype)")), GIVES,
+             code(PLACED)),
+        {"matches-reference"},
     ),
     "a row that does not learn": (
         Case(changed(TOKENS, ("self.weight[ids]",

@@ -131,3 +131,27 @@ def test_weights_can_be_told_apart():
     assert got["norm.weight"].mean().item() == pytest.approx(1, abs=0.2)
     assert got["proj.bias"].abs().min() > 0
     assert not torch.equal(got["proj.bias"], got["norm.bias"])
+
+
+PLACES = Input(name="places", axes=("B", "S"), dtype="int", role="positions")
+PACKED = Input(name="segments", axes=("B", "S"), dtype="int", role="segments")
+
+
+@given(st.integers(0, 99))
+def test_positions_begin_where_the_contract_lets_them(seed):
+    """They go up by one: from a start of each row's own, within M, or anew in each segment."""
+    sizes = {"B": 4, "S": 9, "M": 12}
+    alone = draw.inputs(Contract(sizes=sizes, inputs=(PLACES,)), sizes, Dice(seed))["places"]
+    assert (alone.diff() == 1).all()
+    assert alone.min() >= 0
+    assert alone.max() < 12
+    packed = draw.inputs(Contract(sizes=sizes, inputs=(PACKED, PLACES)), sizes, Dice(seed))
+    for row, places in zip(packed["segments"].tolist(), packed["places"].tolist(), strict=True):
+        assert places == [i - row.index(segment) for i, segment in enumerate(row)]
+
+
+def test_rows_do_not_all_begin_alike():
+    """Or a module that counts for itself would do the same."""
+    sizes = {"B": 40, "S": 3}
+    places = draw.inputs(Contract(sizes=sizes, inputs=(PLACES,)), sizes, Dice(1))["places"]
+    assert set(places[:, 0].tolist()) == set(range(draw.STARTS + 1))
