@@ -25,7 +25,18 @@ from dataclasses import field
 from functools import cache
 
 from attnlab.abilities import NEEDS_TEXT, data_inputs, key_axis, mask_input, query_axis
-from attnlab.checks.probe import After, Anew, Facts, Gradients, Inputs, Mask, Probe, Seen, Tensor
+from attnlab.checks.probe import (
+    After,
+    Anew,
+    Facts,
+    Gradients,
+    Inputs,
+    Mask,
+    Network,
+    Probe,
+    Seen,
+    Tensor,
+)
 from attnlab.records import Contract, record
 
 __all__ = [
@@ -35,6 +46,7 @@ __all__ = [
     "Gradients",
     "Inputs",
     "Mask",
+    "Network",
     "Probe",
     "Seen",
     "Tensor",

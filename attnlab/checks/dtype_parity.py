@@ -9,14 +9,17 @@ a float32 mask beside float64 queries in `F.scaled_dot_product_attention`, whose
 reads other numbers out of it from 16 keys on.
 Right: `x.new_zeros`, `torch.finfo(x.dtype).min` or -inf, and the dtype of x in and out.
 
-Looked at are the types that the contract names, at the length of the round and at one that is
-longer than what a vectorised kernel takes in one go.
+Looked at are the types that the contract names, at the length of the round, at one that is longer
+than what a vectorised kernel takes in one go, and for one position alone without a mask; gradients
+in the coarse ones, where there is a reference.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, masks
-from attnlab.checks.pieces import off, sizes_of
+from attnlab.checks.base import CannotTell, Failure, Inputs, Mask, Probe, Tensor, masks
+from attnlab.checks.pieces import EPS, ROUNDINGS, off, sizes_of
 
 TITLE = "Other dtypes give the same"
 NEEDS = ("output", "dtypes")
@@ -25,13 +28,14 @@ ADVICE = "Look for tensors made without a dtype, and for constants that are too 
 ONCE = True
 
 
+COARSE = ("bfloat16", "float16")
 LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a rest
 
 
 def run(probe: Probe) -> Failure | None:
     kinds = masks(probe.contract, "random")
     samples = [probe.sample(mask) for mask in kinds]
-    samples += _longer(probe, kinds[-1], samples[-1][0])
+    samples += _others(probe, kinds[-1], samples[-1][0])
     dtypes = probe.contract.dtypes
     found = probe.cast(dtypes, [inputs for inputs, _ in samples])
     for dtype, outputs in zip(dtypes, found, strict=True):
@@ -39,12 +43,53 @@ def run(probe: Probe) -> Failure | None:
             failure = off(out, exact, dtype)
             if failure:
                 return replace(failure, sizes=sizes_of(probe, inputs))
+    return _slopes(probe, kinds[0])
+
+
+def _slopes(probe: Probe, mask: Mask) -> Failure | None:
+    """Where there is a reference, gradients in the coarse types are like its own."""
+    for dtype in (d for d in probe.contract.dtypes if d in COARSE):
+        other = probe.at(dtype=dtype, anew=True)  # a copy may share closures
+        inputs = other.draw(mask)
+        try:
+            found = other.gradients(inputs)
+            right = probe.expected_gradients(_in_float32(inputs), found.cotangent)
+        except CannotTell:
+            return None
+        failure = _unlike(found.parameters, right.parameters, dtype)
+        failure = failure or _unlike(found.inputs, right.inputs, dtype)
+        if failure:
+            return failure
     return None
 
 
-def _longer(probe: Probe, mask: Mask, short: Inputs) -> list[tuple[Inputs, Tensor]]:
-    """One sample more of a longer sequence, where the length is free."""
-    inputs = probe.draw(mask, longer=probe.pick(*LONGER))
-    if sizes_of(probe, inputs) == sizes_of(probe, short):
-        return []
-    return [(inputs, probe.call(inputs))]
+def _in_float32(inputs: Inputs) -> Inputs:
+    return {
+        n: t.float() if t is not None and t.is_floating_point() else t for n, t in inputs.items()
+    }
+
+
+def _unlike(found: Mapping[str, Tensor], right: Mapping[str, Tensor], dtype: str) -> Failure | None:
+    """Sums of many values that nearly cancel are as far off as the largest of all gradients."""
+    largest = max((g.abs().max().item() for g in right.values() if g.numel()), default=0.0)
+    limit = ROUNDINGS * EPS[dtype] * max(1.0, largest)
+    for name, expected in right.items():
+        mine = found.get(name, expected * 0).double()
+        gap = (mine - expected).abs().max().item() if mine.shape == expected.shape else math.inf
+        if not gap <= limit:
+            missing = "" if name in found else ": none reaches it"
+            return Failure(
+                message=f"in {dtype} the gradient of {name} is off by up to {gap:.2g} of "
+                f"{expected.abs().max().item():.2g} from the reference's; rounding explains "
+                f"{limit:.2g}{missing}"
+            )
+    return None
+
+
+def _others(probe: Probe, mask: Mask, usual: Inputs) -> list[tuple[Inputs, Tensor]]:
+    """A longer sequence, and one position alone without a mask, where the length is free."""
+    more = probe.pick(*LONGER)
+    drawn = probe.draw(mask, longer=more, alone=True), probe.draw("none", longer=-more, alone=True)
+    sizes = sizes_of(probe, usual)
+    others = [inputs for inputs in drawn if sizes_of(probe, inputs) != sizes]
+    return list(zip(others, probe.calls(others), strict=True))

@@ -4,11 +4,16 @@ A transposed tensor, a slice or an expanded one has the same values in another o
 callers pass such tensors every day.
 
 Wrong: `x.view(B * S, D)` on the argument itself, which raises for a transposed x;
-`x.storage()` and `as_strided`, which read memory and not the tensor.
+`x.storage()` and `as_strided`, which read memory and not the tensor; `contiguous()` only where the
+last stride is not 1.
 Right: `reshape`, `flatten`, or `contiguous()` first.
+
+Inputs are transposed in memory, cut out of larger tensors, both for a batch and for one sample
+alone, and expanded along the batch where all samples have the same mask.
 """
 
-from attnlab.checks.base import Failure, Probe, far, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, far, first_index
+from attnlab.checks.pieces import sizes_of
 
 TITLE = "Strides of the input change nothing"
 NEEDS = ("output",)
@@ -17,12 +22,36 @@ AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged")
 ADVICE = "Use reshape or flatten on what the caller passed; view needs the memory to be in order."
 
 
+SAID = {
+    "turned": "every input transposed in memory",
+    "cropped": "every input cut out of a larger tensor",
+    "expanded": "what all samples have in common expanded along the batch",
+}
+
+
 def run(probe: Probe) -> Failure | None:
     inputs, before = probe.sample()
-    gap = far(before, probe.strided(inputs))
-    if gap.any().item():
-        return Failure(
-            message="the same values at other strides (every input transposed in memory) gave "
-            f"another output, first at {first_index(gap)}"
-        )
+    alone, alike = probe.draw(alone=True), _alike(probe, inputs)
+    ways = ("turned", "cropped", "turned", "cropped", "expanded")
+    given = [inputs, inputs, alone, alone, alike]
+    usual = dict(zip(map(id, (alone, alike)), probe.calls([alone, alike]), strict=True))
+    usual[id(inputs)] = before
+    for way, asked, out in zip(ways, given, probe.strided(given, ways), strict=True):
+        gap = far(usual[id(asked)], out)
+        if gap.any().item():
+            return Failure(
+                message=f"the same values at other strides ({SAID[way]}) gave another output, "
+                f"first at {first_index(gap)}",
+                sizes=sizes_of(probe, asked),
+            )
     return None
+
+
+def _alike(probe: Probe, inputs: Inputs) -> Inputs:
+    """Masks and the like are those of the first sample for all; data stay."""
+    found = dict(inputs)
+    for spec in probe.contract.inputs:
+        value = inputs[spec.name]
+        if value is not None and spec.role != "data" and spec.axes[0] == "B":
+            found[spec.name] = value[:1].expand_as(value).clone()
+    return found

@@ -36,6 +36,19 @@ class Gradients:
 
 
 @record
+class Network:
+    """What came of several calls amid a network: inputs that another layer made, outputs that go on
+    to one, calls before the gradients of others came back. The candidate process's own word."""
+
+    outputs: tuple[Tensor, ...]
+    inputs: tuple[Mapping[str, Tensor], ...]  # gradients, of each call
+    parameters: Mapping[str, Tensor]  # the sum of all
+    cotangents: tuple[Tensor, ...]
+    frozen: Mapping[str, Tensor]  # gradients of the first inputs where no parameter requires one
+    after: Tensor  # the output for the first inputs in eval mode, after all that
+
+
+@record
 class Seen:
     """The insides of attention, as the operations of one forward pass show them."""
 
@@ -160,6 +173,9 @@ class Probe(Protocol):
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """The reference's gradients in float64, with the same weights; raises `CannotTell`."""
 
+    def network(self, several: Sequence[Inputs], train: bool = False) -> Network:
+        """Gradients as a network makes them, from outputs that are to be changed by a lot."""
+
     def inputs_after(self, inputs: Inputs) -> After:
         """What a call does to its inputs."""
 
@@ -221,9 +237,12 @@ class Probe(Protocol):
     def seen(self, inputs: Inputs) -> Seen:
         """What softmax was given and what values were mixed by. The candidate process's word."""
 
-    def at(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> Probe:
-        """A probe at other sizes, or in another dtype. The module of this one is gone after it, so
-        a check that wants both asks this one first."""
+    def at(
+        self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", anew: bool = False
+    ) -> Probe:
+        """A probe at other sizes, or in another dtype, of a copy where there can be one, or built
+        `anew`. The module of this one is gone after it, so a check that wants both asks this one
+        first."""
 
     def cast(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
         """The outputs of copies of the module in other dtypes, for the inputs in that dtype: those
@@ -243,8 +262,10 @@ class Probe(Protocol):
     def on(self, device: str, inputs: Inputs) -> Tensor | None:
         """The output of a call on another device, brought back; None where there is no such."""
 
-    def strided(self, inputs: Inputs) -> Tensor:
-        """The output of a call with the same values at other strides: no input is contiguous."""
+    def strided(self, several: Sequence[Inputs], ways: Sequence[str]) -> list[Tensor]:
+        """The outputs of calls with the same values at other strides, each in its way: "turned",
+        the axes laid out backwards; "cropped", a corner of a larger tensor; "expanded", in memory
+        once where all along the first axis are alike."""
 
     def stated(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
         """The outputs of a new instance with the same parameters that is built and called by

@@ -20,6 +20,7 @@ from attnlab.checks.base import (
     Facts,
     Gradients,
     Inputs,
+    Network,
     Probe,
     Seen,
     data_inputs,
@@ -32,6 +33,7 @@ from attnlab.lab.raw import RawTrace
 from attnlab.lab.sizes import Sizes, built, with_hd
 from attnlab.records import Contract, Op, from_json, plain
 
+STEEP = 2.0**12  # a cotangent as of a loss that is scaled up; a power of two rounds nothing
 SPAN = 20  # positions of the one sequence whose slopes are taken
 LONGEST = 32 << 20  # characters of a trace
 
@@ -118,6 +120,24 @@ class Asking:
             dtype=str(told.get("dtype", ""))[:20],
         )
 
+    def network(self, several: Sequence[Inputs], train: bool = False) -> Network:
+        cotangents = [self.cotangent(inputs) for inputs in several]
+        asked = {"inputs": [list(i.items()) for i in several], "train": train}
+        told = answered(
+            self.host.ask("network", **asked, cotangents=[c * STEEP for c in cotangents])
+        )
+        *outputs, after = self.outputs(told, [*several, several[0]])
+        slopes = [tensors_in({"inputs": i}, "inputs") for i in list_in(told.get("inputs"))]
+        slopes += [{}] * (len(several) - len(slopes))
+        return Network(
+            outputs=tuple(outputs),
+            inputs=tuple(_unit(each, STEEP) for each in slopes[: len(several)]),
+            parameters=_unit(tensors_in(told, "weights"), STEEP),
+            cotangents=tuple(cotangents),
+            frozen=_unit(tensors_in(told, "frozen"), STEEP),
+            after=after,
+        )
+
     def inputs_after(self, inputs: Inputs) -> After:
         told = answered(self.host.ask("after", inputs=list(inputs.items())))
         return After(
@@ -160,8 +180,10 @@ class Asking:
             raise Odd(f"inputs on {device} gave an output on {place}")
         return self.output(answer, inputs)
 
-    def strided(self, inputs: Inputs) -> Tensor:
-        return self.output(answered(self.host.ask("strided", inputs=list(inputs.items()))), inputs)
+    def strided(self, several: Sequence[Inputs], ways: Sequence[str]) -> list[Tensor]:
+        asked = [list(inputs.items()) for inputs in several]
+        told = answered(self.host.ask("strided", inputs=asked, ways=list(ways)))
+        return self.outputs(told, several)
 
     def cast(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
         self.back()  # another type may have needed an instance of its own

@@ -31,6 +31,22 @@ def strided(t: Tensor) -> Tensor:
     return wide.permute(back).contiguous().permute(back)
 
 
+def cropped(t: Tensor) -> Tensor:
+    """The same values in the corner of a larger tensor: only the last stride is as usual."""
+    wide = t.new_zeros([n + 1 for n in t.shape])
+    corner = wide[tuple(slice(n) for n in t.shape)]
+    return corner.copy_(t)
+
+
+def expanded(t: Tensor) -> Tensor:
+    """The same values, which lie in memory once where all along the first axis are alike."""
+    first = t[:1].expand_as(t)
+    return first if t.dim() > 1 and torch.equal(first, t) else t.clone()
+
+
+WAYS = {"turned": strided, "cropped": cropped, "expanded": expanded}
+
+
 def written(given: Given, left: Given, versions: list[int]) -> str:
     """The first of the inputs that is not what it was, or was written into all the same; ""."""
     for (name, was), (_, now), version in zip(given, left, versions, strict=True):

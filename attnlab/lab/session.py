@@ -28,6 +28,7 @@ from attnlab.lab.first import Enough, FirstCall
 from attnlab.lab.fitting import fitting
 from attnlab.lab.hypers import hypers
 from attnlab.lab.kept import Keeping, Kept
+from attnlab.lab.learning import Learning
 from attnlab.lab.objects import made
 from attnlab.lab.placing import Placing
 from attnlab.lab.raw import describe, fall_of
@@ -39,7 +40,7 @@ from attnlab.records import Look, to_json
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up
 
 
-class Session(Verbs, Keeping):
+class Session(Verbs, Learning, Keeping):
     """Holds the candidate's module object; `ask` is the one door."""
 
     def __init__(self, before: Surroundings | None = None) -> None:
@@ -226,31 +227,6 @@ class Session(Verbs, Keeping):
         finally:
             self.do_put(back)
         return {"answers": answers}
-
-    def do_gradients(
-        self, inputs: Given, cotangent: Tensor, train: bool = False, still: bool = False
-    ) -> Any:
-        """Gradients of (output * cotangent).sum(); of weights alone where inputs are `still`."""
-        self._mode(train)
-        given = [
-            (n, t.requires_grad_() if t is not None and t.is_floating_point() and not still else t)
-            for n, t in fresh(inputs)
-        ]
-        weights = dict(self._named("parameters"))
-        for weight in weights.values():
-            weight.grad = None
-        with torch.enable_grad():
-            out = self._invoke(given)
-            if not isinstance(out, Tensor):
-                return output(out)
-            if out.requires_grad:
-                (out * cotangent.to(out.dtype)).sum().backward()  # type: ignore[no-untyped-call]
-        wrote = written(inputs, given, [0] * len(given))
-        return ({"wrote": wrote} if wrote else {}) | {
-            "dtype": str(out.dtype),
-            "inputs": {n: t.grad for n, t in given if t is not None and t.grad is not None},
-            "weights": {n: w.grad for n, w in weights.items() if w.grad is not None},
-        }
 
     def _mode(self, train: bool) -> None:
         # To look is many times cheaper than to set what is set already.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.lab.capture import Given, fresh
-from attnlab.lab.copies import alias, bare, in_type, strided
+from attnlab.lab.copies import WAYS, alias, bare, in_type
 from attnlab.lab.returned import output
 from attnlab.lab.trespass import Surroundings
 
@@ -121,9 +121,14 @@ class Verbs:
             return {**answer, "output": out.cpu(), "device": out.device.type}
         return answer
 
-    def do_strided(self, inputs: Given) -> Any:
-        """The output of a call whose inputs have the same values at other strides."""
-        return self._answer([(n, t if t is None else strided(t)) for n, t in inputs])
+    def do_strided(self, inputs: list[Given], ways: list[str]) -> Any:
+        """The outputs of calls whose inputs have the same values at other strides, each its way."""
+        return {
+            "answers": [
+                self._answer(given, [(n, t if t is None else WAYS[way](t)) for n, t in given])
+                for given, way in zip(inputs, ways, strict=True)
+            ]
+        }
 
     def do_reload(self, name: str | None, init: dict[str, Any], seed: int, inputs: Given) -> Any:
         """The output of a second instance that was given this one's state_dict."""

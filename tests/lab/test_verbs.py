@@ -58,13 +58,25 @@ def test_a_module_that_cannot_be_copied_says_so():
     assert session.ask("cast_calls", dtypes=["float64"], inputs=[]) == {"failed": True}
 
 
-def test_strided_inputs_have_the_same_values_and_no_order_in_memory():
+@pytest.mark.parametrize("way", ["turned", "cropped"])
+def test_strided_inputs_have_the_same_values_and_no_order_in_memory(way):
     """The module sees the values; a view that needs order raises."""
     seen = module("return torch.tensor(float(x.is_contiguous())) + 0 * x")
-    assert told(made(seen), "strided", X)["output"].max() == 0
-    assert torch.equal(told(made(module("return x * 2")), "strided", X)["output"], X * 2)
-    answer = called(made(module("return x.view(-1)")), ("x", X), verb="strided")
+    assert laid(made(seen), way)["answers"][0]["output"].max() == 0
+    assert torch.equal(laid(made(module("return x * 2")), way)["answers"][0]["output"], X * 2)
+    answer = laid(made(module("return x.view(-1)")), way)
     assert "view size is not compatible" in answer["raised"]["message"]
+
+
+def test_what_is_alike_along_the_batch_lies_in_memory_once():
+    """Only where it is alike: the values are always those that were given."""
+    session = made(module("return torch.tensor(float(x.stride(0))) + 0 * x"))
+    assert laid(session, "expanded", torch.ones(3, 4))["answers"][0]["output"].max() == 0
+    assert laid(session, "expanded")["answers"][0]["output"].max() > 0
+
+
+def laid(session, way, x=X):
+    return session.ask("strided", inputs=[[("x", x)]], ways=[way])
 
 
 def test_a_second_instance_that_loads_the_checkpoint_is_the_same():
