@@ -91,6 +91,9 @@ TABLES = {**KEYS, "bugs": _bugs, **case.TABLES}
 CHALLENGE = table(TABLES, required=(*KEYS, "sizes", "inputs", "output"))
 
 
+opened: set[str] = set()  # users' own catalogues: no candidate may read them
+
+
 @record
 class Catalogue:
     """What was found: the challenges in the order of `list`, and the errors of broken folders."""
@@ -126,6 +129,7 @@ def load(extra: Path | None = None) -> Catalogue:
     said = "--catalogue" if extra else "ATTNLAB_CATALOGUE"
     more = extra or os.environ.get("ATTNLAB_CATALOGUE")
     if more:
+        opened.add(str(Path(more).resolve()))
         seen = {folder.resolve() for folder in folders}
         folders += [f for f in _extra_folders(Path(more), said) if f.resolve() not in seen]
     return _read_all(folders)

@@ -56,7 +56,7 @@ __all__ = [
     "query_axis",
 ]
 
-SHARED = ("base", "encoding", "pieces", "probe")  # files of this folder that are no check
+SHARED = ("base", "encoding", "pieces", "probe", "shapes")  # files of this folder that are no check
 SAME = 1e-5  # of the largest output: how far two runs of the same float32 module may differ
 
 

@@ -8,11 +8,11 @@ the buffer it is another one.
 Rests on the word of the process that ran the candidate, for the names.
 """
 
-from attnlab.checks.base import Failure, Probe, far
+from attnlab.checks.base import Failure, Probe, far, first_index
 
 TITLE = "The fixed table is a buffer"
 NEEDS = ("buffers",)
-AFTER = ("output-shape",)
+AFTER = ("output-shape", "formula-match")
 ADVICE = "Register the table with register_buffer under the name that the task states."
 TRUSTED = False
 
@@ -38,8 +38,18 @@ def run(probe: Probe) -> Failure | None:
 def _idle(probe: Probe, name: str) -> Failure | None:
     """A buffer of that name that the output is not made from."""
     pair = probe.spoiled(name, probe.draw())
-    if pair is None or pair[0].shape != pair[1].shape or far(*pair).any().item():
+    if pair is None or pair[0].shape != pair[1].shape:
         return None
+    contract, gap = probe.contract, far(*pair)
+    table = contract.position is not None and contract.position.form in ("returned", "added")
+    if gap.all().item() if table and len(contract.buffers) == 1 else gap.any().item():
+        return None
+    if gap.any().item():
+        return Failure(
+            message=f"with other numbers in the buffer {name}, the output at {first_index(~gap)} "
+            "is the same: a part of the table is kept elsewhere",
+            advice="Read the whole table from the buffer: what lies beside it does not move along.",
+        )
     return Failure(
         message=f"the output does not depend on the buffer {name}: with other numbers in it, it is "
         "the same, so the table is kept elsewhere",

@@ -11,7 +11,7 @@ Right: `x.new_zeros`, `torch.finfo(x.dtype).min` or -inf, and the dtype of x in 
 
 Looked at are the types that the contract names, at the length of the round, at one that is longer
 than what a vectorised kernel takes in one go, and for one position alone without a mask; gradients
-in the coarse ones, where there is a reference.
+in train mode, where there is a reference.
 """
 
 import math
@@ -28,7 +28,6 @@ ADVICE = "Look for tensors made without a dtype, and for constants that are too 
 ONCE = True
 
 
-COARSE = ("bfloat16", "float16")
 LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a rest
 
 
@@ -43,16 +42,17 @@ def run(probe: Probe) -> Failure | None:
             failure = off(out, exact, dtype)
             if failure:
                 return replace(failure, sizes=sizes_of(probe, inputs))
-    return _slopes(probe, kinds[0])
+    return _slopes(probe, kinds[-1])
 
 
 def _slopes(probe: Probe, mask: Mask) -> Failure | None:
-    """Where there is a reference, gradients in the coarse types are like its own."""
-    for dtype in (d for d in probe.contract.dtypes if d in COARSE):
+    """Where there is a reference, gradients of train mode are like its own."""
+    busy = "dropout" not in probe.contract.promises
+    for dtype in probe.contract.dtypes:
         other = probe.at(dtype=dtype, anew=True)  # a copy may share closures
         inputs = other.draw(mask)
         try:
-            found = other.gradients(inputs)
+            found = other.gradients(inputs, train=busy)
             right = probe.expected_gradients(_in_float32(inputs), found.cotangent)
         except CannotTell:
             return None

@@ -61,7 +61,8 @@ class Point:
             raise Skip("the module does not run in float64")
         wide, inputs, gradients = found
         weights = wide.parameters() if known is None else known
-        doubled = {name: weight.double() for name, weight in weights.items()}
+        learns = set(probe.facts().trained)  # what is frozen has no gradient by intention
+        doubled = {name: w.double() for name, w in weights.items() if name in learns}
         return cls(wide, inputs, doubled, gradients)
 
     def floats(self) -> list[str]:

@@ -12,11 +12,11 @@ where gradients are on; a running mean that is updated while it learns.
 Right: what backward needs is saved by `ctx.save_for_backward`, and forward knows nothing of the
 graph that it is in.
 
-Compared with the reference are the outputs with gradients on, the gradients of three calls (one
-with a mask, one of a single position alone, one causal), their sum in the parameters with that of
-one more, whose inputs require none as in a first layer, and those of inputs beside frozen
-parameters; in train mode, where no dropout is promised. The output in eval mode has to be the same
-afterwards.
+Compared with the reference are the outputs with gradients on, the gradients of four calls (with
+a mask, causal, of a single position, of a long sequence), their sum in the parameters with that of
+the causal one again, whose inputs require none as in a first layer, and those of inputs beside
+frozen parameters; in train mode, where no dropout is promised. The output in eval mode has to be
+the same afterwards.
 """
 
 from attnlab.checks.base import Failure, Inputs, Network, Probe, Skip, Tensor, far, first_index
@@ -35,6 +35,7 @@ AFTER = (
     "train-mode",
     "gradients-finite",
     "gradients-match",
+    "long-sequence",
 )
 ADVICE = (
     "Look for what depends on the graph: is_leaf, requires_grad, is_grad_enabled, hooks, a custom "
@@ -42,12 +43,16 @@ ADVICE = (
 )
 
 
+LONG = 150  # positions more than blocks of 128 have
+AGAIN = 1  # the call that is made once more
+
+
 def run(probe: Probe) -> Failure | None:
     if not probe.thorough:
         raise Skip("it is looked at where sizes tell more")
     calm = probe.sample()
-    alone = probe.draw("none", longer=1 - probe.sizes.get("S", 1), alone=True)
-    calls = [calm[0], alone, probe.draw("causal")]
+    one = probe.draw("none", longer=1 - probe.sizes.get("S", 1), alone=True)
+    calls = [calm[0], probe.draw("causal"), one, probe.draw("random", longer=LONG, alone=True)]
     found = probe.network(calls, train="dropout" not in probe.contract.promises)
     failure = _steps(probe, calls, found)
     if failure or not far(found.after, calm[1]).any().item():
@@ -68,14 +73,21 @@ def _steps(probe: Probe, calls: list[Inputs], found: Network) -> Failure | None:
         how = " amid a network"
         failure = None
         if "dropout" not in probe.contract.promises:
-            out = found.outputs[number]
-            failure = beside(probe, out, probe.expected(inputs), "with gradients enabled")
+            failure = _value(probe, inputs, found.outputs[number])
         failure = failure or slopes_differ(probe, found.inputs[number], right.inputs, how)
         if not number:
             frozen = " where all parameters are frozen"
             failure = failure or slopes_differ(probe, found.frozen, right.inputs, frozen)
         if failure:
             return Failure(message=failure.message, sizes=sizes_of(probe, inputs))
-    total = {n: total[n] + g for n, g in right.parameters.items()}  # the last one came twice
+        if number == AGAIN:
+            total = {n: total[n] + g for n, g in right.parameters.items()}
     many = f", the sum of {len(calls) + 1} calls,"
     return slopes_differ(probe, found.parameters, total, many)
+
+
+def _value(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
+    """The output while gradients are recorded; where it is off without them, too, that is said."""
+    right = probe.expected(inputs)
+    failure = beside(probe, out, right, "with gradients enabled")
+    return failure and (beside(probe, probe.call(inputs), right, "in eval mode") or failure)

@@ -41,6 +41,7 @@ FOURS = (66, 70)
 ROUNDED = 260  # the position before it is rounded up to it
 ROUGH = 2.0**-6  # of the largest output, for what is the same but for roundings of the type
 END, LOUDER = 4, 4.0  # the last positions, and their size
+LATE = 11  # every so many queries see the last keys alone
 UNEVEN = 120  # queries; after them counts of keys reach all that a byte can hold, and more
 
 
@@ -101,7 +102,8 @@ def _sees(probe: Probe, out: Tensor, other: Tensor) -> Failure | None:
 
 def _ragged(probe: Probe, longer: int) -> Inputs:
     """One sequence whose queries see one key, two, three, ... where the mask can say so; from the
-    fourth on every third of the first ones sees some at random, or none where rows may be empty."""
+    fourth on every third of the first ones sees some at random, or none where rows may be empty,
+    and some see the last keys alone."""
     inputs = probe.draw("causal", longer=longer, alone=True)
     kind: Mask = "empty-rows" if "empty-rows" in probe.contract.promises else "random"
     other = probe.draw(kind, longer=longer, alone=True)
@@ -112,6 +114,11 @@ def _ragged(probe: Probe, longer: int) -> Inputs:
             if kind == "empty-rows":  # all keys but one hidden is what a coarse count takes for all
                 one = probe.draw("one-key", longer=longer, alone=True)[spec.name]
                 mask[..., 4:UNEVEN:6, :] = one[..., 4:UNEVEN:6, :]
+            if (
+                "causal" not in probe.contract.promises
+            ):  # whole blocks are hidden, and the last seen
+                mask[..., LATE:UNEVEN:LATE, :] = spec.forbids
+                mask[..., LATE:UNEVEN:LATE, -END:] = not spec.forbids
         else:
             inputs[spec.name] = other[spec.name]
     return _one_document(probe, inputs)

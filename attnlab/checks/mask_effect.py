@@ -72,7 +72,7 @@ def _hidden(probe: Probe, inputs: Inputs, key: int, length: int) -> Inputs:
 
 def _leaks(probe: Probe, gap: Tensor, key: int) -> Failure | None:
     axis = key_axis(probe.contract)
-    if axis == query_axis(probe.contract):
+    if axis == query_axis(probe.contract) and axis in probe.contract.output:
         gap.select(probe.contract.output.index(axis), key).fill_(False)
     if not gap.any().item():
         return None

@@ -44,7 +44,7 @@ def run(probe: Probe) -> Steps:
     ]
     for ((_, key), garbage), before, after in zip(ways, outputs[::2], outputs[1::2], strict=True):
         gap = apart(probe, before, after)
-        if axis == query_axis(probe.contract):
+        if axis == query_axis(probe.contract) and axis in probe.contract.output:
             gap.select(probe.contract.output.index(axis), key).fill_(False)
         if gap.any().item():
             return Failure(

@@ -90,8 +90,10 @@ def _pair(probe: Probe, real: slice, length: int) -> tuple[Inputs, Inputs]:
 def _differ(
     probe: Probe, real: slice, length: int, padded: Tensor, alone: Tensor
 ) -> Failure | None:
-    axis = probe.contract.output.index(query_axis(probe.contract))
-    padded = padded.movedim(axis, 0)[_rows(probe.contract, real)].movedim(0, axis)
+    queries, output = query_axis(probe.contract), probe.contract.output
+    if queries in output:
+        at = output.index(queries)
+        padded = padded.movedim(at, 0)[_rows(probe.contract, real)].movedim(0, at)
     gap = apart(probe, alone, padded)
     if not gap.any().item():
         return None

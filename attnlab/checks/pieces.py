@@ -34,7 +34,8 @@ def sizes_of(probe: Probe, inputs: Inputs) -> dict[str, int]:
     """The sizes of the round, but for batch and lengths those of these inputs."""
     found = dict(probe.sizes)
     for axis in ("B", "S", "Sq", "Sk"):
-        for spec in data_inputs(probe.contract, axis):
+        there = (s for s in data_inputs(probe.contract, axis) if inputs[s.name] is not None)
+        for spec in there:
             found[axis] = inputs[spec.name].shape[spec.axes.index(axis)]
     return found
 

@@ -167,7 +167,7 @@ class Probe(Protocol):
         train mode, where no dropout is promised. With none it is, too, of one long sequence, with a
         small cotangent, and inputs are still where there are other kinds."""
 
-    def gradients(self, inputs: Inputs) -> Gradients:
+    def gradients(self, inputs: Inputs, train: bool = False) -> Gradients:
         """Gradients with respect to every floating-point input and every parameter."""
 
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
@@ -272,8 +272,9 @@ class Probe(Protocol):
         position, in the contract's order; inputs at the end that are None are left out, and when
         `bare` the constructor's arguments that have a default, too."""
 
-    def reloaded(self, inputs: Inputs) -> Tensor:
-        """The output of another instance that loaded this one's state_dict; then `at` holds."""
+    def reloaded(self, inputs: Inputs) -> Tensor | None:
+        """The output of another instance that loaded this one's state_dict, or None where it could
+        not; then `at` holds."""
 
     def exported(self, inputs: Inputs) -> Tensor:
         """The output of the program that torch.export makes of the module."""

@@ -32,6 +32,8 @@ def run(probe: Probe) -> Failure | None:
     position = probe.contract.position
     if position is not None and position.form == "bias":
         return _diagonals(probe, bias(probe), "bias", causal=position.causal)
+    if position is not None and position.grid:
+        raise Skip("on a grid neighbours in a row are no neighbours where the next one begins")
     if position is not None and position.form == "rotated":
         return _turned(probe)
     return _padded(probe)

@@ -39,6 +39,7 @@ AFTER = (
 )
 ADVICE = "Look for what forward stores on self, and for the length that it was made for."
 MORE = 2
+GROWS = (1, 30, 100)  # positions more, one after the other
 
 
 def run(probe: Probe) -> Failure | None:
@@ -70,7 +71,24 @@ def _confirmed(probe: Probe, longer: list[Inputs]) -> Failure | None:
         _changed(right, used, "a longer sequence")
         for (_, right), used in zip(samples, outputs[1::2], strict=True)
     )
-    return next(filter(None, failures), None) or _again(probe)
+    return next(filter(None, failures), None) or _smaller_batch(probe) or _again(probe)
+
+
+def _smaller_batch(probe: Probe) -> Failure | None:
+    """As long as before, and fewer of them; then as many as before."""
+    inputs, right = probe.sample()
+    alone = probe.draw(alone=True)
+    new, after, again = probe.anew([alone, inputs, alone]).outputs
+    failure = _changed(right, after, "a smaller batch of the same length")
+    failure = failure or _changed(new, again, "a larger batch of the same length")
+    return failure or (_growing(probe) if probe.contract.position else None)
+
+
+def _growing(probe: Probe) -> Failure | None:
+    """What grows with the longest sequence so far grows more than once."""
+    longer = [probe.draw(longer=more) for more in GROWS]
+    grown, new = probe.anew(longer).outputs[-1], probe.anew(longer[-1:]).outputs[0]
+    return _changed(new, grown, "several shorter sequences, each longer than the one before")
 
 
 def _fewer_queries(probe: Probe) -> Failure | None:

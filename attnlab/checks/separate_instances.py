@@ -99,6 +99,7 @@ def _shorter(probe: Probe) -> dict[str, int]:
     """A longest sequence that is shorter than that of the inputs, where the module is told one."""
     sizes = probe.sizes
     known = "M" in probe.contract.init.values() and "S" in probe.contract.vary
+    known &= all(i.role != "data" or i.dtype != "int" for i in probe.contract.inputs)  # may be rows
     if not known or sizes.get("S", 1) < 2 or sizes["M"] < sizes["S"]:
         return {}
     return {"M": sizes["S"] - 1, "S": sizes["S"] - 1}

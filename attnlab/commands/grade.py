@@ -19,6 +19,7 @@ from attnlab.commands.base import (
 )
 
 PLACE = 40
+SEEDS = 2**63 - 1  # the largest that torch takes
 PATIENT = "60"  # seconds: torch.export alone takes some to load
 All = Annotated[bool, typer.Option("--all", help="Go on after the first check that fails.")]
 Full = Annotated[
@@ -26,7 +27,9 @@ Full = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", min=0, help="Draw what was drawn with this seed before."),
+    typer.Option(
+        "--seed", metavar="N", min=0, max=SEEDS, help="Draw what was drawn with this seed before."
+    ),
 ]
 File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="The file to grade instead.")]
 

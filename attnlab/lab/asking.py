@@ -30,6 +30,7 @@ from attnlab.lab.answers import Odd, is_plain, list_in, names_in, tensors_in
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace
+from attnlab.lab.refusing import Refusing
 from attnlab.lab.sizes import Sizes, built, with_hd
 from attnlab.records import Contract, Op, from_json, plain
 
@@ -38,7 +39,7 @@ SPAN = 20  # positions of the one sequence whose slopes are taken
 LONGEST = 32 << 20  # characters of a trace
 
 
-class Asking:
+class Asking(Refusing):
     """Mixed into `HostProbe`, which has the host and turns an answer into an output."""
 
     host: Host
@@ -217,34 +218,12 @@ class Asking:
             recipe["init"] = {n: v for n, v in recipe["init"].items() if n not in own}
         return self.outputs(answered(self.host.ask("stated", **recipe, inputs=asked)), several)
 
-    def reloaded(self, inputs: Inputs) -> Tensor:
+    def reloaded(self, inputs: Inputs) -> Tensor | None:
         asked = {**self.recipe(), "inputs": list(inputs.items())}
         answer = answered(self.host.ask("reload", **asked))
+        if "refused" in answer:
+            return None
         return self.output(answer, inputs)
-
-    def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
-        """Builds a module of its own for the purpose, then builds this round's again."""
-        other = {**self.sizes, **sizes}
-        if "hd" not in self.contract.sizes:
-            other.pop("hd", None)  # it was D / H, and these may be others
-        other = with_hd(other)
-        given = draw.inputs(self.contract, other, self.dice)
-        try:
-            self._build(other)
-        except Raised as error:
-            kinds: tuple[str, ...] | None = error.kinds
-        else:  # what is impossible is so the second time, and in training
-            told = [self._refusal(given, train) for train in (False, True)]
-            kinds = told[0] if all(told) else None
-        self.equip()
-        return kinds
-
-    def _refusal(self, inputs: Inputs, train: bool) -> tuple[str, ...] | None:
-        try:
-            answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
-        except Raised as error:
-            return error.kinds
-        return None
 
     def exported(self, inputs: Inputs) -> Tensor:
         answer = answered(self.host.ask("export", inputs=list(inputs.items())))

@@ -12,6 +12,8 @@ from attnlab.checks.base import Inputs, Mask
 from attnlab.lab.sizes import Sizes, measure, tied
 from attnlab.records import Contract, Input
 
+GAINS = {"weight", "gain", "gains", "gamma", "scale", "scales", "g", "alpha", "multiplier"}
+TURNED = 1.2  # of a normal distribution: from there on gains have the other sign, one in nine
 FORBIDDEN = 0.35  # share of keys that a random mask forbids
 STARTS = 5  # of positions, where no longest sequence is known
 BEGINS = 0.4  # share of positions with which another segment begins
@@ -160,6 +162,6 @@ def _weight(name: str, normal: Tensor, bias: bool) -> Tensor:
     if normal.dim() >= 2:
         scale: float = normal.shape[-1] ** -0.5
         return normal * scale
-    if name.endswith("weight"):  # the gain of a norm
-        return 1 + normal * 0.3
+    if set(name.replace(".", "_").split("_")) & GAINS:  # of a norm, some of them negative
+        return (1 + normal * 0.3) * (normal < TURNED).to(normal.dtype).mul(2).sub(1)
     return normal * 0.3

@@ -54,17 +54,17 @@ class Learning:
 
     def do_network(self, inputs: list[Given], cotangents: list[Tensor], train: bool) -> Any:
         """What learns when inputs come from another layer and outputs go on to one, when calls are
-        made before others have sent their gradient back, and gradients add up; the last inputs come
-        once more, as a first layer gets them. Then what reaches the first inputs where no parameter
-        learns, and the output for them in eval mode."""
+        made before others have sent their gradient back, and gradients add up; the second inputs
+        come once more, as a first layer gets them. Then what reaches the first inputs where no
+        parameter learns, and the output for them in eval mode."""
         self._mode(train)
         weights = self._forgotten()
         leaves = [_leaves(given) for given in inputs]
         answers: list[dict[str, Any]] = []
         before: tuple[Any, ...] = ()
         with torch.enable_grad():
-            calls = [*map(_amid, leaves), fresh(inputs[-1])]
-            for given, cotangent in zip(calls, [*cotangents, cotangents[-1]], strict=True):
+            calls = [*map(_amid, leaves), fresh(inputs[1])]
+            for given, cotangent in zip(calls, [*cotangents, cotangents[1]], strict=True):
                 out = self._invoke(given)
                 answers.append(output(out))
                 if before:  # sends its gradient back after the next was called

@@ -99,7 +99,8 @@ def _first(kind: str, forbidden: Tensor, spec: Input, mask: Mask) -> Tensor:
     found = forbidden.clone()
     if mask == EMPTY:
         found[0] = True
-        found[0, ..., :1, 0] = kind != "causal" or not by_query(spec)
+        first = found[0, ..., :1, 0] if found.dim() > 2 else found[0, :1]
+        first.fill_(kind != "causal" or not by_query(spec))
     elif kind == "causal" and by_query(spec):
         found[0] = torch.ones_like(found[0]).triu(1)
     else:

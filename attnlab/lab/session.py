@@ -29,22 +29,24 @@ from attnlab.lab.fitting import fitting
 from attnlab.lab.hypers import hypers
 from attnlab.lab.kept import Keeping, Kept
 from attnlab.lab.learning import Learning
+from attnlab.lab.leaving import Leaving, seeded
 from attnlab.lab.objects import made
 from attnlab.lab.placing import Placing
 from attnlab.lab.raw import describe, fall_of
 from attnlab.lab.returned import output
 from attnlab.lab.trespass import Surroundings, words_of
-from attnlab.lab.verbs import Verbs, seeded
+from attnlab.lab.verbs import Verbs
 from attnlab.records import Look, to_json
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up
 
 
-class Session(Verbs, Learning, Keeping):
+class Session(Verbs, Learning, Leaving, Keeping):
     """Holds the candidate's module object; `ask` is the one door."""
 
     def __init__(self, before: Surroundings | None = None) -> None:
-        super().__init__(before)
+        super().__init__()
+        Leaving.__init__(self, before)
         self.file = ""
         self.module: types.ModuleType | None = None
         self.entry: object = None  # the candidate's function that is called, for calls that misfit

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from math import gcd, lcm
 from typing import TYPE_CHECKING
@@ -105,7 +105,8 @@ ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
     ANY: 2,
 }
 MANY, HEADS = 64, 16  # the largest batch or width, and number of heads, beyond a number of a source
-MOST = 4  # rounds for the sake of such numbers
+BATCH, WIDE = 1024, 256  # the largest batch beyond a number, and width or block that is just one
+MOST = 12  # rounds for the sake of such numbers
 FAR = 1100  # up to here sizes go well beyond a number, else just over it, in one sequence and head
 EDGE: Sizes = {"B": 1, "S": 1, "Sq": 1, "H": 1, "Hkv": 1}
 
@@ -181,6 +182,8 @@ def rounds(
     near = [n for n in numbers if n <= FAR or not masked]  # to draw large masks takes longest
     over = [beyond(n) for n in near if not _reached(n, usual, contract)]
     over += [_heads(n) for n in near if HEADS < n <= MANY and "H" in contract.vary]
+    over += [_batch(n) for n in near if MANY < n <= BATCH and "B" in contract.vary]
+    over += [same for n in near if HEADS <= n <= WIDE for same in _same(n)]
     more = [*(_moved(contract, f) for f in over[:MOST]), _alike(contract)]
     drawn = [within(s) for s in (*usual, *more)] if contract.vary else []
     edge = [_only(contract, EDGE)] if contract.vary else []
@@ -207,6 +210,20 @@ def beyond(number: int) -> Sizes:
 def _heads(number: int) -> Sizes:
     """More heads than a number, so many that they have to be narrow."""
     return {**beyond(number), "B": 2, "S": 5, "Sq": 5, "Sk": 6, "H": number + 1, "hd": 2}
+
+
+def _batch(number: int) -> Sizes:
+    """A larger batch than a number, of short sequences."""
+    few = {"S": 3, "Sq": 3, "Sk": 4, "T": 3, "L": 3, "H": 2, "hd": 4, "D": 8, "Hkv": 1}
+    return {**beyond(number), **few, "B": number + 1, ANY: 3}
+
+
+def _same(number: int) -> Iterator[Sizes]:
+    """Heads that are just as wide as a number, and a sequence of twice as many positions: for what
+    knows some widths, or goes in blocks where they fit."""
+    short = {**beyond(4), "B": 2, "S": 5, "Sq": 5, "Sk": 6, "H": 2, ANY: 3}
+    yield {**short, "hd": number, "D": 2 * number}
+    yield {**short, "S": 2 * number, "Sq": 2 * number, "Sk": 2 * number, "hd": 5, "D": 10}
 
 
 def _reached(number: int, usual: list[Sizes], contract: Contract) -> bool:

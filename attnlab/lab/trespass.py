@@ -8,9 +8,12 @@ from collections.abc import Collection
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.modules import module
 
 SPACES = {"torch": torch, "F": F, "nn": nn, "Tensor": Tensor, "nn.Module": nn.Module}
 REACHING = {"setattr", "__setattr__", "__dict__", "vars", "globals", "exec", "eval", "getattr"}
+TINY = 1e-40  # a denormal float32
+HOOKS = [n for n in vars(module) if n.startswith("_global_") and n.endswith("_hooks")]
 Flags = dict[str, object]
 
 
@@ -55,6 +58,9 @@ def _flags() -> Flags:
         "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
         "anomaly detection": torch.is_anomaly_enabled(),
         "the matmul precision": torch.get_float32_matmul_precision(),
+        "the use of oneDNN": torch.backends.mkldnn.enabled,
+        "the smallest number that is not 0": (torch.full((1,), TINY) * 0.5 > 0).item(),
+        "the number of hooks for all modules": sum(len(vars(module)[name]) for name in HOOKS),
     }
 
 

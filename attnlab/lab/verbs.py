@@ -18,16 +18,6 @@ from torch import Tensor, nn
 from attnlab.lab.capture import Given, fresh
 from attnlab.lab.copies import WAYS, alias, bare, in_type
 from attnlab.lab.returned import output
-from attnlab.lab.trespass import Surroundings
-
-SEED = 20170612
-
-
-def seeded(seed: int) -> None:
-    """As torch.manual_seed does; that notes a stack for every device that is not there."""
-    torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(seed)
 
 
 class Verbs:
@@ -36,9 +26,7 @@ class Verbs:
     built: Any
     kept: Any  # what a cache holds
 
-    def __init__(self, before: Surroundings | None = None) -> None:
-        self.before = before or Surroundings()  # nothing of the candidate has run yet
-        self.words: frozenset[str] | None = None  # by which its code can reach things; None = all
+    def __init__(self) -> None:
         self.first: Any = None  # the module that was put aside
 
     def do_build(self, name: str | None, init: dict[str, Any] | list[Any], seed: int) -> Any:
@@ -137,8 +125,11 @@ class Verbs:
             saved = {n: v.clone() if isinstance(v, Tensor) else v for n, v in _state(kept)}
         try:
             self.do_build(name, init, seed)
-            if saved is not None:
-                self.built.load_state_dict(saved)
+            try:
+                if saved is not None:
+                    self.built.load_state_dict(saved)
+            except RuntimeError as error:
+                return {"refused": str(error)}
             return self._answer(inputs)
         finally:
             self.built = kept
@@ -244,7 +235,7 @@ class Verbs:
             self.do_build(name, init, seed)
             owner = self.built.get_submodule(path)
             usual = owner._buffers[leaf]
-            other = usual.logical_not() if usual.dtype is torch.bool else usual + 1
+            other = usual.logical_not() if usual.dtype is torch.bool else usual + _one(usual)
             owner._buffers[leaf] = other
             answers.append(self._answer(inputs))
         finally:
@@ -291,31 +282,6 @@ class Verbs:
             "modules": sorted(f"nn.{name}" for name in inside),
         }
 
-    # ------------------------------------------------------------ what it leaves behind
-
-    def do_trespasses(
-        self, name: str | None, init: dict[str, Any], inputs: Given, seed: int
-    ) -> Any:
-        """What loading, building and calling changed of what belongs to everybody."""
-        kept, grad = self.built, torch.is_grad_enabled()
-        try:
-            self.do_build(name, init, seed)
-            reseeded = ["the random seed was set while building"]
-            found = reseeded if torch.initial_seed() != seed else []
-            given = fresh(inputs)
-            seeded(SEED)
-            before = torch.get_rng_state()
-            self._invoke(given)  # bare: a no_grad around it would put the grad mode back
-            changes = self.before.changes(self.words)
-        finally:
-            self.built = kept
-            torch.set_grad_enabled(grad)
-        if torch.initial_seed() != SEED:
-            found = [*found, "the random seed was set by a call"]
-        elif not torch.equal(torch.get_rng_state(), before):
-            found = [*found, "a call in eval mode drew random numbers"]
-        return {"changes": [*found, *changes]}
-
 
 class _Wrapped(nn.Module):
     """A function where a module is asked for."""
@@ -326,6 +292,11 @@ class _Wrapped(nn.Module):
 
     def forward(self, *args: Any) -> Any:
         return self.function(*args)
+
+
+def _one(like: Tensor) -> complex:
+    """What changes both parts of a number."""
+    return 1 + 1j if like.is_complex() else 1
 
 
 def _weights(built: Any) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Self
 
+from attnlab.catalogue import opened
 from attnlab.errors import Broken
 from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Report, from_json, to_json
@@ -30,6 +31,7 @@ LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # other C libraries 
 # What is compiled runs as it is written: its operations are to be seen, and the compiler writes
 # files, which a candidate may not.
 NO_COMPILER = {"TORCHDYNAMO_DISABLE": "1"}
+NOWHERE = "/"  # for a worker that has no folder of its own: nothing there may be written
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
 
 
@@ -52,12 +54,13 @@ class Worker:
         self.folder = _own_folder()
         environment = {k: os.environ[k] for k in KEPT if k in os.environ}
         environment |= dict.fromkeys(THREADS, "1") | LARGE_PAGES | NO_COMPILER
+        environment["ATTNLAB_CATALOGUE"] = os.pathsep.join(sorted(opened))
         with theirs:
             try:
                 self.process = subprocess.Popen(
                     [sys.executable, "-I", "-B", str(SERVER), str(theirs.fileno())],
                     env=environment,
-                    cwd=self.folder,
+                    cwd=self.folder or NOWHERE,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=None if os.environ.get("ATTNLAB_DEBUG") else subprocess.PIPE,
@@ -153,15 +156,19 @@ def _own_folder() -> str | None:
 
     try:
         return tempfile.mkdtemp(prefix="attnlab-")
-    except OSError:  # no place to write to: then where the user is, as it cannot be helped
+    except OSError:  # no place to write to: then it writes nowhere
         return None
 
 
 def _remove(folder: str | None) -> None:
     import shutil
 
-    if folder is not None:
+    if folder is None:
+        return
+    try:
         shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:  # a candidate made folders within folders, thousands deep
+        subprocess.run(["rm", "-rf", "--", folder], check=False, stderr=subprocess.DEVNULL)
 
 
 class Crew:

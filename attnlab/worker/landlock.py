@@ -66,7 +66,8 @@ def rules() -> int:
         _allow(made, path, LIST if allowed == "list" else EXECUTE | READ | LIST)
     for name in DEVICES:
         _allow(made, Path(name), READ | WRITE)
-    _allow(made, Path.cwd(), files)  # a limit of another layer leaves every file there empty
+    if Path.cwd() != Path("/"):  # its own folder, where it has one
+        _allow(made, Path.cwd(), files)  # a limit of another layer leaves every file there empty
     return made
 
 
@@ -106,10 +107,12 @@ def _roots(package: Path) -> list[Path]:
 
 def _answers(package: Path) -> frozenset[Path]:
     """Wherever they lie: in the package, beside it in a checkout, and where one that is installed
-    for editing leaves copies of the challenges."""
+    for editing leaves copies of the challenges; and the user's own catalogue."""
     places = {package, *(at / package.name for at in _installed())}
     places |= set() if package.parent in _installed() else {package.parent}
-    return frozenset(at / name for at in places for name in ANSWERS)
+    own = os.environ.get("ATTNLAB_CATALOGUE", "").split(os.pathsep)
+    found = {at / name for at in places for name in ANSWERS}
+    return frozenset(found | {Path(path).resolve() for path in own if path})
 
 
 def _installed() -> list[Path]:

@@ -41,13 +41,19 @@ def test_every_check_has_cases():
     assert all(cases.WRONG and len(cases.RIGHT) > 1 for cases in CASES.values())
 
 
+# What another check may see first: by luck, or since it makes a call that is long as well.
+LUCK = {"gradcheck-full": {"gradcheck"}, "long-sequence": {"in-a-network"}}
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(("check", "name"), WRONG)
 def test_what_is_wrong_is_blamed_on_the_property(check, name, seed):
     """The check is the first failure that no more basic one explains; what is made on demand may
     only be sure of what a quicker check sees by luck."""
-    luck = {"gradcheck"} if check == "gradcheck-full" else set()
-    results = tried(CASES[check].WRONG[name], seed, until="end" if luck else "reason")
+    luck = LUCK.get(check, set())
+    results = tried(
+        CASES[check].WRONG[name], seed, until="end" if check == "gradcheck-full" else "reason"
+    )
     assert blames(results) in {check, *luck}
     assert next(r for r in results if r.id == check).outcome == "failed"
     assert results[0].message
@@ -93,7 +99,7 @@ def test_advice_speaks_of_what_there_is():
     found = {c.id: c for c in tried(wrong)}["matches-reference"]
     assert "scores of one query" in found.advice
     table = Code(file="solution.py", text=TABLE, name="M")
-    wrong = Case(changed(TABLE, ("self.pe[:S]", "self.pe[:S] * 1.5")), ENCODING, table)
+    wrong = Case(changed(TABLE, ("self.pe[:S]", "1.5 * self.pe[:S]")), ENCODING, table)
     found = {c.id: c for c in tried(wrong)}["matches-reference"]
     assert found.outcome == "failed"
     assert "query" not in found.advice

@@ -34,6 +34,34 @@ PLACED = changed(
 )
 GIVEN = Input(name="places", axes=("B", "S"), dtype="int", role="positions")
 GIVES = replace(SELF, inputs=(X, GIVEN), promises=("ordered",), dtypes=("float64",))
+FIRST_LINE = "B, S, D = x.shape"
+BIASED = changed(
+    ATTENTION,
+    ("x, mask=None", "x, bias=None"),
+    ("if mask is not None:", "if bias is not None:"),
+    ("scores.masked_fill(mask[:, None], -torch.inf)", "scores + bias[:, None]"),
+)
+BIASES = replace(
+    SELF, inputs=(X, Input(name="bias", axes=("B", "S", "S"), optional=True)), promises=()
+)
+PADDED = changed(ATTENTION, ("mask[:, None]", "mask[:, None, None]"))
+PADDED = changed(PADDED, (SOFT, f"{SOFT}.nan_to_num(0.0)"))
+HIDES = Input(name="mask", axes=("B", "S"), dtype="bool", role="mask", optional=True)
+POOLED = """
+import torch
+from torch import nn
+
+class M(nn.Module):
+    def __init__(self, embed_dim):
+        super().__init__()
+        self.query = nn.Linear(embed_dim, 1)
+
+    def forward(self, x, mask=None):
+        scores = self.query(x).squeeze(-1)
+        if mask is not None:
+            scores = scores.masked_fill(mask, -torch.inf)
+        return (scores.softmax(-1).unsqueeze(1) @ x).squeeze(1)
+"""
 TOKENS = """
 import torch
 from torch import nn
@@ -89,6 +117,22 @@ RIGHT = {
     ),
     "a bias by keys alone, under a causal mask": Case(KEY_ROW, SLOPED_CAUSAL, "ALiBi"),
     "a bias and the library's": Case(ALIBI, SLOPED, "ALiBi"),
+    "empty rows, by a mask of keys alone": Case(
+        PADDED, replace(SELF, inputs=(X, HIDES), promises=("empty-rows",)), code(PADDED)
+    ),
+    "one output for a sequence": Case(
+        POOLED,
+        replace(
+            SELF,
+            inputs=(X, HIDES),
+            output=("B", "D"),
+            promises=(),
+            sizes={"B": 2, "S": 4, "D": 8},
+            init={"embed_dim": "D"},
+        ),
+        code(POOLED),
+    ),
+    "a bias that may be left out": Case(BIASED, BIASES, code(BIASED)),
     "positions that are given": Case(PLACED, GIVES, code(PLACED)),
     "places that are given beside the vectors": Case(
         PLACED, replace(SELF, inputs=(X, PLACES), promises=("ordered",)), code(PLACED)
@@ -174,6 +218,43 @@ WRONG = {
         Case(changed(TOKENS, ("self.weight[ids]", "self.weight.detach()[ids]")), BARE,
              code(TOKENS)),
         {"gradients-match", "every-parameter-reached"},
+    ),
+    "what is taken for causal by its first row": (
+        Case(changed(ATTENTION, (FIRST_LINE, f"""{FIRST_LINE}
+        if mask is not None and S > 2 and mask[0, 0, 1:].all():
+            mask = torch.ones(S, S).triu(1).bool().expand_as(mask)"""))),
+        {"matches-reference", "mask-effect"},
+    ),
+    "what is taken for causal by what it hides": (
+        Case(changed(ATTENTION, (FIRST_LINE, f"""{FIRST_LINE}
+        if mask is not None and S > 2 and mask[:, torch.ones(S, S).triu(1).bool()].all():
+            mask = torch.ones(S, S).triu(1).bool().expand_as(mask)"""))),
+        {"matches-reference"},
+    ),
+    "a mask that is kept while its sum is the same": (
+        Case(changed(ATTENTION, (FIRST_LINE, f"""{FIRST_LINE}
+        if mask is not None and mask.shape == getattr(self, "held", mask[0]).shape:
+            mask = self.held if self.held.sum() == mask.sum() else mask
+        self.held = mask if mask is not None else torch.zeros(())"""))),
+        {"matches-reference"},
+    ),
+    "heads of one width are scaled otherwise": (
+        Case(changed(ATTENTION, ("q.shape[-1] ** 0.5",
+                                 "(0.5 if q.shape[-1] == 48 else q.shape[-1] ** 0.5)"))),
+        {"matches-reference"},
+    ),
+    "lengths that are a multiple of a block": (
+        Case(changed(ATTENTION, (FIRST_LINE,
+                                 f"{FIRST_LINE}\n        x = x * 2 if S % 48 == 0 else x"))),
+        {"matches-reference"},
+    ),
+    "batches that are cut": (
+        Case(changed(ATTENTION, (FIRST_LINE, f"{FIRST_LINE}\n        x = x * (B < 200)"))),
+        {"matches-reference"},
+    ),
+    "a bias that cannot be left out": (
+        Case(changed(BIASED, ("if bias is not None:", "if True:")), BIASES, code(BIASED)),
+        {"matches-reference"},
     ),
     "positions that it counts itself": (
         Case(changed(PLACED, ("places[..., None]", "torch.arange(S)[:, None].to(x.dtype)")), GIVES,

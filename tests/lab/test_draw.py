@@ -128,7 +128,11 @@ def test_weights_can_be_told_apart():
     got = weights(shapes, Dice(0))
     assert {n: t.shape for n, t in got.items()} == shapes
     assert got["proj.weight"].std().item() == pytest.approx(1 / 16, rel=0.05)
-    assert got["norm.weight"].mean().item() == pytest.approx(1, abs=0.2)
+    gains = got["norm.weight"]
+    assert gains.abs().mean().item() == pytest.approx(1, abs=0.2)
+    assert 0 < (gains < 0).sum() < len(gains) / 4
+    named = weights({n: torch.Size((9,)) for n in ("gain", "norm.gamma", "q_scale")}, Dice(0))
+    assert all(t.abs().min() > 0.2 for t in named.values())
     assert got["proj.bias"].abs().min() > 0
     assert not torch.equal(got["proj.bias"], got["norm.bias"])
 

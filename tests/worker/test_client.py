@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -234,6 +235,7 @@ def test_a_front_that_is_killed_leaves_nothing(grader, tmp_path):
     job.write_text(to_json(grader.job(LOOP, 1.0)))
     code = """
 import sys
+import tempfile
 from pathlib import Path
 from attnlab.records import Job, from_json
 from attnlab.worker.client import Worker
@@ -247,3 +249,31 @@ worker.inspect(from_json(Job, Path(sys.argv[1]).read_text()))
         everyone = until_family_of(5, int(front.stdout.readline()))
         front.kill()
     assert alive(everyone) == set()
+
+
+def test_a_worker_without_a_folder_is_not_among_the_users_files(grader, monkeypatch):
+    """Where none can be made, as on a full disk: it grades, and is nowhere."""
+    monkeypatch.setattr(tempfile, "mkdtemp", no_room)
+    with Worker() as worker:
+        assert worker.folder is None
+        assert Path(f"/proc/{worker.process.pid}/cwd").resolve() == Path("/")
+        assert worker.inspect(JOB).outcome != "ok"
+
+
+def no_room(**_):
+    raise OSError(28, "No space left on device")
+
+
+def test_folders_within_folders_are_removed(tmp_path):
+    """Thousands deep: shutil gives up, and the grade would be lost for it."""
+    inner = tmp_path / "own"
+    inner.mkdir()
+    here = os.open(inner, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=here)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
+    client._remove(str(inner))
+    assert not inner.exists()

@@ -216,3 +216,19 @@ def test_copies_that_an_editable_install_leaves_are_answers_too(tmp_path, monkey
     assert not reading(allowed, packages / "attnlab/challenges/a/solution.py")
     assert reading(allowed, packages / "references/other.py")  # somebody else's package
     assert {ROOT / "challenges", ROOT / "attnlab/references"} <= answers
+
+
+def test_the_users_own_catalogue_is_an_answer(tmp_path, monkeypatch):
+    """Wherever it lies: below a folder of the system all would be read."""
+    top = grown(tmp_path, ["mine/attention/a/solution.py", "libs/b.py"])
+    monkeypatch.setenv("ATTNLAB_CATALOGUE", str(top / "mine"))
+    allowed = list(landlock.granted([top], landlock._answers(ROOT / "attnlab")))
+    assert not reading(allowed, top / "mine/attention/a/solution.py")
+    assert reading(allowed, top / "libs/b.py")
+
+
+@locked
+def test_without_a_folder_of_its_own_nothing_can_be_written():
+    """As where the disk is full: it is in the root then, and not among the user's files."""
+    assert refused("open('/attnlab-test', 'w')", "/")
+    assert refused("open('/tmp/attnlab-test', 'w')", "/")

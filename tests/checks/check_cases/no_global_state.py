@@ -18,6 +18,8 @@ WRONG = {
     "a seed in the constructor": building("torch.manual_seed(0)"),
     "a seed in forward": calling("torch.manual_seed(0)"),
     "random numbers for nothing": calling("torch.rand(1)"),
+    "a seed in forward, in train mode": calling("self.training and torch.manual_seed(0)"),
+    "Python's seed": calling("__import__('random').seed(0)"),
     "grad mode": calling("torch.set_grad_enabled(False)"),
     "the matmul precision": building('torch.set_float32_matmul_precision("high")'),
     "threads": Case(changed(ATTENTION, (IMPORT, f"{IMPORT}torch.set_num_threads(2)\n"))),

@@ -26,6 +26,24 @@ WRONG = {
         LONG,
         None,
     ),
+    "not refused after a good call": Case(
+        changed(
+            TABLE,
+            ("def forward(self, x):", "good = False\n\n    def forward(self, x):"),
+            ("if S > len(self.pe):", "if S > len(self.pe) and not self.good:"),
+            ("return self.pe", "self.good = S <= len(self.pe)\n        return self.pe"),
+        ),
+        LONG,
+        None,
+    ),
+    "cut in silence while it learns": Case(
+        changed(
+            TABLE,
+            ("if S > len(self.pe):", "if S > len(self.pe) and not torch.is_grad_enabled():"),
+        ),
+        LONG,
+        None,
+    ),
     "another exception": Case(changed(TABLE, ("ValueError", "IndexError")), LONG, None),
     "one too late": Case(changed(TABLE, ("S > len(self.pe)", "S > len(self.pe) + 1")), LONG, None),
     "an odd width padded": Case(
