@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attnlab.checks.base import Failure, Gradients, Inputs, Probe, Skip, Tensor
+from attnlab.checks.pieces import sizes_of
 
 TITLE = "Gradients are the slopes of the outputs"
 NEEDS = ("output", "floats")
@@ -82,8 +83,9 @@ class Point:
         if _near(rough, said, ROUGH, size):
             return None
         return Failure(
-            message=f"a step of {shown} changes the output by "
-            f"{slope:.6g} per unit, and the gradient says {said:.6g}"
+            message=f"in float64, a step of {shown} changes the output by "
+            f"{slope:.6g} per unit, and the gradient says {said:.6g}",
+            sizes=sizes_of(self.probe, self.inputs),
         )
 
     def _slope(self, step: float, inputs: Ways, weights: Ways) -> float:

@@ -168,7 +168,8 @@ def _nothing(tried: int) -> str:
 def _impossible(trial: Trial) -> str:
     mine, theirs = (_count(s) for s in (trial.mine, trial.theirs))
     if mine != theirs:
-        return f"it has {mine} numbers in its parameters, the reference {theirs} at the same sizes"
+        have = "1 number" if mine == 1 else f"{mine} numbers"
+        return f"it has {have} in its parameters, the reference {theirs} at the same sizes"
     if len(trial.mine) > PARAMETERS:
         return f"it has {len(trial.mine)} parameters, too many to search for their places"
     return ""
