@@ -47,26 +47,18 @@ def run(probe: Probe) -> Failure | None:
 
 def _slopes(probe: Probe, mask: Mask) -> Failure | None:
     """Where there is a reference, gradients of train mode are like its own."""
-    busy = "dropout" not in probe.contract.promises
-    for dtype in probe.contract.dtypes:
-        other = probe.at(dtype=dtype, anew=True)  # a copy may share closures
-        inputs = other.draw(mask)
-        try:
-            found = other.gradients(inputs, train=busy)
-            right = probe.expected_gradients(_in_float32(inputs), found.cotangent)
-        except CannotTell:
-            return None
-        failure = _unlike(found.parameters, right.parameters, dtype)
-        failure = failure or _unlike(found.inputs, right.inputs, dtype)
+    dtypes, (inputs, _) = probe.contract.dtypes, probe.sample(mask)
+    found = probe.cast_gradients(dtypes, inputs, train="dropout" not in probe.contract.promises)
+    try:
+        right = probe.expected_gradients(inputs, found[0].cotangent)
+    except CannotTell:
+        return None
+    for dtype, mine in zip(dtypes, found, strict=True):
+        failure = _unlike(mine.parameters, right.parameters, dtype)
+        failure = failure or _unlike(mine.inputs, right.inputs, dtype)
         if failure:
             return failure
     return None
-
-
-def _in_float32(inputs: Inputs) -> Inputs:
-    return {
-        n: t.float() if t is not None and t.is_floating_point() else t for n, t in inputs.items()
-    }
 
 
 def _unlike(found: Mapping[str, Tensor], right: Mapping[str, Tensor], dtype: str) -> Failure | None:

@@ -167,7 +167,7 @@ class Probe(Protocol):
         train mode, where no dropout is promised. With none it is, too, of one long sequence, with a
         small cotangent, and inputs are still where there are other kinds."""
 
-    def gradients(self, inputs: Inputs, train: bool = False) -> Gradients:
+    def gradients(self, inputs: Inputs) -> Gradients:
         """Gradients with respect to every floating-point input and every parameter."""
 
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
@@ -237,16 +237,19 @@ class Probe(Protocol):
     def seen(self, inputs: Inputs) -> Seen:
         """What softmax was given and what values were mixed by. The candidate process's word."""
 
-    def at(
-        self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", anew: bool = False
-    ) -> Probe:
-        """A probe at other sizes, or in another dtype, of a copy where there can be one, or built
-        `anew`. The module of this one is gone after it, so a check that wants both asks this one
-        first."""
+    def at(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> Probe:
+        """A probe at other sizes, or in another dtype. The module of this one is gone after it, so
+        a check that wants both asks this one first."""
 
     def cast(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
         """The outputs of copies of the module in other dtypes, for the inputs in that dtype: those
         of each dtype."""
+
+    def cast_gradients(
+        self, dtypes: Sequence[str], inputs: Inputs, train: bool = False
+    ) -> list[Gradients]:
+        """The gradients of new instances in other dtypes, for the inputs in that dtype and the same
+        cotangent: those of each dtype."""
 
     def in_float64(self) -> Probe | None:
         """A probe in float64, or None where the module does not run in it."""

@@ -54,7 +54,7 @@ class Asking(Refusing):
 
     def at(
         self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", anew: bool = False
-    ) -> Probe:
+    ) -> Any:
         """A probe at other sizes, or in another dtype."""
         raise NotImplementedError
 
@@ -106,9 +106,14 @@ class Asking(Refusing):
         return (wide, inputs, found) if found.dtype == str(torch.float64) else None
 
     def gradients(
-        self, inputs: Inputs, train: bool = False, still: bool = False, size: float = 1.0
+        self,
+        inputs: Inputs,
+        train: bool = False,
+        still: bool = False,
+        size: float = 1.0,
+        cotangent: Tensor | None = None,
     ) -> Gradients:
-        cotangent = self.cotangent(inputs)
+        cotangent = self.cotangent(inputs) if cotangent is None else cotangent
         asked = {"inputs": list(inputs.items()), "cotangent": cotangent * size, "train": train}
         told = answered(self.host.ask("gradients", **asked, still=still))
         self.note_written(told, inputs)
@@ -196,9 +201,22 @@ class Asking(Refusing):
         # No copy can be made of it, or what a copy holds belongs to the first one: new instances.
         return [self._in_new(dtype, several) for dtype in dtypes]
 
+    def cast_gradients(
+        self, dtypes: Sequence[str], inputs: Inputs, train: bool = False
+    ) -> list[Gradients]:
+        cotangent, found = self.cotangent(inputs), []
+        for dtype in dtypes:
+            to, other = getattr(torch, dtype), self.at(dtype=dtype, anew=True)
+            given = {n: _cast(t, to) for n, t in inputs.items()}
+            found.append(other.gradients(given, train, cotangent=cotangent))
+        return found
+
     def _in_new(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
         to, other = getattr(torch, dtype), self.at(dtype=dtype, anew=True)
-        return other.calls([{n: _cast(t, to) for n, t in i.items()} for i in several])
+        found: list[Tensor] = other.calls(
+            [{n: _cast(t, to) for n, t in i.items()} for i in several]
+        )
+        return found
 
     def anew(self, several: Sequence[Inputs], train: bool | Sequence[bool] = False) -> Anew:
         asked = [list(inputs.items()) for inputs in several]
