@@ -91,7 +91,7 @@ TABLES = {**KEYS, "bugs": _bugs, **case.TABLES}
 CHALLENGE = table(TABLES, required=(*KEYS, "sizes", "inputs", "output"))
 
 
-opened: set[str] = set()  # users' own catalogues: no candidate may read them
+opened: set[str] = set()  # topics of users' own catalogues: no candidate may read them
 
 
 @record
@@ -129,9 +129,10 @@ def load(extra: Path | None = None) -> Catalogue:
     said = "--catalogue" if extra else "ATTNLAB_CATALOGUE"
     more = extra or os.environ.get("ATTNLAB_CATALOGUE")
     if more:
-        opened.add(str(Path(more).resolve()))
         seen = {folder.resolve() for folder in folders}
-        folders += [f for f in _extra_folders(Path(more), said) if f.resolve() not in seen]
+        own = [f for f in _extra_folders(Path(more), said) if f.resolve() not in seen]
+        opened.update(str(folder.resolve().parent) for folder in own)
+        folders += own
     return _read_all(folders)
 
 

@@ -339,3 +339,16 @@ def test_reading_the_catalogue_imports_nothing_heavy():
     code = f"import sys; from attnlab.catalogue import load; load(); print({heavy} or 'light')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "light\n"
+
+
+def test_topics_of_a_users_catalogue_are_noted_and_not_what_lies_beside_them(
+    alone, tmp_path_factory, monkeypatch
+):
+    """A candidate may not read them; an environment in the same folder has to be read."""
+    monkeypatch.setattr(catalogue, "opened", set())
+    more = tmp_path_factory.mktemp("more")
+    write(alone)
+    write(more, slug="position/mine")
+    (more / ".venv").mkdir()
+    load(more)
+    assert catalogue.opened == {str((more / "position").resolve())}
