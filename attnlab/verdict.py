@@ -154,14 +154,14 @@ def _next(
     file: str,
 ) -> str:
     """The one thing to do now."""
-    slug = challenge.slug
+    slug, look = challenge.slug, _looking(challenge, file)
     own = {
         "passed": f"attnlab explain {slug} shows the notes: why, how to find it, where it was seen",
         "crashed": _up_to_the_crash(challenge, report, file),
         "timeout": f"mend {first.file}:{first.line}, then grade it again"
         if first and first.line
-        else f"attnlab run {slug} shows how far it gets: look for a loop that never ends",
-        "memory": f"attnlab run {slug} shows the shapes: look for a tensor that grows",
+        else f"{look} shows how far it gets: look for a loop that never ends",
+        "memory": f"{look} shows the shapes: look for a tensor that grows",
         "unreadable": "mend the file, then grade it again",
         "cannot-compare": f"keep the parameter names and shapes of {challenge.class_name}, as in "
         f"the file that attnlab start {slug} writes",
@@ -176,13 +176,18 @@ def _next(
             "write into it what it needs, then grade it again"
         )
     advice = first.advice if first and outcome == "failed" else ""
-    return report.hint or advice or own.get(outcome, f"attnlab run {slug} shows every step")
+    return report.hint or advice or own.get(outcome, f"{look} shows every step")
 
 
 def _up_to_the_crash(challenge: Challenge, report: Report, file: str) -> str:
     if report.outcome == "crashed" and report.trace is None:  # before anything could run
         return "mend what raised there, then grade it again"
+    return f"{_looking(challenge, file)} shows the shapes up to the crash"
+
+
+def _looking(challenge: Challenge, file: str) -> str:
+    """The command that shows what it does: `run` takes a challenge's own file and started ones."""
     started = file.removeprefix("./") == f"{challenge.name}.py"
-    if started or file.startswith(challenge.slug):  # what `run` takes
-        return f"attnlab run {challenge.slug} shows the shapes up to the crash"
-    return f"attnlab trace {file}:{challenge.class_name} shows the shapes up to the crash"
+    if started or file.startswith(challenge.slug):
+        return f"attnlab run {challenge.slug}"
+    return f"attnlab trace {file}:{challenge.class_name}"

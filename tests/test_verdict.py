@@ -176,7 +176,7 @@ def test_a_failure_without_words_gives_its_title():
     """A check that says nothing is still named."""
     verdict = grade(check("failed", "causality"))
     assert verdict.message == "failed: causality: causality holds"
-    assert verdict.next == "attnlab run attention/too-sharp shows every step"
+    assert verdict.next == "attnlab trace net.py:Net shows every step"
 
 
 def test_a_pass_counts_its_checks():
