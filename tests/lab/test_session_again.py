@@ -2,9 +2,9 @@
 
 import torch
 
+from attnlab.lab.leaving import SEED, seeded
 from attnlab.lab.session import Session
 from attnlab.lab.trespass import Surroundings
-from attnlab.lab.verbs import SEED, seeded
 
 SOURCE = """
 import torch
