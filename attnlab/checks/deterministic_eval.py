@@ -12,7 +12,7 @@ from attnlab.checks.base import Failure, Probe, Steps, far
 TITLE = "Eval mode is deterministic"
 NEEDS = ("output",)
 FEW = True
-AFTER = ("output-shape", "finite", "input-unchanged")
+AFTER = ("output-shape", "unwritten-memory", "finite", "input-unchanged")
 ADVICE = "Look for dropout that ignores training mode, and for state kept between two calls."
 
 

@@ -13,7 +13,7 @@ from attnlab.checks.probe import LOUD
 
 TITLE = "Outputs are finite"
 NEEDS = ("output",)
-AFTER = ("output-shape",)
+AFTER = ("output-shape", "unwritten-memory")
 ADVICE = "Run `attnlab run`: the row flagged NaN or Inf first is where to look."
 
 

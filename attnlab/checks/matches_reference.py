@@ -26,6 +26,7 @@ TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")
 AFTER = (
     "output-shape",
+    "unwritten-memory",
     "finite",
     "input-unchanged",
     "deterministic-eval",

@@ -201,6 +201,13 @@ class Probe(Protocol):
         """Calls of a new instance with the same parameters, which knows nothing of former calls;
         the module itself stays as it is."""
 
+    def unwritten(
+        self, several: Sequence[Inputs]
+    ) -> tuple[list[tuple[Inputs, Tensor]], tuple[str, ...]]:
+        """Calls as `anew` makes them, where memory that nobody wrote holds NaN, or the largest
+        integer, or either boolean: inputs and outputs; and the parameters that such an instance
+        begins with. The candidate process's own word."""
+
     def weights(self) -> Mapping[str, Tensor]:
         """The weights of this round by the reference's names, or by the module's own where there is
         no reference; raises `Skip` where the reference's have no place in the module."""

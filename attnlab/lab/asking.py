@@ -228,6 +228,16 @@ class Asking(Refusing):
             after=tensors_in(told, "after"),
         )
 
+    def unwritten(
+        self, several: Sequence[Inputs]
+    ) -> tuple[list[tuple[Inputs, Tensor]], tuple[str, ...]]:
+        asked = [list(inputs.items()) for inputs in several]
+        recipe = {**self.recipe(), "seed": self.seed}
+        told = answered(self.host.ask("unwritten", **recipe, inputs=asked))
+        twice = len(list_in(told.get("answers"))) == 2 * len(several)
+        given = [*several] * (2 if twice else 1)
+        return list(zip(given, self.outputs(told, given), strict=True)), names_in(told.get("begun"))
+
     def stated(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
         asked = [list(inputs.items()) for inputs in several]
         recipe = {**self.recipe(), "seed": self.seed}

@@ -27,6 +27,7 @@ from attnlab.lab.draw import Dice
 from attnlab.lab.scenes import Scene, Step, scenes_of
 from attnlab.lab.session import Session
 from attnlab.lab.sizes import built
+from attnlab.lab.unwritten import new_memory_is_nan
 from attnlab.records import Code, Contract, plain
 
 Seen = dict[str, Tensor | str]  # what a step showed: values, or a word
@@ -82,7 +83,12 @@ def _of(
 
 def difference(candidate: Code, rights: Sequence[Standard]) -> str:
     """The first step at which the candidate shows something else than the files with parameters
-    like its own, in one sentence; or ""."""
+    like its own, in one sentence; or "". What it reads and never wrote is NaN."""
+    with new_memory_is_nan():
+        return _difference(candidate, rights)
+
+
+def _difference(candidate: Code, rights: Sequence[Standard]) -> str:
     session = Session()
     told = session.ask("load", file="mutant.py", text=candidate.text, path="", own=None)
     if "raised" in told:

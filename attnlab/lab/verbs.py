@@ -10,6 +10,7 @@ import copy
 import os
 import tempfile
 from collections import defaultdict
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 from attnlab.lab.capture import Given, fresh
 from attnlab.lab.copies import WAYS, alias, bare, in_type
 from attnlab.lab.returned import output
+from attnlab.lab.unwritten import NewBooleansAreFalse, allocates, new_memory_is_nan
 
 
 class Verbs:
@@ -25,6 +27,7 @@ class Verbs:
 
     built: Any
     kept: Any  # what a cache holds
+    words: frozenset[str] | None  # by which its code can reach things; None = all
 
     def __init__(self) -> None:
         self.first: Any = None  # the module that was put aside
@@ -156,6 +159,24 @@ class Verbs:
         changed = [n for n, w in before.items() if n not in after or not torch.equal(w, after[n])]
         told |= {"before": {n: before[n] for n in changed}}
         return told | {"after": {n: after[n] for n in changed if n in after}}
+
+    def do_unwritten(
+        self, name: str | None, init: dict[str, Any], seed: int, inputs: list[Given]
+    ) -> Any:
+        """As `do_anew`, where new memory is NaN; and which parameters begin so. Where a text can
+        make them, new booleans are True, and False in a second instance."""
+        kept, answers, begun = self.built, [], set[str]()
+        ways = (nullcontext, NewBooleansAreFalse)[: 1 + allocates(self.words)]
+        try:
+            for way in ways:
+                with new_memory_is_nan(), way():
+                    self.do_build(name, init, seed)
+                    begun |= {n for n, w in _weights(self.built).items() if w.isnan().any().item()}
+                    _give(_weights(kept), self.built)
+                    answers += self.do_calls(inputs)["answers"]
+        finally:
+            self.built = kept
+        return {"answers": answers, "begun": sorted(begun)}
 
     def do_stated(
         self, name: str | None, init: dict[str, Any], seed: int, inputs: list[Given]

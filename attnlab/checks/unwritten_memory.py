@@ -1,0 +1,59 @@
+"""Nothing is read that nobody wrote.
+
+`torch.empty` gives memory as it lies there: often zeros, in a fresh process nearly always, and one
+day NaN or what another model left. A parameter that begins so trains only by luck.
+
+Wrong: `torch.empty(S, S).triu(1)` as a mask; `nn.Parameter(torch.empty(D, D))` without an
+initialisation after it; `torch.Tensor(M, D)` for a table of which half the columns are filled in.
+Right: `torch.zeros`, `torch.full`, or `torch.empty` where every value is written before it is read.
+
+Another instance is built and called with memory that holds NaN until something is written into it,
+or the largest integer, or either boolean; then it must give what it gave before. Parameters are
+looked at before they are given other values.
+"""
+
+from itertools import cycle
+
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor, far, first_index, masks
+
+TITLE = "Nothing is read that nobody wrote"
+NEEDS = ("output",)
+FEW = True
+AFTER = ("output-shape",)
+ADVICE = "Search for torch.empty, empty_like, new_empty and torch.Tensor(sizes): use torch.zeros."
+BEGUN = (
+    "Initialise it in the constructor, as by nn.init.xavier_uniform_: torch.empty holds what "
+    "happens to lie in memory."
+)
+SHOWN = 3  # names of parameters
+
+
+def run(probe: Probe) -> Failure | None:
+    samples = [probe.sample(mask) for mask in masks(probe.contract, "random")]
+    found, begun = probe.unwritten([inputs for inputs, _ in samples])
+    if begun:
+        more = f" and {len(begun) - SHOWN} more" if len(begun) > SHOWN else ""
+        verb = "begin" if len(begun) > 1 else "begins"
+        return Failure(
+            message=f"{', '.join(begun[:SHOWN])}{more} {verb} as memory that nobody wrote: "
+            "its values are whatever lay there",
+            advice=BEGUN,
+        )
+    for (_, usual), (inputs, out) in zip(cycle(samples), found, strict=False):
+        failure = _read(probe, inputs, usual, out)
+        if failure:
+            return failure
+    return None
+
+
+def _read(probe: Probe, inputs: Inputs, usual: Tensor, out: Tensor) -> Failure | None:
+    bad, gap = out.isnan() & ~usual.isnan(), far(usual, out) & ~usual.isnan()
+    if not gap.any().item():
+        return None
+    what, where = ("NaN", bad) if bad.any().item() else ("another", gap)
+    if what == "another" and far(usual, probe.anew([inputs]).outputs[0]).any().item():
+        return None  # it is another each time, whatever new memory holds
+    return Failure(
+        message="where new memory holds NaN or the largest integer, and not what lies there by "
+        f"chance, the output is {what} at {first_index(where)}: something is read that nobody wrote"
+    )

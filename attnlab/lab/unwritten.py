@@ -1,0 +1,50 @@
+"""What is read that nobody wrote: new memory holds NaN, and so it shows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+FILLING: Any = torch.utils.deterministic  # whose flag is no attribute to a type checker
+
+
+@contextmanager
+def new_memory_is_nan() -> Iterator[None]:
+    """What `torch.empty` and its like give holds NaN, the largest integer or True, and not what
+    happens to lie there."""
+    mode, fill = torch.get_deterministic_debug_mode(), FILLING.fill_uninitialized_memory
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of operations that have no such mode
+        torch.set_deterministic_debug_mode("warn")
+        FILLING.fill_uninitialized_memory = True
+        try:
+            yield
+        finally:
+            torch.set_deterministic_debug_mode(mode)
+            FILLING.fill_uninitialized_memory = fill
+
+
+class NewBooleansAreFalse(TorchFunctionMode):
+    """The other of two values: memory of booleans that is new holds True by itself."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if "empty" in getattr(func, "__name__", "") and getattr(made, "dtype", None) is torch.bool:
+            made.fill_(False)
+        return made
+
+
+def allocates(words: Collection[str] | None) -> bool:
+    """Whether a text of these names, or of any, can ask for memory of booleans and leave it so."""
+    return words is None or any("empty" in w or "resize" in w for w in words)
