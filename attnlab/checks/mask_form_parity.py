@@ -4,18 +4,21 @@ An additive mask is added to the scores: 0 where a key may be attended to, -inf 
 number where it may not.
 
 Wrong: `masked_fill(mask, -inf)` with a float mask, which forbids what is not 0; `mask.bool()`, for
-which -inf and every bias are True; a float mask multiplied in.
+which -inf and every bias are True; `mask == 0`, which takes a bias for a hidden key; a float mask
+multiplied in.
 Right: `scores + mask` for a float mask, `masked_fill` for a boolean one.
 
 Probed with -inf and with -1e9, where the contract says that the mask may be `additive`; also in
-train mode, unless it drops values at random, in the dtypes of the contract, and by gradients.
+train mode, unless it drops values at random, in the dtypes of the contract, and by gradients. Where
+weights are said to be averages, one number more on all keys of a query must change nothing, and
+another on each key must change something.
 """
 
 from dataclasses import replace
 
 from attnlab.abilities import by_query
 from attnlab.checks.base import Failure, Inputs, Mask, Probe, Steps, Tensor, first_index, mask_input
-from attnlab.checks.pieces import apart, off, slopes_differ
+from attnlab.checks.pieces import allowed, apart, off, slopes_differ
 
 TITLE = "Boolean and additive masks agree"
 NEEDS = ("mask", "additive", "floats")
@@ -23,6 +26,8 @@ FEW = True
 AFTER = ("output-shape", "finite", "deterministic-eval", "causality", "mask-effect")
 ADVICE = "Look at the branch on mask.dtype: a float mask is added, a boolean one is filled in."
 LOWEST = (float("-inf"), -1e9)
+BIAS = 2.0
+NUMBERS = "Add a mask of floats to the scores: numbers other than 0 and -inf are biases."
 
 
 def run(probe: Probe) -> Steps:
@@ -43,7 +48,32 @@ def run(probe: Probe) -> Steps:
             )
     _, low, inputs, boolean = ways[0]
     added = {**inputs, spec.name: _additive(probe, inputs[spec.name] == spec.forbids, low)}
-    return _trains(probe, inputs, added, boolean) or _cast(probe, added, boolean)
+    failure = _trains(probe, inputs, added, boolean) or _cast(probe, added, boolean)
+    averages = "averaging" in probe.contract.promises
+    return failure or (_biased(probe, inputs, added, boolean) if averages else None)
+
+
+def _biased(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Failure | None:
+    """A number for each query: softmax does not see it, and code that looks for 0 does. Numbers
+    for all keys it must see."""
+    name = mask_input(probe.contract).name
+    mask, choice = added[name], (allowed(probe, inputs).sum(-1) > 1).any().item()
+    given = [mask + probe.noise(mask[..., :1], BIAS), mask + probe.noise(mask, BIAS)]
+    same, other = probe.calls([{**added, name: biased} for biased in given])
+    gap = apart(probe, boolean, same)
+    if gap.any().item():
+        return Failure(
+            message="one number more for all keys of a query, in a mask of floats, changes nothing "
+            f"of a softmax, and gave another output at {first_index(gap)}",
+            advice=NUMBERS,
+        )
+    if not choice or apart(probe, boolean, other).any().item():
+        return None
+    return Failure(
+        message="a mask of floats with another number for each key that may be seen gave the same "
+        "output as one with 0 there: the numbers are not added",
+        advice=NUMBERS,
+    )
 
 
 def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Failure | None:

@@ -37,6 +37,9 @@ WRONG = {
     ),
     "only -inf is understood": form("scores = scores.masked_fill(mask[:, None] == -torch.inf, "
                                     "-torch.inf) if mask.is_floating_point() else " + FILL[9:]),
+    "every bias hides": form("scores = scores.masked_fill(mask[:, None].bool(), -torch.inf)"),
+    "biases are forgotten": form("scores = scores.masked_fill(mask[:, None] < -100, -torch.inf) "
+                                 "if mask.is_floating_point() else " + FILL[9:]),
 }  # fmt: skip
 RIGHT = {
     "added or filled": form(BOTH),
