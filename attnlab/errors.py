@@ -18,6 +18,8 @@ class AttnlabError(Exception):
         self.message = message
         self.hint = hint
         self.where = where
+        if hint:
+            self.add_note(hint)  # what Python shows below the message where nobody catches it
 
 
 class Refused(AttnlabError):
@@ -49,6 +51,8 @@ class PropertyFailed(AssertionError):
 
     It stands here, where nothing is imported, so that the plugin of pytest can know it.
     """
+
+    width = 100  # characters of a line of a page; the plugin knows the terminal's
 
     def __init__(self, finding: str, page: str = "", seed: int = 0) -> None:
         super().__init__(f"{finding}\n\n{page}" if page else finding)

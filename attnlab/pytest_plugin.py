@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from attnlab.errors import PropertyFailed
+from attnlab.errors import AttnlabError, PropertyFailed
 
 if TYPE_CHECKING:
     from _pytest._code.code import TracebackEntry
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parent
 FIXTURE = "attnlab_seed"
 SEED = "ATTNLAB_SEED"  # what `attnlab.testing` reads where a test names no seed
+NARROWEST, WIDEST = 60, 120  # characters of a line of a page
 TRACEBACKS = ("long", "short", "native", "no", "line")  # of --tb: who asks for one gets it
 
 
@@ -48,6 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: _restore(before))
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Pages are as wide as the terminal, where there is one."""
+    if session.config.pluginmanager.has_plugin("terminalreporter"):
+        width = session.config.get_terminal_writer().fullwidth
+        PropertyFailed.width = max(NARROWEST, min(width, WIDEST))
+
+
 def _restore(before: str | None) -> None:
     if before is None:
         os.environ.pop(SEED, None)
@@ -67,12 +75,13 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    found = call.excinfo
-    if found is not None and isinstance(found.value, PropertyFailed) and report.failed:
+    error, found = call.excinfo and call.excinfo.value, call.excinfo
+    if found and isinstance(error, (PropertyFailed, AttnlabError)) and report.failed:
         if item.config.getoption("tbstyle", "auto") not in TRACEBACKS:
-            page: Any = _page(item, found.value, found.traceback)
+            page: Any = _page(item, error, found.traceback)
             report.longrepr = page
-        report.sections.append(("attnlab", _again(found.value.seed)))
+        if isinstance(error, PropertyFailed):
+            report.sections.append(("attnlab", _again(error.seed)))
     elif report.failed and isinstance(item, pytest.Function) and FIXTURE in item.funcargs:
         report.sections.append(("attnlab", _again(item.funcargs[FIXTURE])))
     return report
@@ -93,28 +102,34 @@ class Place(NamedTuple):
 class Page:
     """What stands in the place of a traceback; `reprcrash` is what summaries and XML show."""
 
-    def __init__(self, failed: PropertyFailed, place: Place, source: str) -> None:
-        self.reprcrash = place
-        self.finding, self.page, self.source = failed.finding, failed.page, source
+    def __init__(self, error: PropertyFailed | AttnlabError, place: Place, source: str) -> None:
+        self.reprcrash, self.source, self.kind = place, source, type(error).__name__
+        self.finding = place.message
+        self.page = error.page if isinstance(error, PropertyFailed) else error.hint
 
     def toterminal(self, tw: TerminalWriter) -> None:
         if self.source:
             tw.line(f">   {self.source}")
         tw.line(f"E   {self.finding}", bold=True, red=True)
         tw.line(f"\n{self.page}\n" if self.page else "")
-        tw.line(f"{self.reprcrash.path}:{self.reprcrash.lineno}: {PropertyFailed.__name__}")
+        tw.line(f"{self.reprcrash.path}:{self.reprcrash.lineno}: {self.kind}")
 
     def __str__(self) -> str:  # how it travels between the processes of one run
         return f"{self.source}\n{self.finding}\n\n{self.page}".strip()
 
 
-def _page(item: pytest.Item, failed: PropertyFailed, traceback: Iterable[TracebackEntry]) -> Page:
+def _page(
+    item: pytest.Item,
+    error: PropertyFailed | AttnlabError,
+    traceback: Iterable[TracebackEntry],
+) -> Page:
     """With file, line and source of the assertion as it stands in the user's test."""
     entries = list(traceback)
     users = [e for e in entries if PACKAGE not in Path(e.path).parents]
     last = (users or entries)[-1]
-    place = Place(_shown(item, str(last.path)), last.lineno + 1, failed.finding)
-    return Page(failed, place, str(last.statement).strip().partition("\n")[0])
+    message = error.finding if isinstance(error, PropertyFailed) else error.message
+    place = Place(_shown(item, str(last.path)), last.lineno + 1, message)
+    return Page(error, place, str(last.statement).strip().partition("\n")[0])
 
 
 def _shown(item: pytest.Item, path: str) -> str:

@@ -9,7 +9,8 @@
 
 Inputs are said as in `attnlab trace --input`, one text for each argument of `forward`, or by
 example tensors. What is named in `sizes` is fixed; batch and lengths are drawn, several times, and
-`M` in `sizes` is the longest sequence that the module takes. The module is copied, never changed.
+`M` in `sizes` is the longest sequence that the module takes, `V` the number of ids. The module is
+copied, never changed; the copy is looked at in float32 on the CPU.
 
 A property that does not hold raises `PropertyFailed`, an AssertionError. What could not be checked
 at all raises `Refused`: it is no pass.
@@ -166,7 +167,9 @@ def _fail(check: str, subject: Subject, found: Examined) -> NoReturn:
     page = Unheld(
         result=result, target=_place(subject.module), seed=subject.seed, trace=found.trace
     )
-    raise PropertyFailed(f"{result.id}: {result.message}{also}", as_text(page), subject.seed)
+    raise PropertyFailed(
+        f"{result.id}: {result.message}{also}", as_text(page, PropertyFailed.width), subject.seed
+    )
 
 
 def _way_out(result: CheckResult) -> str:
@@ -285,12 +288,23 @@ def _sizes(
                     )
             found |= {s: n for s, n in shape.items() if s not in (*DRAWN, *found)}
     known = with_hd({**{s: ROUNDS[0][s] for s in DRAWN}, **found})
+    known = _ids(inputs, given) | known
     used = dict.fromkeys(s for spec in inputs for s in symbols_of(spec.axes))
     for symbol in used:
         if symbol not in known:
             hint = f'Add sizes={{"{symbol}": 16}}, with the size that the module was built for.'
             raise Refused(f"the size of {symbol} is not said", hint)
-    return {s: n for s, n in known.items() if s in used or s in found}
+    return {s: n for s, n in known.items() if s in used or s in found or s == "V"}
+
+
+def _ids(inputs: tuple[Input, ...], given: tuple[str | Tensor, ...]) -> dict[str, int]:
+    """The number of ids that an example shows: a vocabulary may be a small one."""
+    shown = [
+        int(one.max().item()) + 1
+        for spec, one in zip(inputs, given, strict=True)
+        if isinstance(one, Tensor) and spec.dtype == "int" and one.numel()
+    ]
+    return {"V": max(shown)} if len(shown) == 1 and max(shown) > 1 else {}
 
 
 def _output(subject: Subject, options: Options) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from attnlab.errors import PropertyFailed
+
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parent.parent
 INSTALLED = bool(entry_points(group="pytest11", name="attnlab"))
@@ -27,6 +29,24 @@ FAILING = """
             None)
 """
 
+REFUSING = """
+    from attnlab.errors import Refused
+
+    def refuse():
+        raise Refused("the size of D is not said", 'Add sizes={"D": 16}.')
+
+    def test_model():
+        refuse()
+"""
+
+
+@pytest.fixture(autouse=True)
+def width():
+    """Of the pages of this very run, which a run inside of it would change."""
+    before = PropertyFailed.width
+    yield
+    PropertyFailed.width = before
+
 
 @pytest.fixture
 def run(pytester, monkeypatch):
@@ -40,8 +60,9 @@ def run(pytester, monkeypatch):
 
 
 @pytest.fixture
-def run_apart(pytester):
+def run_apart(pytester, monkeypatch):
     """In a process of its own: torch cannot be imported, dropped and imported again."""
+    monkeypatch.setenv("COLUMNS", "100")
 
     def runs(source):
         pytester.makepyfile(source)
@@ -109,6 +130,35 @@ def test_a_traceback_is_there_for_who_asks(run, style):
     """--tb says what is wanted; the seed is told all the same."""
     result = run(FAILING, f"--tb={style}")
     result.stdout.fnmatch_lines(["*raise PropertyFailed*", "*--attnlab-seed 42*"])
+
+
+def test_what_is_refused_is_a_page_too(run):
+    """Nothing was checked, so there is no seed: what is missing, how to say it, and where."""
+    result = run(REFUSING)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E   the size of D is not said",
+            "Add sizes=*",
+            "test_what_is_refused_is_a_page_too.py:*: Refused",
+            "FAILED *::test_model - the size of*",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*attnlab-seed*")
+    result.stdout.no_fnmatch_line("*def refuse*")
+
+
+@pytest.mark.parametrize(("columns", "width"), [("80", 80), ("50", 60), ("300", 120)])
+def test_a_page_is_as_wide_as_the_terminal(run, monkeypatch, columns, width):
+    """Within limits: what is narrower cannot be read, what is wider the eye does not follow."""
+    wide = """
+        from attnlab.errors import PropertyFailed
+
+        def test_it():
+            assert False, f"it is {PropertyFailed.width}"
+    """
+    monkeypatch.setenv("COLUMNS", columns)
+    run(wide).stdout.fnmatch_lines([f"E*AssertionError: it is {width}"])
 
 
 def test_other_failures_are_none_of_ours(run):

@@ -245,6 +245,30 @@ def test_what_cannot_be_fed_is_refused(inputs, options, message, hint):
     assert hint in caught.value.hint
 
 
+def test_ids_are_below_those_that_are_known():
+    """By an example, or by V; a text alone leaves 16."""
+
+    class Tokens(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(5, 4)
+
+        def forward(self, ids):
+            return self.table(ids)
+
+    assert_finite(Tokens(), torch.tensor([[0, 4]]))
+    assert_finite(Tokens(), "ids: B S int", sizes={"V": 5})
+    with pytest.raises(PropertyFailed, match="index out of range"):
+        assert_finite(Tokens(), "ids: B S int")
+
+
+def test_a_hint_is_a_note():
+    """Python shows it below the message where no test framework does."""
+    with pytest.raises(Refused) as caught:
+        assert_finite(Net(), X)
+    assert caught.value.__notes__ == [caught.value.hint]
+
+
 def test_what_does_not_apply_is_no_pass():
     """A mask cannot be effective where none is taken; a module must be callable."""
     with pytest.raises(Refused, match="mask-effect could not be checked: the module takes no att"):

@@ -36,7 +36,17 @@ def run(probe: Probe) -> Steps:
             gap = (before - after).abs().narrow(at, 0, t).max().item()
             seen = [i for i, leaks in enumerate(past.tolist()) if leaks]
             return Failure(
-                message=f"inputs changed from position {t} on, and the output at position "
-                f"{', '.join(map(str, seen))} changed too, by up to {gap:.2g}"
+                message=f"inputs changed from position {t} on, and the output at {_named(seen)} "
+                f"changed too, by up to {gap:.2g}"
             )
     return None
+
+
+def _named(positions: list[int]) -> str:
+    """As `positions 0 to 5`, or each of them."""
+    if len(positions) == 1:
+        return f"position {positions[0]}"
+    first, last = positions[0], positions[-1]
+    if positions == list(range(first, last + 1)):
+        return f"positions {first} to {last}"
+    return f"positions {', '.join(map(str, positions))}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from io import StringIO
 
+from attnlab.errors import PropertyFailed
 from attnlab.records import CheckResult, Trace, plain, record
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
@@ -13,7 +14,6 @@ from attnlab.render.place import shown_files
 from attnlab.render.screen import Screen, plural
 from attnlab.render.steps import show_table
 
-WIDTH = 100
 ROWS = 40  # of more, the first ones are shown
 
 
@@ -53,8 +53,8 @@ def _joined(*parts: str) -> list[str]:
     return ["  ".join(part for part in parts if part)]
 
 
-def as_text(page: Unheld) -> str:
+def as_text(page: Unheld, width: int = PropertyFailed.width) -> str:
     """The page without colours, for an exception's message."""
     out = StringIO()
-    page.show(Screen(file=out, width=WIDTH, color=False))
+    page.show(Screen(file=out, width=width, color=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
