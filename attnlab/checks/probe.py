@@ -255,8 +255,8 @@ class Probe(Protocol):
     def cast_gradients(
         self, dtypes: Sequence[str], inputs: Inputs, train: bool = False
     ) -> list[Gradients]:
-        """The gradients of new instances in other dtypes, for the inputs in that dtype and the same
-        cotangent: those of each dtype."""
+        """The gradients of copies of the module in other dtypes, for the inputs in that dtype and
+        the same cotangent: those of each dtype."""
 
     def in_float64(self) -> Probe | None:
         """A probe in float64, or None where the module does not run in it."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.checks.base import Skip
+from attnlab.checks.base import Gradients, Skip
 from attnlab.lab.returned import kind
 from attnlab.lab.weights import misfit
 
@@ -56,3 +56,22 @@ def refuse(told: dict[str, Any]) -> None:
     refusal = misfit(told)
     if refusal:
         raise Skip(f"its weights cannot be replaced: {refusal}")
+
+
+def gradients_in(
+    told: dict[str, Any], cotangent: Tensor, size: float, train: bool, still: bool = False
+) -> Gradients:
+    """Gradients for a cotangent of size 1, of an answer for one that is `size` times as large."""
+    return Gradients(
+        cotangent=cotangent,
+        inputs=in_units(tensors_in(told, "inputs"), size),
+        parameters=in_units(tensors_in(told, "weights"), size),
+        still=still,
+        train=train,
+        dtype=str(told.get("dtype", ""))[:20],
+    )
+
+
+def in_units(gradients: dict[str, Tensor], size: float) -> dict[str, Tensor]:
+    """What they would be for a cotangent of size 1."""
+    return gradients if size == 1.0 else {name: g / size for name, g in gradients.items()}

@@ -26,7 +26,15 @@ from attnlab.checks.base import (
     data_inputs,
 )
 from attnlab.lab import draw
-from attnlab.lab.answers import Odd, is_plain, list_in, names_in, tensors_in
+from attnlab.lab.answers import (
+    Odd,
+    gradients_in,
+    in_units,
+    is_plain,
+    list_in,
+    names_in,
+    tensors_in,
+)
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace
@@ -117,14 +125,7 @@ class Asking(Refusing):
         asked = {"inputs": list(inputs.items()), "cotangent": cotangent * size, "train": train}
         told = answered(self.host.ask("gradients", **asked, still=still))
         self.note_written(told, inputs)
-        return Gradients(
-            cotangent=cotangent,
-            inputs=_unit(tensors_in(told, "inputs"), size),
-            parameters=_unit(tensors_in(told, "weights"), size),
-            still=still,
-            train=train,
-            dtype=str(told.get("dtype", ""))[:20],
-        )
+        return gradients_in(told, cotangent, size, train, still)
 
     def network(self, several: Sequence[Inputs], train: bool = False) -> Network:
         cotangents = [self.cotangent(inputs) for inputs in several]
@@ -137,10 +138,10 @@ class Asking(Refusing):
         slopes += [{}] * (len(several) - len(slopes))
         return Network(
             outputs=tuple(outputs),
-            inputs=tuple(_unit(each, STEEP) for each in slopes[: len(several)]),
-            parameters=_unit(tensors_in(told, "weights"), STEEP),
+            inputs=tuple(in_units(each, STEEP) for each in slopes[: len(several)]),
+            parameters=in_units(tensors_in(told, "weights"), STEEP),
             cotangents=tuple(cotangents),
-            frozen=_unit(tensors_in(told, "frozen"), STEEP),
+            frozen=in_units(tensors_in(told, "frozen"), STEEP),
             after=after,
         )
 
@@ -204,7 +205,14 @@ class Asking(Refusing):
     def cast_gradients(
         self, dtypes: Sequence[str], inputs: Inputs, train: bool = False
     ) -> list[Gradients]:
-        cotangent, found = self.cotangent(inputs), []
+        self.back()
+        cotangent = self.cotangent(inputs)
+        asked = {"inputs": list(inputs.items()), "cotangent": cotangent, "train": train}
+        told = self.host.ask("cast_gradients", dtypes=list(dtypes), **asked)
+        answers = [a for a in list_in(told.get("answers")) if isinstance(a, dict)]
+        if "raised" not in told and len(answers) == len(dtypes):
+            return [gradients_in(answer, cotangent, 1.0, train) for answer in answers]
+        found = []
         for dtype in dtypes:
             to, other = getattr(torch, dtype), self.at(dtype=dtype, anew=True)
             given = {n: _cast(t, to) for n, t in inputs.items()}
@@ -335,8 +343,3 @@ class Asking(Refusing):
 
 def _cast(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     return t.to(dtype) if t is not None and t.is_floating_point() else t
-
-
-def _unit(gradients: dict[str, Tensor], size: float) -> dict[str, Tensor]:
-    """What they would be for a cotangent of size 1."""
-    return gradients if size == 1.0 else {name: g / size for name, g in gradients.items()}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from attnlab.lab.cast import Given, fresh
-from attnlab.lab.copies import strided, written
+from attnlab.lab.copies import in_type, strided, written
 from attnlab.lab.returned import output
 
 
@@ -27,6 +28,9 @@ class Learning:
         raise NotImplementedError
 
     def do_call(self, inputs: Given, train: bool = False) -> Any:
+        raise NotImplementedError
+
+    def _in_types(self, dtypes: list[str], answer: Callable[[torch.dtype], list[Any]]) -> Any:
         raise NotImplementedError
 
     def do_gradients(
@@ -51,6 +55,14 @@ class Learning:
             "inputs": {n: t.grad for n, t in given if t is not None and t.grad is not None},
             "weights": {n: w.grad for n, w in weights.items() if w.grad is not None},
         }
+
+    def do_cast_gradients(
+        self, dtypes: list[str], inputs: Given, cotangent: Tensor, train: bool
+    ) -> Any:
+        """What `do_gradients` answers of copies in other types, as `_in_types` has them."""
+        return self._in_types(
+            dtypes, lambda to: [self.do_gradients(in_type(inputs, to), cotangent, train)]
+        )
 
     def do_network(self, inputs: list[Given], cotangents: list[Tensor], train: bool) -> Any:
         """What learns when inputs come from another layer and outputs go on to one, when calls are

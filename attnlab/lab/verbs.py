@@ -10,6 +10,7 @@ import copy
 import os
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -83,15 +84,18 @@ class Verbs:
         return {}
 
     def do_cast_calls(self, dtypes: list[str], inputs: list[Given]) -> Any:
-        """The outputs of copies in other types, type by type; `failed` where there can be none."""
+        """Outputs, as `_in_types` has them."""
+        return self._in_types(dtypes, lambda to: [self._answer(in_type(g, to)) for g in inputs])
+
+    def _in_types(self, dtypes: list[str], answer: Callable[[torch.dtype], list[Any]]) -> Any:
+        """Answers of copies in other types, type by type; `failed` where there can be none."""
         kept, answers = self.built, []
         try:
             for dtype in dtypes:
                 self.built = kept
                 if self.do_twin(dtype).get("failed"):
                     return {"failed": True}
-                to = getattr(torch, dtype)
-                answers += [self._answer(in_type(given, to)) for given in inputs]
+                answers += answer(getattr(torch, dtype))
         finally:
             self.built = kept
         return {"answers": answers}
