@@ -43,7 +43,8 @@ ADVICE = (
 )
 
 
-LONG = 150  # positions more than blocks of 128 have
+LONG = 150  # positions: more than blocks of 128 have
+PATIENCE, FEWER = 0.5, 24  # seconds that such a call may take; positions where it takes longer
 AGAIN = 1  # the call that is made once more
 
 
@@ -52,7 +53,8 @@ def run(probe: Probe) -> Failure | None:
         raise Skip("it is looked at where sizes tell more")
     calm = probe.sample()
     one = probe.draw("none", longer=1 - probe.sizes.get("S", 1), alone=True)
-    calls = [calm[0], probe.draw("causal"), one, probe.draw("random", longer=LONG, alone=True)]
+    more = LONG if probe.seconds(LONG) <= PATIENCE else FEWER
+    calls = [calm[0], probe.draw("causal"), one, probe.draw("random", longer=more, alone=True)]
     found = probe.network(calls, train="dropout" not in probe.contract.promises)
     failure = _steps(probe, calls, found)
     if failure or not far(found.after, calm[1]).any().item():

@@ -9,10 +9,12 @@ Right: angles in float32 whatever the type of the module, and the result cast to
 
 Half precision is looked at where the contract names it. Some rows of a sinusoidal table, or vectors
 that rotary positions turn, are worked out by the formula as well, far and near: `positions % 4096`
-keeps most neighbours apart. A module that extends itself is not told how long a sequence will be.
+keeps most neighbours apart. So are some near 33000 of few columns: a table may end at 8192, and a
+short integer at 32767. A module that extends itself is not told how long a sequence will be.
 """
 
 import math
+from collections.abc import Sequence
 
 from attnlab.checks.base import Failure, Probe, Tensor
 from attnlab.checks.encoding import first, plain_inputs, rows
@@ -33,7 +35,10 @@ ADVICE = "Print the dtype of positions, frequencies and angles: each must be flo
 ONCE = True
 FAR = 5000  # rows of the usual table
 SHORT = 3  # positions of the call before: what is cut for it must be there again
-WIDTH = 20
+WIDTH, NARROW = 20, 4
+MOST = 4 << 20  # numbers of such a call
+FARTHEST = 33000  # rows of a narrow table: more than a short integer counts
+BEYOND = (5120, 8191, 8192, 8193, 9999, 10000, 16383, 16384, 20000, 32767, 32768, 32769)
 TAIL = 12  # positions that are compared with the next one
 SOME = (127, 128, 255, 256, 257, 511, 512, 1023, 1024, 2047, 2048, 4095, 4096, 4097)
 # Times the position: how far an angle may be off that float32 made. By a power or an exponential it
@@ -46,36 +51,56 @@ HALF = {"bfloat16": 2**-8, "float16": 2**-11}
 
 
 def run(probe: Probe) -> Failure | None:
-    length = FAR + probe.pick(1, TAIL)
-    position = probe.contract.position
-    extends = position is not None and position.beyond == "extend"
-    sizes = {"S": length, **({"M": length} if "M" in probe.sizes and not extends else {})}
-    sizes |= {"B": 2} if "B" in probe.contract.vary else {}
-    if "D" in probe.contract.vary and "H" not in probe.sizes:
-        # A table this long takes some modules a while.
-        sizes["D"] = math.lcm(WIDTH, probe.contract.multiples.get("D", 1))
-    far = probe.at(sizes)
+    far = probe.at(_sizes(probe, FAR + probe.pick(1, TAIL), WIDTH, 2))
     near = far.at({"S": SHORT})
     near.call(plain_inputs(near))
     inputs = plain_inputs(far)
     exact = rows(far, inputs)
-    failure = _lost(exact, "float32") or _elsewhere(exact, position)
-    failure = failure or _turned_elsewhere(exact, position, inputs[first(far)])
+    failure = _lost(exact, "float32") or _misplaced(probe, exact, inputs[first(far)], SOME)
     for dtype, eps in HALF.items():
         if failure is None and dtype in probe.contract.dtypes:
-            half = probe.at(sizes, dtype)
+            half = probe.at(far.sizes, dtype)
             given = {n: t.to(_like(half)) if t.is_floating_point() else t
                      for n, t in inputs.items()}  # fmt: skip
             table = rows(half, given)
             failure = _lost(table.float(), dtype) or _off(table.float(), exact, dtype, eps)
-    return failure
+    return failure or _farthest(probe)
 
 
-def _elsewhere(table: Tensor, position: Position | None) -> Failure | None:
+def _sizes(probe: Probe, length: int, width: int, batch: int) -> dict[str, int]:
+    """A table this long takes some modules a while, so it is narrow where it may be."""
+    position, vary = probe.contract.position, probe.contract.vary
+    extends = position is not None and position.beyond == "extend"
+    sizes = {"S": length, **({"M": length} if "M" in probe.sizes and not extends else {})}
+    sizes |= {"B": batch} if "B" in vary else {}
+    if "D" in vary and "H" not in probe.sizes:
+        sizes["D"] = math.lcm(width, probe.contract.multiples.get("D", 1))
+    return sizes
+
+
+def _farthest(probe: Probe) -> Failure | None:
+    """More rows than a short integer counts, of few columns."""
+    far = probe.at(_sizes(probe, FARTHEST + probe.pick(1, TAIL), NARROW, 1))
+    inputs = plain_inputs(far)
+    if inputs[first(far)].numel() > MOST:
+        return None
+    return _misplaced(probe, rows(far, inputs), inputs[first(far)], BEYOND)
+
+
+def _misplaced(
+    probe: Probe, table: Tensor, vectors: Tensor, some: tuple[int, ...]
+) -> Failure | None:
+    position = probe.contract.position
+    places = (*some, *range(len(table) - TAIL, len(table)))
+    failure = _elsewhere(table, position, places)
+    return failure or _turned_elsewhere(table, position, vectors, places)
+
+
+def _elsewhere(table: Tensor, position: Position | None, places: Sequence[int]) -> Failure | None:
     """Rows that are not where the formula puts them."""
     if position is None or position.kind != "sinusoidal" or position.grid:
         return None
-    for p in (*SOME, *range(len(table) - TAIL, len(table))):
+    for p in places:
         limit = ANGLE * (1 + p)
         right = _waves(p, table.shape[-1], position.base)
         halves = right[0::2] + right[1::2]
@@ -89,14 +114,16 @@ def _elsewhere(table: Tensor, position: Position | None) -> Failure | None:
     return None
 
 
-def _turned_elsewhere(table: Tensor, position: Position | None, vectors: Tensor) -> Failure | None:
+def _turned_elsewhere(
+    table: Tensor, position: Position | None, vectors: Tensor, places: Sequence[int]
+) -> Failure | None:
     """One vector at far positions: (positions, samples, width), turned by what the formula says."""
     if position is None or position.kind != "rotary" or position.form != "rotated":
         return None
     one = vectors.flatten(0, -2)[0].tolist()
     largest = max(map(abs, one))
     layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
-    for p in (*SOME, *range(len(table) - TAIL, len(table))):
+    for p in places:
         limit = (ANGLE * (1 + p) + ROUNDED) * 2 * largest
         rights = [_turned(one, p, position.base, layout) for layout in layouts]
         gaps = [(table[p] - table.new_tensor(right)).abs().max().item() for right in rights]

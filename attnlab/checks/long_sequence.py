@@ -38,6 +38,7 @@ COUNTS = {"empty-rows", "causal"}  # what invites to count
 # Lengths over 256, where bfloat16 has no odd numbers: a count that is one less than a multiple of
 # four is rounded up to it.
 FOURS = (66, 70)
+PATIENCE = 2.0  # seconds that such a call may take
 ROUNDED = 260  # the position before it is rounded up to it
 ROUGH = 2.0**-6  # of the largest output, for what is the same but for roundings of the type
 END, LOUDER = 4, 4.0  # the last positions, and their size
@@ -53,6 +54,8 @@ def run(probe: Probe) -> Failure | None:
         raise Skip("its length is fixed, or long already")
     if probe.sizes.get("D", 0) > probe.contract.sizes.get("D", 0):
         raise Skip("long sequences are looked at in modules no wider than the example's")
+    if probe.seconds(length) > PATIENCE:  # a round of fewer heads may take less
+        raise Skip(f"a call of {length} positions would take {probe.seconds(length):.0f} seconds")
     inputs = _ragged(probe, length - now)
     # A maximum over blocks of keys is moved by the last of them.
     loud = moved(probe, inputs, axis, slice(-END, None), LOUDER)

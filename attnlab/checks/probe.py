@@ -136,6 +136,10 @@ class Probe(Protocol):
         """All ways to look at a property; one at random where the values at this round's sizes are
         known to be right."""
 
+    def seconds(self, length: int) -> float:
+        """What a call of one sequence of this length may take, as one of a few positions lets
+        expect: in plain Python each pair of positions takes its time."""
+
     def pick(self, low: int, high: int) -> int:
         """A random integer in [low, high)."""
 

@@ -39,7 +39,7 @@ AFTER = (
 )
 ADVICE = "Look for what forward stores on self, and for the length that it was made for."
 MORE = 2
-GROWS = (1, 30, 100)  # positions more, one after the other
+GROWS = (1, 30, 90, 270)  # positions more, one after the other
 
 
 def run(probe: Probe) -> Failure | None:
@@ -48,9 +48,13 @@ def run(probe: Probe) -> Failure | None:
     short, longer = pairs[0]
     if short[spec.name].shape == longer[spec.name].shape:
         raise Skip("its length is fixed")
-    if probe.light:
-        failure = _confirmed(probe, [longer for _, longer in pairs])
-        return failure or _fewer_queries(probe)
+    failure = (_confirmed if probe.light else _either_way)(probe, pairs)
+    failure = failure or _again(probe) or _fewer_queries(probe)
+    return failure or (_growing(probe) if probe.contract.position else None)
+
+
+def _either_way(probe: Probe, pairs: list[tuple[Inputs, Inputs]]) -> Failure | None:
+    """Short and long, and long and short."""
     upward = probe.anew([given for pair in pairs for given in pair]).outputs
     downward = probe.anew([given for pair in pairs for given in reversed(pair)]).outputs
     for i in range(0, len(upward), 2):
@@ -59,19 +63,19 @@ def run(probe: Probe) -> Failure | None:
         failure = failure or _changed(new_short, used_short, "a longer sequence")
         if failure:
             return failure
-    return _again(probe) or _fewer_queries(probe)
+    return None
 
 
-def _confirmed(probe: Probe, longer: list[Inputs]) -> Failure | None:
+def _confirmed(probe: Probe, drawn: list[tuple[Inputs, Inputs]]) -> Failure | None:
     """Right values of short sequences are right after longer ones, too."""
     samples = [probe.sample(mask) for mask in _kinds(probe)]
-    pairs = zip(longer, (inputs for inputs, _ in samples), strict=True)
+    pairs = [(longer, inputs) for (_, longer), (inputs, _) in zip(drawn, samples, strict=True)]
     outputs = probe.anew([given for pair in pairs for given in pair]).outputs
     failures = (
         _changed(right, used, "a longer sequence")
         for (_, right), used in zip(samples, outputs[1::2], strict=True)
     )
-    return next(filter(None, failures), None) or _smaller_batch(probe) or _again(probe)
+    return next(filter(None, failures), None) or _smaller_batch(probe)
 
 
 def _smaller_batch(probe: Probe) -> Failure | None:
@@ -80,14 +84,16 @@ def _smaller_batch(probe: Probe) -> Failure | None:
     alone = probe.draw(alone=True)
     new, after, again = probe.anew([alone, inputs, alone]).outputs
     failure = _changed(right, after, "a smaller batch of the same length")
-    failure = failure or _changed(new, again, "a larger batch of the same length")
-    return failure or (_growing(probe) if probe.contract.position else None)
+    return failure or _changed(new, again, "a larger batch of the same length")
 
 
 def _growing(probe: Probe) -> Failure | None:
     """What grows with the longest sequence so far grows more than once."""
-    longer = [probe.draw(longer=more) for more in GROWS]
-    grown, new = probe.anew(longer).outputs[-1], probe.anew(longer[-1:]).outputs[0]
+    known = "M" in probe.contract.init.values() and "M" in probe.sizes
+    room = probe.sizes.get("S", 1) + GROWS[-1] + 1  # as long as can be is another matter
+    roomy = probe.at({"M": room}) if known else probe
+    longer = [roomy.draw(longer=more) for more in GROWS]
+    grown, new = roomy.anew(longer).outputs[-1], roomy.anew(longer[-1:]).outputs[0]
     return _changed(new, grown, "several shorter sequences, each longer than the one before")
 
 

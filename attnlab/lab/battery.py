@@ -8,12 +8,14 @@ from dataclasses import replace
 from attnlab.abilities import abilities
 from attnlab.checks.base import Check, lacks, load_checks
 from attnlab.lab.manners import FIRSTS, USUAL, manner_of
+from attnlab.lab.pacing import LENGTHS, pairs
 from attnlab.lab.probe import Bench, HostProbe
 from attnlab.lab.round import Plan, Round, State, result_of, unseen
-from attnlab.lab.sizes import rounds
+from attnlab.lab.sizes import Sizes, rounds
 from attnlab.records import CheckResult, Outcome
 
 FIRST = 2  # rounds at which every check is made: the example's sizes, and the first that are drawn
+PATIENCE = 1.0  # seconds that a call of a round that confirms may take
 USUALLY = 3  # rounds from the telling one on drawn as usual, but for a first mask
 INPUTS = "input-unchanged"
 ORDER: dict[Outcome, int] = {"failed": 0, "error": 1, "passed": 2, "skipped": 3}
@@ -36,6 +38,8 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
     for number, sizes in enumerate(sizes_of):
         if state.over:
             break
+        if number > plan.telling and _endless(bench, sizes):
+            continue
         left = [c for c in applying if state.open(c) and (number < FIRST or not c.few)]
         apart = number >= plan.telling + USUALLY and state.right and sizes.get("S", 2) > 1
         usual = FIRSTS.get(number - plan.telling, USUAL) if state.right else USUAL
@@ -47,6 +51,12 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
     for check in (c for c in applying if c.id not in state.results):
         state.put(unseen(check, state.over), 0)
     return _ordered(_asked(bench), state)
+
+
+def _endless(bench: Bench, sizes: Sizes) -> bool:
+    """Whether a call would take all the time of a module that goes through pairs one by one."""
+    length = max((sizes.get(s, 1) for s in LENGTHS), default=1)
+    return (bench.pace or 0.0) * sizes.get("B", 1) * pairs(sizes, length) > PATIENCE
 
 
 def _written(bench: Bench, applying: list[Check], state: State) -> None:

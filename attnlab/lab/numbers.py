@@ -11,7 +11,7 @@ import types
 import warnings
 from collections.abc import Iterator
 
-SMALLEST, LARGEST = 4, 2048  # as sizes: of smaller ones enough are drawn, larger ones take too long
+SMALLEST, LARGEST = 4, 4096  # as sizes: of smaller ones enough are drawn, larger ones take too long
 
 
 def numbers_in(text: str) -> tuple[int, ...]:

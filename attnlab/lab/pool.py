@@ -30,6 +30,7 @@ class Kind(NamedTuple):
 
 
 MANY = 70  # positions of a long sequence, alone in its batch
+PATIENCE, FEWER = 0.2, 24  # seconds that a call of it may take; positions where it takes longer
 FAINT = 2.0**-13  # a cotangent far from the loss; a power of two, so that it rounds nothing
 SOME = (Kind(), Kind("none"))
 ALL = (Kind(), Kind("causal"), Kind("none"), Kind(scale=LOUD), Kind(scale=SMALL))
@@ -40,6 +41,9 @@ class Source(Protocol):
     """What a pool draws from: a probe."""
 
     contract: Contract
+
+    def seconds(self, length: int) -> float: ...
+
     thorough: bool
     compared: bool
 
@@ -132,7 +136,8 @@ class Pool:
 
     def _layer(self) -> Inputs:
         """One long sequence, alone in its batch: sizes for which code has a way of its own."""
-        more = MANY - self.source.sizes.get("S", MANY)
+        slow = self.source.seconds(MANY) > PATIENCE
+        more = (FEWER if slow else MANY) - self.source.sizes.get("S", MANY)
         return self.source.draw("none", longer=max(more, 0), alone=True)
 
     def _slopes(self, inputs: Inputs, mask: Mask) -> Gradients:

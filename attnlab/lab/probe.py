@@ -18,6 +18,7 @@ from attnlab.lab.draw import Dice
 from attnlab.lab.host import Host, Raised, answered
 from attnlab.lab.layouts import carried
 from attnlab.lab.manners import USUAL, Manner, mannered
+from attnlab.lab.pacing import LENGTHS, Pacing
 from attnlab.lab.pool import EXPLAINING, Pool
 from attnlab.lab.reference import Reference
 from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
@@ -27,7 +28,6 @@ from attnlab.records import Contract, Until, plain
 
 Weights = Mapping[str, Tensor]
 T = TypeVar("T")
-LENGTHS = ("S", "Sq", "Sk")  # what a longer sequence has more of
 SLACK = 64  # matmuls, a softmax and a norm, one after the other, with room
 
 
@@ -46,10 +46,11 @@ class Bench:
     full: bool = False  # also the checks that are made on demand only
     until: Until = "end"
     only: frozenset[str] = frozenset()  # the checks to make; none named = all
+    pace: float | None = None  # seconds for a pair of positions in a head, once it is known
     wrote: tuple[str, Sizes] | None = None  # the argument that a call wrote into, at which sizes
 
 
-class HostProbe(Asking):
+class HostProbe(Asking, Pacing):
     """One round: one set of sizes, one freshly built module, one set of weights."""
 
     def __init__(

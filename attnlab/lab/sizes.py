@@ -106,6 +106,7 @@ ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
 }
 MANY, HEADS = 64, 16  # the largest batch or width, and number of heads, beyond a number of a source
 BATCH, WIDE = 1024, 256  # the largest batch beyond a number, and width or block that is just one
+LAST = 4  # samples in the last part of a batch that goes in parts: one may be like the first
 MOST = 12  # rounds for the sake of such numbers
 FAR = 1100  # up to here sizes go well beyond a number, else just over it, in one sequence and head
 EDGE: Sizes = {"B": 1, "S": 1, "Sq": 1, "H": 1, "Hkv": 1}
@@ -178,12 +179,10 @@ def rounds(
     example = with_hd(contract.sizes)
     long = {**LONG, **NARROW} if narrow else LONG
     usual = [_moved(contract, f) for f in (*(_shuffled(r, draw) for r in ROUNDS), ALONE, long)]
-    masked = any(i.role == "mask" for i in contract.inputs)
-    near = [n for n in numbers if n <= FAR or not masked]  # to draw large masks takes longest
-    over = [beyond(n) for n in near if not _reached(n, usual, contract)]
-    over += [_heads(n) for n in near if HEADS < n <= MANY and "H" in contract.vary]
-    over += [_batch(n) for n in near if MANY < n <= BATCH and "B" in contract.vary]
-    over += [same for n in near if HEADS <= n <= WIDE for same in _same(n)]
+    over = [beyond(n) for n in numbers if not _reached(n, usual, contract)]
+    over += [_heads(n) for n in numbers if HEADS < n <= MANY and "H" in contract.vary]
+    over += [_batch(n) for n in numbers if MANY < n <= BATCH and "B" in contract.vary]
+    over += [same for n in numbers if HEADS <= n <= WIDE for same in _same(n)]
     more = [*(_moved(contract, f) for f in over[:MOST]), _alike(contract)]
     drawn = [within(s) for s in (*usual, *more)] if contract.vary else []
     edge = [_only(contract, EDGE)] if contract.vary else []
@@ -203,7 +202,7 @@ def beyond(number: int) -> Sizes:
     wide, heads = more if number <= MANY else 5, more if number <= HEADS else few
     queries = {"S": long, "Sq": long, "Sk": long + 2, "T": 17, "L": long, "V": 23, "F": 29}
     width = {"H": heads, "hd": wide, "Hkv": 1, "D": 2 * wide}
-    own = {"B": more if number <= MANY else few, ANY: more if number <= MANY else few}
+    own = {"B": number + LAST if number <= MANY else few, ANY: more if number <= MANY else few}
     return {**own, **width, **queries}
 
 
@@ -214,8 +213,8 @@ def _heads(number: int) -> Sizes:
 
 def _batch(number: int) -> Sizes:
     """A larger batch than a number, of short sequences."""
-    few = {"S": 3, "Sq": 3, "Sk": 4, "T": 3, "L": 3, "H": 2, "hd": 4, "D": 8, "Hkv": 1}
-    return {**beyond(number), **few, "B": number + 1, ANY: 3}
+    few = {"S": 5, "Sq": 5, "Sk": 6, "T": 5, "L": 5, "H": 2, "hd": 4, "D": 8, "Hkv": 1}
+    return {**beyond(number), **few, "B": number + LAST, ANY: 3}
 
 
 def _same(number: int) -> Iterator[Sizes]:

@@ -9,7 +9,7 @@ import torch
 
 from attnlab.lab.draw import Dice, inputs
 from attnlab.lab.host import Raised
-from attnlab.lab.pool import ALL, EXPLAINING, FAINT, MANY, SOME, Pool
+from attnlab.lab.pool import ALL, EXPLAINING, FAINT, FEWER, MANY, SOME, Pool
 from attnlab.records import Contract, Input
 
 X = Input(name="x", axes=("B", "S", "D"))
@@ -24,6 +24,7 @@ class Source:
         sizes = {"B": 2, "S": 4, "D": 8}
         self.contract = Contract(sizes=sizes, inputs=given or (X, MASK), output=X.axes)
         self.thorough, self.breaks, self.compared = thorough, breaks, compared
+        self.pace = 0.0
         self.dice, self.asked = Dice(0), []
 
     @property
@@ -33,6 +34,9 @@ class Source:
     def draw(self, mask="random", scale=1.0, longer=0, alone=False):
         sizes = {**self.sizes, "S": self.sizes["S"] + longer}
         return inputs(self.contract, sizes | ({"B": 1} if alone else {}), self.dice, mask, scale)
+
+    def seconds(self, length):
+        return self.pace * length
 
     def call(self, given, train=False):
         self.asked.append("call")
@@ -126,6 +130,13 @@ def test_gradients_are_taken_where_one_query_has_one_key():
     assert (given["mask"][:, 0].sum(-1) == 3).all()
     assert pool.steep("random")[0] is given
     assert source.asked == ["gradients, size 1"]
+
+
+def test_what_is_slow_gets_a_shorter_sequence():
+    """A backward pass takes longer still."""
+    source = Source(compared=True)
+    source.pace = 1.0
+    assert Pool(source).steep("none")[0]["x"].shape[:2] == (1, FEWER)
 
 
 def test_gradients_without_a_mask_are_those_of_a_first_layer_that_trains():

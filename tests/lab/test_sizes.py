@@ -172,7 +172,7 @@ def test_sizes_go_beyond_the_numbers_that_a_source_names():
     usual = rounds(contract, random.Random(3))
     found = rounds(contract, random.Random(3), (13, 64, 300))
     some, sixty, hundreds, heads, batch, width, blocks = (s for s in found if s not in usual)
-    assert (batch["B"] > 300, batch["S"] < 5) == (True, True)
+    assert (batch["B"] > 302, batch["S"] < 7) == (True, True)
     assert (width["hd"], width["S"] < 9, blocks["S"]) == (64, True, 128)
     assert heads["H"] > 64 > heads["D"] / heads["H"]  # so many that they are narrow
     assert min(some[n] for n in ("B", "S", "H", "hd")) > 13
@@ -272,10 +272,10 @@ def test_naming_needs_something_to_vary(vary, sizes):
     assert naming(Contract(sizes=sizes, vary=vary)) is None
 
 
-def test_masks_of_thousands_are_not_drawn():
-    """A module that takes none is looked at there."""
+def test_masks_of_thousands_are_drawn_too():
+    """A chunk of 2048 queries goes wrong at the 2049th, with a mask or without."""
     mask = Input(name="mask", axes=("B", "S", "S"), dtype="bool", role="mask")
     for inputs in ((), (mask,)):
         contract = Contract(sizes=SIZES, inputs=inputs)
         found = rounds(contract, random.Random(3), (2048,))
-        assert any(s["S"] > 2048 for s in found) == (not inputs)
+        assert any(s["S"] > 2048 for s in found)

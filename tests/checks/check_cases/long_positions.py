@@ -10,6 +10,8 @@ TABLES = replace(ADDED, **HALF)
 CAST = ("self.pe[:S]", "self.pe[:S].to(x.dtype)")
 FLOAT = ("torch.arange(max_len)", "torch.arange(max_len).half().float()")
 CLAMPED = ("torch.arange(max_len)", "torch.arange(max_len).clamp(max=4500)")
+SHORT = ("torch.arange(max_len)", "torch.arange(max_len).short()")
+BUCKET = ("self.pe[:S]", "self.pe[torch.arange(S).clamp(max=8191)]")
 COARSE = ("10000.0", "9999.6")
 MODULO = ("torch.arange(max_len)", "(torch.arange(max_len) % 512)")
 OWN = (
@@ -31,6 +33,11 @@ WRONG = {
     "positions in float16": case(SUM, ADDED, FLOAT),
     "positions that begin again": case(SUM, ADDED, MODULO),
     "positions that stop far out": case(SUM, ADDED, CLAMPED),
+    "positions that a short integer counts": case(SUM, ADDED, SHORT),
+    "a table of 8192 rows": case(SUM, ADDED, BUCKET),
+    "a turn that stops at 8192": case(
+        ROPE, TURNED, ("torch.arange(S, dtype=torch.float64)", "torch.arange(S).clamp(max=8191)")
+    ),
     "a base that is nearly right": case(SUM, ADDED, COARSE),
     "positions in the type of x": case(ROPE, LONG, OWN),
     "frequencies in a buffer that is cast": case(ROPE, LONG, BUFFER, ROUNDED),
