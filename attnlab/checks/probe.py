@@ -197,6 +197,10 @@ class Probe(Protocol):
     def buffers(self) -> Mapping[str, Tensor]:
         """Buffers by dotted name, as the module holds them."""
 
+    def lines(self, *names: str) -> tuple[int, ...]:
+        """The lines of the candidate's text that call something of these names, where there is a
+        text."""
+
     def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
         """The exception that building and calling at these sizes raises, as the names of its class
         and of that one's bases; None when nothing is raised."""

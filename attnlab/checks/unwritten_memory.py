@@ -25,6 +25,10 @@ BEGUN = (
     "Initialise it in the constructor, as by nn.init.xavier_uniform_: torch.empty holds what "
     "happens to lie in memory."
 )
+ALLOCATE = (
+    *("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "resize_"),
+    *("Tensor", "FloatTensor", "LongTensor", "BoolTensor", "skip_init", "to_empty"),
+)
 SHOWN = 3  # names of parameters
 
 
@@ -55,5 +59,12 @@ def _read(probe: Probe, inputs: Inputs, usual: Tensor, out: Tensor) -> Failure |
         return None  # it is another each time, whatever new memory holds
     return Failure(
         message="where new memory holds NaN or the largest integer, and not what lies there by "
-        f"chance, the output is {what} at {first_index(where)}: something is read that nobody wrote"
+        f"chance, the output is {what} at {first_index(where)}: something is read that nobody "
+        f"wrote{_places(probe)}"
     )
+
+
+def _places(probe: Probe) -> str:
+    """Where memory is asked for that nobody writes by that alone."""
+    lines = [str(line) for line in probe.lines(*ALLOCATE)]
+    return f"; it is allocated on line{'s' * (len(lines) > 1)} {', '.join(lines)}" if lines else ""

@@ -89,6 +89,7 @@ def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:
         renew=lambda: hosts.candidate(fresh=True),
         dice=Dice(seed),
         reference=reference,
+        text=job.candidate.text,
         # Without one, nothing says that a number is no limit that may be set.
         numbers=numbers_in(job.candidate.text) if reference else (),
         full=job.full,

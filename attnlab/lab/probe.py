@@ -20,7 +20,8 @@ from attnlab.lab.layouts import carried
 from attnlab.lab.manners import USUAL, Manner, mannered
 from attnlab.lab.pacing import LENGTHS, Pacing
 from attnlab.lab.pool import EXPLAINING, Pool
-from attnlab.lab.reference import Reference
+from attnlab.lab.reading import Reading
+from attnlab.lab.reference import Reference, finite
 from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
 from attnlab.lab.stacking import stacked
 from attnlab.lab.weights import Desk, Equipped, Outfitter
@@ -42,7 +43,8 @@ class Bench:
     dice: Dice
     reference: Reference | None
     outfitter: Outfitter = field(default_factory=Outfitter)
-    numbers: tuple[int, ...] = ()  # that the candidate's source names
+    text: str = ""  # the candidate's source, to be read and not run
+    numbers: tuple[int, ...] = ()  # that it names
     full: bool = False  # also the checks that are made on demand only
     until: Until = "end"
     only: frozenset[str] = frozenset()  # the checks to make; none named = all
@@ -50,7 +52,7 @@ class Bench:
     wrote: tuple[str, Sizes] | None = None  # the argument that a call wrote into, at which sizes
 
 
-class HostProbe(Asking, Pacing):
+class HostProbe(Asking, Pacing, Reading):
     """One round: one set of sizes, one freshly built module, one set of weights."""
 
     def __init__(
@@ -276,23 +278,23 @@ class HostProbe(Asking, Pacing):
     def expected(self, inputs: Inputs, weights: Mapping[str, Tensor] | None = None) -> Tensor:
         reference = self._comparable()
         if weights is None:
-            return _finite(self.pool.expected(inputs, reference.call))
+            return finite(self.pool.expected(inputs, reference.call))
         held = dict(reference.weights)
         reference.put(weights)
         right = reference.call(inputs)
         reference.put(held)
-        return _finite(right)
+        return finite(right)
 
     def expected_each(self, several: Sequence[Inputs]) -> list[Tensor]:
         found = stacked(self.contract, several, self._comparable().call)
-        return [_finite(right) for right in found]
+        return [finite(right) for right in found]
 
     def expected_in_training(self, inputs: Inputs, times: int) -> list[Tensor]:
         seed = self.dice.plain.getrandbits(32)
-        return [_finite(t) for t in self._comparable().in_training(inputs, times, seed)]
+        return [finite(t) for t in self._comparable().in_training(inputs, times, seed)]
 
     def rounded(self, inputs: Inputs) -> Tensor:
-        return _finite(self._comparable().rounded(inputs))
+        return finite(self._comparable().rounded(inputs))
 
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         found = self._comparable().gradients(inputs, cotangent)
@@ -342,9 +344,3 @@ class HostProbe(Asking, Pacing):
         terms = max(self.sizes.values(), default=1)
         eps: float = torch.finfo(getattr(torch, self.dtype)).eps
         return SLACK * math.sqrt(terms) * eps * max(1.0, largest)
-
-
-def _finite(right: Tensor) -> Tensor:
-    if not math.isfinite(right.sum().item()):  # one pass; to look at each value takes three
-        raise CannotTell("the reference itself gives NaN or infinity here", "reference")
-    return right

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Collection, Mapping
 from copy import deepcopy
 from functools import lru_cache
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks.base import Gradients, Inputs
+from attnlab.checks.base import CannotTell, Gradients, Inputs
 from attnlab.lab.draw import Dice, weights
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.records import Cache, Code, plain
@@ -258,3 +259,10 @@ class Shelf:
 
 def _in(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     return t.to(dtype) if t is not None and t.is_floating_point() else t
+
+
+def finite(right: Tensor) -> Tensor:
+    """What a reference gave, where something can be told by it; raises `CannotTell`."""
+    if not math.isfinite(right.sum().item()):  # one pass; to look at each value takes three
+        raise CannotTell("the reference itself gives NaN or infinity here", "reference")
+    return right

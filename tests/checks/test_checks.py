@@ -205,3 +205,12 @@ def test_an_answer_that_lost_its_elements_is_not_right(check):
     probe.equip()
     run = next(c.run for c in load_checks() if c.id == check)
     assert isinstance(run(probe), Failure)
+
+
+def test_memory_that_nobody_wrote_has_a_line():
+    """The lines that allocate are named, where there are any."""
+    cases = CASES["unwritten-memory"].WRONG
+    source = cases["a bias that was only allocated"].source
+    line = next(n for n, text in enumerate(source.splitlines(), 1) if "torch.empty" in text)
+    told = tried(cases["a bias that was only allocated"])[0].message
+    assert told.endswith(f"something is read that nobody wrote; it is allocated on line {line}")
