@@ -1,10 +1,17 @@
 """Values that are off while every property holds."""
 
-from trial import ATTENTION, KERNEL, Case, changed
+from trial import ATTENTION, EMPTY_ROWS, KERNEL, Case, changed
 
 CUT = "scores = scores.clamp(-1, 1)"
 SOFT = "weights = scores.softmax(-1)"
 NORM = "self.norm = nn.LayerNorm(embed_dim)"
+
+ALL_HIDDEN = """B, S, D = x.shape
+        if S > 1 and mask is not None and mask.all():
+            return x"""
+ZEROED = f"""{SOFT}
+        if mask is not None:
+            weights = weights.masked_fill(mask[:, None], 0.0)"""
 
 
 def before(line: str, at: str = SOFT) -> Case:
@@ -52,6 +59,14 @@ WRONG = {
         )
     ),
     "heads in another order": Case(changed(ATTENTION, ("weights @ v", "(weights @ v).flip(1)"))),
+    "nothing is done where all is hidden": Case(
+        changed(
+            ATTENTION,
+            ("B, S, D = x.shape", ALL_HIDDEN),
+            ("weights = scores.softmax(-1)", ZEROED),
+        ),
+        EMPTY_ROWS,
+    ),
     "scores of zero hidden": before("scores = scores.masked_fill(scores == 0, -100.0)"),
     "positions of zeros taken for padding": before(
         "scores = scores.masked_fill(~x.any(-1)[:, None, None], -100.0)"
