@@ -11,15 +11,30 @@ Right: `x.new_zeros`, `torch.finfo(x.dtype).min` or -inf, and the dtype of x in 
 
 Looked at are the types that the contract names, at the length of the round, at one that is longer
 than what a vectorised kernel takes in one go, and for one position alone without a mask; gradients
-in train mode, where there is a reference.
+in train mode, where there is a reference; and whether masked keys change nothing there, too.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
-from attnlab.checks.base import CannotTell, Failure, Inputs, Mask, Probe, Tensor, masks
-from attnlab.checks.pieces import EPS, ROUNDINGS, off, sizes_of
+from attnlab.abilities import abilities
+from attnlab.checks.base import (
+    CannotTell,
+    Failure,
+    Inputs,
+    Mask,
+    Probe,
+    Skip,
+    Tensor,
+    first_index,
+    key_axis,
+    masks,
+    query_axis,
+)
+from attnlab.checks.pieces import EPS, ROUNDINGS, hidden, moved, off, sizes_of
+from attnlab.checks.probe import LOUD
 
 TITLE = "Other dtypes give the same"
 NEEDS = ("output", "dtypes")
@@ -28,6 +43,7 @@ ADVICE = "Look for tensors made without a dtype, and for constants that are too 
 ONCE = True
 
 
+SAME = 4.0  # roundings of an output between two calls that are to give the same
 LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a rest
 
 
@@ -35,14 +51,57 @@ def run(probe: Probe) -> Failure | None:
     kinds = masks(probe.contract, "random")
     samples = [probe.sample(mask) for mask in kinds]
     samples += _others(probe, kinds[-1], samples[-1][0])
-    dtypes = probe.contract.dtypes
-    found = probe.cast(dtypes, [inputs for inputs, _ in samples])
+    dtypes, pair = probe.contract.dtypes, _hiding(probe)
+    found = probe.cast(dtypes, [*(inputs for inputs, _ in samples), *pair.given])
     for dtype, outputs in zip(dtypes, found, strict=True):
-        for out, (inputs, exact) in zip(outputs, samples, strict=True):
+        for out, (inputs, exact) in zip(outputs, samples, strict=False):
             failure = off(out, exact, dtype)
             if failure:
                 return replace(failure, sizes=sizes_of(probe, inputs))
+        failure = _shows(probe, pair, outputs[len(samples) :], dtype)
+        if failure:
+            return failure
     return _slopes(probe, kinds[-1])
+
+
+class Pair(NamedTuple):
+    """Inputs with a key that is hidden from all, and the same with other values of that key."""
+
+    given: tuple[Inputs, ...] = ()  # none where there is no such thing
+    key: int = 0
+
+
+def _hiding(probe: Probe) -> Pair:
+    """Loud inputs: a fill of -1000 is more than what float16's other scores are."""
+    length = probe.sizes.get(key_axis(probe.contract), 1)
+    if not {"mask", "keys"} <= abilities(probe.contract) or length < 2:
+        return Pair()
+    key = probe.pick(int("causal" in probe.contract.promises), length)
+    try:
+        before = hidden(probe, probe.draw("one-key", LOUD), key, length)
+    except Skip:
+        return Pair()
+    after = moved(probe, before, key_axis(probe.contract), slice(key, key + 1))
+    return Pair((before, after), key)
+
+
+def _shows(probe: Probe, pair: Pair, outputs: list[Tensor], dtype: str) -> Failure | None:
+    """Whether the hidden key is seen. What overflows is no sign of it."""
+    if not pair.given:
+        return None
+    before, after = (out.double() for out in outputs)
+    gap = (before - after).abs().nan_to_num(0.0, 0.0, 0.0)
+    axis = key_axis(probe.contract)
+    if axis == query_axis(probe.contract) and axis in probe.contract.output:
+        gap.select(probe.contract.output.index(axis), pair.key).zero_()
+    bad = gap > SAME * EPS[dtype] * before.abs().nan_to_num(0.0, 0.0, 0.0).clamp(min=1.0)
+    if not bad.any().item():
+        return None
+    return Failure(
+        message=f"in {dtype} key {pair.key} was masked for every query, and other values of it "
+        f"changed the output at {first_index(bad)}, by up to {gap.max().item():.2g}",
+        advice=f"Print the masked scores in {dtype}: each must be far below all others, or -inf.",
+    )
 
 
 def _slopes(probe: Probe, mask: Mask) -> Failure | None:

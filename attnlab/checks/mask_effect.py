@@ -10,7 +10,6 @@ fill of -100, or scores multiplied by 0, is then the largest of all.
 
 from attnlab.checks.base import (
     Failure,
-    Inputs,
     Probe,
     Skip,
     Steps,
@@ -18,10 +17,10 @@ from attnlab.checks.base import (
     far,
     first_index,
     key_axis,
-    mask_input,
     query_axis,
 )
-from attnlab.checks.pieces import moved
+from attnlab.checks.pieces import hidden, moved
+from attnlab.checks.probe import LOUD
 
 TITLE = "Masked keys change nothing"
 NEEDS = ("mask", "keys")
@@ -32,18 +31,15 @@ ADVICE = (
 )
 
 
-LOUD = 30.0
-
-
 def run(probe: Probe) -> Steps:
     axis, length = key_axis(probe.contract), probe.sizes.get(key_axis(probe.contract), 1)
     if length < 2:
         raise Skip("with one position there is no other key to mask")
     first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
     keys = sorted({first, length - 1, probe.pick(first, length)})
-    ways = [(_hidden(probe, probe.draw("random"), key, length), key) for key in keys]
+    ways = [(hidden(probe, probe.draw("random"), key, length), key) for key in keys]
     loud = probe.pick(first, length)
-    ways.append((_hidden(probe, probe.draw("one-key", LOUD), loud, length), loud))
+    ways.append((hidden(probe, probe.draw("one-key", LOUD), loud, length), loud))
     ways = probe.some(ways)
     outputs = yield [
         given
@@ -55,19 +51,6 @@ def run(probe: Probe) -> Steps:
         if failure:
             return failure
     return None
-
-
-def _hidden(probe: Probe, inputs: Inputs, key: int, length: int) -> Inputs:
-    """The inputs with this key masked for every query, each of which keeps another key."""
-    spec = mask_input(probe.contract)
-    if inputs[spec.name].shape[-1] != length:
-        raise Skip("the mask's last axis is not the sequence")
-    mask = inputs[spec.name].clone()
-    mask[..., key] = spec.forbids
-    bare = (mask == spec.forbids).all(-1)
-    spare = 0 if "causal" in probe.contract.promises else (key + 1) % length
-    mask[..., spare][bare] = not spec.forbids
-    return {**inputs, spec.name: mask}
 
 
 def _leaks(probe: Probe, gap: Tensor, key: int) -> Failure | None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attnlab.abilities import by_query, data_inputs, key_axis, query_axis
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, describe, first_index
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Skip,
+    Tensor,
+    describe,
+    first_index,
+    mask_input,
+)
 from attnlab.records import Contract
 
 EPS = {"float64": 2**-23, "bfloat16": 2**-8, "float16": 2**-11}
@@ -28,6 +37,19 @@ def moved(probe: Probe, inputs: Inputs, axis: str, where: slice, scale: float = 
         part.copy_(drawn)
         found[spec.name] = new
     return found
+
+
+def hidden(probe: Probe, inputs: Inputs, key: int, length: int) -> Inputs:
+    """The inputs with this key masked for every query, each of which keeps another key."""
+    spec = mask_input(probe.contract)
+    if inputs[spec.name].shape[-1] != length:
+        raise Skip("the mask's last axis is not the sequence")
+    mask = inputs[spec.name].clone()
+    mask[..., key] = spec.forbids
+    bare = (mask == spec.forbids).all(-1)
+    spare = 0 if "causal" in probe.contract.promises else (key + 1) % length
+    mask[..., spare][bare] = not spec.forbids
+    return {**inputs, spec.name: mask}
 
 
 def sizes_of(probe: Probe, inputs: Inputs) -> dict[str, int]:

@@ -20,6 +20,16 @@ WRONG = {
     "too large for float16": Case(
         changed(ATTENTION, (FILL, "scores.masked_fill(mask[:, None], -1e9)")), TYPES
     ),
+    "a fill that is not the lowest of all in float16": Case(
+        changed(
+            ATTENTION,
+            (
+                FILL,
+                "scores.masked_fill(mask[:, None], -1e3 if x.dtype.itemsize < 4 else -torch.inf)",
+            ),
+        ),
+        TYPES,
+    ),
     "a kernel whose mask stays in float32, from 16 keys on": Case(
         changed(
             KERNEL,
