@@ -2,11 +2,12 @@
 
 Wrong: `view(B, H, S, hd)` where a transpose was needed, softmax over axis 0,
 `nn.MultiheadAttention` without `batch_first=True`: rows of the batch read each other, and a batch
-of one never shows it.
-Right: changing sample b changes output b and no other.
+of one never shows it. The mask of the first sample used for all; positions counted along the batch.
+Right: changing sample b, its mask included, changes output b and no other; samples in another order
+give outputs in that order.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Steps, far, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Steps, far, first_index
 from attnlab.checks.pieces import moved
 
 TITLE = "Samples of a batch do not mix"
@@ -23,8 +24,9 @@ def run(probe: Probe) -> Steps:
     at = probe.contract.output.index("B")
     inputs, before = probe.sample()
     samples = probe.some(range(min(size, 4)))
-    changed = [moved(probe, inputs, "B", slice(b, b + 1)) for b in samples]
-    outputs = yield changed
+    other = probe.draw()
+    changed = [_changed(probe, inputs, other, b) for b in samples]
+    *outputs, turned = yield [*changed, _turned(probe, inputs)]
     for b, after in zip(samples, outputs, strict=True):
         gap = far(before, after)
         gap.select(at, b).fill_(False)
@@ -33,4 +35,31 @@ def run(probe: Probe) -> Steps:
                 message=f"only sample {b} of the batch was changed, but the output at "
                 f"{first_index(gap)} changed too"
             )
+    gap = far(before.roll(1, at), turned)
+    if gap.any().item():
+        return Failure(
+            message="with each sample one place further on in the batch, the outputs are not those "
+            f"of before one place further on: the output at {first_index(gap)} is another"
+        )
     return None
+
+
+def _changed(probe: Probe, inputs: Inputs, other: Inputs, b: int) -> Inputs:
+    """Sample b with other values, and with another mask, other segments and positions."""
+    found = moved(probe, inputs, "B", slice(b, b + 1))
+    for spec in probe.contract.inputs:
+        if spec.role != "data" and inputs[spec.name] is not None and "B" in spec.axes:
+            at, value = spec.axes.index("B"), inputs[spec.name].clone()
+            value.select(at, b).copy_(other[spec.name].select(at, b))
+            found[spec.name] = value
+    return found
+
+
+def _turned(probe: Probe, inputs: Inputs) -> Inputs:
+    """Every sample one place further on, and the last one first."""
+    return {
+        spec.name: inputs[spec.name].roll(1, spec.axes.index("B"))
+        if inputs[spec.name] is not None and "B" in spec.axes
+        else inputs[spec.name]
+        for spec in probe.contract.inputs
+    }

@@ -4,14 +4,14 @@ The most basic property: without it no other can be looked at. A candidate that 
 first, because it has no output at all.
 
 Wrong: `return out.flatten(1)` gives (B, S*D) where (B, S, D) is asked for.
-Right: `return out` with the axes and the dtype of the input.
+Right: `return out` with the axes and the dtype of the input, or of the weights beside ids.
 
 Probed with and without the optional mask, at the sizes of the example and at others: a reshape
 that fits only because S equals hd fits only there. Where float32 is promised whatever comes in, as
 of a table of which only the shape of the input matters, inputs in float64 are tried as well.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, describe, expected_shape
+from attnlab.checks.base import Failure, Mask, Probe, Tensor, describe, expected_shape
 
 TITLE = "The output has the stated shape"
 NEEDS = ("output",)
@@ -37,7 +37,22 @@ def run(probe: Probe) -> Failure | None:
                 message=f"the output is {out.dtype}, expected {inputs[floats[0]].dtype}, "
                 f"the dtype of {floats[0]}"
             )
+    if not any(i.dtype == "float" for i in probe.contract.inputs):
+        failure = _of_the_weights(probe, out)
+        if failure:
+            return failure
     return _fixed(probe) if "float32-output" in probe.contract.promises else None
+
+
+def _of_the_weights(probe: Probe, out: Tensor) -> Failure | None:
+    """Ids have no floating-point type: the weights say which it is."""
+    weights = [w for w in probe.parameters().values() if w.is_floating_point()]
+    types = {w.dtype for w in weights}
+    if not weights or out.dtype in types:
+        return None
+    return Failure(
+        message=f"the output is {out.dtype}, expected {weights[0].dtype}, the dtype of the weights"
+    )
 
 
 def _fixed(probe: Probe) -> Failure | None:

@@ -1,6 +1,8 @@
 """Samples that read each other."""
 
-from trial import ATTENTION, FIRST, KERNEL, Case, changed
+from dataclasses import replace
+
+from trial import ATTENTION, FIRST, KERNEL, SELF, Case, changed
 
 MERGE = "heads.transpose(1, 2).reshape(B, S, D)"
 WRONG = {
@@ -12,6 +14,12 @@ WRONG = {
     ),
     "a little of the last sample": Case(
         changed(ATTENTION, ("weights @ v", "weights @ (v + 0.1 * v[-1:])"))
+    ),
+    "the first sample's mask for all": Case(
+        changed(ATTENTION, ("mask[:, None]", "mask[:1, None]")), replace(SELF, promises=())
+    ),
+    "positions along the batch": Case(
+        changed(ATTENTION, (FIRST, f"{FIRST}\n        x = x + torch.arange(B)[:, None, None]"))
     ),
     "the next sample's values": Case(changed(ATTENTION, ("weights @ v", "weights @ v.roll(1, 0)"))),
 }

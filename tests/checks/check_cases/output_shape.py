@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from scenes import LOOKUP, TOKENS, case
 from trial import ATTENTION, ENCODING, KERNEL, LAST, TABLE, Case, changed
 
 FLOAT32 = replace(ENCODING, promises=("float32-output",))
@@ -48,6 +49,12 @@ WRONG = {
         changed(TABLE, ("self.pe[:S].unsqueeze(0)", "self.pe[None, :S] + 0 * x.mean()")),
         FLOAT32,
         None,
+    ),
+    "ids in, float64 out": case(
+        TOKENS,
+        LOOKUP,
+        ("embedding_dim ** 0.5", "embedding_dim ** 0.5).double()"),
+        ("return self", "return (self"),
     ),
     "in float64": Case(changed(ATTENTION, (LAST, f"return ({LAST[7:]}).double()"))),
 }

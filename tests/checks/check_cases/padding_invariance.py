@@ -10,7 +10,9 @@ WRONG = {
         changed(ATTENTION, ("q.shape[-1] ** 0.5", "q.shape[-1] ** 0.5 * (1 + S)"))
     ),
     "the share of masked keys": Case(
-        changed(ATTENTION, (LAST, f"{LAST} + (0 if mask is None else mask.float().mean())"))
+        changed(
+            ATTENTION, (LAST, f"{LAST} + (0 if mask is None else mask.float().mean((1, 2), True))")
+        )
     ),
 }
 RIGHT = {

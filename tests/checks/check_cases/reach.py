@@ -21,10 +21,9 @@ WRONG = {
         OWN.replace(TRIU, f"{TRIU}\n        mask = mask | {TORCH}.tril(-3)"), CAUSAL, None
     ),
     "the last key cut off": Case(
-        changed(ATTENTION, ("heads = weights @ v",
-                ("n = max(S - 1, 1)\n        weights = weights[..., :n]\n"
-                "        weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-9)\n"
-                "        heads = weights @ v[..., :n, :]"))),
+        changed(ATTENTION, ("weights = scores.softmax(-1)",
+                            "n = max(S - 1, 1)\n        weights = scores[..., :n].softmax(-1)"),
+                           ("weights @ v", "weights @ v[..., :n, :]")),
         replace(SELF, inputs=SELF.inputs[:1]),
     ),
 }  # fmt: skip
