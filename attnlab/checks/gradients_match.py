@@ -14,7 +14,7 @@ require no gradient, as those of a first layer: a checkpoint in its reentrant fo
 """
 
 from attnlab.checks.base import Failure, Probe, Skip, masks
-from attnlab.checks.pieces import slopes_differ
+from attnlab.checks.pieces import rather, slopes_differ
 
 TITLE = "Gradients equal the reference's"
 NEEDS = ("reference", "output")
@@ -53,5 +53,5 @@ def run(probe: Probe) -> Failure | None:
         if not found.still:
             failure = failure or slopes_differ(probe, found.inputs, right.inputs, how)
         if failure:
-            return failure
+            return rather(probe, failure, inputs, found.train)
     return None

@@ -19,8 +19,10 @@ frozen parameters; in train mode, where no dropout is promised. The output in ev
 the same afterwards.
 """
 
+from dataclasses import replace
+
 from attnlab.checks.base import Failure, Inputs, Network, Probe, Skip, Tensor, far, first_index
-from attnlab.checks.pieces import beside, sizes_of, slopes_differ
+from attnlab.checks.pieces import beside, rather, sizes_of, slopes_differ
 
 TITLE = "Amid other layers it learns the same"
 NEEDS = ("reference", "output", "floats")
@@ -81,7 +83,8 @@ def _steps(probe: Probe, calls: list[Inputs], found: Network) -> Failure | None:
             frozen = " where all parameters are frozen"
             failure = failure or slopes_differ(probe, found.frozen, right.inputs, frozen)
         if failure:
-            return Failure(message=failure.message, sizes=sizes_of(probe, inputs))
+            told = replace(failure, sizes=sizes_of(probe, inputs))
+            return rather(probe, told, inputs, "dropout" not in probe.contract.promises)
         if number == AGAIN:
             total = {n: total[n] + g for n, g in right.parameters.items()}
     many = f", the sum of {len(calls) + 1} calls,"

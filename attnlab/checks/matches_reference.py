@@ -17,7 +17,7 @@ what is said: it is not a failure.
 from dataclasses import replace
 
 from attnlab.abilities import abilities, by_query
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, masks, said
+from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, mask_input, masks, said
 from attnlab.checks.pieces import beside, in_steps, ordered, parts, sizes_of
 from attnlab.checks.probe import LOUD, SMALL
 from attnlab.checks.shapes import SHAPES, shaped
@@ -53,13 +53,14 @@ AFTER = (
     "second-call",
 )
 ADVICE = (
-    "Everything flows but a value is off: recompute the scores of one query by hand and compare."
+    "Everything flows but a value is off: recompute the scores of one query by hand and compare, "
+    "then what follows the heads: projection, bias, norm, residual."
 )
 BY_HAND = "Work out one value of the output by the formula of the task, and compare."
 MORE = 2  # positions in a call with another length
 STEPS = 3  # of one position, after a prompt
 PAIR = 2  # positions, of which one sees the other; one alone goes on from nothing
-NOTHING = "that hides all keys"
+FEWEST = 3  # samples of a batch that has a middle
 WIDEST = 64  # as many positions as the module is wide, where that is no more than this
 
 
@@ -101,8 +102,7 @@ def _structured(probe: Probe) -> Failure | None:
     base, (spec,) = probe.draw(), specs
     hidden = base[spec.name] == spec.forbids
     masks = {name: shaped(hidden, name) for name in SHAPES}
-    if "empty-rows" in probe.contract.promises:
-        masks[NOTHING] = hidden | ~hidden
+    masks |= _along_the_batch(probe, hidden)
     given = {
         name: {**base, spec.name: mask == spec.forbids}
         for name, mask in masks.items()
@@ -115,6 +115,23 @@ def _structured(probe: Probe) -> Failure | None:
         if failure:
             return failure
     return None
+
+
+def _along_the_batch(probe: Probe, hidden: Tensor) -> dict[str, Tensor]:
+    """For code that takes what holds of one sample for true of all."""
+    found = {"that hides all keys": hidden | ~hidden}
+    if "empty-rows" not in probe.contract.promises:
+        found.clear()
+    samples = probe.sizes.get("B", 1)
+    if mask_input(probe.contract).axes[0] != "B" or samples < FEWEST:
+        return found
+    last, ends = hidden.clone(), hidden.clone()
+    last[-1], ends[-1] = False, ends[0]
+    found |= {"of which the last sample's hides nothing": last, "alike at both ends": ends}
+    if "empty-rows" in probe.contract.promises:
+        found["with an empty row in the second sample alone"] = one = hidden.clone()
+        one[1, ..., -1, :] = True
+    return found
 
 
 def _without(probe: Probe) -> Failure | None:

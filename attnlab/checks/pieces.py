@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from attnlab.abilities import by_query, data_inputs, key_axis, query_axis
 from attnlab.checks.base import (
@@ -19,6 +20,10 @@ from attnlab.records import Contract
 
 EPS = {"float64": 2**-23, "bfloat16": 2**-8, "float16": 2**-11}
 SLACK = 10  # times the tolerance of a value: a backward pass is a longer chain
+LENGTH = (
+    "The gradient is wrong since the output is: look for what depends on the length, such as "
+    "chunks, blocks and tables, and compare values at these sizes."
+)
 WHOLE = "the whole sequence at once"
 SHOWN = 12  # lengths of steps in a message
 ROUNDINGS = 24  # in a chain, each relative to the largest value
@@ -179,10 +184,23 @@ def beside(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | N
     bad = ~(gap <= probe.tolerance(expected))
     if not bad.any().item():
         return None
+    nan = gap.isnan()
+    if nan.any().item():
+        return Failure(
+            message=f"the output is NaN at {first_index(nan)} and in {_share(nan)} of its values, "
+            f"where the reference's is a number ({how})"
+        )
     return Failure(
         message=f"the output differs from the reference's at {first_index(bad)} and in "
         f"{_share(bad)} of its values, by up to {gap.max().item():.2g} ({how})"
     )
+
+
+def rather(probe: Probe, failure: Failure, inputs: Inputs, train: bool) -> Failure:
+    """The failure of a gradient, or that of the output where that is wrong already."""
+    out, right = probe.call(inputs, train=train), probe.expected(inputs)
+    wrong = beside(probe, out, right, "in train mode" if train else "in eval mode")
+    return replace(wrong, advice=LENGTH, sizes=sizes_of(probe, inputs)) if wrong else failure
 
 
 def _matters(contract: Contract, gap: Tensor) -> Tensor:

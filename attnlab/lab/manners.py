@@ -20,6 +20,7 @@ from attnlab.records import Contract, Input
 RANDOM, EMPTY = "random", "empty-rows"  # kinds of masks
 DENSE = 0.85  # share of keys that a dense mask forbids
 SOME = 0.35  # and another one
+MANY = 16  # queries, of which the later half sees other keys
 NOTHING = 0.15  # share of positions that are all zero
 ROWS = (0.001, 0.01, 0.1, 1.0, 4.0)  # sizes of positions
 SAMPLES = (1.0, 0.003, 0.03)  # sizes of whole sequences
@@ -129,6 +130,9 @@ def _alike(forbidden: Tensor, dice: Dice) -> Tensor:
     kept = (hidden + 1 + dice.integers((*samples, 1, 1), keys - 1)) % keys
     same = dice.chance((*samples, 1, keys), SOME).scatter(-1, kept, value=False)
     found = same.expand(forbidden.shape).clone()
+    if queries > MANY:  # a chunk of queries must not do with the rows of another
+        other = dice.chance((*samples, 1, keys), SOME).scatter(-1, kept, value=False)
+        found[..., queries // 2 :, :] = other
     found[..., dice.plain.randrange(queries), :] = False
     first = found[0] if samples else found
     first[..., hidden] = True

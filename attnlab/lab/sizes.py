@@ -222,6 +222,8 @@ def _same(number: int) -> Iterator[Sizes]:
     knows some widths, or goes in blocks where they fit."""
     short = {**beyond(4), "B": 2, "S": 5, "Sq": 5, "Sk": 6, "H": 2, ANY: 3}
     yield {**short, "hd": number, "D": 2 * number}
+    if number > MANY:
+        yield {**short, "hd": number + 1, "D": 2 * (number + 1)}
     yield {**short, "S": 2 * number, "Sq": 2 * number, "Sk": 2 * number, "hd": 5, "D": 10}
 
 
