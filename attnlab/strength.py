@@ -120,10 +120,22 @@ def _trials(challenge: Challenge, lab: Lab, asked: TrialJob, some: list[Bug]) ->
     try:
         found = lab.trials(replace(asked, candidates=candidates)).found
     except AttnlabError as error:
-        return [_trial(bug, "killed", f"error: {error.message}") for bug in some]
+        if len(some) > 1:  # one of them takes down whoever tries it
+            return [trial for bug in some for trial in _trials(challenge, lab, asked, [bug])]
+        return [_graded(challenge, lab, asked, some[0], error)]
     return [
         _ended(challenge, lab, asked, bug, tried) for bug, tried in zip(some, found, strict=True)
     ]
+
+
+def _graded(
+    challenge: Challenge, lab: Lab, asked: TrialJob, bug: Bug, error: AttnlabError
+) -> Trial:
+    """What could not be compared is graded: what passes counts as a bug that got past."""
+    whys = [_inspected(challenge, lab, asked, bug.code, seed) for seed in asked.seeds]
+    if all(why and not why.startswith("error") for why in whys):
+        return _trial(bug, "killed", whys[0])
+    return _trial(bug, "survived", f"error: {error.message}")
 
 
 def _ended(challenge: Challenge, lab: Lab, asked: TrialJob, bug: Bug, tried: Tried) -> Trial:

@@ -28,13 +28,13 @@ from typing import Any, NoReturn, TypedDict, Unpack
 
 from torch import Tensor, nn
 
-from attnlab.case import PROMISES, parse_input, symbols_of
+from attnlab.case import parse_input, symbols_of
 from attnlab.errors import PropertyFailed, Refused
 from attnlab.files import shown_path
 from attnlab.lab.host import Raised
-from attnlab.lab.live import Examined, Subject, examine, output_of, with_promises
-from attnlab.lab.sizes import LONG, ROUNDS, with_hd
-from attnlab.near import did_you_mean
+from attnlab.lab.live import Examined, Subject, examine, is_causal, output_of, with_promises
+from attnlab.lab.said import must_be_called, must_be_known, must_be_weights, seed_of
+from attnlab.lab.sizes import LONG, ROUNDS, with_hd, within
 from attnlab.records import CheckResult, Contract, Input
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
 ]
 
 SEED = "ATTNLAB_SEED"  # the environment variable that repeats a run
+OTHER = {"B": 4, "S": 6, "Sq": 6, "Sk": 11, "T": 14, "L": 15}  # for a second look at the output
 DRAWN = tuple(symbol for symbol in ("B", "S", "Sq", "Sk", "T", "L") if symbol in LONG)
 AXES = {1: ("D",), 2: ("S", "D"), 3: ("B", "S", "D"), 4: ("B", "H", "S", "hd")}  # of a tensor
 
@@ -93,8 +94,12 @@ def assert_permutation_equivariant(
 
 
 def assert_mask_effective(module: Any, *inputs: str | Tensor, **options: Unpack[Options]) -> None:
-    """What a mask forbids has no influence, what it allows has."""
-    _hold("mask-effect", _subject(module, inputs, options))
+    """What a mask forbids has no influence, what it allows has. A window that hides more is said
+    by promises=("local",)."""
+    subject = _subject(module, inputs, options)
+    _hold("mask-effect", subject)
+    if "local" not in subject.contract.promises:
+        _hold("reach", subject)
 
 
 def assert_deterministic(module: Any, *inputs: str | Tensor, **options: Unpack[Options]) -> None:
@@ -125,9 +130,8 @@ def assert_matches(
     proven; a map `{"wq.weight": "part(qkv.weight, 0, 3)"}` says how; "kept" compares both with
     the weights they have.
     """
-    if isinstance(weights, str) and weights not in ("copied", "kept"):
-        hint = 'Write weights="copied", weights="kept" or a map of names.'
-        raise Refused(f'weights="{weights}" is no way to give both the same weights', hint)
+    must_be_called(reference)
+    must_be_weights(weights, _parameters(module), _parameters(reference))
     subject = replace(
         _subject(module, inputs, options), reference=reference, keep=weights == "kept"
     )
@@ -196,13 +200,8 @@ def _place(module: Any) -> str:
 
 def _subject(module: Any, given: tuple[str | Tensor, ...], options: Options) -> Subject:
     """How the module is fed, from what was said of it."""
-    _known(options)
-    if not callable(module):
-        raise Refused(f"a {type(module).__name__} cannot be called", "Give an nn.Module.")
-    if isinstance(module, type):
-        raise Refused(
-            f"{module.__name__} is a class", f"Give one made of it: {module.__name__}(...)"
-        )
+    must_be_known(options, Options.__annotations__)
+    must_be_called(module)
     names = _names(module, len(given))
     inputs = tuple(
         parse_input(one) if isinstance(one, str) else _input(name, one)
@@ -218,31 +217,21 @@ def _subject(module: Any, given: tuple[str | Tensor, ...], options: Options) -> 
     drawn = tuple(s for s in DRAWN if s not in options.get("sizes", {}))
     contract = replace(contract, vary=tuple(s for s in drawn if s in contract.sizes))
     subject = Subject(module, contract, _seed(options), options.get("pick"))
-    return replace(subject, contract=replace(contract, output=_output(subject, options)))
-
-
-def _known(options: Options) -> None:
-    """A keyword that nobody reads would be a wish that is not heard."""
-    for word in options:
-        if word not in Options.__annotations__:
-            hint = did_you_mean(word, Options.__annotations__) or (
-                f"Keywords are {', '.join(Options.__annotations__)}; "
-                'an input is a text without keyword: "x: B S D".'
-            )
-            raise Refused(f'"{word}" is no keyword of it', hint)
-    for promise in options.get("promises", ()):
-        if promise not in PROMISES:
-            hint = did_you_mean(promise, PROMISES) or f"Promises are {', '.join(PROMISES)}."
-            raise Refused(f'"{promise}" is no promise', hint)
+    subject = replace(subject, contract=replace(contract, output=_output(subject, options)))
+    masked = any(i.role == "mask" for i in inputs)
+    return with_promises(subject, "causal") if masked and is_causal(subject) else subject
 
 
 def _seed(options: Options) -> int:
-    said = options.get("seed", os.environ.get(SEED))
-    if said is None:
-        return secrets.randbits(31)
-    if not str(said).isdecimal():
-        raise Refused(f"{SEED}={said} is no seed", "Write a whole number.")
-    return int(said)
+    if "seed" in options:
+        return seed_of(options["seed"], "seed")
+    said = os.environ.get(SEED)
+    return secrets.randbits(31) if said is None else seed_of(said, SEED)
+
+
+def _parameters(module: Any) -> set[str]:
+    named = module.named_parameters() if isinstance(module, nn.Module) else ()
+    return {name for name, _ in named}
 
 
 def _names(module: Any, count: int) -> list[str]:
@@ -261,6 +250,10 @@ def _input(name: str, example: Any) -> Input:
     if not isinstance(example, Tensor):
         kind = type(example).__name__
         raise Refused(f"{name} is a {kind}", 'Give a text such as "x: B S D", or a tensor.')
+    if example.is_complex() or example.is_sparse:
+        raise Refused(
+            f"{name} is {example.dtype} and {example.layout}", "Give real, dense numbers."
+        )
     if example.dim() not in AXES:
         hint = 'Say its axes: "x: B S D E", and their sizes.'
         raise Refused(f"{name} has {example.dim()} axes, which have no usual names", hint)
@@ -308,25 +301,48 @@ def _ids(inputs: tuple[Input, ...], given: tuple[str | Tensor, ...]) -> dict[str
 
 
 def _output(subject: Subject, options: Options) -> tuple[str, ...]:
-    """The output's axes: as said, or read off one call at sizes that differ."""
-    if "output" in options:
-        return tuple(options["output"].split())
+    """The output's axes: as said, or read off two calls at sizes that differ."""
     sizes = subject.contract.sizes
+    if "output" in options:
+        axes = tuple(options["output"].split())
+        for symbol in symbols_of(axes):
+            if symbol not in with_hd(sizes):
+                hint = f"Sizes are known of {', '.join(with_hd(sizes))}."
+                raise Refused(f"the size of {symbol} in output is not said", hint)
+        return axes
+    first = subject.contract.inputs[0].axes
+    other = {s: OTHER.get(s, n) if s in subject.contract.vary else n for s, n in sizes.items()}
+    shape = _shape(subject, sizes)
     try:
-        out = output_of(subject, sizes)
+        again = _shape(subject, within(with_hd(other)))
+    except PropertyFailed:  # its lengths are fixed, or it fails there: the checks say that better
+        again, other = shape, sizes
+    if len(shape) != len(again):
+        raise Refused(
+            "the output has another number of axes at other sizes", 'Say it: output="B S"'
+        )
+    pairs = zip(shape, again, strict=True)
+    return tuple(_symbol(pair, first[i : i + 1], sizes, other) for i, pair in enumerate(pairs))
+
+
+def _shape(subject: Subject, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    try:
+        out = output_of(subject, dict(sizes))
     except Raised as error:
         place = f"{shown_path(Path(error.file))}:{error.line}" if error.line else ""
         raise PropertyFailed(f"the call raised {error}", place, subject.seed) from None
     if not isinstance(out, Tensor):
         hint = "Say which part is the output: pick=lambda out: out[0]"
         raise Refused(f"forward returned {out}, not one tensor", hint)
-    first = subject.contract.inputs[0].axes
-    return tuple(_symbol(n, first[i : i + 1], sizes) for i, n in enumerate(out.shape))
+    return tuple(out.shape)
 
 
-def _symbol(size: int, same: tuple[str, ...], sizes: Mapping[str, int]) -> str:
-    """The symbol of a size: that of the same axis of the input, else the only one, else none."""
-    if same and sizes.get(same[0]) == size:
+def _symbol(
+    pair: tuple[int, int], same: tuple[str, ...], one: Mapping[str, int], other: Mapping[str, int]
+) -> str:
+    """The symbol that has both sizes: that of the same axis of the input, else the only one, else
+    none."""
+    found = [s for s in one if (one[s], other[s]) == pair]
+    if same and same[0] in found:
         return same[0]
-    found = [s for s, n in sizes.items() if n == size]
-    return found[0] if len(found) == 1 else str(size)
+    return found[0] if len(found) == 1 else str(pair[0])

@@ -125,7 +125,28 @@ def test_a_fault_of_the_grader_is_no_kill_to_be_proud_of(challenge, right):
     assert not found.good
 
 
-def test_a_worker_that_dies_costs_its_chunk_and_is_told(challenge, right):
+def test_a_mutant_that_takes_the_worker_down_costs_no_other(challenge, right):
+    """The others are tried one by one; it is graded alone, and what passes then got past."""
+
+    class Fragile(FakeLab):
+        def trials(self, job):
+            if any("dim=-2" in code.text for code in job.candidates):
+                raise Broken("the worker ended before its answer")
+            return super().trials(job)
+
+    for alone, fate in ((FAILED, "killed"), (PASSED, "survived")):
+
+        def says(text, seed, alone=alone):
+            return PASSED if text in right else alone
+
+        found = measured(challenge, Fragile(lambda text, seed: FAILED, alone=says))
+        fates = {trial.fate for trial in found.trials if "dim=-2" in trial.after}
+        assert fates == {fate}
+        assert {trial.fate for trial in found.trials if "dim=-2" not in trial.after} == {"killed"}
+        assert found.good is (fate == "killed")
+
+
+def test_a_worker_that_always_dies_is_told(challenge, right):
     """The run goes on to its end, and does not end well."""
 
     class Dying(FakeLab):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import random
 
 import pytest
 import torch
@@ -234,6 +235,15 @@ def test_lengths_stay_within_the_longest():
         ((), {"x": "B S D"}, '"x" is no keyword', 'an input is a text without keyword: "x: B S D"'),
         ((X,), {"sizes": D, "promises": ("dropot",)}, '"dropot" is no promise', "dropout"),
         ((X,), {"sizes": D, "promises": ("?",)}, '"?" is no promise', "Promises are causal"),
+        ((X,), {"sizes": {"D": "12"}}, "sizes has 'D': '12'", "whole numbers"),
+        ((X,), {"sizes": {"D": 0}}, "sizes has 'D': 0", "whole numbers"),
+        ((X,), {"sizes": ["D"]}, "is no mapping", "whole numbers"),
+        ((X,), {"sizes": D, "output": ["B"]}, "is no text", 'output="B S D"'),
+        ((X,), {"sizes": D, "output": "B S E"}, "the size of E in output", "B, S, "),
+        ((X,), {"sizes": D, "pick": "logits"}, "cannot be called", "lambda out"),
+        ((X,), {"sizes": D, "seed": "abc"}, "seed=abc is no seed", "whole number"),
+        ((X,), {"sizes": D, "seed": 10**30}, "is no seed", "2**63"),
+        ((torch.zeros(2, 3, 12) * 1j,), {"sizes": D}, "complex64", "real"),
         ((torch.zeros(2, 3, 12),), {"sizes": {"D": 16}}, "D is 16 in sizes and 12 in x", "one of"),
     ],
 )
@@ -260,6 +270,89 @@ def test_ids_are_below_those_that_are_known():
     assert_finite(Tokens(), "ids: B S int", sizes={"V": 5})
     with pytest.raises(PropertyFailed, match="index out of range"):
         assert_finite(Tokens(), "ids: B S int")
+
+
+def test_random_numbers_of_the_process_go_on():
+    """An assertion between two draws of a test changes neither."""
+    net, drawn = Net(), []
+    for between in (lambda: None, lambda: assert_finite(net, X, sizes=D, seed=1)):
+        torch.manual_seed(3)
+        random.seed(5)
+        between()
+        drawn.append((torch.randn(3).tolist(), random.random()))
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("width", [3, 4, 7])
+def test_a_width_that_is_a_batch_by_accident_is_a_width(width):
+    """Axes of the output are read off two calls: what stays is no batch and no length."""
+
+    class Classes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out = nn.Linear(12, width)
+
+        def forward(self, x):
+            return self.out(x)
+
+    assert_finite(Classes(), X, sizes=D)
+    assert_batch_independent(Classes(), X, sizes=D)
+
+
+class Decoder(nn.Module):
+    """Causal by itself, with a padding mask for keys."""
+
+    def __init__(self, rows=slice(None), own=False):
+        super().__init__()
+        self.qkv, self.rows, self.own = nn.Linear(12, 36), rows, own
+
+    def forward(self, x, hide):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        S = x.shape[1]
+        future = torch.ones(S, S, dtype=torch.bool).triu(1)
+        hidden = (hide[self.rows, None] | future) & ~torch.eye(S, dtype=torch.bool)
+        if self.own:
+            hidden = ~torch.eye(S, dtype=torch.bool)
+        return (q @ k.mT / 12**0.5).masked_fill(hidden, -torch.inf).softmax(-1) @ v
+
+
+HIDE = "hide: B S bool forbids"
+
+
+def test_a_decoder_with_a_padding_mask_needs_no_promise():
+    """A first query whose only key is hidden is nobody's fault."""
+    for check in (assert_mask_effective, assert_finite, assert_gradients_finite):
+        check(Decoder(), X, HIDE, sizes=D)
+
+
+def test_a_mask_of_the_first_sample_for_all_is_seen():
+    """By each of the two that look at masks and at samples."""
+    for check in (assert_batch_independent, assert_mask_effective):
+        with pytest.raises(PropertyFailed):
+            check(Decoder(rows=slice(0, 1)), X, HIDE, sizes=D)
+
+
+def test_what_a_mask_allows_has_influence():
+    """A module that looks at no other key honours every mask."""
+    with pytest.raises(PropertyFailed, match="reach"):
+        assert_mask_effective(Decoder(own=True), X, HIDE, sizes=D)
+    assert_mask_effective(Decoder(own=True), X, HIDE, sizes=D, promises=("local",))
+
+
+def test_gradients_of_ids_are_those_of_the_weights():
+    """A token model has no other."""
+
+    class Tokens(nn.Module):
+        def __init__(self, power):
+            super().__init__()
+            self.table, self.power = nn.Embedding(16, 4), power
+
+        def forward(self, ids):
+            return (self.table(ids) * 0).abs() ** self.power
+
+    assert_gradients_finite(Tokens(2), "ids: B S int")
+    with pytest.raises(PropertyFailed, match=r"table\.weight"):
+        assert_gradients_finite(Tokens(0.5), "ids: B S int")
 
 
 def test_a_hint_is_a_note():
@@ -344,6 +437,36 @@ def test_a_map_can_be_said():
     with pytest.raises(Refused, match="none of the 2 ways") as caught:
         assert_matches(Named(2.0), reference, X, sizes=D)
     assert 'weights="kept"' in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (None, "weights=None is no map"),
+        (["a"], "is no map"),
+        ({"proj.weight": 3}, "weights has 'proj.weight': 3"),
+        ({"prj.weight": "proj.weight"}, "the module has no parameter prj.weight"),
+        ({"proj.weight": "prj.weight"}, "the reference has no parameter prj.weight"),
+        ({"proj.weight": "prt(proj.weight, 0, 3)"}, "prt is none of"),
+        ({"proj.weight": "t(proj.weight"}, "lacks a closing bracket"),
+    ],
+)
+def test_a_map_that_cannot_be_is_refused(weights, message):
+    """Before another one is found that would hide it."""
+
+    class Same(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.proj = nn.Linear(12, 12)
+
+        def forward(self, x):
+            return self.proj(x)
+
+    with pytest.raises(Refused) as caught:
+        assert_matches(Same(), Same(), X, sizes=D, weights=weights)
+    assert message in caught.value.message
+    with pytest.raises(Refused, match="Same is a class"):
+        assert_matches(Same(), Same, X, sizes=D)
 
 
 def test_weights_may_be_kept():

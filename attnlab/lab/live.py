@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from attnlab.checks.base import load_checks
+from attnlab.checks.base import data_inputs, load_checks
 from attnlab.lab import draw
 from attnlab.lab.axes import Run
 from attnlab.lab.battery import run_checks
@@ -30,6 +33,7 @@ from attnlab.records import CheckResult, Contract, Trace, from_json
 
 LAST_ROWS = "Look at the last rows before the crash."
 FLAGGED = "Look at the first row that is flagged, and at what it was given."
+SHORTEST = 3  # positions of which the last one may be changed
 Pick = Callable[[Any], Tensor]  # the output, of all that a module returns
 
 
@@ -53,6 +57,18 @@ class Examined:
     trace: Trace | None = None
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Random numbers of the process go on as if nothing had been called."""
+    plain = random.getstate()
+    with torch.random.fork_rng(devices=()):
+        try:
+            yield
+        finally:
+            random.setstate(plain)
+
+
+@undisturbed()
 def examine(subject: Subject, check: str) -> Examined:
     """One check at all sizes; where it fails, the most basic property that explains it."""
     result = _run(subject, frozenset({check}))[0]
@@ -104,6 +120,7 @@ def _traced(subject: Subject, sizes: Sizes) -> Trace | None:
     return named(Run(from_json(RawTrace, told["trace"]), sizes), None)
 
 
+@undisturbed()
 def output_of(subject: Subject, sizes: Sizes) -> Any:
     """What one call gives: a tensor, or words for what it is; raises `Raised`."""
     host = LiveHost(subject)
@@ -111,6 +128,35 @@ def output_of(subject: Subject, sizes: Sizes) -> Any:
     given = draw.inputs(subject.contract, sizes, Dice(subject.seed), "none")
     told = answered(host.ask("call", inputs=list(given.items())))
     return told.get("output", told.get("kind"))
+
+
+@undisturbed()
+def is_causal(subject: Subject) -> bool:
+    """Whether no position sees a later one though no mask hides it: then a mask that leaves the
+    first query later keys alone leaves it nothing."""
+    contract, sizes = subject.contract, subject.contract.sizes
+    if "S" not in contract.output or sizes.get("S", 1) < SHORTEST:
+        return False
+    inputs = draw.inputs(contract, sizes, Dice(subject.seed), "none")
+    other = draw.inputs(contract, sizes, Dice(subject.seed + 1), "none")
+    changed = dict(inputs)
+    for spec in data_inputs(contract, "S"):
+        at, value = spec.axes.index("S"), inputs[spec.name].clone()
+        value.select(at, -1).copy_(other[spec.name].select(at, -1))
+        changed[spec.name] = value
+    host = LiveHost(subject)
+    told = host.ask("build", name=None, init={}, seed=subject.seed)
+    asked = [list(given.items()) for given in (inputs, changed)]
+    outs = [answer.get("output") for answer in host.ask("calls", inputs=asked).get("answers", ())]
+    if (
+        "raised" in told
+        or not all(isinstance(out, Tensor) and out.dim() for out in outs)
+        or not outs
+    ):
+        return False
+    at = contract.output.index("S")
+    before, after = (out.narrow(at, 0, out.shape[at] - 1) for out in outs)
+    return bool(torch.equal(before, after))
 
 
 class LiveHost(LocalHost):

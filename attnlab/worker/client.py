@@ -77,22 +77,14 @@ class Worker:
         if self.sock.fileno() < 0:  # the last job took it down
             self._start()
         self.sock.settimeout(START + job.limits.seconds + CLOSING)
-        try:
+        with self._answering():
             send(self.sock, to_json(job).encode())
             return from_json(Report, receive(self.sock))
-        except TimeoutError:
-            self.close()  # its late answer must not be taken for the next job's
-            raise Broken(
-                "the worker does not answer", "try again; `attnlab doctor` may tell"
-            ) from None
-        except (EOFError, OSError) as error:
-            raise Broken("the worker ended before its answer", self._last_words()) from error
-        except (ValueError, TooLong) as error:
-            self.close()
-            raise Broken(f"the worker's answer makes no sense: {str(error)[:200]}") from error
 
     def position(self, job: PositionJob) -> PositionReport:
         """The portrait of a kind of positions; raises `Broken` as `inspect` does."""
+        if self.sock.fileno() < 0:
+            self._start()
         self.sock.settimeout(START + PORTRAIT)
         with self._answering():
             send(self.sock, to_json({"position": job}).encode())
@@ -116,12 +108,14 @@ class Worker:
         try:
             yield
         except TimeoutError:
+            self.close()  # its late answer must not be taken for the next job's
             raise Broken(
                 "the worker does not answer", "try again; `attnlab doctor` may tell"
             ) from None
         except (EOFError, OSError) as error:
             raise Broken("the worker ended before its answer", self._last_words()) from error
         except (ValueError, TooLong) as error:
+            self.close()
             raise Broken(f"the worker's answer makes no sense: {str(error)[:200]}") from error
 
     def _last_words(self) -> str:
