@@ -220,6 +220,7 @@ def must_fit(document: Document, contract: Contract) -> None:
     _must_know_symbols(document, contract)
     _must_be_last(document, contract)
     _must_be_multiples(document, contract)
+    _must_be_causal(document, contract)
 
 
 def _must_know_symbols(document: Document, contract: Contract) -> None:
@@ -252,6 +253,14 @@ def _must_be_multiples(document: Document, contract: Contract) -> None:
         if size % factor:
             hint = f"The example of [sizes] has {symbol}={size}."
             raise document.error(at, f" = {factor}: the example is no multiple", hint)
+
+
+def _must_be_causal(document: Document, contract: Contract) -> None:
+    """What was read before sees nothing of what comes: else no step can be what the whole gives."""
+    masked = any(i.role == "mask" for i in contract.inputs)
+    if contract.cache is not None and not masked and "causal" not in contract.promises:
+        hint = 'Add promises = ["causal"] to [contract], or a mask to [inputs].'
+        raise document.error(("contract", "cache"), ": a module with a cache is causal", hint)
 
 
 def known_symbols(sizes: dict[str, int]) -> list[str]:

@@ -7,6 +7,7 @@ fix away. What needs a judge is asked of the `grade` function that the caller br
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from difflib import ndiff
@@ -14,10 +15,14 @@ from pathlib import Path
 from typing import Literal
 
 from attnlab.errors import AttnlabError, Refused, Unreadable
+from attnlab.near import did_you_mean
 from attnlab.records import Challenge, Verdict, record
 
 REJECTED = ("failed", "crashed", "timeout", "memory")
 HEADINGS = ("Why it is wrong", "How one finds it", "Where it was really seen")
+PACKAGE = Path(__file__).parent
+SOLUTION = "solution.py"  # as a reference: the challenge's own
+CLASS = re.compile(r"^class ([A-Z]\w*)\(", re.MULTILINE)
 QUOTE = 8  # shorter lines of a fix are words that a hint may need
 
 Role = Literal["shipped", "solution", "alternative", "mutant"]
@@ -49,7 +54,8 @@ class Examined:
 def examine(challenges: Iterable[Challenge], grade: Grade, at_once: int = 1) -> Iterator[Examined]:
     """Each challenge in turn, `at_once` files graded side by side."""
     with ThreadPoolExecutor(at_once) as pool:
-        todo = [(challenge, cases(challenge)) for challenge in challenges]
+        # Without a reference every file would come out with the same error.
+        todo = [(c, [] if _unknown_reference(c) else cases(c)) for c in challenges]
         found = [(c, jobs, [pool.submit(wrong, job, grade) for job in jobs]) for c, jobs in todo]
         try:
             for challenge, jobs, futures in found:
@@ -133,9 +139,37 @@ def text_problems(challenge: Challenge) -> list[str]:
         quoted = quotes_fix(hint, shipped, solution)
         if quoted:
             found.append(f"challenge.toml: hint {number} quotes the fix: {quoted}")
+    found += [*_unknown_reference(challenge), *_unknown_checks(challenge)]
     notes = _read(challenge.notes)
     missing = [title for title in HEADINGS if not _has_heading(notes, title)]
     return found + [f'notes.md: the heading "{title}" is missing' for title in missing]
+
+
+def _unknown_reference(challenge: Challenge) -> list[str]:
+    """A name that no class of `references/` has."""
+    name = challenge.reference
+    if name == SOLUTION:
+        return []
+    files = (PACKAGE / "references").glob("*.py")
+    known = [found for file in files for found in CLASS.findall(_read(str(file)))]
+    if name in known:
+        return []
+    hint = did_you_mean(name, known) or f"There are {', '.join(sorted(known))}."
+    return [f'challenge.toml: reference = "{name}", which is no unit of ours. {hint}']
+
+
+def _unknown_checks(challenge: Challenge) -> list[str]:
+    """Ids that no check has; the files say which there are."""
+    files = (PACKAGE / "checks").glob("*.py")
+    known = {file.stem.replace("_", "-") for file in files}
+    said = {"expected": challenge.expected}
+    said |= {f"[[bugs]] {bug.id}": bug.checks for bug in challenge.bugs}
+    return [
+        f"challenge.toml: {where} names {name}, which is no check. {did_you_mean(name, known)}"
+        for where, names in said.items()
+        for name in names
+        if name not in known
+    ]
 
 
 def quotes_fix(hint: str, shipped: str, solution: str) -> str:

@@ -146,3 +146,11 @@ def test_a_check_that_is_not_made_says_why():
     for check in load_checks():
         assert set(check.needs) <= NEEDS_TEXT.keys(), check.id
         assert lacks(check, abilities(Contract())) in NEEDS_TEXT.values()
+
+
+def test_a_cache_needs_a_module_that_is_causal():
+    """Else all that a cache is looked at for would be left out without a word."""
+    error = refused("[contract.cache]")
+    assert ": a module with a cache is causal" in error.message
+    assert "promises" in error.hint
+    assert read('promises = ["causal"]\n[contract.cache]').cache is not None

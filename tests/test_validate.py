@@ -177,3 +177,24 @@ def test_cases_are_all_files(challenge):
     """Every file once, under the name that problems use."""
     shown = [case.shown for case in cases(challenge)]
     assert shown == ["buggy.py", "solution.py", "alternatives/other.py", "mutants/wrong.py"]
+
+
+def test_a_reference_that_is_none_is_told_once(challenge):
+    """Not once for each file that cannot be graded without it."""
+    wrong = replace(challenge, reference="MultiHeadSelfAttenton")
+    (only,) = problems(wrong)
+    assert only.startswith('challenge.toml: reference = "MultiHeadSelfAttenton", which is no unit')
+    assert "Did you mean MultiHeadSelfAttention" in only
+    assert problems(replace(challenge, reference="MultiHeadSelfAttention")) == []
+
+
+def test_checks_that_there_are_not_are_told(challenge):
+    """Those that are expected, and those that show which bug is gone."""
+    bugs = (Bug(id="sharp", checks=("matches-refrence",)), Bug(id="other", checks=("reach",)))
+    found = problems(replace(challenge, expected=("matches-reference", "reech"), bugs=bugs))
+    told = [text for text in found if "is no check" in text]
+    one, two = told
+    assert one == "challenge.toml: expected names reech, which is no check. Did you mean reach?"
+    assert two.startswith(
+        "challenge.toml: [[bugs]] sharp names matches-refrence, which is no check"
+    )

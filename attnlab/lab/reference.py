@@ -56,7 +56,10 @@ class UnitReference:
     def __init__(self, name: str, turned: Collection[str] = ()) -> None:
         from attnlab.references import unit
 
-        self.kind = unit(name)
+        try:
+            self.kind = unit(name)
+        except KeyError as error:
+            raise BadReference(str(error.args[0])) from None
         self.name = name
         self.module: nn.Module = nn.Identity()
         self.takes = inspect.signature(self.kind).parameters
@@ -179,14 +182,21 @@ class FileReference:
         self.weights = dict(weights)
 
     def call(self, inputs: Inputs) -> Tensor:
-        out: Tensor = self._ask("call", inputs=self._own(inputs))["output"]
+        out: Tensor = self._tensor(self._ask("call", inputs=self._own(inputs)))
         return out.double()
+
+    def _tensor(self, answer: dict[str, Any]) -> Tensor:
+        if "output" not in answer:
+            kind = answer.get("kind", "no tensor")
+            raise BadReference(f"the reference {self.code.file} returned {kind}, not one tensor")
+        out: Tensor = answer["output"]
+        return out
 
     def rounded(self, inputs: Inputs) -> Tensor:
         if not self.wide:
             return self.call(inputs)
         self._ask("cast", dtype="float32")
-        out: Tensor = self._ask("call", inputs=list(inputs.items()))["output"]
+        out = self._tensor(self._ask("call", inputs=list(inputs.items())))
         self._ask("cast", dtype="float64")  # weights were float32 before: nothing of them is lost
         return out.double()
 
@@ -194,7 +204,7 @@ class FileReference:
         self._build(seed)  # what is drawn in a call follows from it
         self.put(self.weights)
         told = self._ask("calls", inputs=[self._own(inputs)] * times, train=True)
-        return [answer["output"] for answer in told["answers"]]
+        return [self._tensor(answer) for answer in told["answers"]]
 
     def _own(self, inputs: Inputs) -> list[tuple[str, Tensor | None]]:
         return [(n, _in(t, torch.float64) if self.wide else t) for n, t in inputs.items()]

@@ -5,7 +5,7 @@ import torch
 
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import LocalHost
-from attnlab.lab.reference import FileReference, UnitReference
+from attnlab.lab.reference import BadReference, FileReference, UnitReference
 from attnlab.records import Code
 
 SOLUTION = """
@@ -96,3 +96,18 @@ def test_what_dropout_does_to_a_unit_is_drawn_apart():
     assert torch.equal(reference.in_training(inputs, 1, seed=7)[0], one)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(reference.call(inputs), calm)
+
+
+def test_a_solution_that_returns_more_than_a_tensor_is_told():
+    """As one whose cache is said to be kept inside, and is returned."""
+    text = SOLUTION.replace("return ", "return 1, ")
+    reference = FileReference(Code(file="solution.py", text=text, name="M"), LocalHost())
+    reference.equip({"width": WIDTH}, Dice(1))
+    with pytest.raises(BadReference, match=r"solution.py returned a tuple .*not one tensor"):
+        reference.call({"x": Dice(2).normal((2, 3, WIDTH))})
+
+
+def test_a_unit_that_is_none_is_told():
+    """With the names of those that are."""
+    with pytest.raises(BadReference, match="no reference is called 'Attention'; there are ALiBi"):
+        UnitReference("Attention")
