@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import torch
 
@@ -12,10 +13,11 @@ from attnlab.abilities import by_query
 from attnlab.checks.base import Inputs, Mask
 from attnlab.lab import draw
 from attnlab.lab.draw import Dice
-from attnlab.lab.sizes import Sizes, rounds, suits, with_hd, within
+from attnlab.lab.sizes import Sizes, measure, rounds, suits, with_hd, within
 from attnlab.records import Contract
 
 LOWEST = (float("-inf"), -1e9)  # what is added to a score to hide it
+MOST = 1 << 24  # numbers in what is given and returned
 LONG = 70  # positions that are read with a cache
 MORE: tuple[Sizes, ...] = (  # over the example's
     {"B": 5, "S": 2},
@@ -77,8 +79,14 @@ def _more(contract: Contract) -> Iterator[Sizes]:
         plain = {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
         sizes = within(with_hd({**plain, **changed}))
         whole = sizes.get("D", 0) % sizes.get("H", 1) == 0 and suits(contract, sizes)
-        if changed and whole and "Hkv" not in sizes:
+        if changed and whole and "Hkv" not in sizes and _numbers(contract, sizes) <= MOST:
             yield sizes
+
+
+def _numbers(contract: Contract, sizes: Sizes) -> int:
+    """Of all inputs and the output: scores of thousands of positions fill the memory."""
+    shapes = [*(i.axes for i in contract.inputs), contract.output]
+    return sum(prod(measure(axis, sizes) for axis in axes) for axes in shapes)
 
 
 def _steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
