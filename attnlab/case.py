@@ -41,6 +41,7 @@ from attnlab.tables import (
     truth,
     whole,
 )
+from attnlab.terms import NAMES, Misfit, parse
 
 LENGTHS = ("B", "S", "Sq", "Sk", "T", "L", "M")
 FACTOR = rf"(?:{SYMBOL}|[1-9][0-9]*)"
@@ -156,6 +157,11 @@ def weight_map(value: Any) -> dict[str, str]:
 def _expression(value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch(EXPRESSION, value):
         raise expected(value, 'an expression such as "cat(q.weight, k.weight)"')
+    try:
+        parse(value)
+    except Misfit as misfit:
+        hint = f"Functions are {', '.join(NAMES)}."
+        raise Wrong(f' = "{value}" cannot be read', hint=f"{misfit}. {hint}") from None
     return value
 
 

@@ -15,7 +15,16 @@ PACKAGE = Path(__file__).parent.parent / "attnlab"
 LAYERS = (
     {"errors", "jsonable", "near", "records", "traces"},
     {
-        *("abilities", "catalogue", "case", "files", "starter", "tables", "validate"),  # challenges
+        *(
+            "abilities",
+            "catalogue",
+            "case",
+            "files",
+            "starter",
+            "tables",
+            "terms",
+            "validate",
+        ),  # challenges
         *("target", "guess", "outline", "source", "literals", "names", "feeds", "ready"),
         *("configs", "presets", "widths"),  # what is to be looked at
         *("lessons", "positions", "progress", "trials", "verdict"),

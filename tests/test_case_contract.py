@@ -154,3 +154,18 @@ def test_a_cache_needs_a_module_that_is_causal():
     assert ": a module with a cache is causal" in error.message
     assert "promises" in error.hint
     assert read('promises = ["causal"]\n[contract.cache]').cache is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("prt(proj.weight, 0, 3)", "prt is none of cat, "),
+        ("part(proj.weight, 0, 3", "lacks a closing bracket"),
+        ("t(proj.weight) 2", "goes on after its end"),
+    ],
+)
+def test_a_map_of_weights_can_be_read(said, why):
+    """Where it cannot, another one would be found, and nobody would know."""
+    error = refused(f'[weights]\nwq.weight = "{said}"')
+    assert f'= "{said}" cannot be read' in error.message
+    assert why in error.hint

@@ -10,21 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from attnlab.terms import Misfit, Term, parse
+
 Places = dict[str, Tensor]  # of each parameter's elements, in all of the reference's, flattened
 Shapes = Mapping[str, tuple[int, ...]]
-Term = Any  # a name, a number, or (function, terms)
-TOKEN = re.compile(r"\s*(?:(\w+(?:\.\w+)*)|([(),#]))")
 MEMBER = "#"  # in a key and its expression: the number of a head that has parameters of its own
-
-
-class Misfit(Exception):
-    """The weights do not go in this way; the message says why."""
 
 
 # ---------------------------------------------------------------- expressions
@@ -77,44 +72,6 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "unsqueeze": _unsqueeze,
     "interleave": _interleave,
 }
-
-
-@cache
-def parse(text: str) -> Term:
-    """An expression as nested tuples; raises `Misfit` where it cannot be read."""
-    tokens = _tokens(text)
-    term, rest = _term(tokens, text)
-    if rest:
-        raise Misfit(f'"{text}" goes on after its end: {rest[0]}')
-    return term
-
-
-def _tokens(text: str) -> list[str]:
-    found, at = [], 0
-    while text[at:].strip():
-        match = TOKEN.match(text, at)
-        if not match:
-            raise Misfit(f'"{text}" cannot be read from "{text[at:].strip()[:20]}" on')
-        found.append(match[1] or match[2])
-        at = match.end()
-    return found
-
-
-def _term(tokens: list[str], text: str) -> tuple[Term, list[str]]:
-    if not tokens or tokens[0] in "(),":
-        raise Misfit(f'"{text}" lacks a name')
-    head, rest = tokens[0], tokens[1:]
-    if rest[:1] != ["("]:
-        return (int(head) if head.isdecimal() else head), rest
-    if head not in FUNCTIONS:
-        raise Misfit(f'"{text}": {head} is none of {", ".join(FUNCTIONS)}')
-    terms: list[Term] = []
-    while rest[0] != ")":
-        term, rest = _term(rest[1:], text)
-        terms.append(term)
-        if rest[:1] not in ([")"], [","]):
-            raise Misfit(f'"{text}" lacks a closing bracket')
-    return (head, tuple(terms)), rest[1:]
 
 
 def evaluate(term: Term, known: Mapping[str, Tensor | int]) -> Any:

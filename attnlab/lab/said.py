@@ -8,8 +8,8 @@ from typing import Any
 
 from attnlab.case import PROMISES
 from attnlab.errors import Refused
-from attnlab.lab.layouts import Misfit, Term, parse
 from attnlab.near import did_you_mean
+from attnlab.terms import Misfit, Term, parse
 
 SEEDS = 2**63  # torch takes no larger one
 RIGHT_SIZES = 'Sizes are whole numbers from 1 on, by symbol: sizes={"D": 16, "M": 128}.'

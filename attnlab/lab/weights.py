@@ -23,7 +23,6 @@ from attnlab.lab import draw
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Host, Raised, answered
 from attnlab.lab.layouts import (
-    Misfit,
     Places,
     Shapes,
     carried,
@@ -36,6 +35,7 @@ from attnlab.lab.reference import Reference
 from attnlab.lab.roles import Option, layer, options, pieces, slots
 from attnlab.lab.sizes import Sizes, built, rounds
 from attnlab.records import Contract, record
+from attnlab.terms import Misfit
 
 # Ways of putting the weights in, of which a call each is made: at telling sizes, then at the
 # example's, which may be all that a module was written for.

@@ -4,14 +4,13 @@ import pytest
 import torch
 
 from attnlab.lab.layouts import (
-    Misfit,
     carried,
     carried_gradients,
     evaluate,
     numbered,
-    parse,
     places,
 )
+from attnlab.terms import Misfit, parse
 
 SIZES = {"H": 2, "hd": 3, "D": 6}
 SHAPES = {"q.weight": (6, 4), "k.weight": (6, 4), "bias": (6,)}
