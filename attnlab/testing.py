@@ -34,8 +34,9 @@ from attnlab.files import shown_path
 from attnlab.lab.host import Raised
 from attnlab.lab.live import Examined, Subject, examine, is_causal, output_of, with_promises
 from attnlab.lab.said import must_be_called, must_be_known, must_be_weights, seed_of
-from attnlab.lab.sizes import LONG, ROUNDS, with_hd, within
+from attnlab.lab.sizes import LONG, ROUNDS, within
 from attnlab.records import CheckResult, Contract, Input
+from attnlab.sizes import with_hd
 
 __all__ = [
     "PropertyFailed",

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from attnlab.lab.sizes import Sizes, with_hd
 from attnlab.records import Contract
+from attnlab.sizes import Sizes, with_hd
 
 Broken = Callable[[Sizes], bool | None]  # None: at these sizes nothing can be said
 WIDTHS = ("hd", "Hkv", "H", "D")  # these hang together: D = H * hd, and H is a multiple of Hkv

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnlab.lab import dims
 from attnlab.lab.hypers import hypers
 from attnlab.lab.raw import Known
-from attnlab.lab.sizes import with_hd
+from attnlab.sizes import with_hd
 
 
 def named(

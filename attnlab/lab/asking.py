@@ -39,8 +39,8 @@ from attnlab.lab.draw import Dice
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace
 from attnlab.lab.refusing import Refusing
-from attnlab.lab.sizes import Sizes, built, with_hd
 from attnlab.records import Contract, Op, from_json, plain
+from attnlab.sizes import Sizes, built, with_hd
 
 STEEP = 2.0**12  # a cotangent as of a loss that is scaled up; a power of two rounds nothing
 SPAN = 20  # positions of the one sequence whose slopes are taken

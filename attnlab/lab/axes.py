@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from attnlab.lab.raw import RawTrace, Shape
-from attnlab.lab.sizes import Sizes, Unmeasured, measure
 from attnlab.lab.symbols import Symbols as Symbols  # noqa: PLC0414  read from here by many
+from attnlab.sizes import Sizes, Unmeasured, measure
 
 Axes = tuple[str, ...]
 

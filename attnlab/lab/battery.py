@@ -11,8 +11,9 @@ from attnlab.lab.manners import FIRSTS, USUAL, manner_of
 from attnlab.lab.pacing import LENGTHS, pairs
 from attnlab.lab.probe import Bench, HostProbe
 from attnlab.lab.round import Plan, Round, State, result_of, unseen
-from attnlab.lab.sizes import Sizes, rounds
+from attnlab.lab.sizes import rounds
 from attnlab.records import CheckResult, Outcome
+from attnlab.sizes import Sizes
 
 FIRST = 2  # rounds at which every check is made: the example's sizes, and the first that are drawn
 PATIENCE = 1.0  # seconds that a call of a round that confirms may take

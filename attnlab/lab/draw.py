@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.base import Inputs, Mask
-from attnlab.lab.sizes import Sizes, measure, tied
+from attnlab.lab.sizes import tied
 from attnlab.records import Contract, Input
+from attnlab.sizes import Sizes, measure
 
 GAINS = {"weight", "gain", "gains", "gamma", "scale", "scales", "g", "alpha", "multiplier"}
 TURNED = 1.2  # of a normal distribution: from there on gains have the other sign, one in nine

@@ -26,9 +26,9 @@ from attnlab.lab import draw
 from attnlab.lab.draw import Dice
 from attnlab.lab.scenes import Scene, Step, scenes_of
 from attnlab.lab.session import Session
-from attnlab.lab.sizes import built
 from attnlab.lab.unwritten import new_memory_is_nan
 from attnlab.records import Code, Contract, plain
+from attnlab.sizes import built
 
 Seen = dict[str, Tensor | str]  # what a step showed: values, or a word
 Shapes = frozenset[tuple[str, tuple[int, ...]]]  # of parameters, by name

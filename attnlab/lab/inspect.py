@@ -21,9 +21,9 @@ from attnlab.lab.numbers import numbers_in
 from attnlab.lab.probe import Bench
 from attnlab.lab.reference import USES, BadReference, FileReference, Reference, Shelf, UnitReference
 from attnlab.lab.session import HUNG
-from attnlab.lab.sizes import built, with_hd
 from attnlab.lab.unsaid import Refusal, absent, unfed, unsaid
 from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report, Trace
+from attnlab.sizes import built, with_hd
 
 
 def inspect(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:

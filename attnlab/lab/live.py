@@ -27,9 +27,9 @@ from attnlab.lab.probe import Bench
 from attnlab.lab.raw import RawTrace
 from attnlab.lab.reference import UnitReference
 from attnlab.lab.session import Session
-from attnlab.lab.sizes import Sizes
 from attnlab.lab.told import named
 from attnlab.records import CheckResult, Contract, Trace, from_json
+from attnlab.sizes import Sizes
 
 LAST_ROWS = "Look at the last rows before the crash."
 FLAGGED = "Look at the first row that is flagged, and at what it was given."

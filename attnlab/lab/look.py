@@ -13,9 +13,10 @@ from attnlab.lab.draw import Dice
 from attnlab.lab.findings import Rows, find
 from attnlab.lab.host import Died, Host, Raised, answered
 from attnlab.lab.raw import RawTrace, sound
-from attnlab.lab.sizes import Sizes, Unmeasured, built, naming, with_hd
+from attnlab.lab.sizes import naming
 from attnlab.lab.told import at, each_once, named
 from attnlab.records import Contract, Finding, Job, Look, Trace, from_json, plain
+from attnlab.sizes import Sizes, Unmeasured, built, with_hd
 
 LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
 LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from attnlab.checks.base import Inputs, Tensor
-from attnlab.lab.sizes import Sizes
+from attnlab.sizes import Sizes
 
 PILOT = 32  # positions of the call by which longer ones are judged
 QUICK = 0.01  # seconds that such a call takes at most where nothing goes one by one

@@ -22,10 +22,11 @@ from attnlab.lab.pacing import LENGTHS, Pacing
 from attnlab.lab.pool import EXPLAINING, Pool
 from attnlab.lab.reading import Reading
 from attnlab.lab.reference import Reference, finite
-from attnlab.lab.sizes import Sizes, built, measure, with_hd, within
+from attnlab.lab.sizes import within
 from attnlab.lab.stacking import stacked
 from attnlab.lab.weights import Desk, Equipped, Outfitter
 from attnlab.records import Contract, Until, plain
+from attnlab.sizes import Sizes, built, measure, with_hd
 
 Weights = Mapping[str, Tensor]
 T = TypeVar("T")

@@ -10,8 +10,9 @@ from attnlab.checks.base import Inputs
 from attnlab.lab import draw
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Host, Raised, answered
-from attnlab.lab.sizes import Sizes, with_hd, within
+from attnlab.lab.sizes import within
 from attnlab.records import Contract
+from attnlab.sizes import Sizes, with_hd
 
 
 class Refusing:

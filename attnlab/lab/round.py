@@ -11,8 +11,8 @@ from attnlab.lab.answers import Odd
 from attnlab.lab.host import Died, Raised
 from attnlab.lab.probe import HostProbe
 from attnlab.lab.session import HUNG
-from attnlab.lab.sizes import Sizes
 from attnlab.records import CheckResult, Outcome
+from attnlab.sizes import Sizes
 
 LATE = "the time was up before its turn"
 SHAPE = "output-shape"

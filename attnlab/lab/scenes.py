@@ -13,8 +13,9 @@ from attnlab.abilities import by_query
 from attnlab.checks.base import Inputs, Mask
 from attnlab.lab import draw
 from attnlab.lab.draw import Dice
-from attnlab.lab.sizes import Sizes, measure, rounds, suits, with_hd, within
+from attnlab.lab.sizes import rounds, suits, within
 from attnlab.records import Contract
+from attnlab.sizes import Sizes, measure, with_hd
 
 LOWEST = (float("-inf"), -1e9)  # what is added to a score to hide it
 MOST = 1 << 24  # numbers in what is given and returned

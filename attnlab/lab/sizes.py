@@ -1,4 +1,4 @@
-"""Symbols and their sizes: what an axis "3*D" measures, and which sizes to probe.
+"""Which sizes to probe.
 
 Sizes decide which bugs can be seen: with S == hd or B == 1 many layouts are right by accident. So
 every round but the example's draws pairwise different ones.
@@ -6,28 +6,17 @@ every round but the example's draws pairwise different ones.
 
 from __future__ import annotations
 
-import ast
-import operator
 import random
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 from attnlab.lab.numbers import LARGEST
-from attnlab.lab.objects import resolved
+from attnlab.sizes import Sizes, with_hd
 
 if TYPE_CHECKING:
     from attnlab.records import Contract
 
-Sizes = dict[str, int]
-OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.floordiv,
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-}
 # Pairwise different and mostly prime, so that a size read back names its axis without doubt.
 NAMING = {
     "B": 11,
@@ -110,61 +99,6 @@ LAST = 4  # samples in the last part of a batch that goes in parts: one may be l
 MOST = 12  # rounds for the sake of such numbers
 FAR = 1100  # up to here sizes go well beyond a number, else just over it, in one sequence and head
 EDGE: Sizes = {"B": 1, "S": 1, "Sq": 1, "H": 1, "Hkv": 1}
-
-
-class Unmeasured(Exception):
-    """An axis or constructor value names a symbol that has no size."""
-
-
-def measure(text: str, sizes: Mapping[str, int]) -> int:
-    """The value of "4", "D" or "3*D"; raises `Unmeasured` for an unknown symbol."""
-    if text in sizes:
-        return sizes[text]
-    try:
-        return _value(_parsed(text), sizes)
-    except (SyntaxError, ZeroDivisionError, ValueError) as error:
-        raise Unmeasured(f"{text!r} is no size: {error}") from None
-
-
-@lru_cache(maxsize=4096)
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text.strip(), mode="eval").body
-
-
-def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
-    match node:
-        case ast.Constant(value=int(number)) if type(number) is int:  # True is an int to Python
-            return number
-        case ast.Name(id=symbol) if symbol in sizes:
-            return sizes[symbol]
-        case ast.Name(id=symbol):
-            raise Unmeasured(f"the size of {symbol} is not known")
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            return OPERATORS[type(op)](_value(left, sizes), _value(right, sizes))
-    raise ValueError("use symbols, numbers and * // + -")
-
-
-def built(
-    init: Mapping[str, str | int | float | bool | None], sizes: Mapping[str, int]
-) -> dict[str, object]:
-    """Constructor keywords with every symbol replaced by its size; other strings stay."""
-    made: dict[str, object] = {}
-    for name, value in init.items():
-        made[name] = value
-        if isinstance(value, str):
-            try:
-                made[name] = measure(value, sizes)
-            except Unmeasured:
-                made[name] = resolved(value, sizes)
-    return made
-
-
-def with_hd(sizes: Mapping[str, int]) -> Sizes:
-    """The sizes with hd = D / H, where heads divide a width; else as they are."""
-    full = dict(sizes)
-    if full.get("H") and "D" in full and full["D"] % full["H"] == 0:
-        full["hd"] = full["D"] // full["H"]
-    return full
 
 
 def rounds(

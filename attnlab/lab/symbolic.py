@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnlab.lab.raw import RawTrace, first_line, place
 from attnlab.lab.recorder import _where
-from attnlab.lab.sizes import with_hd
+from attnlab.sizes import with_hd
 from attnlab.traces import Guard
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations_with_replacement
 
-from attnlab.lab.sizes import measure
+from attnlab.sizes import measure
 
 Shape = tuple[int, ...]
 Axes = tuple[str, ...]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from attnlab.lab.axes import Run, input_axes, name_operands, name_rows
 from attnlab.lab.findings import Rows, find
 from attnlab.lab.raw import RawTrace
-from attnlab.lab.sizes import Sizes
+from attnlab.sizes import Sizes
 from attnlab.traces import Crash, Finding, Trace
 
 HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can hide

@@ -33,8 +33,9 @@ from attnlab.lab.layouts import (
 )
 from attnlab.lab.reference import Reference
 from attnlab.lab.roles import Option, layer, options, pieces, slots
-from attnlab.lab.sizes import Sizes, built, rounds
+from attnlab.lab.sizes import rounds
 from attnlab.records import Contract, record
+from attnlab.sizes import Sizes, built
 from attnlab.terms import Misfit
 
 # Ways of putting the weights in, of which a call each is made: at telling sizes, then at the

@@ -190,7 +190,7 @@ def test_an_answer_that_lost_its_elements_is_not_right(check):
     from attnlab.lab.host import LocalHost
     from attnlab.lab.probe import Bench, HostProbe
     from attnlab.lab.reference import UnitReference
-    from attnlab.lab.sizes import with_hd
+    from attnlab.sizes import with_hd
 
     case = next(iter(CASES[check].RIGHT.values()))
     host = LocalHost()

@@ -11,7 +11,7 @@ from attnlab.checks.base import Failure, Skip
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import LocalHost
 from attnlab.lab.probe import Bench, HostProbe
-from attnlab.lab.sizes import with_hd
+from attnlab.sizes import with_hd
 
 
 class Probe(HostProbe):

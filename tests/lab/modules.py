@@ -72,7 +72,7 @@ def local(limits: Limits, own: bool, deadline: float) -> LocalHost:
 
 def hosted(text: str, contract: Contract = PLAIN, file: str = "net.py") -> LocalHost:
     """A host in this process with the candidate loaded and built at the contract's sizes."""
-    from attnlab.lab.sizes import built, with_hd
+    from attnlab.sizes import built, with_hd
 
     host = LocalHost()
     answered(host.ask("load", file=file, text=text, path="", own=None))

@@ -11,7 +11,7 @@ from attnlab.lab.answers import Odd
 from attnlab.lab.draw import Dice
 from attnlab.lab.host import Died, Raised
 from attnlab.lab.probe import Bench, HostProbe
-from attnlab.lab.sizes import with_hd
+from attnlab.sizes import with_hd
 
 NET = module("return self.proj(x)", "self.proj = nn.Linear(width, width)\nself.width = width")
 

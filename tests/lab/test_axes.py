@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from modules import ATTENTION, MASK, X, module, traced
 
 from attnlab.lab.axes import Symbols
-from attnlab.lab.sizes import measure, naming, with_hd
+from attnlab.lab.sizes import naming
 from attnlab.records import Contract, Input
+from attnlab.sizes import measure, with_hd
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
 TELLING = naming(Contract(sizes=SIZES))

@@ -2,8 +2,9 @@
 
 import pytest
 
-from attnlab.lab.objects import made, resolved
-from attnlab.lab.sizes import built
+from attnlab.lab.objects import made
+from attnlab.sizes import resolved
+from attnlab.sizes import built
 
 
 class Config:

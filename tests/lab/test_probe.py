@@ -10,8 +10,8 @@ from attnlab.lab.draw import Dice
 from attnlab.lab.host import LocalHost, Raised, answered
 from attnlab.lab.probe import Bench, HostProbe
 from attnlab.lab.reference import BadReference, FileReference, UnitReference
-from attnlab.lab.sizes import with_hd
 from attnlab.records import Code, Contract, Input
+from attnlab.sizes import with_hd
 
 TWICE = module("return self.proj(x)", "self.proj = nn.Linear(width, width)")
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnlab.lab.sizes import MOST, Unmeasured, built, measure, naming, rounds, with_hd
+from attnlab.lab.sizes import MOST, naming, rounds
 from attnlab.records import Contract, Input
+from attnlab.sizes import Unmeasured, built, measure, with_hd
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
 

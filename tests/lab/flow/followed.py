@@ -8,7 +8,7 @@ import torch
 
 from attnlab.lab.raw import Known, RawTrace, collect
 from attnlab.lab.recorder import Recorder
-from attnlab.lab.sizes import Unmeasured, measure
+from attnlab.sizes import Unmeasured, measure
 
 SIZES = {"B": 3, "S": 11, "T": 13, "D": 42, "H": 6, "hd": 7, "Hkv": 2, "V": 97}
 INPUTS = {

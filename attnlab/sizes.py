@@ -1,0 +1,94 @@
+"""Symbols and their sizes: what an axis "3*D" measures, and what a constructor is called with."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+Sizes = dict[str, int]
+OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+}
+
+
+class Unmeasured(Exception):
+    """An axis or constructor value names a symbol that has no size."""
+
+
+def measure(text: str, sizes: Mapping[str, int]) -> int:
+    """The value of "4", "D" or "3*D"; raises `Unmeasured` for an unknown symbol."""
+    if text in sizes:
+        return sizes[text]
+    try:
+        return _value(_parsed(text), sizes)
+    except (SyntaxError, ZeroDivisionError, ValueError) as error:
+        raise Unmeasured(f"{text!r} is no size: {error}") from None
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text.strip(), mode="eval").body
+
+
+def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(value=int(number)) if type(number) is int:  # True is an int to Python
+            return number
+        case ast.Name(id=symbol) if symbol in sizes:
+            return sizes[symbol]
+        case ast.Name(id=symbol):
+            raise Unmeasured(f"the size of {symbol} is not known")
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](_value(left, sizes), _value(right, sizes))
+    raise ValueError("use symbols, numbers and * // + -")
+
+
+def built(
+    init: Mapping[str, str | int | float | bool | None], sizes: Mapping[str, int]
+) -> dict[str, object]:
+    """Constructor keywords with every symbol replaced by its size; other strings stay."""
+    made: dict[str, object] = {}
+    for name, value in init.items():
+        made[name] = value
+        if isinstance(value, str):
+            try:
+                made[name] = measure(value, sizes)
+            except Unmeasured:
+                made[name] = resolved(value, sizes)
+    return made
+
+
+def with_hd(sizes: Mapping[str, int]) -> Sizes:
+    """The sizes with hd = D / H, where heads divide a width; else as they are."""
+    full = dict(sizes)
+    if full.get("H") and "D" in full and full["D"] % full["H"] == 0:
+        full["hd"] = full["D"] // full["H"]
+    return full
+
+
+def resolved(text: str, sizes: Mapping[str, int]) -> str:
+    """`Config(n_embd=D)` with sizes for symbols; any other text as it is."""
+    call = config_call(text)
+    if call is None:
+        return text
+    for keyword in call.keywords:
+        if isinstance(keyword.value, ast.Name) and keyword.value.id in sizes:
+            keyword.value = ast.Constant(sizes[keyword.value.id])
+    return ast.unparse(call)
+
+
+def config_call(text: str) -> ast.Call | None:
+    if not text.endswith(")"):
+        return None
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    plain = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args
+    return node if plain and isinstance(node, ast.Call) else None
