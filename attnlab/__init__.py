@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnlab.tracer import trace as trace
-    from attnlab.tracer import tracing as tracing
+    from attnlab.api import trace as trace
+    from attnlab.api import tracing as tracing
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "trace", "tracing"]
@@ -15,7 +15,7 @@ __all__ = ["__version__", "trace", "tracing"]
 def __getattr__(name: str) -> Any:
     """`trace` and `tracing` load torch when they are first used, and not before."""
     if name in ("trace", "tracing"):
-        from attnlab import tracer
+        from attnlab import api
 
-        return getattr(tracer, name)
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from attnlab.errors import Unreadable
-from attnlab.near import did_you_mean
+from attnlab.suggest import did_you_mean
 
 # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

@@ -19,9 +19,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from attnlab.catalogue import load
+from attnlab.catalogue.load import load
 from attnlab.records import Until
-from attnlab.target import challenge_job
+from attnlab.target.resolve import challenge_job
 from attnlab.worker.client import Worker
 
 ROUNDS, LIMIT = 7, 1.5

@@ -16,8 +16,8 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from attnlab.lab.raw import Known, collect
-from attnlab.lab.recorder import Recorder
+from attnlab.tracer.raw_trace import Known, collect
+from attnlab.tracer.recorder import Recorder
 
 
 def nothing() -> None:

@@ -164,8 +164,8 @@ def deep() -> int:
 
 def activations(case: Case) -> float:
     """Megabytes of everything that is made on the way and is no view of something else."""
-    from attnlab.lab.raw import collect
-    from attnlab.lab.recorder import Recorder
+    from attnlab.tracer.raw_trace import collect
+    from attnlab.tracer.recorder import Recorder
 
     with Recorder(case.module) as recorder:
         case.call()

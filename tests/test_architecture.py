@@ -11,45 +11,35 @@ from typing import NamedTuple
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "attnlab"
-# Each layer may import itself and those above it. A part is a folder or a file of the package.
-LAYERS = (
-    {"errors", "jsonable", "near", "records", "traces"},
-    {
-        *(
-            "abilities",
-            "catalogue",
-            "case",
-            "files",
-            "starter",
-            "tables",
-            "terms",
-            "validate",
-        ),  # challenges
-        *("target", "guess", "outline", "source", "literals", "names", "feeds", "ready"),
-        *("configs", "presets", "widths"),  # what is to be looked at
-        *("lessons", "positions", "progress", "trials", "verdict"),
-    },
-    {"checks", "mutations"},
+# Rooms from the lowest to the highest: each may import itself and those above it in this list.
+# A room is a folder or a file of the package; "worker/sandbox" is a room of its own.
+ROOMS = (
+    {"errors", "suggest", "files", "sizes"},
+    {"records"},
+    {"catalogue"},
+    {"target"},
+    {"lessons", "progress", "verdict", "checks"},
+    {"tracer"},
+    {"candidate"},
     {"references"},
-    {"lab"},
+    {"grading"},
+    {"worker/sandbox"},
+    {"mutation_testing"},
     {"worker"},
-    {"batch", "health", "strength"},
+    {"doctor"},
     {"render"},
-    {"testing", "pytest_plugin", "tracer"},  # for the user's own tests
+    {"testing", "api"},  # for the user's own tests and notebooks
     {"commands"},
     {"cli"},
     {"__main__"},
 )
-LAST = 350  # lines of a file
-TORCH = {"lab", "references", "worker", "testing"}
-TORCHLESS = {"worker/client.py", "worker/wire.py", "worker/isolation.py"}
-BORDER = "attnlab.worker.client"  # the one door from the front into the lab
-LAB = {"lab", "references", "worker"}  # what stands behind it
-DOORS = {"", "testing", "tracer"}  # public functions for the user's own process: the package itself
+FRONT = {"render", "commands", "cli", "__main__", "doctor", "progress", "verdict", "catalogue"}
+LONGEST = 350  # lines of a file, without its classes
+SECRET = {"grading", "references", "checks", "mutation_testing"}  # what a candidate must not see
 
 
 class Import(NamedTuple):
-    """One imported module, as `attnlab.lab.draw` or `torch.nn`."""
+    """One imported module, as `attnlab.grading.round` or `torch.nn`."""
 
     name: str
     line: int
@@ -65,22 +55,24 @@ def shown(path: Path) -> str:
 
 
 def dotted(path: Path) -> str:
-    """`attnlab.lab.draw` of a file; a folder's `__init__` is the folder."""
+    """`attnlab.grading.inputs.draw` of a file; a folder's `__init__` is the folder."""
     parts = ("attnlab", *path.relative_to(PACKAGE).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+KNOWN = set.union(*ROOMS)
 MODULES = {dotted(path): path for path in files()}
 
 
-def part(module: str) -> str:
-    """The first name below the package: `lab` of `attnlab.lab.draw`, "" of the package itself."""
-    return module.split(".")[1] if "." in module else ""
+def room(module: str) -> str:
+    """The room of a module: `grading` of `attnlab.grading.round`, "" of the package itself."""
+    names = module.split(".")[1:3]
+    return "/".join(names) if "/".join(names) in KNOWN else "".join(names[:1])
 
 
 def rank(name: str) -> int:
-    """Of a part; the package itself, from which everybody takes the version, is the lowest."""
-    return next((i for i, layer in enumerate(LAYERS) if name in layer), -1)
+    """Of a room; the package itself, from which everybody takes the version, is the lowest."""
+    return next((i for i, rooms in enumerate(ROOMS) if name in rooms), -1)
 
 
 def imports(path: Path) -> list[Import]:
@@ -108,10 +100,9 @@ def at(path: Path, used: Import) -> str:
     return f"{shown(path)}:{used.line} imports {used.name}"
 
 
-def test_every_part_has_its_place():
-    """A new file or folder says which layer it belongs to: put it into LAYERS."""
-    parts = {part(module) for module in MODULES} - {""}
-    assert parts <= set.union(*LAYERS)
+def test_every_room_has_its_place():
+    """A new file or folder says where it belongs: put it into ROOMS."""
+    assert {room(module) for module in MODULES} - {""} == KNOWN
 
 
 def test_imports_point_one_way():
@@ -120,7 +111,7 @@ def test_imports_point_one_way():
         at(path, used)
         for path, used in all_imports()
         if used.name.startswith("attnlab.")
-        and rank(part(used.name)) > rank(part(dotted(path)))
+        and rank(room(used.name)) > rank(room(dotted(path)))
         and not (dotted(path) == "attnlab" and used.later)  # what it hands out when it is asked
     ]
     assert not wrong
@@ -137,23 +128,32 @@ def test_no_module_needs_itself():
     assert not needs, f"in a circle: {sorted(needs)}"
 
 
-def test_the_front_knows_one_door_to_the_lab():
+def needed(module: str) -> set[str]:
+    """The modules that are loaded by importing one, itself among them."""
+    todo, seen = {module}, set()
+    while todo:
+        seen.add(name := todo.pop())
+        now = {i.name for i in imports(MODULES[name]) if not i.later and i.name in MODULES}
+        todo |= now - seen
+    return seen
+
+
+def test_the_front_never_needs_torch():
     """Commands and pages see records, never a tensor: a job goes out, a report comes in."""
-    wrong = [
-        at(path, used)
-        for path, used in all_imports()
-        if part(dotted(path)) not in {*LAB, "checks", *DOORS}
-        and used.name.startswith("attnlab.")
-        and part(used.name) in LAB
-        and used.name != BORDER
-    ]
+    wrong = {
+        f"{name} needs {other}"
+        for name in MODULES
+        if room(name) in FRONT
+        for other in needed(name)
+        if any(i.name.split(".")[0] == "torch" and not i.later for i in imports(MODULES[other]))
+    }
     assert not wrong
 
 
-def test_the_lab_never_sees_a_challenge():
+def test_the_judge_never_sees_a_challenge():
     """It gets a job; what the answer would be is not in it."""
     for path in files():
-        if part(dotted(path)) in {*LAB, "checks"}:
+        if room(dotted(path)) in {"tracer", "candidate", "grading", "worker", "checks"}:
             names = {
                 alias.name
                 for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -163,52 +163,47 @@ def test_the_lab_never_sees_a_challenge():
             assert not names & {"Challenge", "Verdict", "Standing"}, shown(path)
 
 
-ROOMS = {
-    "torch": lambda path, here: here in TORCH and shown(path) not in TORCHLESS,
-    "rich": lambda path, here: here in {"render", "cli"},
-    "typer": lambda path, here: here in {"commands", "cli"},
-    "pydantic": lambda path, here: here == "jsonable",
+LIBRARIES = {
+    "rich": {"render", "cli"},
+    "typer": {"commands", "cli"},
+    "pydantic": {"records"},
 }
 
 
-@pytest.mark.parametrize("library", ROOMS)
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_libraries_stay_in_their_rooms(library):
     """Importing one elsewhere would slow down or tie down what does not need it."""
     found = [(path, i) for path, i in all_imports() if i.name.split(".")[0] == library]
     assert found
-    wrong = [at(path, i) for path, i in found if not ROOMS[library](path, part(dotted(path)))]
+    wrong = [at(path, i) for path, i in found if room(dotted(path)) not in LIBRARIES[library]]
     assert not wrong
 
 
 def test_pydantic_is_imported_late():
     """Its import costs as much as all of `attnlab list`."""
-    used = [i for i in imports(PACKAGE / "jsonable.py") if i.name.split(".")[0] == "pydantic"]
+    used = [i for i in imports(PACKAGE / "records/base.py") if i.name.split(".")[0] == "pydantic"]
     assert all(i.later for i in used)
 
 
-@pytest.mark.parametrize("name", ["child", "server"])
+@pytest.mark.parametrize("name", ["child", "zygote"])
 def test_what_a_candidate_inherits_knows_no_answers(name):
-    """Zygote and child load no check, no reference and nothing of the judge."""
-    todo, seen = {f"attnlab.worker.{name}"}, set()
-    while todo:
-        module = todo.pop()
-        seen.add(module)
-        now = {i.name for i in imports(MODULES[module]) if not i.later and i.name in MODULES}
-        todo |= now - seen
-    secret = {f"attnlab.{m}" for m in ("worker.judge", "lab.probe", "lab.battery", "lab.draw")}
-    assert secret <= MODULES.keys()
-    assert not seen & secret
-    assert not {part(module) for module in seen} & {"checks", "references", "catalogue"}
+    """Child and zygote never import what judges: no check, no reference, nothing of a grade."""
+    loaded = needed(f"attnlab.worker.{name}")
+    assert "attnlab.candidate.session" in loaded
+    assert not {room(module) for module in loaded} & SECRET
+    assert "attnlab.worker.judge" not in loaded
 
 
 def test_files_can_be_read_in_one_go():
-    """A file that grew over the limit holds two things."""
-    long = {
-        shown(path): count
-        for path in files()
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > LAST
-    }
+    """A file of functions over the limit holds two things; a class is one, however long."""
+    long = {shown(path): n for path in files() if (n := lines_outside_classes(path)) > LONGEST}
     assert not long
+
+
+def lines_outside_classes(path: Path) -> int:
+    text = path.read_text(encoding="utf-8")
+    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+    return len(text.splitlines()) - sum(c.end_lineno - c.lineno + 1 for c in classes)
 
 
 def test_every_module_says_what_it_is():
@@ -230,10 +225,10 @@ PIPELINE = """
 import sys
 import torch
 from pathlib import Path
-from attnlab.catalogue import read_challenge
-from attnlab.lab.host import LocalHost
-from attnlab.lab.inspect import inspect
-from attnlab.target import challenge_job
+from attnlab.catalogue.load import read_challenge
+from attnlab.candidate.host import LocalHost
+from attnlab.grading.pipeline import inspect
+from attnlab.target.resolve import challenge_job
 
 torch.set_num_threads(1)
 for folder in sys.argv[1:]:

@@ -131,7 +131,7 @@ def raising(error):
 
 def test_our_own_fault_is_one_line_and_70(shell, monkeypatch):
     """A mistake of ours is told as one, with how to report it; never a bare traceback."""
-    monkeypatch.setattr("attnlab.catalogue.load", raising(KeyError("slug")))
+    monkeypatch.setattr("attnlab.catalogue.load.load", raising(KeyError("slug")))
     said = shell("list")
     assert said.code == 70
     assert said.err.startswith("error: attnlab broke: KeyError: 'slug' (test_cli.py:")
@@ -141,14 +141,14 @@ def test_our_own_fault_is_one_line_and_70(shell, monkeypatch):
 
 def test_our_own_fault_in_json(shell, monkeypatch):
     """The same, as the one document."""
-    monkeypatch.setattr("attnlab.catalogue.load", raising(KeyError("slug")))
+    monkeypatch.setattr("attnlab.catalogue.load.load", raising(KeyError("slug")))
     said = shell("list", "--json")
     assert (said.code, said.json["outcome"]) == (70, "error")
 
 
 def test_debug_shows_the_traceback(shell, monkeypatch):
     """ATTNLAB_DEBUG=1 is for those who look into it."""
-    monkeypatch.setattr("attnlab.catalogue.load", raising(KeyError("slug")))
+    monkeypatch.setattr("attnlab.catalogue.load.load", raising(KeyError("slug")))
     monkeypatch.setenv("ATTNLAB_DEBUG", "1")
     assert "Traceback" in shell("list").err
 
@@ -160,7 +160,7 @@ def test_an_exception_without_a_traceback_is_told(shell, monkeypatch):
 
 def test_interrupt_is_130(shell, monkeypatch):
     """Ctrl-C, in words and as a document."""
-    monkeypatch.setattr("attnlab.catalogue.load", raising(KeyboardInterrupt()))
+    monkeypatch.setattr("attnlab.catalogue.load.load", raising(KeyboardInterrupt()))
     assert shell("list").code == 130
     said = shell("list", "--json")
     assert (said.code, said.json["error"]["message"]) == (130, "interrupted")

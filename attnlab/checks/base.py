@@ -24,8 +24,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import field
 from functools import cache
 
-from attnlab.abilities import NEEDS_TEXT, data_inputs, key_axis, mask_input, query_axis
-from attnlab.checks.probe import (
+from attnlab.catalogue.contract_facts import (
+    NEEDS_TEXT,
+    data_inputs,
+    key_axis,
+    mask_input,
+    query_axis,
+)
+from attnlab.checks.shared.probe import (
     After,
     Anew,
     Facts,
@@ -56,7 +62,6 @@ __all__ = [
     "query_axis",
 ]
 
-SHARED = ("base", "encoding", "pieces", "probe", "shapes")  # files of this folder that are no check
 SAME = 1e-5  # of the largest output: how far two runs of the same float32 module may differ
 
 
@@ -124,7 +129,8 @@ def lacks(check: Check, have: AbstractSet[str]) -> str | None:
 def load_checks() -> tuple[Check, ...]:
     """Every check of this folder, the more basic ones first."""
     package = importlib.import_module("attnlab.checks")
-    names = [m.name for m in pkgutil.iter_modules(package.__path__) if m.name not in SHARED]
+    found = pkgutil.iter_modules(package.__path__)
+    names = [m.name for m in found if not m.ispkg and m.name != "base"]
     return _in_order([_read(name) for name in names])
 
 

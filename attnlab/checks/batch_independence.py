@@ -8,7 +8,7 @@ give outputs in that order.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Steps, far, first_index
-from attnlab.checks.pieces import moved
+from attnlab.checks.shared.inputs import moved
 
 TITLE = "Samples of a batch do not mix"
 NEEDS = ("batch",)

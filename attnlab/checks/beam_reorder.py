@@ -11,7 +11,7 @@ each child's own sequence in one pass.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, data_inputs
-from attnlab.checks.pieces import differs, ordered, parts
+from attnlab.checks.shared.inputs import differs, ordered, parts
 
 TITLE = "The cache follows reordered beams"
 NEEDS = ("beams", "causal", "sequence", "batch")

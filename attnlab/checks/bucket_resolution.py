@@ -14,7 +14,7 @@ Two distances of one bucket must get equal biases, neighbours of different bucke
 import math
 
 from attnlab.checks.base import Failure, Probe, Tensor
-from attnlab.checks.encoding import plain_inputs
+from attnlab.checks.shared.positions import plain_inputs
 from attnlab.records import Position
 
 TITLE = "Distances fall into their buckets"

@@ -8,7 +8,7 @@ A module that takes a mask is given a causal one; a module that promises to be c
 """
 
 from attnlab.checks.base import Failure, Probe, Skip, Steps, far
-from attnlab.checks.pieces import moved
+from attnlab.checks.shared.inputs import moved
 
 TITLE = "The future does not leak"
 NEEDS = ("causal", "sequence")

@@ -11,7 +11,7 @@ Probed by chunks of 3, and of other lengths.
 """
 
 from attnlab.checks.base import Failure, Probe, Skip
-from attnlab.checks.pieces import stepwise
+from attnlab.checks.shared.inputs import stepwise
 
 TITLE = "A prompt in chunks equals one pass"
 NEEDS = ("cache", "causal", "sequence")

@@ -17,7 +17,7 @@ from attnlab.checks.base import (
     first_index,
     query_axis,
 )
-from attnlab.checks.pieces import apart, moved
+from attnlab.checks.shared.inputs import apart, moved
 
 TITLE = "Queries from x, keys and values from the context"
 NEEDS = ("context", "batch", "attention")

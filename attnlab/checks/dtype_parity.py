@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from attnlab.abilities import abilities
+from attnlab.catalogue.contract_facts import abilities
 from attnlab.checks.base import (
     CannotTell,
     Failure,
@@ -33,8 +33,8 @@ from attnlab.checks.base import (
     masks,
     query_axis,
 )
-from attnlab.checks.pieces import EPS, ROUNDINGS, hidden, moved, off, sizes_of
-from attnlab.checks.probe import LOUD
+from attnlab.checks.shared.inputs import EPS, ROUNDINGS, hidden, moved, off, sizes_of
+from attnlab.checks.shared.probe import LOUD
 
 TITLE = "Other dtypes give the same"
 NEEDS = ("output", "dtypes")

@@ -11,7 +11,7 @@ Right: row p depends on p alone, or the exception that the task names.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor
-from attnlab.checks.encoding import plain_inputs, rows, twin
+from attnlab.checks.shared.positions import plain_inputs, rows, twin
 
 TITLE = "Longer sequences get what the task says"
 NEEDS = ("output", "sequence", "places", "beyond")

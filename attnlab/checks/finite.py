@@ -9,7 +9,7 @@ to: rows without any key are the business of `fully-masked-row`.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, first_index
-from attnlab.checks.probe import LOUD
+from attnlab.checks.shared.probe import LOUD
 
 TITLE = "Outputs are finite"
 NEEDS = ("output",)

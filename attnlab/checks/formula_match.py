@@ -17,7 +17,7 @@ x is, huge, infinite or NaN. Which columns make a pair ("interleaved":
 import math
 
 from attnlab.checks.base import Failure, Probe, Tensor, describe, expected_shape
-from attnlab.checks.encoding import bias, first, offset, slopes
+from attnlab.checks.shared.positions import bias, first, offset, slopes
 from attnlab.records import Position
 
 TITLE = "The encoding follows its formula"

@@ -21,7 +21,7 @@ from attnlab.checks.base import (
     mask_input,
     query_axis,
 )
-from attnlab.checks.pieces import allowed
+from attnlab.checks.shared.inputs import allowed
 
 TITLE = "Fully masked rows give zeros, not NaN"
 NEEDS = ("mask", "empty-rows")

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attnlab.checks.base import Failure, Gradients, Inputs, Probe, Skip, Tensor
-from attnlab.checks.pieces import sizes_of
+from attnlab.checks.shared.inputs import sizes_of
 
 TITLE = "Gradients are the slopes of the outputs"
 NEEDS = ("output", "floats")

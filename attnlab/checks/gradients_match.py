@@ -14,7 +14,7 @@ require no gradient, as those of a first layer: a checkpoint in its reentrant fo
 """
 
 from attnlab.checks.base import Failure, Probe, Skip, masks
-from attnlab.checks.pieces import rather, slopes_differ
+from attnlab.checks.shared.inputs import rather, slopes_differ
 
 TITLE = "Gradients equal the reference's"
 NEEDS = ("reference", "output")

@@ -15,7 +15,7 @@ Then each key head is changed by itself, to see which query heads it serves.
 from collections.abc import Mapping
 
 from attnlab.checks.base import Failure, Probe, Skip, Tensor, first_index
-from attnlab.checks.pieces import apart
+from attnlab.checks.shared.inputs import apart
 
 TITLE = "Shared key heads equal copies of them"
 NEEDS = ("groups", "heads", "output")

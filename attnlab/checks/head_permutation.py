@@ -12,7 +12,7 @@ of their own, groups of heads are permuted.
 """
 
 from attnlab.checks.base import Failure, Probe, Skip, Tensor, first_index
-from attnlab.checks.pieces import apart
+from attnlab.checks.shared.inputs import apart
 
 TITLE = "The order of the heads makes no difference"
 NEEDS = ("reference", "heads", "averaging", "output")

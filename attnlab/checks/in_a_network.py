@@ -22,7 +22,7 @@ the same afterwards.
 from dataclasses import replace
 
 from attnlab.checks.base import Failure, Inputs, Network, Probe, Skip, Tensor, far, first_index
-from attnlab.checks.pieces import beside, rather, sizes_of, slopes_differ
+from attnlab.checks.shared.inputs import beside, rather, sizes_of, slopes_differ
 
 TITLE = "Amid other layers it learns the same"
 NEEDS = ("reference", "output", "floats")

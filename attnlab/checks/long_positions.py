@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 
 from attnlab.checks.base import Failure, Probe, Tensor
-from attnlab.checks.encoding import first, plain_inputs, rows
+from attnlab.checks.shared.positions import first, plain_inputs, rows
 from attnlab.records import Position
 
 TITLE = "Far positions stay distinct"

@@ -12,10 +12,10 @@ be empty, or no position sees a later one, and the module is to work in bfloat16
 
 from dataclasses import replace
 
-from attnlab.abilities import by_query, query_axis
+from attnlab.catalogue.contract_facts import by_query, query_axis
 from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor, data_inputs
-from attnlab.checks.pieces import beside, moved, off, sizes_of
-from attnlab.checks.probe import LOUD
+from attnlab.checks.shared.inputs import beside, moved, off, sizes_of
+from attnlab.checks.shared.probe import LOUD
 
 TITLE = "Long sequences give what the reference gives"
 NEEDS = ("reference", "output", "positions")

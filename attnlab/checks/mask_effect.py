@@ -26,8 +26,8 @@ from attnlab.checks.base import (
     mask_input,
     query_axis,
 )
-from attnlab.checks.pieces import hidden, moved
-from attnlab.checks.probe import LOUD
+from attnlab.checks.shared.inputs import hidden, moved
+from attnlab.checks.shared.probe import LOUD
 
 TITLE = "Masked keys change nothing"
 NEEDS = ("mask", "keys")

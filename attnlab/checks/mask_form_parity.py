@@ -16,9 +16,9 @@ another on each key must change something.
 
 from dataclasses import replace
 
-from attnlab.abilities import by_query
+from attnlab.catalogue.contract_facts import by_query
 from attnlab.checks.base import Failure, Inputs, Mask, Probe, Steps, Tensor, first_index, mask_input
-from attnlab.checks.pieces import allowed, apart, off, slopes_differ
+from attnlab.checks.shared.inputs import allowed, apart, off, slopes_differ
 
 TITLE = "Boolean and additive masks agree"
 NEEDS = ("mask", "additive", "floats")

@@ -16,11 +16,11 @@ what is said: it is not a failure.
 
 from dataclasses import replace
 
-from attnlab.abilities import abilities, by_query
+from attnlab.catalogue.contract_facts import abilities, by_query
 from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, mask_input, masks, said
-from attnlab.checks.pieces import beside, in_steps, ordered, parts, sizes_of
-from attnlab.checks.probe import LOUD, SMALL
-from attnlab.checks.shapes import SHAPES, shaped
+from attnlab.checks.shared.inputs import beside, in_steps, ordered, parts, sizes_of
+from attnlab.checks.shared.mask_patterns import SHAPES, shaped
+from attnlab.checks.shared.probe import LOUD, SMALL
 
 TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")

@@ -9,7 +9,7 @@ softmax.
 """
 
 from attnlab.checks.base import Failure, Probe, Skip, Tensor
-from attnlab.checks.encoding import bias, offset
+from attnlab.checks.shared.positions import bias, offset
 
 TITLE = "The bias falls with distance"
 NEEDS = ("output", "monotone", "bias")

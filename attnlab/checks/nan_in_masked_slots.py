@@ -20,7 +20,7 @@ from attnlab.checks.base import (
     mask_input,
     query_axis,
 )
-from attnlab.checks.pieces import apart
+from attnlab.checks.shared.inputs import apart
 from attnlab.records import Input
 
 TITLE = "NaN at masked keys stays there"

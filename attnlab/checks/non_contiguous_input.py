@@ -13,7 +13,7 @@ alone, and expanded along the batch where all samples have the same mask.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, far, first_index
-from attnlab.checks.pieces import sizes_of
+from attnlab.checks.shared.inputs import sizes_of
 
 TITLE = "Strides of the input change nothing"
 NEEDS = ("output",)

@@ -9,7 +9,7 @@ Right: (a, b) becomes (a cos - b sin, a sin + b cos), with one angle for the pai
 """
 
 from attnlab.checks.base import Failure, Probe, first_index
-from attnlab.checks.encoding import first
+from attnlab.checks.shared.positions import first
 
 TITLE = "Turning keeps the length of vectors"
 NEEDS = ("output", "rotated")

@@ -9,7 +9,7 @@ Probed by two sequences in a row and each by itself, told apart by the input who
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, first_index
-from attnlab.checks.pieces import apart, piece
+from attnlab.checks.shared.inputs import apart, piece
 
 TITLE = "Packed sequences do not meet"
 NEEDS = ("packing", "sequence")

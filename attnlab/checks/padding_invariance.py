@@ -8,7 +8,7 @@ Right: a sequence gives the same outputs with 3 masked positions behind it as wi
 the module knows no positions, also with the padding in front.
 """
 
-from attnlab.abilities import by_query
+from attnlab.catalogue.contract_facts import by_query
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -21,7 +21,7 @@ from attnlab.checks.base import (
     mask_input,
     query_axis,
 )
-from attnlab.checks.pieces import apart, piece
+from attnlab.checks.shared.inputs import apart, piece
 from attnlab.records import Contract
 
 TITLE = "Masked padding changes nothing"

@@ -10,9 +10,9 @@ in float16, where 2049 is 2048.
 Right: row p for position p.
 """
 
-from attnlab.abilities import data_inputs
+from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.base import Failure, Probe, Skip, Tensor, far
-from attnlab.checks.encoding import alike, bias, rows
+from attnlab.checks.shared.positions import alike, bias, rows
 from attnlab.records import Input
 
 TITLE = "Positions can be told apart"

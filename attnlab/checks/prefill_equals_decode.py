@@ -11,7 +11,7 @@ values at random; and in each dtype that the contract names.
 """
 
 from attnlab.checks.base import Failure, Probe, Skip
-from attnlab.checks.pieces import EPS, ROUNDINGS, ordered, parts, stepwise
+from attnlab.checks.shared.inputs import EPS, ROUNDINGS, ordered, parts, stepwise
 
 TITLE = "Decoding with a cache equals one pass"
 NEEDS = ("cache", "causal", "sequence")

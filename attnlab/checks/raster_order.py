@@ -10,7 +10,7 @@ Right: cell (r, c) stands at index r * columns + c.
 """
 
 from attnlab.checks.base import Failure, Probe, Skip
-from attnlab.checks.encoding import grid_sizes, plain_inputs, rows
+from attnlab.checks.shared.positions import grid_sizes, plain_inputs, rows
 
 TITLE = "Grid cells lie in raster order"
 NEEDS = ("output", "table", "grid")

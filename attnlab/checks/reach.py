@@ -11,8 +11,8 @@ promises to be `local` (a window, the k largest) is not looked at.
 """
 
 from attnlab.checks.base import Failure, Mask, Probe, Skip, Steps, Tensor, key_axis, query_axis
-from attnlab.checks.pieces import allowed, moved
-from attnlab.checks.probe import SMALL
+from attnlab.checks.shared.inputs import allowed, moved
+from attnlab.checks.shared.probe import SMALL
 
 TITLE = "Every allowed key matters"
 NEEDS = ("batch", "attention", "all-keys")

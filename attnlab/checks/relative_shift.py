@@ -12,7 +12,7 @@ key alone is right where it differs by a constant per query, which softmax does 
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor
-from attnlab.checks.encoding import bias, by_position, first, offset, plain_inputs
+from attnlab.checks.shared.positions import bias, by_position, first, offset, plain_inputs
 
 TITLE = "Only distances between positions count"
 NEEDS = ("output", "relative")

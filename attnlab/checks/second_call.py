@@ -9,7 +9,7 @@ sequence.
 Where queries and keys have lengths of their own, there are also fewer queries for as many keys.
 """
 
-from attnlab.abilities import query_axis
+from attnlab.catalogue.contract_facts import query_axis
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -21,7 +21,7 @@ from attnlab.checks.base import (
     far,
     first_index,
 )
-from attnlab.checks.pieces import ordered, parts
+from attnlab.checks.shared.inputs import ordered, parts
 
 TITLE = "A used module is as good as a new one"
 NEEDS = ("positions",)

@@ -13,9 +13,9 @@ built for shorter sequences, and where both keep keys and values, after one that
 two steps.
 """
 
-from attnlab.abilities import abilities
+from attnlab.catalogue.contract_facts import abilities
 from attnlab.checks.base import Failure, Inputs, Probe, Tensor, far, first_index
-from attnlab.checks.pieces import ordered, parts
+from attnlab.checks.shared.inputs import ordered, parts
 
 TITLE = "Instances have nothing in common"
 NEEDS = ("output",)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from attnlab.catalogue import Catalogue
+    from attnlab.catalogue.load import Catalogue
     from attnlab.progress import Progress
     from attnlab.records import Challenge, Job, Limits, Report, Trace
     from attnlab.render.json import Page
@@ -32,7 +32,7 @@ EARLIER = "It went wrong earlier, at "  # how the lab begins what it says of a c
 
 def complete_slug(incomplete: str) -> list[tuple[str, str]]:
     """The challenges that a half-typed word may mean; full slugs once it holds a slash."""
-    from attnlab.catalogue import load
+    from attnlab.catalogue.load import load
 
     try:
         found = load().challenges
@@ -83,7 +83,7 @@ class Chosen(NamedTuple):
 
 
 def catalogue(ctx: typer.Context) -> Catalogue:
-    from attnlab.catalogue import load
+    from attnlab.catalogue.load import load
 
     return load(ctx.obj)
 
@@ -113,7 +113,7 @@ def looks_like_path(what: str) -> bool:
 def _slug_in(file: str) -> str:
     """The challenge that a started file is for."""
     from attnlab.errors import Refused
-    from attnlab.target import marked_slug, read_source
+    from attnlab.target.resolve import marked_slug, read_source
 
     slug = marked_slug(read_source(Path(file)).text)
     if slug is None:
@@ -129,7 +129,7 @@ def _slug_in(file: str) -> str:
 def _may_be(file: Path, slug: str) -> bool:
     """False when the file says that it is for another challenge of the same name."""
     from attnlab.errors import Unreadable
-    from attnlab.target import marked_slug, read_source
+    from attnlab.target.resolve import marked_slug, read_source
 
     try:
         return marked_slug(read_source(file).text) in (None, slug)
@@ -141,7 +141,7 @@ def job_for(chosen: Chosen, bounds: Limits, *stages: Literal["trace", "check"]) 
     """The job that looks at the chosen file, under the name that messages give it."""
     from dataclasses import replace
 
-    from attnlab.target import challenge_job
+    from attnlab.target.resolve import challenge_job
 
     job = challenge_job(chosen.challenge, chosen.path, stages=stages, limits=bounds)
     return replace(job, candidate=replace(job.candidate, file=_short(chosen)))

@@ -13,9 +13,9 @@ import typer
 from attnlab.commands.base import Json, catalogue, complete_slug, emit, note
 
 if TYPE_CHECKING:
+    from attnlab.catalogue.validate import Examined
+    from attnlab.mutation_testing.measure import Measured
     from attnlab.records import Challenge, Verdict
-    from attnlab.strength import Measured
-    from attnlab.validate import Examined
     from attnlab.worker.client import Worker
 
 PLACE = 200
@@ -50,8 +50,8 @@ def command(
     Every broken file must fail as it should and every solution pass, mutants must be rejected, and
     no hint may quote the fix.
     """
+    from attnlab.catalogue.validate import unreadable
     from attnlab.render.check import Validated
-    from attnlab.validate import unreadable
 
     found = catalogue(ctx)
     wanted = [found.find(slug) for slug in slugs or ()] or list(found.challenges)
@@ -70,8 +70,8 @@ def command(
 
 
 def _examine(challenges: list[Challenge]) -> Iterator[Examined]:
-    from attnlab.target import challenge_job
-    from attnlab.validate import examine
+    from attnlab.catalogue.validate import examine
+    from attnlab.target.resolve import challenge_job
     from attnlab.verdict import judge
     from attnlab.worker.client import Worker
 
@@ -94,7 +94,7 @@ def _examine(challenges: list[Challenge]) -> Iterator[Examined]:
 
 
 def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Measured]:
-    from attnlab.strength import measure
+    from attnlab.mutation_testing.measure import measure
     from attnlab.worker.client import Crew
 
     with Crew(AT_ONCE) as crew, ThreadPoolExecutor(AT_ONCE) as pool:

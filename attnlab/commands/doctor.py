@@ -12,7 +12,7 @@ def command(ctx: typer.Context, json: Json = False) -> int:
 
     Versions, folders, and what holds graded code in.
     """
-    from attnlab.health import vitals
+    from attnlab.doctor import vitals
     from attnlab.render.doctor import Health
 
     note("trying the worker, which loads torch")

@@ -38,7 +38,7 @@ def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
 
 def _mutation(id_: str) -> Explained | None:
     """A bug that `attnlab check --strength` puts in, by the name it has there."""
-    from attnlab.mutations.base import load_mutations
+    from attnlab.mutation_testing.operators.base import load_mutations
     from attnlab.render.explain import Explained
 
     docs = {mutation.id: mutation.doc for mutation in load_mutations()}
@@ -51,8 +51,8 @@ def _mutation(id_: str) -> Explained | None:
 def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> Explained:
     """The notes of a challenge, once they spoil nothing."""
     from attnlab.errors import Refused
-    from attnlab.near import did_you_mean
     from attnlab.render.explain import Explained
+    from attnlab.suggest import did_you_mean
 
     found = catalogue(ctx)
     names = [*checks, *(c.name for c in found.challenges), *(c.slug for c in found.challenges)]

@@ -10,7 +10,7 @@ PLACE = 110
 
 
 def complete_kind(incomplete: str) -> list[tuple[str, str]]:
-    from attnlab.positions import KINDS
+    from attnlab.records.position import KINDS
 
     return [pair for pair in KINDS.items() if pair[0].startswith(incomplete)]
 
@@ -42,7 +42,7 @@ def command(
     Also its statistics, and whether a shift is a rotation.
     """
     from attnlab.errors import Broken
-    from attnlab.positions import ask
+    from attnlab.records.position import ask
     from attnlab.render.position import Portrait
     from attnlab.worker.client import Worker
 

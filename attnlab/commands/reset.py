@@ -9,8 +9,8 @@ PLACE = 80
 
 def command(ctx: typer.Context, what: What, json: Json = False) -> int:
     """Put a challenge's file back; yours is kept beside it."""
+    from attnlab.catalogue.starter import write_starter
     from attnlab.render.start import Started
-    from attnlab.starter import write_starter
 
     chosen = choose(ctx, what)
     where = chosen.path if chosen.yours else None

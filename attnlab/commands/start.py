@@ -9,8 +9,8 @@ PLACE = 20
 
 def command(ctx: typer.Context, slug: Slug, force: Force = False, json: Json = False) -> int:
     """Copy a challenge's file to this folder, for you to mend."""
+    from attnlab.catalogue.starter import write_starter
     from attnlab.render.start import Started
-    from attnlab.starter import write_starter
 
     challenge = catalogue(ctx).find(slug)
     file, kept = write_starter(challenge, replace=force)

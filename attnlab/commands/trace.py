@@ -24,8 +24,8 @@ from attnlab.commands.base import (
 )
 
 if TYPE_CHECKING:
-    from attnlab.ready import Typed
     from attnlab.records import Contract, Job, Limits, Look, Report
+    from attnlab.target.command_line import Typed
 
 PLACE = 100
 CUDA_ROOM = "1024G"  # of addresses: a CUDA context reserves far more than it uses
@@ -132,11 +132,11 @@ def command(
     """
     from dataclasses import replace
 
-    from attnlab.presets import TINY, depth_of, device_of, dtype_of, fill_of
-    from attnlab.ready import Typed
     from attnlab.records import Contract, Look
     from attnlab.render.fold import View
     from attnlab.render.trace import Traced
+    from attnlab.target.command_line import Typed
+    from attnlab.target.options import TINY, depth_of, device_of, dtype_of, fill_of
 
     fills = tuple(preset or ())
     look = Look(
@@ -207,7 +207,7 @@ def _job(chosen: Chosen | None, typed: Typed, bounds: Limits, look: Look) -> Job
     """The job of a challenge as it stands, or of one's own code as the flags say."""
     from dataclasses import replace
 
-    from attnlab.target import own_job, small
+    from attnlab.target.resolve import own_job, small
 
     if chosen is not None and not typed.told:
         announce("tracing", chosen)
@@ -223,7 +223,7 @@ def _job(chosen: Chosen | None, typed: Typed, bounds: Limits, look: Look) -> Job
 
 def _chosen(ctx: typer.Context, target: str) -> Chosen | None:
     """The challenge of a slug or of a started file; None for code of one's own."""
-    from attnlab.target import marked_slug, read_source
+    from attnlab.target.resolve import marked_slug, read_source
 
     if looks_like_path(target):
         plain = target.endswith(".py") and Path(target).is_file()
@@ -240,7 +240,7 @@ def _is_slug(ctx: typer.Context, target: str) -> bool:
 
 def _guessed(typed: Typed, job: Job) -> list[str]:
     """The inputs that nobody spoke of, as `--input` would say them."""
-    from attnlab.ready import said_input
+    from attnlab.target.command_line import said_input
 
     if job.contract is None or typed.case:
         return []

@@ -12,7 +12,7 @@ from typing import Any
 
 from attnlab.errors import Refused
 from attnlab.lessons.base import Lesson
-from attnlab.near import did_you_mean
+from attnlab.suggest import did_you_mean
 
 
 def titles() -> dict[str, str]:

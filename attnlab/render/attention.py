@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from attnlab.records import Op
+from attnlab.records.trace import Attention, Head
 from attnlab.render.heat import Drawn, Scale, draw_heat, legend
 from attnlab.render.number import number
 from attnlab.render.place import place
 from attnlab.render.screen import Screen, fit, plural
 from attnlab.render.values import picture
-from attnlab.traces import Attention, Head
 
 PICTURED = 2  # attentions whose heads are drawn; the others get a line
 HEADS = 8  # heads that are drawn of one attention

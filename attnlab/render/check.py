@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
+from attnlab.catalogue.validate import Examined
 from attnlab.records import plain, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen, plural
-from attnlab.validate import Examined
 
 
 @record

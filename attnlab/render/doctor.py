@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnlab.health import Vital
+from attnlab.doctor import Vital
 from attnlab.records import plain, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen

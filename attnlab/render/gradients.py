@@ -8,10 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from attnlab.records import Op
+from attnlab.records.trace import Backward, ParameterGradient
 from attnlab.render.number import number
 from attnlab.render.place import place, shape
 from attnlab.render.screen import Screen, fit, plural, safe
-from attnlab.traces import Backward, ParameterGradient
 
 MOST = 24  # parameters in a table: the extremes tell more than the middle
 

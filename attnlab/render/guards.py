@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from attnlab.records.trace import Guard
 from attnlab.render.place import place
 from attnlab.render.screen import Screen, fit, plural, safe
-from attnlab.traces import Guard
 
 
 def show_guards(guards: Sequence[Guard], screen: Screen) -> None:

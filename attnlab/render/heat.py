@@ -14,8 +14,8 @@ from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
-from attnlab.positions import Picture
 from attnlab.records import record
+from attnlab.records.position import Picture
 from attnlab.render.bars import ruler, some_of, thin
 from attnlab.render.screen import ASCII, Screen
 

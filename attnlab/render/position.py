@@ -8,8 +8,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.positions import KINDS, USES, Curve, Fact, Frequency, PositionJob, PositionReport, Turn
 from attnlab.records import plain, record
+from attnlab.records.position import (
+    KINDS,
+    USES,
+    Curve,
+    Fact,
+    Frequency,
+    PositionJob,
+    PositionReport,
+    Turn,
+)
 from attnlab.render.bars import show_bars, some_of
 from attnlab.render.heat import show_heat
 from attnlab.render.json import Document

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from attnlab.records import Crash, Op, Trace, record
+from attnlab.records.trace import Kernel
 from attnlab.render.fold import Shown, Step, View, arranged, levels
 from attnlab.render.number import ill, number, seconds, size, span
 from attnlab.render.place import place, shape, shown_files
 from attnlab.render.screen import ASCII, Marks, Screen, fit, safe
-from attnlab.traces import Kernel
 
 GAP = 2  # blank cells between two columns
 SOURCE = 24  # a source column narrower than this says too little

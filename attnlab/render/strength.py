@@ -8,21 +8,21 @@ from itertools import groupby
 from rich.table import Table
 from rich.text import Text
 
+from attnlab.mutation_testing.measure import Measured
 from attnlab.records import plain, record
+from attnlab.records.trial import Fate, Trial
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen, plural
-from attnlab.strength import Measured
-from attnlab.trials import Fate, Trial
 
 MADE = "<!-- Made by `make strength`: change the checks or the challenges, then run it again. -->\n"
 INTRO = """# How strong the grader is
 
 The grader is graded with bugs. Each challenge ships mutants that people wrote; the operators in
-`attnlab/mutations/` make more of its solution and of every alternative. A mutant is **killed** when
-it does not pass, **equivalent** when it passes and does the same as the right files in float64 at
-many sizes, masks, magnitudes and number formats, with its gradients, in train and eval mode, and
-**survived** when it passes and does something else. **Rejected** counts right files that do not
-pass, **flips** verdicts that another seed turns over.
+`attnlab/mutation_testing/operators/` make more of its solution and of every alternative. A mutant
+is **killed** when it does not pass, **equivalent** when it passes and does the same as the right
+files in float64 at many sizes, masks, magnitudes and number formats, with its gradients, in train
+and eval mode, and **survived** when it passes and does something else. **Rejected** counts right
+files that do not pass, **flips** verdicts that another seed turns over.
 """
 FATES: tuple[Fate, ...] = ("killed", "equivalent", "survived")
 COLUMNS = ("challenge", "right files", "rejected", "mutants", "killed", "equivalent", "survived")

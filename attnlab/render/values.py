@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from attnlab.near import either
-from attnlab.positions import Picture
+from attnlab.records.position import Picture
+from attnlab.records.trace import Heat
 from attnlab.render.heat import hole_mark, in_colour, show_heat
 from attnlab.render.number import number
 from attnlab.render.screen import Screen, safe
-from attnlab.traces import Heat
+from attnlab.suggest import either
 
 DIGITS = 6  # rows and columns up to which the numbers themselves are shown
 

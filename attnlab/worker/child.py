@@ -16,12 +16,12 @@ from typing import Any
 
 import torch
 
-from attnlab.lab.session import Session
-from attnlab.lab.trespass import Surroundings
+from attnlab.candidate.process_state import Surroundings
+from attnlab.candidate.session import Session
 from attnlab.records import Limits
-from attnlab.worker import isolation
 from attnlab.worker.alarm import Alarm
-from attnlab.worker.landlock import ANSWERS
+from attnlab.worker.sandbox import layers
+from attnlab.worker.sandbox.landlock import ANSWERS
 from attnlab.worker.tensors import pack, unpack
 from attnlab.worker.wire import receive, send
 
@@ -37,7 +37,7 @@ def serve(
     mine = os.getpid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # to the zygote it means that all is over
     try:
-        holds, missing = isolation.apply(limits, own)
+        holds, missing = layers.apply(limits, own)
         sock = _close_all_but(sock, out)
         if not own:
             sys.meta_path.insert(0, Withheld())

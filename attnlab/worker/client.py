@@ -13,14 +13,14 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Self
 
-from attnlab.catalogue import opened
+from attnlab.catalogue.load import opened
 from attnlab.errors import Broken
-from attnlab.positions import PositionJob, PositionReport
 from attnlab.records import Job, Report, from_json, to_json
-from attnlab.trials import TrialJob, TrialReport
+from attnlab.records.position import PositionJob, PositionReport
+from attnlab.records.trial import TrialJob, TrialReport
 from attnlab.worker.wire import TooLong, receive, send
 
-SERVER = Path(__file__).parent / "server.py"
+SERVER = Path(__file__).parent / "zygote.py"
 START = 120.0  # seconds that importing torch may take on a slow disk
 PORTRAIT = 120.0  # seconds that the largest table may take on a busy machine
 STANDARD = 120.0  # seconds that all right files of a challenge may take together

@@ -18,15 +18,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from attnlab.lab.host import Died
-from attnlab.lab.inspect import inspect
-from attnlab.lab.reference import BadReference, Shelf
-from attnlab.positions import PositionJob, PositionReport
+from attnlab.candidate.host import Died
+from attnlab.grading.pipeline import inspect
+from attnlab.grading.reference import BadReference, Shelf
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
-from attnlab.trials import TrialJob, TrialReport
+from attnlab.records.position import PositionJob, PositionReport
+from attnlab.records.trial import TrialJob, TrialReport
 from attnlab.worker.child import BROKEN, MEMORY
+from attnlab.worker.cpu_affinity import OneCpu
 from attnlab.worker.tensors import Malformed, pack, unpack
-from attnlab.worker.turns import OneCpu
 from attnlab.worker.wire import Channel, TooLong, receive, send
 
 GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for a better message
@@ -61,7 +61,7 @@ def _answer(
 
 def _portrait(job: PositionJob) -> PositionReport:
     """No candidate, no child: the judge computes it from the references."""
-    from attnlab.lab.position import portrait
+    from attnlab.references.position_report import portrait
 
     try:
         return portrait(job)
@@ -74,7 +74,7 @@ def _portrait(job: PositionJob) -> PositionReport:
 
 def _tried(job: TrialJob) -> TrialReport:
     """Mutants of right files are tried in a process of their own, without a child for each."""
-    from attnlab.worker.trying import try_all
+    from attnlab.mutation_testing.fork_pool import try_all
 
     try:
         return try_all(job)

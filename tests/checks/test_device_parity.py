@@ -6,11 +6,11 @@ import pytest
 import torch
 from trial import ATTENTION, SELF
 
+from attnlab.candidate.host import LocalHost
 from attnlab.checks import device_parity as check
 from attnlab.checks.base import Failure, Skip
-from attnlab.lab.draw import Dice
-from attnlab.lab.host import LocalHost
-from attnlab.lab.probe import Bench, HostProbe
+from attnlab.grading.host_probe import Bench, HostProbe
+from attnlab.grading.inputs.draw import Dice
 from attnlab.sizes import with_hd
 
 

@@ -8,8 +8,8 @@ from sample_records import CHECKS, FINDINGS, REPORT, TRACE, check
 
 from attnlab.commands.base import EARLIER
 from attnlab.errors import Broken
-from attnlab.lab import explain
 from attnlab.records import Report, Trace
+from attnlab.tracer.crash import explain
 
 NAME = "crash-at-out-proj"
 SLUG = f"attention/{NAME}"

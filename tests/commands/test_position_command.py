@@ -43,7 +43,7 @@ def test_refuses_before_torch_is_loaded(shell, monkeypatch):
 
 def test_our_own_fault_is_one_line(shell, monkeypatch):
     """Exit 70 where the judge could not compute it."""
-    from attnlab.positions import PositionReport
+    from attnlab.records.position import PositionReport
 
     broken = PositionReport(outcome="error", message="the judge failed: ValueError: x")
     monkeypatch.setattr(Worker, "position", lambda self, job: broken)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sample_records import check
 
-from attnlab.mutations.base import mutants
+from attnlab.mutation_testing.operators.base import mutants
 from attnlab.records import Report
-from attnlab.trials import TrialReport, Tried
+from attnlab.records.trial import TrialReport, Tried
 
 SLUG = "attention/peeks-ahead"
 GOOD = Report(outcome="ok", checks=(check("finite", "passed"),))
@@ -38,7 +38,9 @@ class FakeCrew:
 @pytest.fixture(autouse=True)
 def crew(monkeypatch):
     monkeypatch.setattr("attnlab.worker.client.Crew", FakeCrew)
-    monkeypatch.setattr("attnlab.strength.mutants", lambda text: mutants(text, "softmax-axis"))
+    monkeypatch.setattr(
+        "attnlab.mutation_testing.measure.mutants", lambda text: mutants(text, "softmax-axis")
+    )
     monkeypatch.setattr(FakeCrew, "says", Tried(reports=(BAD,)))
     return FakeCrew
 

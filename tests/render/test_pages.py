@@ -18,8 +18,9 @@ from sample_records import (
     VERDICT,
 )
 
+from attnlab.catalogue.validate import Examined
+from attnlab.doctor import Vital
 from attnlab.errors import Refused, Unreadable
-from attnlab.health import Vital
 from attnlab.records import Divergence, Report, Trace
 from attnlab.render.check import Validated
 from attnlab.render.doctor import Health
@@ -32,7 +33,6 @@ from attnlab.render.screen import show_error
 from attnlab.render.solution import Solved
 from attnlab.render.start import Started
 from attnlab.render.trace import Traced
-from attnlab.validate import Examined
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
 HIDING = Run(

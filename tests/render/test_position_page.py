@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from attnlab.positions import (
+from attnlab.records.position import (
     Curve,
     Fact,
     Frequency,

@@ -6,10 +6,10 @@ import io
 
 import pytest
 
+from attnlab.mutation_testing.measure import Measured
+from attnlab.records.trial import Trial
 from attnlab.render.screen import Screen
 from attnlab.render.strength import Strong
-from attnlab.strength import Measured
-from attnlab.trials import Trial
 
 
 def trial(fate, reason="", flips=False):

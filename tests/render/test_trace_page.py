@@ -7,13 +7,13 @@ from rich.cells import cell_len
 from sample_records import INF, NAN, OPS, REPORT, TRACE, op
 
 from attnlab.records import Crash, Report, Trace
+from attnlab.records.trace import Attention, Backward, Guard, Head, Heat, Kernel, ParameterGradient
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
 from attnlab.render.number import seconds, size
 from attnlab.render.place import shown_files
 from attnlab.render.show import html, text
 from attnlab.render.trace import Traced
-from attnlab.traces import Attention, Backward, Guard, Head, Heat, Kernel, ParameterGradient
 
 SMALL = Heat(title="scores[0, 0]", rows=((0.5, -INF), (1.25, -0.5)), axes=("S", "S'"))
 LARGE = Heat(title="weights", rows=((0.5,) * 40,) * 40, axes=("S", "S'"), cut=True)

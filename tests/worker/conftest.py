@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from attacks import HONEST
 
-from attnlab.catalogue import read_challenge
+from attnlab.catalogue.load import read_challenge
 from attnlab.records import Challenge, Code, Job, Limits, Report, Verdict
-from attnlab.target import challenge_job
+from attnlab.target.resolve import challenge_job
 from attnlab.verdict import judge
 from attnlab.worker.client import Worker
 

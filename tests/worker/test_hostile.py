@@ -20,7 +20,7 @@ from attacks import (
 )
 from stealing import STEALING
 
-from attnlab.worker import isolation, seccomp
+from attnlab.worker.sandbox import layers, seccomp
 
 LOCKED = "opens Python's files alone"
 FILTERED = sys.platform == "linux" and seccomp.calls() is not None
@@ -130,7 +130,7 @@ def test_no_cheat_passes(grader, name):
 def test_no_answer_is_to_be_had(grader, name):
     """What would be right with the reference or the solution at hand is told what it may not; where
     the system has no rules for files, an import is refused all the same."""
-    assert LOCKED in isolation.CANDIDATE
+    assert LOCKED in layers.CANDIDATE
     verdict = grader.grade(STEALING[name])
     if LOCKED in verdict.isolation or name == "the reference imported":
         assert verdict.outcome == "crashed"

@@ -11,11 +11,11 @@ from textwrap import dedent
 import pytest
 from attacks import HONEST, candidate
 
-from attnlab.lab.host import Died
+from attnlab.candidate.host import Died
 from attnlab.records import Code, Contract, Input, Job, Limits, Own
-from attnlab.worker import isolation
 from attnlab.worker.child import BROKEN, MEMORY
 from attnlab.worker.judge import Child, Orphaned
+from attnlab.worker.sandbox import layers
 
 FLAT = Contract(
     sizes={"B": 2, "D": 4}, inputs=(Input(name="x", axes=("B", "D")),), output=("B", "D"), vary=()
@@ -57,7 +57,7 @@ def test_a_report_names_what_ran_and_what_held_it(grader):
     assert report.trace.ops[0].source == "parts = self.qkv_proj(x).chunk(3, dim=-1)"
     assert {c.outcome for c in report.checks} == {"passed", "skipped"}
     if sys.platform == "linux":
-        assert report.isolation == tuple(isolation.CANDIDATE)
+        assert report.isolation == tuple(layers.CANDIDATE)
         assert report.missing == ()
 
 

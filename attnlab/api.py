@@ -1,0 +1,145 @@
+"""Traces from Python: `attnlab.trace(module, x)`, and `with attnlab.tracing(...) as trace:`.
+
+Both run in this process, on the user's own tensors; what they show is what `attnlab trace` shows.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from attnlab.records.trace import Crash, Finding, Look, Op, Trace
+from attnlab.tracer.axes.input_names import parse
+from attnlab.tracer.in_process import Seen, Watching, of_call
+
+Dims = str | Mapping[str, str | Sequence[str]]
+WIDEST = 200
+
+
+class Traced:
+    """A trace that shows itself: at a prompt, with `print`, and in a notebook."""
+
+    def __init__(self, seen: Seen | None = None) -> None:
+        self._seen = seen
+
+    @property
+    def trace(self) -> Trace:
+        """The record: operations, findings, crash and notes."""
+        return self._done.trace
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """One row for each output tensor of each operation, in the order in which they ran."""
+        return self.trace.ops
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.trace.findings
+
+    @property
+    def crash(self) -> Crash | None:
+        """What raised, or None."""
+        return self.trace.crash
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the trace could not see, and why."""
+        return self.trace.notes
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What the names of axes stand for."""
+        return dict(self._done.sizes)
+
+    @property
+    def _done(self) -> Seen:
+        if self._seen is None:
+            raise RuntimeError("the trace is complete once its `with` block has ended")
+        return self._seen
+
+    def text(self, width: int = 0) -> str:
+        """The page that `attnlab trace` prints, `width` columns wide."""
+        seen = self._done
+        wide = width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+        from attnlab.render import show  # rich is as large as all of the tracer
+
+        return show.text(seen.trace, seen.sizes, seen.target, wide)
+
+    def __str__(self) -> str:
+        return self.text() if self._seen is not None else "<a trace that has not ended>"
+
+    def __repr__(self) -> str:
+        if self._seen is None:
+            return "<a trace that has not ended>"
+        grave = sum(f.severity != "note" for f in self.findings)
+        end = f", crashed at {self.crash.op or self.crash.error}" if self.crash else ""
+        return f"<trace of {self._seen.target}: {len(self.ops)} operations, {grave} findings{end}>"
+
+    def _repr_html_(self) -> str:
+        from attnlab.render import show
+
+        seen = self._done
+        return show.html(seen.trace, seen.sizes, seen.target)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's signature
+        printer.text(str(self))
+
+
+class Tracing(Traced):
+    """Records its `with` block; what it saw can be read once the block is over."""
+
+    def __init__(self, dims: Dims) -> None:
+        super().__init__()
+        self._axes = parse(dims)
+
+    def __enter__(self) -> Self:
+        self._watching = Watching(self._axes, sys._getframe(1))  # noqa: SLF001 - the caller's names
+        self._watching.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        """An exception goes on: the trace up to it can be read where it is caught."""
+        self._watching.__exit__(kind, error, where)
+        self._seen = self._watching.seen(error)
+
+
+def tracing(dims: Dims = "") -> Tracing:
+    """A trace of all that runs in a `with` block.
+
+    `with attnlab.tracing("x: B S D") as trace: net(x)`; then `trace.findings`, or `print(trace)`.
+
+    `dims` names the axes of inputs, by the parameters of the first module that is called or by
+    variables of the caller: "x: B S D, mask: B S S". What is not named is guessed from well-known
+    names. Gradients, modes and autocast stay as they are in the block. Raises `Refused` where
+    names do not fit a tensor.
+    """
+    return Tracing(dims)
+
+
+def trace(
+    module: Callable[..., Any],
+    *inputs: Any,
+    dims: Dims = "",
+    look: Look | None = None,
+    **kwargs: Any,
+) -> Traced:
+    """Trace `module(*inputs, **kwargs)`: an `nn.Module` as it is, or a function of tensors.
+
+    It is called under `no_grad` with copies of the tensors, a second time where a NaN or a
+    question of `look` needs it, so what it keeps of its calls (counters, running statistics)
+    moves on; torch's random numbers do not. A call that raises gives a trace with `.crash`, no
+    exception. A module whose forward takes gradients itself is for `tracing`. Raises `Refused`
+    where `dims` names what is not there.
+    """
+    return Traced(of_call(module, inputs, kwargs, parse(dims), look or Look()))
+
+
+__all__ = ["Traced", "Tracing", "trace", "tracing"]

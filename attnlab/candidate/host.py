@@ -1,0 +1,86 @@
+"""Who answers a probe: a candidate's process, or a session in this one."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+from attnlab.candidate.session import Session
+from attnlab.records import Limits
+
+Reason = Literal["crashed", "timeout", "memory"]
+
+
+class Died(Exception):
+    """The candidate's process can answer no more."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Raised(Exception):
+    """The candidate's code raised. Everything in here is the candidate's own word."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.error = str(told.get("error", "Exception"))[:100]
+        self.verb = str(told.get("verb", ""))[:20]  # what was asked when it raised
+        kinds = told.get("kinds")
+        self.kinds = (self.error, *map(str, kinds if isinstance(kinds, list) else ()))
+        self.message = str(told.get("message", ""))[:500]
+        self.file = str(told.get("file", ""))[:500]
+        line = told.get("line", 0)
+        self.line = line if isinstance(line, int) and line > 0 else None
+        self.source = str(told.get("source", ""))[:200]
+        self.memory = told.get("memory") is True
+        super().__init__(": ".join(filter(None, (self.error, self.message))))
+
+
+class Host(Protocol):
+    """A process, or a session here, that answers the verbs of `Session`."""
+
+    isolation: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]: ...
+
+    def until(self, deadline: float) -> None:
+        """Another deadline from now on."""
+
+    def close(self) -> None: ...
+
+    @property
+    def printed(self) -> str: ...
+
+
+class Spawn(Protocol):
+    """Makes a fresh host. `deadline` is a time of time.monotonic()."""
+
+    def __call__(self, limits: Limits, own: bool, deadline: float) -> Host: ...
+
+
+class LocalHost:
+    """A session in this very process: for the Python API and for tests, not for strangers' code."""
+
+    isolation: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ("everything: the code runs in this process",)
+    printed = ""
+
+    def __init__(self) -> None:
+        self.session = Session()
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        return self.session.ask(verb, **args)
+
+    def until(self, deadline: float) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def answered(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer, or `Raised` when the candidate's code raised."""
+    if "raised" in answer:
+        told = answer["raised"]
+        raise Raised(told if isinstance(told, dict) else {})
+    return answer

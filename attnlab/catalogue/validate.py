@@ -1,0 +1,193 @@
+"""Is a catalogue sound? Every shipped file must fail as promised, and every right answer pass.
+
+The material is tested as strictly as the code: the shipped file fails with the checks that its
+challenge expects, solution and alternatives pass, mutants are rejected, and no hint gives the
+fix away. What needs a judge is asked of the `grade` function that the caller brings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from difflib import ndiff
+from pathlib import Path
+from typing import Literal
+
+from attnlab.errors import AttnlabError, Refused, Unreadable
+from attnlab.records import Challenge, Verdict, record
+from attnlab.suggest import did_you_mean
+
+REJECTED = ("failed", "crashed", "timeout", "memory")
+HEADINGS = ("Why it is wrong", "How one finds it", "Where it was really seen")
+PACKAGE = Path(__file__).parent.parent
+SOLUTION = "solution.py"  # as a reference: the challenge's own
+CLASS = re.compile(r"^class ([A-Z]\w*)\(", re.MULTILINE)
+QUOTE = 8  # shorter lines of a fix are words that a hint may need
+
+Role = Literal["shipped", "solution", "alternative", "mutant"]
+Grade = Callable[[Challenge, Path], Verdict]
+
+
+@record
+class Case:
+    """One file of a challenge, and what must become of it."""
+
+    challenge: Challenge
+    role: Role
+    path: str
+
+    @property
+    def shown(self) -> str:
+        return Path(self.path).relative_to(self.challenge.folder).as_posix()
+
+
+@record
+class Examined:
+    """What was found about one challenge; no problems means that it is sound."""
+
+    slug: str
+    counts: tuple[str, ...]  # right files of all files: shipped, solution, others, mutants, texts
+    problems: tuple[str, ...]
+
+
+def examine(challenges: Iterable[Challenge], grade: Grade, at_once: int = 1) -> Iterator[Examined]:
+    """Each challenge in turn, `at_once` files graded side by side."""
+    with ThreadPoolExecutor(at_once) as pool:
+        # Without a reference every file would come out with the same error.
+        todo = [(c, [] if _unknown_reference(c) else cases(c)) for c in challenges]
+        found = [(c, jobs, [pool.submit(wrong, job, grade) for job in jobs]) for c, jobs in todo]
+        try:
+            for challenge, jobs, futures in found:
+                yield _examined(challenge, jobs, [future.result() for future in futures])
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def unreadable(slug: str, error: AttnlabError) -> Examined:
+    """A challenge that could not even be read."""
+    where = f"{error.where}: " if error.where and error.where not in error.message else ""
+    return Examined(slug=slug, counts=("-",) * 5, problems=(where + error.message,))
+
+
+def _examined(challenge: Challenge, jobs: list[Case], wrongs: list[str]) -> Examined:
+    texts = text_problems(challenge)
+    counts = []
+    for role in ("shipped", "solution", "alternative", "mutant"):
+        found = [not text for case, text in zip(jobs, wrongs, strict=True) if case.role == role]
+        counts.append(f"{sum(found)}/{len(found)}")
+    counts.append("wrong" if texts else "ok")
+    return Examined(
+        slug=challenge.slug,
+        counts=tuple(counts),
+        problems=(*(text for text in wrongs if text), *texts),
+    )
+
+
+def cases(challenge: Challenge) -> list[Case]:
+    """Every file of a challenge that is graded."""
+    paths: list[tuple[Role, str]] = [("shipped", challenge.file), ("solution", challenge.solution)]
+    paths += [("alternative", path) for path in challenge.alternatives]
+    paths += [("mutant", path) for path in challenge.mutants]
+    return [Case(challenge=challenge, role=role, path=path) for role, path in paths]
+
+
+def wrong(case: Case, grade: Grade) -> str:
+    """Why this file is not graded as it should be, in one line; "" when it is."""
+    try:
+        verdict = grade(case.challenge, Path(case.path))
+    except (Refused, Unreadable) as error:
+        return f"{case.shown}: {error.message}"
+    if case.role == "shipped":
+        text = _shipped_problem(case.challenge, verdict)
+    elif case.role == "mutant":
+        good = verdict.outcome in REJECTED
+        text = "" if good else f"must be rejected, came out {verdict.outcome}"
+    else:
+        text = "" if verdict.outcome == "passed" else f"must pass, {_came_out(verdict)}"
+    return f"{case.shown}: {text}" if text else ""
+
+
+def _shipped_problem(challenge: Challenge, verdict: Verdict) -> str:
+    if verdict.outcome not in REJECTED:
+        return f"must fail, {_came_out(verdict)}"
+    failed = [c.id for c in verdict.checks if c.outcome == "failed"]
+    first = next((c.id for c in verdict.checks if c.outcome == "failed" and not c.folded_under), "")
+    missing = [name for name in challenge.expected if name not in failed]
+    if missing:
+        return f"expected {', '.join(missing)} among the failures, which are {', '.join(failed)}"
+    if challenge.expected and first != challenge.expected[0]:
+        return f"expected {challenge.expected[0]} to be the first failure, it is {first or 'none'}"
+    unseen = [bug.id for bug in challenge.bugs if not set(bug.checks) & set(failed)]
+    return f"no check of the bug {unseen[0]} is among the failures" if unseen else ""
+
+
+def _came_out(verdict: Verdict) -> str:
+    bad = next((c for c in verdict.checks if c.outcome in ("failed", "error")), None)
+    why = f"{bad.id}: {bad.message}" if bad else verdict.message
+    return f"came out {verdict.outcome}" + (f" ({why})" if why else "")
+
+
+# ---------------------------------------------------------------- texts, and how much there is
+
+
+def text_problems(challenge: Challenge) -> list[str]:
+    """What is wrong with hints and notes; that there are enough files, reading has made sure."""
+    shipped, solution = _read(challenge.file), _read(challenge.solution)
+    found = []
+    for number, hint in enumerate(challenge.hints, 1):
+        quoted = quotes_fix(hint, shipped, solution)
+        if quoted:
+            found.append(f"challenge.toml: hint {number} quotes the fix: {quoted}")
+    found += [*_unknown_reference(challenge), *_unknown_checks(challenge)]
+    notes = _read(challenge.notes)
+    missing = [title for title in HEADINGS if not _has_heading(notes, title)]
+    return found + [f'notes.md: the heading "{title}" is missing' for title in missing]
+
+
+def _unknown_reference(challenge: Challenge) -> list[str]:
+    """A name that no class of `references/` has."""
+    name = challenge.reference
+    if name == SOLUTION:
+        return []
+    files = (PACKAGE / "references").glob("*.py")
+    known = [found for file in files for found in CLASS.findall(_read(str(file)))]
+    if name in known:
+        return []
+    hint = did_you_mean(name, known) or f"There are {', '.join(sorted(known))}."
+    return [f'challenge.toml: reference = "{name}", which is no unit of ours. {hint}']
+
+
+def _unknown_checks(challenge: Challenge) -> list[str]:
+    """Ids that no check has; the files say which there are."""
+    files = (PACKAGE / "checks").glob("*.py")
+    known = {file.stem.replace("_", "-") for file in files}
+    said = {"expected": challenge.expected}
+    said |= {f"[[bugs]] {bug.id}": bug.checks for bug in challenge.bugs}
+    return [
+        f"challenge.toml: {where} names {name}, which is no check. {did_you_mean(name, known)}"
+        for where, names in said.items()
+        for name in names
+        if name not in known
+    ]
+
+
+def quotes_fix(hint: str, shipped: str, solution: str) -> str:
+    """The first added line of the fix that `hint` gives away, whatever the spaces; or ""."""
+    said = _squeeze(hint)
+    diff = ndiff(shipped.splitlines(), solution.splitlines())
+    added = [line[2:].strip() for line in diff if line.startswith("+ ")]
+    return next((a for a in added if len(_squeeze(a)) >= QUOTE and _squeeze(a) in said), "")
+
+
+def _squeeze(text: str) -> str:
+    return "".join(text.split())
+
+
+def _has_heading(notes: str, heading: str) -> bool:
+    titles = [line.lstrip("#").strip().lower() for line in notes.splitlines() if line[:1] == "#"]
+    return heading.lower() in titles
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,270 @@
+"""Parts of inputs, for checks that change, cut or repeat them. Not a check itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from attnlab.catalogue.contract_facts import by_query, data_inputs, key_axis, query_axis
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Skip,
+    Tensor,
+    describe,
+    first_index,
+    mask_input,
+)
+from attnlab.records import Contract
+
+EPS = {"float64": 2**-23, "bfloat16": 2**-8, "float16": 2**-11}
+SLACK = 10  # times the tolerance of a value: a backward pass is a longer chain
+LENGTH = (
+    "The gradient is wrong since the output is: look for what depends on the length, such as "
+    "chunks, blocks and tables, and compare values at these sizes."
+)
+WHOLE = "the whole sequence at once"
+SHOWN = 12  # lengths of steps in a message
+ROUNDINGS = 24  # in a chain, each relative to the largest value
+
+
+def moved(probe: Probe, inputs: Inputs, axis: str, where: slice, scale: float = 1.0) -> Inputs:
+    """The inputs with new random data at the positions `where` of an axis; ids become others."""
+    found = dict(inputs)
+    for spec in data_inputs(probe.contract, axis):
+        new = inputs[spec.name].clone()
+        part = new.movedim(spec.axes.index(axis), 0)[where]
+        drawn = probe.noise(part, scale)
+        if spec.dtype == "int":
+            top = max(probe.sizes.get("V", 16), 2)
+            drawn = (part + 1 + drawn % (top - 1)) % top
+        part.copy_(drawn)
+        found[spec.name] = new
+    return found
+
+
+def hidden(probe: Probe, inputs: Inputs, key: int, length: int) -> Inputs:
+    """The inputs with this key masked for every query, each of which keeps another key."""
+    spec = mask_input(probe.contract)
+    if inputs[spec.name].shape[-1] != length:
+        raise Skip("the mask's last axis is not the sequence")
+    mask = inputs[spec.name].clone()
+    mask[..., key] = spec.forbids
+    bare = (mask == spec.forbids).all(-1)
+    spare = 0 if "causal" in probe.contract.promises else (key + 1) % length
+    mask[..., spare][bare] = not spec.forbids
+    return {**inputs, spec.name: mask}
+
+
+def sizes_of(probe: Probe, inputs: Inputs) -> dict[str, int]:
+    """The sizes of the round, but for batch and lengths those of these inputs."""
+    found = dict(probe.sizes)
+    for axis in ("B", "S", "Sq", "Sk"):
+        there = (s for s in data_inputs(probe.contract, axis) if inputs[s.name] is not None)
+        for spec in there:
+            found[axis] = inputs[spec.name].shape[spec.axes.index(axis)]
+    return found
+
+
+def piece(contract: Contract, inputs: Inputs, queries: slice, keys: slice) -> Inputs:
+    """The inputs of these positions alone, each axis cut where the contract says what it is."""
+    own, found = query_axis(contract), dict(inputs)
+    context = key_axis(contract) != own
+    for spec in contract.inputs:
+        if inputs[spec.name] is None:
+            continue
+        cuts = [queries if a == own else keys if a == "Sk" and context else slice(None)
+                for a in spec.axes]  # fmt: skip
+        if spec.role == "mask":
+            cuts[-1] = keys
+        found[spec.name] = inputs[spec.name][tuple(cuts)]
+    return found
+
+
+def allowed(probe: Probe, inputs: Inputs) -> Tensor:
+    """Which keys each query may attend to, (B, queries, keys): by the mask and by causality."""
+    contract, sizes = probe.contract, []
+    for axis in ("B", query_axis(contract), key_axis(contract)):
+        spec = data_inputs(contract, axis)[0]
+        sizes.append(inputs[spec.name].shape[spec.axes.index(axis)])
+    keep = inputs[spec.name].new_zeros(sizes) == 0
+    if "causal" in contract.promises:
+        keep = keep.tril()
+    for mask in (i for i in contract.inputs if i.role == "mask" and inputs[i.name] is not None):
+        own = inputs[mask.name] != mask.forbids
+        own = own if by_query(mask) or len(mask.axes) > 2 else own.unsqueeze(-2)
+        for at in reversed([n for n, a in enumerate(mask.axes[: own.dim() - 2]) if a != "B"]):
+            own = own.any(at)
+        keep = keep & own
+    return keep
+
+
+def apart(probe: Probe, a: Tensor, b: Tensor) -> Tensor:
+    """Where outputs that were computed in two ways differ by more than rounding explains.
+
+    A NaN differs from everything.
+    """
+    return ~((a - b).abs() <= probe.tolerance(a.nan_to_num(0.0, 0.0, 0.0)))
+
+
+# ---------------------------------------------------------------- with a cache
+
+
+def stepwise(probe: Probe, lengths: list[int], train: bool = False) -> Failure | None:
+    """A sequence at once, and in steps of these lengths that share a cache: what differs."""
+    inputs = ordered(probe)
+    outputs = probe.steps(parts(probe.contract, inputs, lengths), train=train)
+    how = " in train mode" if train else ""
+    return in_steps(probe, probe.call(inputs), outputs, lengths, how)
+
+
+def in_steps(
+    probe: Probe,
+    whole: Tensor,
+    outputs: list[Tensor],
+    lengths: list[int],
+    how: str = "",
+    whose: str = WHOLE,
+) -> Failure | None:
+    """What differs between the outputs of steps and the whole."""
+    start, at = 0, probe.contract.output.index("S")
+    for number, out in enumerate(outputs):
+        right = whole.narrow(at, start, lengths[number])
+        steps = f"{lengths[:SHOWN]}{'...' if len(lengths) > SHOWN else ''}"
+        said = f"step {number + 1} of {steps} positions{how}, which begins at position {start},"
+        failure = differs(probe, right, out, said, whose)
+        if failure:
+            return failure
+        start += lengths[number]
+    return None
+
+
+def ordered(probe: Probe) -> Inputs:
+    """Inputs under which no position sees a later one: all that a cache can be used for."""
+    masks = [i for i in probe.contract.inputs if i.role == "mask"]
+    return probe.draw("causal" if any(map(by_query, masks)) else "padding")
+
+
+def parts(contract: Contract, inputs: Inputs, lengths: list[int]) -> list[Inputs]:
+    """The calls of these lengths, one after the other; masks reach over all keys so far."""
+    ends = [sum(lengths[: n + 1]) for n in range(len(lengths))]
+    return [
+        piece(contract, inputs, slice(end - length, end), slice(0, end))
+        for length, end in zip(lengths, ends, strict=True)
+    ]
+
+
+def differs(
+    probe: Probe, right: Tensor, out: Tensor, said: str, whose: str = WHOLE
+) -> Failure | None:
+    """What to say of an output in steps that is not that of the whole."""
+    if out.shape != right.shape:
+        return Failure(message=f"{said} gave shape {tuple(out.shape)}, not {tuple(right.shape)}")
+    gap = apart(probe, right, out)
+    if not gap.any().item():
+        return None
+    return Failure(
+        message=f"{said} gave another output at its {first_index(gap)} than {whose}, "
+        f"by up to {(right - out).abs().max().item():.2g}"
+    )
+
+
+# ---------------------------------------------------------------- beside the reference
+
+
+def beside(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | None:
+    """What to say of an output that is not the reference's."""
+    if out.shape != expected.shape:  # that may change between calls; empty hides all
+        return Failure(
+            message=f"the output is {describe(out, probe)}, the reference's "
+            f"{tuple(expected.shape)} ({how})"
+        )
+    gap = _matters(probe.contract, out.double() - expected).abs()
+    bad = ~(gap <= probe.tolerance(expected))
+    if not bad.any().item():
+        return None
+    nan = gap.isnan()
+    if nan.any().item():
+        return Failure(
+            message=f"the output is NaN at {first_index(nan)} and in {_share(nan)} of its values, "
+            f"where the reference's is a number ({how})"
+        )
+    return Failure(
+        message=f"the output differs from the reference's at {first_index(bad)} and in "
+        f"{_share(bad)} of its values, by up to {gap.max().item():.2g} ({how})"
+    )
+
+
+def rather(probe: Probe, failure: Failure, inputs: Inputs, train: bool) -> Failure:
+    """The failure of a gradient, or that of the output where that is wrong already."""
+    out, right = probe.call(inputs, train=train), probe.expected(inputs)
+    wrong = beside(probe, out, right, "in train mode" if train else "in eval mode")
+    return replace(wrong, advice=LENGTH, sizes=sizes_of(probe, inputs)) if wrong else failure
+
+
+def _matters(contract: Contract, gap: Tensor) -> Tensor:
+    """Of a difference of biases, what the softmax leaves of it: a constant of a query is lost, and
+    so are keys after it where they will be hidden."""
+    position = contract.position
+    if position is None or position.form != "bias" or gap.dim() < 2:
+        return gap
+    ahead = gap.shape[-1] - gap.shape[-2]  # a query stands at the last key that it may see
+    if ahead < 0:
+        return gap
+    gap = gap - gap.diagonal(ahead, -2, -1).unsqueeze(-1)
+    return gap.tril(ahead) if position.causal else gap
+
+
+def _share(bad: Tensor) -> str:
+    share: float = bad.double().mean().item()
+    return f"{share:.0%}" if share >= 0.005 else "less than 1%"
+
+
+def slopes_differ(
+    probe: Probe, found: Mapping[str, Tensor], right: Mapping[str, Tensor], how: str
+) -> Failure | None:
+    """What to say of gradients that are not the reference's."""
+    for name, expected in right.items():
+        mine = found.get(name)
+        limit = SLACK * probe.tolerance(expected)
+        largest = expected.abs().max().item() if expected.numel() else 0.0
+        if mine is None and largest > limit:
+            return Failure(
+                message=f"no gradient reaches {name}{how}; the reference's goes up to {largest:.2g}"
+            )
+        if mine is None:
+            continue
+        if mine.shape != expected.shape:
+            return Failure(message=f"the gradient of {name} has shape {tuple(mine.shape)}")
+        gap = (mine.double() - expected).abs()
+        bad = ~(gap <= limit)
+        if bad.any().item():
+            return Failure(
+                message=f"the gradient of {name}{how} differs from the reference's at "
+                f"{first_index(bad)}, by up to {gap.max().item():.2g} of {largest:.2g}"
+            )
+    return None
+
+
+# ---------------------------------------------------------------- in another dtype
+
+
+def off(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
+    """What to say of an output in a dtype that is not near the exact one."""
+    if str(out.dtype).removeprefix("torch.") != dtype:
+        return Failure(message=f"module and inputs are {dtype}, and the output is {out.dtype}")
+    bad = ~out.isfinite()
+    if bad.any().item():
+        return Failure(
+            message=f"in {dtype} {int(bad.sum().item())} output values are NaN or infinite, the "
+            f"first at {first_index(bad)}"
+        )
+    gap = (out.double() - exact.double()).abs().max().item()
+    limit = ROUNDINGS * EPS[dtype] * max(1.0, exact.abs().max().item())
+    if not gap <= limit:
+        return Failure(
+            message=f"in {dtype} the output is off by up to {gap:.2g} from float32's; rounding "
+            f"explains {limit:.2g}"
+        )
+    return None

@@ -1,0 +1,258 @@
+"""Checks of a module that lives in this process: for the user's own tests.
+
+The module itself is never touched. What is called is a copy, in float32 on the CPU, and the checks,
+their sizes and their messages are those of the grader.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.candidate.host import LocalHost, answered
+from attnlab.candidate.session import Session
+from attnlab.checks.base import data_inputs, load_checks
+from attnlab.grading.host_probe import Bench
+from attnlab.grading.inputs import draw
+from attnlab.grading.inputs.draw import Dice
+from attnlab.grading.reference import UnitReference
+from attnlab.grading.runner import run_checks
+from attnlab.records import CheckResult, Contract, Trace, from_json
+from attnlab.sizes import Sizes
+from attnlab.tracer.axes.agree import Run
+from attnlab.tracer.build_trace import named
+from attnlab.tracer.raw_trace import RawTrace
+
+LAST_ROWS = "Look at the last rows before the crash."
+FLAGGED = "Look at the first row that is flagged, and at what it was given."
+SHORTEST = 3  # positions of which the last one may be changed
+Pick = Callable[[Any], Tensor]  # the output, of all that a module returns
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be examined, and how it is fed."""
+
+    module: Any  # an nn.Module, or any other callable
+    contract: Contract
+    seed: int
+    pick: Pick | None = None
+    reference: Any = None
+    keep: bool = False  # module and reference keep the weights they have
+
+
+@dataclass(frozen=True)
+class Examined:
+    """The result that decides, and the trace at the sizes where something failed."""
+
+    result: CheckResult
+    trace: Trace | None = None
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Random numbers of the process go on as if nothing had been called."""
+    plain = random.getstate()
+    with torch.random.fork_rng(devices=()):
+        try:
+            yield
+        finally:
+            random.setstate(plain)
+
+
+@undisturbed()
+def examine(subject: Subject, check: str) -> Examined:
+    """One check at all sizes; where it fails, the most basic property that explains it."""
+    result = _run(subject, frozenset({check}))[0]
+    if result.outcome != "failed":
+        return Examined(result)
+    if result.reason == "crashed":  # nothing explains it but the rows up to it
+        return _shown(subject, replace(result, advice=LAST_ROWS))
+    more = frozenset({check, *_before(check)})
+    basic = next((r for r in _run(subject, more) if r.outcome == "failed"), result)
+    return _shown(subject, basic)
+
+
+def _shown(subject: Subject, result: CheckResult) -> Examined:
+    """With the rows; advice to use a command gives way to them."""
+    if "`attnlab run`" in result.advice:
+        result = replace(result, advice=FLAGGED)
+    return Examined(result, _traced(subject, result.sizes))
+
+
+def _before(check: str) -> tuple[str, ...]:
+    return next(c.after for c in load_checks() if c.id == check)
+
+
+def _run(subject: Subject, only: frozenset[str]) -> tuple[CheckResult, ...]:
+    host = LiveHost(subject)
+    return run_checks(
+        Bench(
+            contract=subject.contract,
+            name=None,
+            host=host,
+            renew=lambda: LiveHost(subject),
+            dice=Dice(subject.seed),
+            reference=None if subject.reference is None else LiveReference(subject),
+            only=only,
+        )
+    )
+
+
+def _traced(subject: Subject, sizes: Sizes) -> Trace | None:
+    """Every operation of one call at these sizes."""
+    host = LiveHost(subject)
+    if "raised" in host.ask("build", name=None, init={}, seed=subject.seed):
+        return None
+    given = draw.inputs(subject.contract, sizes, Dice(subject.seed))
+    axes = {i.name: list(i.axes) for i in subject.contract.inputs}
+    told = host.ask("trace", inputs=list(given.items()), seed=0, axes=axes, sizes=sizes)
+    if "trace" not in told:
+        return None
+    return named(Run(from_json(RawTrace, told["trace"]), sizes), None)
+
+
+@undisturbed()
+def output_of(subject: Subject, sizes: Sizes) -> Any:
+    """What one call gives: a tensor, or words for what it is; raises `Raised`."""
+    host = LiveHost(subject)
+    answered(host.ask("build", name=None, init={}, seed=subject.seed))
+    given = draw.inputs(subject.contract, sizes, Dice(subject.seed), "none")
+    told = answered(host.ask("call", inputs=list(given.items())))
+    return told.get("output", told.get("kind"))
+
+
+@undisturbed()
+def is_causal(subject: Subject) -> bool:
+    """Whether no position sees a later one though no mask hides it: then a mask that leaves the
+    first query later keys alone leaves it nothing."""
+    contract, sizes = subject.contract, subject.contract.sizes
+    if "S" not in contract.output or sizes.get("S", 1) < SHORTEST:
+        return False
+    inputs = draw.inputs(contract, sizes, Dice(subject.seed), "none")
+    other = draw.inputs(contract, sizes, Dice(subject.seed + 1), "none")
+    changed = dict(inputs)
+    for spec in data_inputs(contract, "S"):
+        at, value = spec.axes.index("S"), inputs[spec.name].clone()
+        value.select(at, -1).copy_(other[spec.name].select(at, -1))
+        changed[spec.name] = value
+    host = LiveHost(subject)
+    told = host.ask("build", name=None, init={}, seed=subject.seed)
+    asked = [list(given.items()) for given in (inputs, changed)]
+    outs = [answer.get("output") for answer in host.ask("calls", inputs=asked).get("answers", ())]
+    if (
+        "raised" in told
+        or not all(isinstance(out, Tensor) and out.dim() for out in outs)
+        or not outs
+    ):
+        return False
+    at = contract.output.index("S")
+    before, after = (out.narrow(at, 0, out.shape[at] - 1) for out in outs)
+    return bool(torch.equal(before, after))
+
+
+class LiveHost(LocalHost):
+    """Answers with copies of a module that is already there."""
+
+    missing: tuple[str, ...] = ()
+
+    def __init__(self, subject: Subject) -> None:
+        self.session = LiveSession(subject)
+
+
+class LiveSession(Session):
+    def __init__(self, subject: Subject) -> None:
+        super().__init__()
+        self.subject = subject
+        target = subject.module.forward if isinstance(subject.module, nn.Module) else subject.module
+        self.file = _source_file(target)
+
+    def _find(self, name: str | None) -> Any:  # noqa: ARG002
+        return _copied(self.subject.module, self.subject.pick)
+
+    def do_put(self, tensors: dict[str, Tensor]) -> Any:
+        return {} if self.subject.keep else super().do_put(tensors)
+
+
+class LiveReference(UnitReference):
+    """The user's own reference, a copy of it in float64."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.weights: dict[str, Tensor] = {}
+        self.module: nn.Module = nn.Identity()
+        self.named: set[str] = set()
+
+    def equip(
+        self,
+        init: dict[str, object],  # noqa: ARG002
+        dice: Dice,
+        bias: bool = True,
+    ) -> dict[str, Tensor]:
+        self.module = _copied(self.subject.reference, self.subject.pick)
+        kinds = inspect.signature(self.module.forward).parameters
+        self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
+        named = dict(self.module.named_parameters())
+        if self.subject.keep:
+            self.weights = {n: p.detach().clone() for n, p in named.items()}
+        else:
+            self.put(draw.weights({n: p.shape for n, p in named.items()}, dice, bias))
+        self.module.double()
+        return self.weights
+
+
+class Called(nn.Module):
+    """A function where a module is wanted."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        try:
+            inspect.signature(function)
+        except (TypeError, ValueError):  # written in C: it says nothing of its arguments
+            self.forward = _by_position(function)
+        else:
+            self.forward = function
+
+
+def _by_position(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given: function(*given)  # noqa: PLW0108  a signature is what it adds
+
+
+def _copied(thing: Any, pick: Pick | None) -> nn.Module:
+    """A copy in eval mode, which returns what `pick` makes of what it returns."""
+    if isinstance(thing, nn.Module):
+        made = copy.deepcopy(thing).cpu().float().eval()
+    else:
+        made = Called(thing)
+    if pick is not None:
+        made.register_forward_hook(lambda *told: pick(told[-1]))
+    return made
+
+
+def _source_file(target: Any) -> str:
+    try:
+        return inspect.getsourcefile(inspect.unwrap(target)) or ""
+    except TypeError:
+        return ""
+
+
+def with_promises(subject: Subject, *promises: str) -> Subject:
+    """The subject with more promises; dropout is seen in its layers."""
+    found = {*subject.contract.promises, *promises}
+    if isinstance(subject.module, nn.Module) and _drops(subject.module):
+        found.add("dropout")
+    return replace(subject, contract=replace(subject.contract, promises=tuple(sorted(found))))
+
+
+def _drops(module: nn.Module) -> bool:
+    layers = [m for m in module.modules() if isinstance(m, nn.modules.dropout._DropoutNd)]
+    numbers = [getattr(m, n, 0) for m in module.modules() for n in ("dropout", "dropout_p")]
+    return any(m.p > 0 for m in layers) or any(isinstance(n, float) and n > 0 for n in numbers)

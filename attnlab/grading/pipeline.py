@@ -1,0 +1,185 @@
+"""The pipeline: a job goes in, a report comes out, always.
+
+    load -> trace -> check -> report
+
+Each stage makes the record that the next one reads. The candidate answers through a host and may
+raise, hang, die or lie at any step; what it does becomes part of the report.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import replace
+from typing import Self
+
+from attnlab.candidate.host import Died, Host, Raised, Spawn, answered
+from attnlab.candidate.session import HUNG
+from attnlab.grading.host_probe import Bench
+from attnlab.grading.inputs.draw import Dice
+from attnlab.grading.inputs.source_numbers import numbers_in
+from attnlab.grading.reference import (
+    USES,
+    BadReference,
+    FileReference,
+    Reference,
+    Shelf,
+    UnitReference,
+)
+from attnlab.grading.refusals import Refusal, absent, unfed, unsaid
+from attnlab.grading.runner import run_checks
+from attnlab.grading.trace_stage import look, surroundings
+from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report, Trace
+from attnlab.sizes import built, with_hd
+
+
+def inspect(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:
+    """Load the candidate, trace it, check it. On the shelf, a solution waits for the next job."""
+    started = time.monotonic()
+    seed = job.seed if job.seed is not None else secrets.randbits(31)
+    outcome: JobOutcome = "ok"
+    message = ""
+    refusal: Refusal | None = absent(job)
+    if refusal:
+        return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
+    trace: Trace | None = None
+    checks: tuple[CheckResult, ...] = ()
+    with Hosts(job, spawn, started + job.limits.seconds, shelf or Shelf()) as hosts:
+        try:
+            if "trace" in job.stages:
+                trace = look(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
+                outcome, message = _memory(trace)
+                refusal = unfed(job, trace)
+            if "check" in job.stages and job.contract is not None:
+                checks = run_checks(_bench(job, hosts, seed))
+        except Raised as error:
+            outcome, message = _ended(error), _raised(job, error)
+            refusal = unsaid(job, error)
+        except Died as death:
+            outcome, message = death.reason, f"{job.candidate.file} {death}"
+        return Report(
+            outcome="refused" if refusal else outcome,
+            message=refusal.message if refusal else message,
+            hint=refusal.hint if refusal else "",
+            target=shown_target(job),
+            trace=trace,
+            checks=checks,
+            output=hosts.printed(),
+            isolation=hosts.isolation,
+            missing=hosts.missing,
+            seconds=time.monotonic() - started,
+            seed=seed,
+        )
+
+
+def _ended(error: Raised) -> JobOutcome:
+    if error.error == HUNG:
+        return "timeout"
+    return "memory" if error.memory else "crashed"
+
+
+def _memory(trace: Trace) -> tuple[JobOutcome, str]:
+    """A crash for want of memory is a limit that was met, not a mistake of shapes."""
+    crash = trace.crash
+    if crash and (crash.error == "MemoryError" or "allocate memory" in crash.message):
+        return "memory", f"{crash.file}:{crash.line}: out of memory: {crash.message}"
+    return "ok", ""
+
+
+def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:
+    assert job.contract is not None
+    host, reference = hosts.candidate(), hosts.reference()  # a file that does not load needs none
+    return Bench(
+        contract=job.contract,
+        name=job.candidate.name,
+        host=host,
+        renew=lambda: hosts.candidate(fresh=True),
+        dice=Dice(seed),
+        reference=reference,
+        text=job.candidate.text,
+        # Without one, nothing says that a number is no limit that may be set.
+        numbers=numbers_in(job.candidate.text) if reference else (),
+        full=job.full,
+        until=job.until,
+    )
+
+
+class Hosts:
+    """The processes of one job: the candidate's, replaced when it dies, and the reference's."""
+
+    def __init__(self, job: Job, spawn: Spawn, deadline: float, shelf: Shelf) -> None:
+        self.job, self.spawn, self.deadline, self.shelf = job, spawn, deadline, shelf
+        self.candidates: list[Host] = []
+        self.solution: FileReference | None = None
+        self.isolation: tuple[str, ...] = ()
+        self.missing: tuple[str, ...] = ()
+
+    def candidate(self, fresh: bool = False) -> Host:
+        """The latest host, or a fresh one, with the candidate's source loaded."""
+        if self.candidates and not fresh:
+            return self.candidates[-1]
+        host = self.spawn(self.job.limits, self.job.own is not None, self.deadline)
+        self.candidates.append(host)
+        self.isolation, self.missing = host.isolation, host.missing
+        if self.job.contract is not None:  # without one, the file's own demo builds and feeds
+            answered(host.ask("load", **surroundings(self.job)))
+        return host
+
+    def reference(self) -> Reference | None:
+        asked = self.job.reference
+        if not isinstance(asked, Code):
+            return UnitReference(asked, _allowing(self.job.contract)) if asked else None
+        cache = self.job.contract.cache if self.job.contract else None
+        wide = self.job.contract is not None and "float64" in self.job.contract.dtypes
+        self.solution = self.shelf.take(asked, cache, self.deadline, wide)
+        if self.solution is None:
+            limits = self.job.limits  # of one job; the process is there for many
+            limits = replace(limits, seconds=limits.seconds * USES, rings=False)
+            host = self.spawn(limits, False, self.deadline)
+            try:
+                self.solution = FileReference(asked, host, cache, wide)
+            except BadReference:
+                host.close()
+                raise
+        return self.solution
+
+    def printed(self) -> str:
+        return "".join(h.printed for h in self.candidates)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for host in self.candidates:
+            host.close()
+        if self.solution:
+            self.shelf.put(self.solution)
+
+
+def _allowing(contract: Contract | None) -> list[str]:
+    """The masks that are True where a key may be attended to."""
+    inputs = contract.inputs if contract is not None else ()
+    return [i.name for i in inputs if i.role == "mask" and not i.forbids]
+
+
+def shown_target(job: Job) -> str:
+    """`MultiHeadSelfAttention(embed_dim=8, num_heads=2)`."""
+    name = job.candidate.name or job.candidate.file
+    if job.contract is None:
+        return name
+    init = built(job.contract.init, with_hd(job.contract.sizes))
+    return f"{name}({', '.join(f'{k}={_shown(v)}' for k, v in init.items())})"
+
+
+def _shown(value: object) -> str:
+    """As Python would say it; an object that is yet to be made as it will be."""
+    return value if isinstance(value, str) and value.endswith(")") else repr(value)
+
+
+def _raised(job: Job, error: Raised) -> str:
+    place = f"{error.file}:{error.line}: " if error.line else ""
+    if error.error == HUNG:
+        source = f": {error.source}" if error.source else ""
+        return f"{place}still running after {job.limits.seconds:g} seconds{source}"
+    doing = f"importing {job.candidate.file}" if error.verb == "load" else shown_target(job)
+    return f"{place}{doing} raised {error}"

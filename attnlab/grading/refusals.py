@@ -1,0 +1,109 @@
+"""A user's own target that could not run because something was not said, or is not there.
+
+That is no crash of their code: it is refused, with a command that says it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import torch
+
+from attnlab.candidate.host import Raised
+from attnlab.records import Job, Trace
+from attnlab.target.command_line import Typed
+
+
+class Refusal(NamedTuple):
+    message: str
+    hint: str
+
+
+def absent(job: Job) -> Refusal | None:
+    """A device that this machine does not have."""
+    if job.look.device.startswith("cuda") and not torch.cuda.is_available():
+        built = "" if torch.version.cuda else ": this PyTorch was built for the CPU alone"
+        says = f"--device {job.look.device}: PyTorch finds no CUDA device here{built}"
+        return Refusal(says, f"on the CPU: {_typed(job).command()}")
+    return None
+
+
+def unsaid(job: Job, error: Raised) -> Refusal | None:
+    """What stopped it before its forward began, where a flag or a package would help."""
+    if job.own is None:
+        return None
+    if error.error == "ModuleNotFoundError" and "'attnlab" not in error.message:
+        return _uninstalled(job, error)
+    missing = _missing(error.message, "__init__")
+    if missing:
+        more = ", ".join(f"{name}=12" for name in missing)
+        says = f"{_name(job)} cannot be built: nothing says what {', '.join(missing)} should be"
+        return Refusal(
+            says, f"say it with your own values: {_typed(job).more(init=more).command()}"
+        )
+    if error.verb == "build" and error.error == "NameError" and "defines no" in error.message:
+        module = (job.own.module if job.own else None) or job.candidate.file
+        says = f"{module} has no {job.candidate.name}"
+        return Refusal(says, f"see what it has: python -c {_listing(job)}")
+    if error.verb == "demo" and error.error == "LookupError":
+        says = f"{error.message}: say what to trace"
+        return Refusal(says, f"name it: attnlab trace {job.candidate.file}:CLASS")
+    return None
+
+
+def unfed(job: Job, trace: Trace | None) -> Refusal | None:
+    """A forward whose arguments nobody could see, called with too few."""
+    crash = trace.crash if trace else None
+    if job.own is None or crash is None or trace is None or trace.ops:
+        return None
+    missing = _missing(crash.message, "forward")
+    if not missing:
+        return None
+    says = f"{_name(job)}: nothing says what forward is given for {', '.join(missing)}"
+    more = tuple(f"{name}: B S D" for name in missing)
+    hint = f"say the axes of each, or a value: {_typed(job).more(inputs=more).command()}"
+    return Refusal(says, hint)
+
+
+def _missing(message: str, method: str) -> list[str]:
+    """The names in Python's own sentence: missing 2 required ... arguments: 'dim' and 'heads'."""
+    found = re.search(rf"{method}\(\) missing \d+ required [\w-]+ arguments?: (.*)", message)
+    return re.findall(r"'(\w+)'", found[1]) if found else []
+
+
+def _uninstalled(job: Job, error: Raised) -> Refusal:
+    found = re.search(r"No module named '([\w.]+)'", error.message)
+    wanted = found[1] if found else ""
+    package = wanted.partition(".")[0]
+    where = (
+        f"{error.file}:{error.line}: " if error.line and job.own and not _asked(job, wanted) else ""
+    )
+    if "." in wanted:
+        says = f"{where}there is no module {wanted}: {package} has none of that name"
+        return Refusal(says, f"see where it lies: python -c 'import {package}; print({package})'")
+    says = f"{where}the package {package} is not installed for this Python"
+    return Refusal(says, f"install it: python -m pip install {package}")
+
+
+def _asked(job: Job, wanted: str) -> bool:
+    """The target itself is in the package, so no file is to blame."""
+    module = (job.own.module if job.own else None) or ""
+    return f"{module}.".startswith(f"{wanted}.")
+
+
+def _listing(job: Job) -> str:
+    module = (job.own.module if job.own else None) or "module"
+    return f"'import {module} as m; print(*dir(m))'"
+
+
+def _name(job: Job) -> str:
+    place = job.candidate.file if not (job.own and job.own.module) else job.own.module
+    return f"{place}:{job.candidate.name}" if job.candidate.name else place
+
+
+def _typed(job: Job) -> Typed:
+    """The command as far as the job still knows it."""
+    init = job.contract.init if job.contract else {}
+    said = ", ".join(f"{k}={v}" for k, v in init.items())
+    return Typed(target=_name(job) if job.own else job.candidate.file, init=said)

@@ -1,0 +1,184 @@
+"""The trace stage: run the example once, run it again at telling sizes, name what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from attnlab.candidate.host import Died, Host, Raised, answered
+from attnlab.grading.inputs import draw
+from attnlab.grading.inputs.draw import Dice
+from attnlab.grading.inputs.sizes import naming
+from attnlab.records import Contract, Finding, Job, Look, Trace, from_json, plain
+from attnlab.sizes import Sizes, Unmeasured, built, with_hd
+from attnlab.tracer.axes.agree import Run, input_axes, name_rows
+from attnlab.tracer.build_trace import at, each_once, named
+from attnlab.tracer.findings import Rows, find
+from attnlab.tracer.raw_trace import RawTrace, sound
+from attnlab.tracer.size_coincidence import Broken, relation
+
+LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
+LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
+SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
+
+
+def look(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace:
+    """The trace of the job's example, with names, findings and the crash explained.
+
+    `renew` is called where the host died after it had shown the example.
+    """
+    contract = job.contract
+    if contract is None:
+        return named(Run(_read(host, "demo", **surroundings(job)), {}), None)
+    sizes = with_hd(contract.sizes)
+    run = Run(_run(job, host, contract, sizes, job.look), sizes)
+    telling, trace = None, None
+    try:
+        telling = _telling(job, host, contract)
+        trace = _confirmed(job, host, run, telling) if telling else None
+    except Died as death:  # the example ran: that is what was asked
+        if renew is not None and death.reason != "timeout":
+            renew()
+    return trace or named(run, telling)
+
+
+def _confirmed(job: Job, host: Host, run: Run, telling: Run) -> Trace:
+    """The trace with what hangs on the example's sizes, for which it runs at some others."""
+    chance = _by_chance(job, host, run, telling)
+    trace = named(run, telling)
+    found = _with_chance(trace.findings, chance) if chance else trace.findings
+    return replace(trace, findings=tuple(_hidden(job, host, telling, f) for f in found))
+
+
+def surroundings(job: Job) -> dict[str, Any]:
+    """The candidate's source and where it lives, as the verbs `load` and `demo` take them."""
+    code = job.candidate
+    own = plain(job.own) if job.own else None
+    return {"file": code.file, "text": code.text, "path": code.path, "own": own}
+
+
+def _with_chance(found: Sequence[Finding], chance: Finding) -> tuple[Finding, ...]:
+    """Axes that met by that chance are told with it, and not once more."""
+    same = [f for f in found if f.rule == "axes-meet" and f.line == chance.line]
+    others = tuple(f for f in found if f not in same)
+    why = f": {same[0].message.partition(':')[0]}; elsewhere" if same else ": elsewhere"
+    message = chance.message.replace(": elsewhere", why, 1)
+    return each_once((*others, replace(chance, message=message)))
+
+
+def _hidden(job: Job, host: Host, telling: Run, finding: Finding) -> Finding:
+    """What only the telling sizes show, with the equality of the example that hides it."""
+    where, contract = at(telling.sizes), job.contract
+    if contract is None or finding.rule == "size-coincidence":
+        return finding
+    if not finding.message.endswith(where):
+        return finding
+
+    def shown(sizes: Sizes) -> bool | None:
+        try:
+            run = Run(_run(job, host, contract, sizes), sizes)
+        except (Raised, Unmeasured):
+            return None
+        rows = Rows(run.raw, name_rows(run, None), input_axes(run, None))
+        found = (*find(rows), *run.raw.accidents)
+        return any((f.rule, f.line) == (finding.rule, finding.line) for f in found)
+
+    words = relation(contract, telling.sizes, shown, strict=False)
+    said = finding.message.removesuffix(where)
+    return replace(finding, message=f"{said}; here {words} hides it{where}") if words else finding
+
+
+def _by_chance(job: Job, host: Host, run: Run, telling: Run) -> Finding | None:
+    """The run at the telling sizes raised: the sizes that the example's run hangs on, by name."""
+    fall = telling.raw.fall
+    if run.raw.fall is not None or fall is None or not job.contract:
+        return None
+    contract = job.contract
+
+    def broken(sizes: Sizes) -> bool | None:
+        try:
+            raw = _run(job, host, contract, sizes)
+        except (Raised, Unmeasured):
+            return None
+        return _same_fall(raw, telling.raw)
+
+    words = relation(contract, telling.sizes, broken)
+    if words:
+        return _coincidence(run, telling, f"runs only because {words}")
+    if len(fall.operands) < 2 or fall.op == "embedding" or not _at_less(contract, telling, broken):
+        return None
+    return _coincidence(run, telling, "runs only because sizes of the example coincide")
+
+
+def _same_fall(raw: RawTrace, other: RawTrace) -> bool:
+    """It raised at the same place, or before it."""
+    if raw.fall is None or other.fall is None:
+        return False
+    here = (raw.fall.op, raw.fall.line) == (other.fall.op, other.fall.line)
+    return here or len(raw.ops) < len(other.ops)
+
+
+def _at_less(contract: Contract, telling: Run, broken: Broken) -> bool:
+    """Also below the example's lengths, where no table ends."""
+    smaller = {s: contract.sizes[s] - 1 for s in LENGTHS & telling.sizes.keys()}
+    if min(smaller.values(), default=1) < 1:
+        return False
+    return broken({**telling.sizes, **smaller}) is True
+
+
+def _coincidence(run: Run, telling: Run, because: str) -> Finding:
+    fall = telling.raw.fall
+    assert fall is not None
+    here = (o.index for o in run.raw.ops if (o.op, o.line) == (fall.op, fall.line))
+    return Finding(
+        rule="size-coincidence",
+        file=fall.file,
+        line=fall.line,
+        op=fall.op,
+        index=next(here, None),
+        severity="warning",
+        message=f"{because}: elsewhere {fall.op or 'this line'} raises {fall.error}: "
+        f"{fall.message}{at(telling.sizes)}",
+    )
+
+
+def _run(
+    job: Job, host: Host, contract: Contract, sizes: Sizes, look: Look | None = None
+) -> RawTrace:
+    """One run at these sizes; `look` is what else is asked about it."""
+    init = built(contract.init, sizes)
+    plain = built(contract.arguments, sizes)
+    answered(host.ask("build", name=job.candidate.name, init=init, seed=SEED, arguments=plain))
+    inputs = draw.inputs(contract, sizes, Dice(SEED), contract.example_mask)
+    inputs = draw.filled(contract, inputs, job.look.fill)
+    axes = {i.name: list(i.axes) for i in contract.inputs}
+    given = list(inputs.items())
+    asked = None if look is None else asdict(look)
+    return _read(host, "trace", inputs=given, seed=SEED, axes=axes, sizes=dict(sizes), look=asked)
+
+
+def _telling(job: Job, host: Host, contract: Contract) -> Run | None:
+    """The same at sizes that tell axes apart; None for code that is bound to fixed sizes."""
+    sizes = naming(contract)
+    fixed = [a for i in contract.inputs for a in i.axes if a.isdigit() and a != "1"]
+    if sizes is None or fixed or any(type(v) is int for v in contract.init.values()):
+        return None
+    try:
+        return Run(_run(job, host, contract, sizes), sizes)
+    except (Raised, Unmeasured):
+        return None
+
+
+def _read(host: Host, verb: str, **args: object) -> RawTrace:
+    """The trace in an answer. A candidate may send anything: what makes no sense ends it."""
+    answer = answered(host.ask(verb, **args))
+    if len(str(answer.get("trace", ""))) > LONGEST:
+        raise Died("crashed", f"answered with a trace of over {LONGEST >> 20} MiB")
+    try:
+        raw = from_json(RawTrace, answer["trace"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise Died("crashed", "answered with no trace") from error
+    if not sound(raw):
+        raise Died("crashed", "answered with a trace that makes no sense")
+    return raw

@@ -1,0 +1,51 @@
+"""A candidate in this process whose settings stay its own: for mutants, which nobody means ill.
+
+A process for each of ten thousand mutants would take most of the time. What a mutant may change for
+everybody, whether gradients are recorded, the default dtype and the random state, is put away after
+every answer and given back before the next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.candidate.host import LocalHost
+from attnlab.records import Limits
+
+Settings = tuple[bool, torch.dtype, Tensor]
+
+
+class ApartHost(LocalHost):
+    """A session with settings of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings = _settings()
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        ours = _settings()
+        _set(self.settings)
+        try:
+            return super().ask(verb, **args)
+        finally:
+            self.settings = _settings()
+            _set(ours)
+
+
+def spawn_apart(limits: Limits, own: bool, deadline: float) -> ApartHost:  # noqa: ARG001  a Spawn
+    return ApartHost()
+
+
+def _settings() -> Settings:
+    return torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_rng_state()
+
+
+def _set(settings: Settings) -> None:
+    grad, dtype, random_state = settings
+    torch.set_grad_enabled(grad)
+    if torch.get_default_dtype() is not dtype:
+        torch.set_default_dtype(dtype)
+    torch.set_rng_state(random_state)

@@ -1,0 +1,40 @@
+"""A new axis is put at another place, so that something else is repeated along it.
+
+Right: `scores = scores + mask.unsqueeze(1)`
+Wrong: `scores = scores + mask.unsqueeze(2)`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, argument, integer
+
+AXES = (0, 1, 2, 3, -1)
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("unsqueeze"):
+        axis = argument(call, "dim", 0)
+        for other in AXES if axis is not None else ():
+            if axis is not None and integer(axis) != other:
+                yield source.put(axis, str(other))
+    for node in source.nodes:
+        if isinstance(node, ast.Subscript) and "None" in _items(source, node):
+            yield from _moved(source, node)
+
+
+def _items(source: Source, node: ast.Subscript) -> list[str]:
+    where = node.slice
+    parts = where.elts if isinstance(where, ast.Tuple) else [where]
+    return [source.of(part) for part in parts]
+
+
+def _moved(source: Source, node: ast.Subscript) -> Iterator[Edit]:
+    rest = _items(source, node)
+    rest.remove("None")
+    for place in range(4):
+        padded = [*rest, *[":"] * (place - len(rest))]
+        items = [*padded[:place], "None", *padded[place:]]
+        yield source.put(node.slice, ", ".join(items))

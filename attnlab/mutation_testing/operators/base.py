@@ -1,0 +1,328 @@
+"""What a mutation is, and the source text that it works on.
+
+A mutation is one module in this folder. Its file name is its id (`mask_inverted.py` ->
+`mask-inverted`), named after the bug that it puts in; its docstring is the explanation, with a line
+`Right:` and a line `Wrong:`, which is what becomes of it. It defines
+
+* `edits(source)`  yields an `Edit` for every place where the bug can be put in.
+
+The syntax tree only finds the place. What changes is the text, so comments and layout stay, and a
+mutant differs from its base by what a person would have typed differently. Nothing here runs code:
+source text goes in, source text comes out.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
+from itertools import zip_longest
+
+from attnlab.records import record
+
+Splice = tuple[int, int, str]  # from, to, what stands there instead
+SYMBOLS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+FACTORIES = {"arange", "empty", "empty_like", "full", "ones", "zeros", "tril", "triu", "all"}
+ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
+
+
+@record
+class Edit:
+    """What one bug changes in a text; splices do not overlap."""
+
+    splices: tuple[Splice, ...]
+
+
+@record
+class Mutant:
+    """A source with one bug: the line it is on, and that line before and after."""
+
+    mutation: str
+    line: int
+    before: str
+    after: str
+    text: str
+
+
+@record
+class Mutation:
+    """A mutation as the rest of attnlab sees it."""
+
+    id: str
+    doc: str
+    edits: Callable[[Source], Iterator[Edit]]
+
+
+class Source:
+    """A text with its syntax tree, and the ways to say what should change in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tree = ast.parse(text)
+        self.parents = {c: p for p in ast.walk(self.tree) for c in ast.iter_child_nodes(p)}
+        self._starts = [0]
+        for line in text.splitlines(keepends=True):
+            self._starts.append(self._starts[-1] + len(line))
+        self._lines = text.splitlines(keepends=True)
+
+    # ------------------------------------------------------------ finding
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All that runs, in the order of the text: no annotations, docstrings or messages."""
+        found = [n for n in _running(self.tree) if hasattr(n, "lineno")]
+        return sorted(found, key=self.span)
+
+    def calls(self, *names: str) -> Iterator[ast.Call]:
+        """Calls of a function or method of one of these names; any call without names."""
+        for node in self.nodes:
+            if isinstance(node, ast.Call) and (not names or called(node) in names):
+                yield node
+
+    def functions(self, *names: str) -> Iterator[ast.FunctionDef]:
+        for node in self.nodes:
+            if isinstance(node, ast.FunctionDef) and (not names or node.name in names):
+                yield node
+
+    def assigned(self) -> Iterator[ast.Assign]:
+        """`name = value` inside of methods other than `__init__`."""
+        for function in self.functions():
+            if function.name != "__init__":
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                        yield node
+
+    def function_of(self, node: ast.AST) -> ast.FunctionDef | None:
+        while node in self.parents:
+            node = self.parents[node]
+            if isinstance(node, ast.FunctionDef):
+                return node
+        return None
+
+    # ------------------------------------------------------------ reading
+
+    def offset(self, line: int, column: int) -> int:
+        """A place of the tree, which counts bytes, as a place in the text."""
+        ahead = self._lines[line - 1].encode()[:column] if line <= len(self._lines) else b""
+        return self._starts[line - 1] + len(ahead.decode(errors="replace"))
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        n: ast.expr = node  # type: ignore[assignment]  # all that has a place has these four
+        return (
+            self.offset(n.lineno, n.col_offset),
+            self.offset(n.end_lineno or n.lineno, n.end_col_offset or n.col_offset),
+        )
+
+    def of(self, node: ast.AST) -> str:
+        """The text of a node."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def atom(self, node: ast.AST) -> str:
+        """The text of a node, in brackets where an operator beside it could tear it apart."""
+        return self.of(node) if isinstance(node, ATOMS) else f"({self.of(node)})"
+
+    def sides(self, node: ast.BinOp) -> tuple[str, str]:
+        """Both operands with the brackets around them."""
+        start, end = self.span(node)
+        between = self.span(node.left)[1], self.span(node.right)[0]
+        symbol = SYMBOLS.get(type(node.op), "<<")
+        at = self.text.find(symbol, *between)
+        return self.text[start:at].strip(), self.text[at + len(symbol) : end].strip()
+
+    # ------------------------------------------------------------ changing
+
+    def put(self, node: ast.AST, text: str) -> Edit:
+        """Something else in place of a node."""
+        return Edit(splices=((*self.span(node), text),))
+
+    def put_expr(self, node: ast.expr, text: str) -> Edit:
+        """Another expression in place of a node, in brackets where it is an operand."""
+        parent = self.parents.get(node)
+        inner = isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Compare))
+        return self.put(node, f"({text})" if inner else text)
+
+    def swap(self, one: ast.AST, other: ast.AST) -> Edit:
+        return Edit(splices=((*self.span(one), self.of(other)), (*self.span(other), self.of(one))))
+
+    def operator(self, node: ast.BinOp, symbol: str) -> Edit:
+        """Another operator between the same operands."""
+        left, right = self.sides(node)
+        return self.put(node, f"{left} {symbol} {right}")
+
+    def delete(self, statement: ast.stmt) -> Edit:
+        return self.put(statement, "pass")
+
+    def insert(self, statement: ast.stmt, text: str) -> Edit:
+        """A statement of its own before this one."""
+        start, _ = self.span(statement)
+        return Edit(splices=((start, start, f"{text}\n{' ' * statement.col_offset}"),))
+
+
+def called(node: ast.Call) -> str:
+    """`softmax` of `scores.softmax(...)` and of `F.softmax(...)`."""
+    return last_name(node.func)
+
+
+def last_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_module(node: ast.AST) -> bool:
+    """`torch`, `F` or `nn.functional`: what a function is taken from, and no tensor."""
+    return last_name(node) in ("torch", "nn", "F", "math", "functional", "np", "numpy")
+
+
+def is_method(node: ast.Call) -> bool:
+    """A call on a value, such as `scores.softmax(-1)`, not on a library."""
+    return isinstance(node.func, ast.Attribute) and not is_module(node.func.value)
+
+
+def argument(node: ast.Call, name: str, place: int) -> ast.expr | None:
+    """The argument called `name`, or the one at `place`: of a method counted without its value."""
+    for keyword in node.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    place += 0 if is_method(node) else 1
+    return node.args[place] if len(node.args) > place else None
+
+
+def subject(node: ast.Call) -> ast.expr | None:
+    """What a method is called on, or the first argument of a function."""
+    if isinstance(node.func, ast.Attribute) and is_method(node):
+        return node.func.value
+    return node.args[0] if node.args else None
+
+
+def condition(node: ast.Call) -> ast.expr | None:
+    """The mask of `scores.masked_fill(mask, low)` and of `torch.where(mask, low, scores)`."""
+    if called(node) == "where" and not is_method(node):
+        return subject(node)
+    return argument(node, "mask", 0)
+
+
+def integer(node: ast.AST | None) -> int | None:
+    """`-1` or `2` as the number that it is."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = integer(node.operand)
+        return None if inner is None else -inner
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    return None
+
+
+def is_constant(node: ast.expr) -> bool:
+    """A value that no gradient goes through, whoever asks: a factory's, or a comparison."""
+    calls = {called(n) for n in ast.walk(node) if isinstance(n, ast.Call)}
+    return isinstance(node, ast.Compare) or bool(calls & FACTORIES)
+
+
+def body(function: ast.FunctionDef) -> list[ast.stmt]:
+    """The statements of a function after its docstring."""
+    return function.body[1:] if _is_text(function.body[0]) else function.body
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for name, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            if name in ("annotation", "returns", "msg") or not isinstance(child, ast.AST):
+                continue
+            quiet = (ast.Import, ast.ImportFrom, ast.Raise, ast.JoinedStr, ast.expr_context)
+            if isinstance(child, ast.Raise):
+                yield child  # it may go, but what it says does not matter
+            elif not isinstance(child, quiet) and not _is_text(child):
+                yield from _running(child)
+
+
+# ---------------------------------------------------------------- all of them
+
+
+@cache
+def load_mutations() -> tuple[Mutation, ...]:
+    """Every mutation in this folder, by name."""
+    package = importlib.import_module("attnlab.mutation_testing.operators")
+    names = [m.name for m in pkgutil.iter_modules(package.__path__) if m.name != "base"]
+    return tuple(map(_load, sorted(names)))
+
+
+def _load(name: str) -> Mutation:
+    module = importlib.import_module(f"attnlab.mutation_testing.operators.{name}")
+    return Mutation(id=name.replace("_", "-"), doc=module.__doc__ or "", edits=module.edits)
+
+
+def mutants(text: str, *only: str) -> Iterator[Mutant]:
+    """Every mutant of a source that compiles and says something else, each once."""
+    source = Source(text)
+    seen = {ast.dump(source.tree)}
+    for mutation in load_mutations():
+        if only and mutation.id not in only:
+            continue
+        for edit in mutation.edits(source):
+            mutated = applied(text, edit)
+            tree = _compiled(mutated)
+            if tree is not None and tree not in seen:
+                seen.add(tree)
+                line, before, after = changed(text, mutated)
+                yield Mutant(
+                    mutation=mutation.id, line=line, before=before, after=after, text=mutated
+                )
+
+
+def applied(text: str, edit: Edit) -> str:
+    for start, end, new in sorted(edit.splices, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def changed(old: str, new: str) -> tuple[int, str, str]:
+    """The first line that differs, and all that differ, before and after."""
+    a, b = old.splitlines(), new.splitlines()
+    first = next((i for i, (x, y) in enumerate(zip_longest(a, b)) if x != y), 0)
+    last = 0
+    while last < min(len(a), len(b)) - first and a[-1 - last] == b[-1 - last]:
+        last += 1
+    return first + 1, _joined(a[first : len(a) - last]), _joined(b[first : len(b) - last])
+
+
+def _joined(lines: list[str]) -> str:
+    return "\n".join(line.strip() for line in lines)
+
+
+def _compiled(text: str) -> str | None:
+    """The tree of a text as a string, None where Python refuses it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about `1 is x` and the like: it is a mutant
+            tree = ast.parse(text)
+            compile(text, "mutant", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    return ast.dump(tree)

@@ -1,0 +1,22 @@
+"""A function or a method is not applied: no clamp, no layer, no root, no `exp`.
+
+Right: `scores = scores.clamp(-5, 5)`
+Wrong: `scores = scores`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, last_name, subject
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls():
+        value = subject(call)
+        inner = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self"
+        if inner and call.args:
+            yield source.put_expr(call, source.of(call.args[0]))
+        elif value is not None and last_name(value) != "self":
+            yield source.put_expr(call, source.of(value))

@@ -1,0 +1,21 @@
+"""What was worked out for the first sample of the batch is used for all of them.
+
+Right: `scores = scores.masked_fill(mask, low)`
+Wrong: `scores = scores.masked_fill((mask)[:1], low)`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("masked_fill", "masked_fill_", "where", "repeat_interleave"):
+        for value in call.args[:1]:
+            yield source.put(value, f"({source.of(value)})[:1]")
+    for node in source.assigned():
+        text = source.of(node.value)
+        yield source.put(node.value, f"({text})[:1].expand_as({text})")
+        yield source.put(node.value, f"({text}).flip(0)")

@@ -1,0 +1,16 @@
+"""A forward pass sets the seed, so that everything random that follows repeats itself.
+
+Right: `y = self.out(x)`
+Wrong: `torch.manual_seed(0)` `y = self.out(x)`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, body
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for function in source.functions("forward"):
+        yield source.insert(body(function)[0], "torch.manual_seed(0)")

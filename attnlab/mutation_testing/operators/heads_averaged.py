@@ -1,0 +1,20 @@
+"""The heads are averaged, or change places.
+
+Right: `context = weights @ v`
+Wrong: `context = (weights @ v).mean(1, keepdim=True).expand_as(weights @ v)`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for node in source.assigned():
+        text = source.of(node.value)
+        if "@" in text or "matmul(" in text or "softmax(" in text or "bmm(" in text:
+            yield source.put(node.value, f"({text}).mean(1, keepdim=True).expand_as({text})")
+            yield source.put(node.value, f"({text}).roll(1, 1)")
+            yield source.put(node.value, f"({text}).flip(1)")

@@ -1,0 +1,43 @@
+"""A step writes into what it was given.
+
+Right: `return self.norm(h) + x`
+Wrong: `return x.add_(self.norm(h))`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, body, is_method
+
+METHODS = (
+    "masked_fill",
+    "add",
+    "mul",
+    "sub",
+    "div",
+    "clamp",
+    "nan_to_num",
+    "unsqueeze",
+)
+SIGNS = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_"}
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls(*METHODS):
+        if is_method(call):
+            end = source.span(call.func)[1]
+            yield Edit(splices=((end, end, "_"),))
+    for node in source.nodes:
+        if isinstance(node, ast.BinOp) and type(node.op) in SIGNS:
+            left, right = source.sides(node)
+            name = SIGNS[type(node.op)]
+            if isinstance(node.left, ast.Name | ast.Attribute | ast.Subscript):
+                yield source.put(node, f"{left}.{name}({right})")
+            if isinstance(node.right, ast.Name) and isinstance(node.op, ast.Add | ast.Mult):
+                yield source.put(node, f"{right}.{name}({left})")
+    for function in source.functions("forward"):
+        for argument in function.args.args[1:]:
+            yield source.insert(body(function)[0], f"{argument.arg}.mul_(1)[...] = 0")
+            yield source.insert(body(function)[-1], f"{argument.arg}.zero_()")

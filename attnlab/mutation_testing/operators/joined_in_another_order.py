@@ -1,0 +1,24 @@
+"""What is joined stands in another order: new keys before cached ones, or cosines first.
+
+Right: `pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)`
+Wrong: `pairs = torch.stack([angles.cos(), angles.sin()], dim=-1)`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls(*JOINING):
+        items = call.args[0] if call.args else None
+        if isinstance(items, ast.List | ast.Tuple) and len(items.elts) > 1:
+            for one, other in zip(items.elts, items.elts[1:], strict=False):
+                yield source.swap(one, other)
+        elif items is not None:
+            yield source.put(items, f"list({source.of(items)})[::-1]")

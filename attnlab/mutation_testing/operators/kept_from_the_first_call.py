@@ -1,0 +1,18 @@
+"""What the first call worked out is used in all that follow.
+
+Right: `mask = torch.ones(S, S).tril()`
+Wrong: `mask = self.__dict__.setdefault("_mask", torch.ones(S, S).tril())`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for node in source.assigned():
+        name = last_name(node.targets[0])
+        text = source.of(node.value)
+        yield source.put(node.value, f'self.__dict__.setdefault("_{name}", {text})')

@@ -1,0 +1,31 @@
+"""A layer has no bias, no gain, or another eps.
+
+Right: `self.norm = nn.LayerNorm(d)`
+Wrong: `self.norm = nn.LayerNorm(d, eps=1e-3)`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, called
+
+OPTIONS = {
+    "Linear": ("bias=False",),
+    "LayerNorm": ("eps=1e-3", "eps=0.1", "elementwise_affine=False", "bias=False"),
+    "RMSNorm": ("eps=1e-3", "elementwise_affine=False"),
+}
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls(*OPTIONS):
+        for option in OPTIONS[called(call)]:
+            yield source.put(call, f"{source.of(call)[:-1].rstrip().rstrip(',')}, {option})")
+    for node in source.nodes:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, float)
+            and 0 < node.value < 1e-4
+        ):
+            yield source.put(node, repr(node.value * 1e4))

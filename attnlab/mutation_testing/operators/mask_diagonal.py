@@ -1,0 +1,25 @@
+"""The edge of a triangle is one off, or it is the other triangle.
+
+Right: `seen = torch.ones(S, S).tril()`
+Wrong: `seen = torch.ones(S, S).tril(-1)`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, argument
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("tril", "triu"):
+        text = source.of(call.func)
+        yield source.put(call.func, text[:-1] + ("u" if text.endswith("l") else "l"))
+        edge = argument(call, "diagonal", 0)
+        for off in (-1, 1):
+            if edge is None:
+                inside = source.of(call)[:-1].rstrip().rstrip(",")
+                comma = "" if inside.endswith("(") else ", "
+                yield source.put(call, f"{inside}{comma}{off})")
+            else:
+                yield source.put(edge, f"{source.of(edge)} + {off}")

@@ -1,0 +1,20 @@
+"""A call that returns the changed tensor is written as if it changed it in place.
+
+Right: `scores = scores.masked_fill(mask, low)`
+Wrong: `scores.masked_fill(mask, low)`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for node in source.assigned():
+        name = last_name(node.targets[0])
+        reads = [n for n in ast.walk(node.value) if isinstance(n, ast.Name) and n.id == name]
+        if reads:
+            yield source.put(node, source.of(node.value))

@@ -1,0 +1,21 @@
+"""A method runs without gradients.
+
+Right: `y = self.out(x)`
+Wrong: `torch.set_grad_enabled(False)` `y = self.out(x)`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, body
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for function in source.functions():
+        if function.name != "__init__":
+            first = function.decorator_list[0] if function.decorator_list else function
+            start = source.span(first)[0] - (1 if function.decorator_list else 0)
+            text = f"@torch.no_grad()\n{' ' * function.col_offset}"
+            yield Edit(splices=((start, start, text),))
+            yield source.insert(body(function)[0], "torch.set_grad_enabled(False)")

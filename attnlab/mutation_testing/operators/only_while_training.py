@@ -1,0 +1,31 @@
+"""A step is taken in train mode only, or in eval mode only.
+
+Right: `if mask is not None: scores = scores.masked_fill(mask, low)`
+Wrong: `if (mask is not None) and self.training: scores = scores.masked_fill(mask, low)`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for function in source.functions("forward"):
+        for node in ast.walk(function):
+            if isinstance(node, ast.If):
+                text = source.of(node.test)
+                yield source.put(node.test, f"({text}) and self.training")
+                yield source.put(node.test, f"({text}) and not self.training")
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                yield from _half(source, node, last_name(node.targets[0]))
+
+
+def _half(source: Source, node: ast.Assign, name: str) -> Iterator[Edit]:
+    """Only steps that change a value can be left out."""
+    if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.value)):
+        text = source.atom(node.value)
+        yield source.put(node.value, f"{text} if self.training else {name}")
+        yield source.put(node.value, f"{name} if self.training else {text}")

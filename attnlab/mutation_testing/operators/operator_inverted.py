@@ -1,0 +1,32 @@
+"""Multiplied where a division was meant, added where a subtraction was: or the other way round.
+
+Right: `scores = q @ k.mT / root`
+Wrong: `scores = q @ k.mT * root`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+OTHER: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Add: ("-", "*"),
+    ast.Sub: ("+",),
+    ast.Mult: ("/", "+", "**"),
+    ast.Div: ("*", "//"),
+    ast.FloorDiv: ("/", "*", "%"),
+    ast.Mod: ("//",),
+    ast.Pow: ("*",),
+    ast.MatMult: ("*",),
+    ast.BitAnd: ("|", "^"),
+    ast.BitOr: ("&", "^"),
+}
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for node in source.nodes:
+        if isinstance(node, ast.BinOp):
+            for symbol in OTHER.get(type(node.op), ()):
+                yield source.operator(node, symbol)

@@ -1,0 +1,19 @@
+"""Positions are counted from one.
+
+Right: `position = torch.arange(length)`
+Wrong: `position = torch.arange(length) + 1`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("arange"):
+        yield source.put_expr(call, f"{source.of(call)} + 1")
+        yield source.put_expr(call, f"{source.of(call)} - 1")
+    for call in source.calls("range"):
+        yield source.put(call, f"[i + 1 for i in {source.of(call)}]")

@@ -1,0 +1,18 @@
+"""Positions run from the last to the first.
+
+Right: `position = torch.arange(length)`
+Wrong: `position = torch.arange(length).flip(0)`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("arange"):
+        yield source.put(call, f"{source.of(call)}.flip(0)")
+    for call in source.calls("range"):
+        yield source.put(call, f"{source.of(call)}[::-1]")

@@ -1,0 +1,22 @@
+"""Far positions are like near ones: they wrap around, or stay at the last one known.
+
+Right: `position = torch.arange(length)`
+Wrong: `position = torch.arange(length).clamp(max=127)`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+ENDS = (".clamp(max=127)", " % 256")
+FAR = (".clamp(max=1000)", " % 4096")  # of tables, which are made long
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("arange"):
+        function = source.function_of(call)
+        table = function is None or function.name != "forward"
+        for end in (*ENDS, *FAR) if table else ENDS:
+            yield source.put_expr(call, f"{source.of(call)}{end}")

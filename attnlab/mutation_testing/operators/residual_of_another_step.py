@@ -1,0 +1,26 @@
+"""What is added at the end is not what came in but what a step in between made of it.
+
+Right:
+`h = self.norm(x)`
+`return self.out(h) + x`
+Wrong:
+`h = self.norm(x)`
+`return self.out(h) + h`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for function in source.functions("forward"):
+        names = [last_name(n.targets[0]) for n in ast.walk(function) if isinstance(n, ast.Assign)]
+        for node in ast.walk(function):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+                for operand in (node.left, node.right):
+                    if isinstance(operand, ast.Name):
+                        yield from (source.put(operand, n) for n in dict.fromkeys(names) if n)

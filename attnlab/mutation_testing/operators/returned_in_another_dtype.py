@@ -1,0 +1,20 @@
+"""The result has another dtype than the input.
+
+Right: `return self.out(h)`
+Wrong: `return self.out(h).double()`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for function in source.functions("forward"):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Return) and node.value is not None:
+                for kind in ("double", "float", "half"):
+                    yield source.put(node.value, f"{source.atom(node.value)}.{kind}()")

@@ -1,0 +1,24 @@
+"""Everything stands one position beside its place.
+
+Right: `context = weights @ v`
+Wrong: `context = weights @ (v).roll(1, -2)`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, body
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for node in source.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            for operand in (node.left, node.right):
+                yield source.put(operand, f"({source.of(operand)}).roll(1, -2)")
+    for call in source.calls("matmul", "bmm", "einsum", "scaled_dot_product_attention"):
+        for value in call.args[-2:]:
+            yield source.put(value, f"({source.of(value)}).roll(1, -2)")
+    for function in source.functions("forward"):
+        yield source.insert(body(function)[-1], "x = x.roll(1, 1)")

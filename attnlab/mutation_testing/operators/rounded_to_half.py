@@ -1,0 +1,19 @@
+"""A value passes through half precision and loses its digits, or its range, on the way.
+
+Right: `scores = q @ k.mT`
+Wrong: `scores = (q @ k.mT).half().float()`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+KINDS = ("half", "bfloat16")
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for node in source.assigned():
+        for kind in KINDS:
+            yield source.put(node.value, f"{source.atom(node.value)}.{kind}().float()")

@@ -1,0 +1,30 @@
+"""The root is that of another size: of the whole width, of the number of heads.
+
+Right: `scores = scores / math.sqrt(self.head_dim)`
+Wrong: `scores = scores / math.sqrt(self.num_heads)`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source
+
+SIZES = ("self.num_heads", "self.head_dim", "x.shape[-1]", "x.shape[1]", "self.head_dim + 1")
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("sqrt"):
+        for size in SIZES if call.args else ():
+            yield source.put(call.args[0], size)
+    for node in source.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            sizes = ("embed_dim", "num_heads") if _in_init(source, node) else SIZES
+            for size in sizes:
+                yield source.put(node.left, size if size.isidentifier() else f"({size})")
+
+
+def _in_init(source: Source, node: ast.AST) -> bool:
+    function = source.function_of(node)
+    return function is not None and function.name == "__init__"

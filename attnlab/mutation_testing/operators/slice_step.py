@@ -1,0 +1,22 @@
+"""A slice takes every element where every second was meant, or the odd ones in place of the even.
+
+Right: `pe[:, 0::2] = angles.sin()`
+Wrong: `pe[:, 1::2] = angles.sin()`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, integer
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for node in source.nodes:
+        if isinstance(node, ast.Slice) and node.step is not None:
+            low = integer(node.lower) or 0
+            step = source.of(node.step)
+            yield source.put(node, f"{1 - low if low in (0, 1) else 0}::{step}")
+            yield source.put(node, f"{low}::{step} + 1")
+            yield source.put(node, f"{low}::1")

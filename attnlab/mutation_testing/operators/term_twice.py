@@ -1,0 +1,24 @@
+"""A term or a factor is used twice: the scale is applied twice, the residual added twice.
+
+Right: `scores = q @ k.mT / root`
+Wrong: `scores = q @ k.mT / root / root`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import SYMBOLS, Edit, Source
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for node in source.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(
+            node.op, ast.Add | ast.Sub | ast.Mult | ast.Div
+        ):
+            left, right = source.sides(node)
+            symbol = SYMBOLS[type(node.op)]
+            yield source.put_expr(node, f"{left} {symbol} {right} {symbol} {right}")
+            if isinstance(node.op, ast.Add | ast.Mult):
+                yield source.put_expr(node, f"{left} {symbol} {left} {symbol} {right}")

@@ -1,0 +1,19 @@
+"""A transpose exchanges another pair of axes.
+
+Right: `k = k.transpose(-2, -1)`
+Wrong: `k = k.transpose(-3, -1)`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, integer
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("transpose", "swapaxes", "swapdims", "movedim"):
+        for axis in call.args[-2:]:
+            number = integer(axis)
+            for other in () if number is None else (number - 1, number + 1):
+                yield source.put(axis, str(other))

@@ -1,0 +1,31 @@
+"""The heads get their place by a reshape, which moves no data, where a transpose is needed.
+
+Right: `q = q.view(B, S, H, hd).transpose(1, 2)`
+Wrong: `q = q.view(B, H, S, hd)`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.mutation_testing.operators.base import Edit, Source, called, integer
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("transpose"):
+        axes = [integer(a) for a in call.args]
+        inner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(inner, ast.Call) and called(inner) in ("view", "reshape"):
+            yield from _swapped(source, call, inner, axes)
+
+
+def _swapped(
+    source: Source, call: ast.Call, view: ast.Call, axes: list[int | None]
+) -> Iterator[Edit]:
+    sizes = [source.of(a) for a in view.args]
+    one, other = (*axes, None, None)[:2]
+    if one is None or other is None or not all(-len(sizes) <= a < len(sizes) for a in (one, other)):
+        return
+    sizes[one], sizes[other] = sizes[other], sizes[one]
+    yield source.put(call, f"{source.of(view.func)}({', '.join(sizes)})")

@@ -1,0 +1,23 @@
+"""Two sizes of a reshape stand in each other's place: the heads are cut across their boundaries.
+
+Right: `q = q.view(B, S, H, hd)`
+Wrong: `q = q.view(B, S, hd, H)`
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+
+from attnlab.mutation_testing.operators.base import Edit, Source, called
+
+
+def edits(source: Source) -> Iterator[Edit]:
+    for call in source.calls("view", "reshape", "unflatten", "zeros", "ones", "empty", "expand"):
+        sizes = call.args[1:] if called(call) == "unflatten" else call.args
+        for pack in sizes:
+            if isinstance(pack, ast.Tuple | ast.List):
+                sizes = pack.elts
+        for one, other in pairwise(sizes):
+            yield source.swap(one, other)

@@ -1,0 +1,197 @@
+"""What `attnlab position` asks and gets: a kind of positions at some sizes, and its portrait.
+
+All of it is plain numbers, so the front needs no torch; `references/position_report.py` computes
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal, cast
+
+from attnlab.errors import Refused
+from attnlab.records import record
+from attnlab.suggest import did_you_mean
+
+Kind = Literal["sinusoidal", "learned", "rope", "alibi", "t5", "xl", "xpos", "2d"]
+KINDS: Mapping[str, str] = {
+    "sinusoidal": "the table of sines and cosines of the first Transformer",
+    "learned": "a trained table, as it is drawn at first",
+    "rope": "rotary positions: queries and keys are turned",
+    "alibi": "a bias on the scores that falls with distance",
+    "t5": "distances gathered in buckets, a learned bias for each",
+    "xl": "Transformer-XL: a sinusoid of the distance",
+    "xpos": "rotary positions that fade with distance",
+    "2d": "a sinusoid for the row and one for the column of a grid",
+}
+USES: Mapping[str, tuple[str, ...]] = {  # the sizes that mean something to each
+    "sinusoidal": ("dim", "length", "base"),
+    "learned": ("dim", "length"),
+    "rope": ("dim", "heads", "length", "base"),
+    "alibi": ("heads", "length"),
+    "t5": ("length",),
+    "xl": ("dim", "length"),
+    "xpos": ("dim", "heads", "length", "base"),
+    "2d": ("dim", "length", "base"),
+}
+OFFSETS = (1, 5, 10, 50)
+LONGEST, WIDEST, MOST_HEADS = 5000, 4096, 256
+LARGEST = 1 << 22  # entries of a table: 5000 x 512, 1024 x 4096 and what is smaller
+
+
+DIM, LENGTH, HEADS, BASE = 64, 64, 8, 10000.0  # where nothing is said
+
+
+@record
+class PositionJob:
+    kind: Kind
+    dim: int = DIM
+    length: int = LENGTH
+    heads: int = HEADS
+    base: float = BASE
+    rows: int = 64  # pictures come back with at most so many rows and columns
+    columns: int = 128
+
+    @property
+    def width(self) -> int:
+        """Columns of the table: those of one head where heads are turned one by one."""
+        return self.dim // self.heads if _by_head(self) else self.dim
+
+
+@record
+class Picture:
+    """A matrix, every n-th row and column of it where it is large."""
+
+    title: str
+    down: str  # what a row is: "position"
+    across: str
+    shape: tuple[int, int]  # of the whole matrix
+    rows: tuple[int, ...]  # those that are here
+    columns: tuple[int, ...]
+    values: tuple[tuple[float, ...], ...]
+
+
+@record
+class Frequency:
+    """One pair of columns, in radians a position and in positions."""
+
+    pair: int
+    columns: tuple[int, int]
+    frequency: float
+    wavelength: float
+
+
+@record
+class Curve:
+    """Something that is a function of distance, or nearly."""
+
+    title: str
+    count: int  # of distances there are
+    distances: tuple[int, ...]  # those that are here
+    values: tuple[float, ...]
+    spread: float  # how far pairs equally far apart differ at most: 0 = the distance decides
+
+
+@record
+class Fact:
+    id: str
+    text: str
+    value: float
+
+
+@record
+class Turn:
+    """Is k positions further one rotation of the whole table? The error is its largest."""
+
+    offset: int
+    error: float
+    holds: bool
+
+
+@record
+class PositionReport:
+    outcome: Literal["ok", "error"] = "ok"
+    message: str = ""
+    formula: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    frequencies: tuple[Frequency, ...] = ()
+    curve: Curve | None = None
+    statistics: tuple[Fact, ...] = ()
+    rotation: tuple[Turn, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+# ---------------------------------------------------------------- asking
+
+
+def ask(
+    kind: str, *, dim: str = "", length: str = "", heads: str = "", base: str = ""
+) -> PositionJob:
+    """The job that is meant; `Refused` where it makes no sense. "" leaves the default."""
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS) or f"kinds are {', '.join(KINDS)}"
+        raise Refused(f'no kind of positions is called "{kind}"', hint)
+    job = PositionJob(
+        kind=cast(Kind, kind),
+        dim=_whole("--dim", dim, DIM, WIDEST),
+        length=_whole("--length", length, LENGTH, LONGEST),
+        heads=_whole("--heads", heads, HEADS, MOST_HEADS),
+        base=_base(base),
+    )
+    if "dim" in USES[kind]:
+        _check_width(job)
+    return job
+
+
+def _by_head(job: PositionJob) -> bool:
+    return {"dim", "heads"} <= set(USES[job.kind])
+
+
+def _check_width(job: PositionJob) -> None:
+    """Columns come in pairs of sine and cosine; heads and grids share them out first."""
+    if _by_head(job) and job.dim % job.heads:
+        raise Refused(
+            f"--dim {job.dim} is not divisible by --heads {job.heads}",
+            f"{job.kind} turns each head, which has dim / heads columns",
+        )
+    if _by_head(job) and job.width % 2:
+        raise Refused(
+            f"--dim {job.dim} --heads {job.heads}: a head has {job.width} columns, and {job.kind} "
+            "turns pairs of them",
+            "dim / heads must be even",
+        )
+    parts = {"2d": 4, "learned": 1}.get(job.kind, 2)
+    if job.dim % parts:
+        what = "a multiple of 4: half of it for each axis, in pairs" if parts == 4 else "even"
+        raise Refused(
+            f"--dim {job.dim}: for {job.kind} the number of columns must be {what}",
+            f"try --dim {job.dim + -job.dim % parts}",
+        )
+    if job.length * job.width > LARGEST:
+        raise Refused(
+            f"--length {job.length} --dim {job.dim}: a table of more than {LARGEST:,} entries",
+            "make one of them smaller",
+        )
+
+
+def _whole(flag: str, text: str, default: int, high: int) -> int:
+    if not text:
+        return default
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= high:
+        raise Refused(f"{flag} {text}: a whole number from 1 to {high} is needed")
+    return number
+
+
+def _base(text: str) -> float:
+    try:
+        base = float(text or "10000")
+    except ValueError:
+        base = math.nan
+    if not 1 < base < math.inf:
+        raise Refused(f"--base {text}: a finite number above 1 is needed", "the paper's is 10000")
+    return base

@@ -1,0 +1,84 @@
+"""Constructors that take one object with all the settings: `Net(config)`.
+
+The settings are treated like arguments of the constructor itself, so that `--init "n_embd=12"`
+reaches them; in the contract they stand as `Config(n_embd=D)`, which the lab builds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from attnlab.catalogue.literals import Call, Scalar, Symbol
+from attnlab.catalogue.schema import parse_init
+from attnlab.records import record
+from attnlab.target.outline import Definition, Parameter, Signature
+
+NAMES = ("config", "cfg", "conf", "args", "hparams", "settings", "options")
+
+
+@record
+class Config:
+    """An argument of a constructor, and the class that makes it."""
+
+    argument: str
+    maker: str
+    fields: Signature
+    fixed: dict[str, int]  # what the class says without being asked
+
+
+def config_of(build: Signature | None, near: Mapping[str, Definition]) -> Config | None:
+    """The config object that a constructor wants, where its class stands in the same file."""
+    for parameter in build.parameters if build else ():
+        maker = _maker(parameter, near)
+        if maker and parameter.required and maker.build is not None:
+            return Config(
+                argument=parameter.name,
+                maker=maker.name,
+                fields=maker.build,
+                fixed=maker.attributes if not maker.build.parameters else {},
+            )
+    return None
+
+
+def _maker(parameter: Parameter, near: Mapping[str, Definition]) -> Definition | None:
+    """By the annotation; else the one class of the file that is called like a config."""
+    makers = {n: d for n, d in near.items() if d.kind == "class" and not d.module}
+    noted = re.findall(r"\w+", parameter.annotation)
+    if noted:
+        return next((makers[n] for n in noted if n in makers), None)
+    if parameter.name not in NAMES:
+        return None
+    alike = [d for n, d in makers.items() if n.lower().endswith(("config", *NAMES))]
+    return alike[0] if len(alike) == 1 else None
+
+
+def flat(build: Signature, config: Config) -> Signature:
+    """The constructor as if it took the settings one by one."""
+    own = [p for p in build.parameters if p.name != config.argument]
+    taken = {p.name for p in own}
+    more = [p for p in config.fields.parameters if p.name not in taken]
+    return Signature(parameters=(*own, *more), keywords=build.keywords)
+
+
+def opened(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
+    """What --init says, with the settings inside `config=Config(...)` beside the rest."""
+    found: dict[str, Scalar] = {}
+    for key, value in init.items():
+        if key == config.argument and isinstance(value, Call):
+            found |= parse_init(value.partition("(")[2].rpartition(")")[0])
+        else:
+            found[key] = value
+    return found
+
+
+def closed(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
+    """The constructor's arguments again: the settings as one object."""
+    names = set(config.fields.names())
+    inner = ", ".join(f"{k}={_said(v)}" for k, v in init.items() if k in names)
+    outer = {k: v for k, v in init.items() if k not in names}
+    return {config.argument: Call(f"{config.maker}({inner})"), **outer}
+
+
+def _said(value: Scalar) -> str:
+    return str(value) if isinstance(value, Symbol) else repr(value)

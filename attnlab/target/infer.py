@@ -1,0 +1,276 @@
+"""How to build and feed a module of which only the source is known: by the names people use.
+
+What a user says wins; what nobody says is taken from well-known names; what stays unknown is
+refused with the flag that would say it, ready to paste.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from attnlab.catalogue.literals import Scalar, Symbol, must_be_size, settled
+from attnlab.catalogue.schema import symbols_of
+from attnlab.errors import Refused
+from attnlab.records import Contract
+from attnlab.suggest import did_you_mean
+from attnlab.target.command_line import Said
+from attnlab.target.config_objects import NAMES as CONFIGS
+from attnlab.target.config_objects import Config, closed, config_of, flat, opened
+from attnlab.target.conventions import DIMENSIONS, LITERALS
+from attnlab.target.infer_inputs import called, feed
+from attnlab.target.outline import Definition, Outline, Parameter, Signature, listed
+
+# Sizes that nobody gave: pairwise different, and D a multiple of H. Order matters: see `_choose`.
+SIZES = {"B": 2, "S": 5, "T": 5, "L": 5, "Sq": 5, "Sk": 7, "H": 3, "D": 12, "C": 12, "E": 12}
+SIZES |= {"Hkv": 1, "M": 64, "V": 50, "F": 24}
+TINY = {"B": 1, "S": 4, "D": 8, "H": 2}
+LENGTHS = ("S", "T", "L", "Sq", "Sk")
+WIDTHS = ("D", "C", "E")
+
+
+def complete(base: Contract, said: Said, seen: Definition | None, near: Outline) -> Contract:
+    """`base` with sizes, constructor arguments and inputs filled in for what is seen."""
+    build, forward = called(seen, said)
+    config = config_of(build, near.definitions)
+    if build and config:
+        build = flat(build, config)
+        said = replace(said, init=opened(said.init, config))
+    keywords, sizes = _split(said, build)
+    sizes = {**_fixed(config), **sizes}
+    fixed = [n for name, n in near.constants.items() if DIMENSIONS.get(name) == "D"]
+    if fixed:
+        sizes = _without_preset(sizes, said)
+    named = [s for s in said.init if s in sizes and s not in ("B", *LENGTHS)]
+    if build:
+        build = _with_constants(build, near.constants)
+        keywords, sizes = _constructor(build, keywords, sizes, named, said)
+    inputs, arguments = feed(forward, said)
+    bound = _bound(seen, keywords)
+    if bound:
+        sizes = _without_preset(sizes, said)
+    used = symbols_of(axis for entry in inputs for axis in entry.axes)
+    used += symbols_of(base.output)
+    if seen and not set(WIDTHS) & {*sizes, *keywords.values()}:
+        keywords, sizes = _measured(seen, near, keywords, sizes, used, said)
+    values = (*keywords.values(), *arguments.values())
+    used += [v for v in values if isinstance(v, str) and _is_symbol(v, sizes)]
+    if config:
+        keywords = closed({k: v for k, v in keywords.items() if k not in config.fixed}, config)
+    return replace(
+        base,
+        sizes=settle(sizes, used),
+        init={key: settled(value) for key, value in keywords.items() if value is not None},
+        inputs=inputs,
+        arguments={key: settled(value) for key, value in arguments.items()},
+        vary=_free(base.vary, bound or sizes.get("D") in fixed or _unsaid(seen, keywords, sizes)),
+    )
+
+
+def _unsaid(
+    seen: Definition | None, keywords: Mapping[str, Scalar | None], sizes: Mapping[str, int]
+) -> bool:
+    """A width that the constructor is not given: its layers have it by a default of their own."""
+    said = {str(value) for value in keywords.values() if isinstance(value, str)}
+    widths = [symbol for symbol in WIDTHS if symbol in sizes]
+    built = seen is not None and seen.kind == "class"
+    return built and bool(widths) and not any(w in text for w in widths for text in said)
+
+
+def _free(vary: tuple[str, ...], bound: bool) -> tuple[str, ...]:
+    """The symbols that may have another size: of layers that are bound to a width, not that."""
+    return tuple(symbol for symbol in vary if symbol in ("B", *LENGTHS) or not bound)
+
+
+def _without_preset(sizes: dict[str, int], said: Said) -> dict[str, int]:
+    """Widths of paper and pencil do not fit layers that have one of their own."""
+    preset = {s for s in (*WIDTHS, "H") if said.typed.tiny and s not in said.told}
+    return {symbol: size for symbol, size in sizes.items() if symbol not in preset}
+
+
+def _with_constants(build: Signature, constants: Mapping[str, int]) -> Signature:
+    """`n_embd = 384` at the top of a file says what an argument of that name will be."""
+    found = (
+        replace(p, default=constants[p.name]) if p.required and p.name in constants else p
+        for p in build.parameters
+    )
+    return replace(build, parameters=tuple(found))
+
+
+def _bound(seen: Definition | None, keywords: Mapping[str, Scalar]) -> bool:
+    """The layers have a width of their own, which no argument of the constructor changes."""
+    return bool(seen and seen.layers) and not {*WIDTHS, "H"} & {str(v) for v in keywords.values()}
+
+
+def _fixed(config: Config | None) -> dict[str, int]:
+    known = config.fixed.items() if config else ()
+    return {DIMENSIONS[name]: size for name, size in known if name in DIMENSIONS and size > 0}
+
+
+def _measured(
+    seen: Definition,
+    near: Outline,
+    keywords: dict[str, Scalar],
+    sizes: dict[str, int],
+    used: list[str],
+    said: Said,
+) -> tuple[dict[str, Scalar], dict[str, int]]:
+    """The width that nobody said, from the first layer that the constructor makes."""
+    wanted = [s for s in used if s in WIDTHS]
+    if not wanted or not seen.layers:
+        return keywords, sizes  # it fits any width
+    symbol = wanted[0]
+    defaults = {p.name: p.default for p in seen.build.parameters} if seen.build else {}
+    heads = [n for n in seen.layers if DIMENSIONS.get(n, "F") in ("D", "F")]
+    first = heads[0] if heads else "?"
+    known = str(keywords.get(first, defaults.get(first, near.constants.get(first, first))))
+    if known.isdigit() and int(known):
+        sizes = {**sizes, symbol: int(known)}
+    if first in keywords:
+        return {**keywords, first: Symbol(symbol)}, sizes
+    meant = [size for name, size in near.constants.items() if DIMENSIONS.get(name) == "D"]
+    if symbol not in sizes and meant:
+        sizes = {**sizes, symbol: meant[0]}
+    if symbol in sizes:
+        return keywords, sizes
+    says = f"{said.typed.target} is fed with width {symbol}, and nothing says what {symbol} is"
+    paste = said.typed.more(sizes=f"{symbol}=12").command()
+    raise Refused(says, f"say the width that its layers take, such as 12: {paste}", "--sizes")
+
+
+def settle(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int]:
+    """`given`, and a size for every symbol in `used` that has none; raises `Refused`."""
+    sizes = dict(given)
+    wanted = set(used)
+    if "hd" in wanted and "hd" not in sizes:
+        wanted = wanted - {"hd"} | {"D", "H"}  # hd is always D / H
+    for symbol in [*SIZES, *sorted(wanted - set(SIZES))]:
+        if symbol in wanted and symbol not in sizes:
+            sizes[symbol] = _choose(symbol, sizes)
+    return dict(sorted(sizes.items(), key=lambda item: _place(item[0])))
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def _place(symbol: str) -> int:
+    order = ("B", *LENGTHS, *WIDTHS, *SIZES)
+    return order.index(symbol) if symbol in order else len(order)
+
+
+def _choose(symbol: str, sizes: Mapping[str, int]) -> int:
+    """A size for `symbol` that no other symbol has, so that no two axes are taken for one."""
+    if symbol not in SIZES:
+        hint = did_you_mean(symbol, [*sizes, *SIZES, "hd", "float", "int", "bool"])
+        hint = f"{hint} Or say its size: --sizes".strip() + f' "{symbol}=12".'
+        raise Refused(f"{symbol} has no size", hint)
+    taken = {*sizes.values(), *(sizes[w] // sizes["H"] for w in WIDTHS if {w, "H"} <= set(sizes))}
+    if symbol == "H":
+        return _heads(sizes, taken)
+    size, step = SIZES[symbol], 1
+    if symbol in WIDTHS:
+        step = sizes.get("H", 4)
+        size = size if size % step == 0 else 4 * step
+        taken |= {step * other for other in taken}  # D / H is a size as well
+    if symbol == "M":
+        size = max([size, *(sizes[s] + 1 for s in LENGTHS if s in sizes)])
+    while size in taken and symbol != "Hkv":
+        size += step
+    return size
+
+
+def _heads(sizes: Mapping[str, int], taken: set[int]) -> int:
+    widths = [sizes[s] for s in WIDTHS if s in sizes]
+    fits = [h for h in (3, 2, 4, 6, 5, 7) if all(w % h == 0 for w in widths)]
+    fresh = [h for h in fits if not {h, *(w // h for w in widths)} & taken]
+    return (fresh or fits or [1])[0]
+
+
+def _is_symbol(name: str, sizes: Mapping[str, int]) -> bool:
+    return isinstance(name, Symbol) or name in sizes or name in SIZES or name == "hd"
+
+
+# ---------------------------------------------------------------- constructor
+
+
+def _split(said: Said, build: Signature | None) -> tuple[dict[str, Scalar], dict[str, int]]:
+    """What --init says, as constructor arguments and sizes."""
+    keywords: dict[str, Scalar] = {}
+    sizes = dict(said.sizes)
+    for key, value in said.init.items():
+        known = build is not None and key in build.names()
+        if known or not re.fullmatch(r"[A-Z]\w{0,2}|hd", key):
+            if build and not known and not build.keywords:
+                hint = did_you_mean(key, build.names()) or f"It takes {listed(build)}."
+                raise Refused(f"--init: the constructor takes no {key}", hint, "--init")
+            keywords[key] = value
+        else:
+            must_be_size(key, value, "--init")
+            sizes[key] = int(value)
+    return keywords, sizes
+
+
+def _constructor(
+    build: Signature,
+    given: dict[str, Scalar],
+    sizes: dict[str, int],
+    named: list[str],
+    said: Said,
+) -> tuple[dict[str, Scalar], dict[str, int]]:
+    """The constructor's arguments, and the sizes with what its defaults say."""
+    found = dict(given)
+    told = set(sizes)
+    sizes = dict(sizes)
+    for parameter in build.parameters:
+        symbol = DIMENSIONS.get(parameter.name, "")
+        stated = given.get(parameter.name, parameter.default)
+        free = symbol not in ("", "hd") and sizes.get(symbol, stated) == stated
+        if free and _is_size(stated):
+            sizes[symbol] = int(stated or 0)  # embed_dim=64 tells what D is; hd stays D / H
+            found[parameter.name] = Symbol(symbol)
+        elif symbol and parameter.name not in given and (parameter.required or symbol in told):
+            found[parameter.name] = Symbol(symbol)
+        elif parameter.required and parameter.name in LITERALS:
+            found.setdefault(parameter.name, LITERALS[parameter.name])
+    unknown = [p for p in build.parameters if p.required and p.name not in found]
+    found |= _in_order(build, unknown, named, found)
+    if missing := [p for p in unknown if p.name not in found]:
+        raise _cannot_build(build, missing, said)
+    order = [*build.names(), *given]
+    return {key: found[key] for key in dict.fromkeys(order) if key in found}, sizes
+
+
+def _is_size(value: Scalar | None) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _in_order(
+    build: Signature, unknown: list[Parameter], named: list[str], found: dict[str, Scalar]
+) -> dict[str, Scalar]:
+    """`--init "D=182, H=7"` for a constructor that takes two arguments of unknown names."""
+    required = [p for p in build.parameters if p.required]
+    if len(named) != len(required):
+        return {}
+    left = [symbol for symbol in named if symbol not in found.values()]
+    if len(left) == len(unknown):
+        return dict(zip((p.name for p in unknown), map(Symbol, left), strict=True))
+    return {p.name: Symbol(s) for p, s in zip(required, named, strict=True) if p in unknown}
+
+
+def _cannot_build(build: Signature, missing: list[Parameter], said: Said) -> Refused:
+    names = ", ".join(p.name for p in missing)
+    takes = f"{said.typed.target} is built with ({listed(build)})"
+    paste = ", ".join(f"{p.name}={_placeholder(p)}" for p in missing)
+    hint = f"say it with your own values: {said.typed.more(init=paste).command()}"
+    if any(p.name in CONFIGS for p in missing):
+        hint = f"say what makes it, by your own names: {said.typed.more(init=paste).command()}"
+    return Refused(f"{takes}: nothing says what {names} should be", hint, "--init")
+
+
+def _placeholder(parameter: Parameter) -> str:
+    kinds = {"bool": "True", "float": "0.1", "str": "'text'"}
+    if parameter.name in CONFIGS:
+        words = re.findall(r"\w+", parameter.annotation)
+        return f"{words[0] if words else 'Config'}()"
+    return kinds.get(parameter.annotation, "12")

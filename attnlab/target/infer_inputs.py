@@ -1,0 +1,88 @@
+"""How a module is fed: the inputs and plain arguments of its forward, by well-known names."""
+
+from __future__ import annotations
+
+from attnlab.catalogue.literals import Scalar, Symbol
+from attnlab.catalogue.schema import parse_input
+from attnlab.errors import Refused
+from attnlab.records import Input
+from attnlab.suggest import did_you_mean
+from attnlab.target.command_line import Said
+from attnlab.target.conventions import ARGUMENTS, DIMENSIONS, FEEDS, PLAIN
+from attnlab.target.outline import Definition, Parameter, Signature, listed
+
+
+def called(seen: Definition | None, said: Said) -> tuple[Signature | None, Signature | None]:
+    """What is built and what is fed: a function is itself fed, unless it makes a module."""
+    if seen is None:
+        return None, None
+    if seen.kind == "function" and seen.build and is_fed(seen.build, said):
+        return Signature(), seen.build
+    return seen.build, seen.forward
+
+
+def is_fed(function: Signature, said: Said) -> bool:
+    """A function whose first argument is a tensor, or is said to be, is itself traced."""
+    first = function.names()[:1]
+    told = {*(entry.name for entry in said.inputs), *said.arguments}
+    return bool(told & set(function.names())) or any(
+        name in FEEDS and (name not in DIMENSIONS or len(name) == 1) for name in first
+    )
+
+
+def feed(
+    forward: Signature | None, said: Said
+) -> tuple[tuple[Input, ...], dict[str, Scalar | None]]:
+    """The inputs in the order of `forward`, and its plain arguments.
+
+    What has a default is given only where somebody said so.
+    """
+    if forward is None:
+        return said.inputs, said.arguments
+    given = {entry.name: entry for entry in said.inputs}
+    plain = dict(said.arguments)
+    found: list[Input] = []
+    missing: list[Parameter] = []
+    for parameter in forward.parameters:
+        name = parameter.name
+        if name in given:
+            found.append(given.pop(name))
+        elif name in said.arguments or not parameter.required:
+            continue
+        elif name in FEEDS and parameter.annotation not in PLAIN:
+            found.append(parse_input(f"{name}: {FEEDS[name]}"))
+        elif name in ARGUMENTS or DIMENSIONS.get(name) == "hd":
+            plain[name] = ARGUMENTS.get(name, Symbol("hd"))
+        else:
+            missing.append(parameter)
+    if not (found or plain or missing or given):
+        found = _first(forward)
+    unknown = [n for n in (*given, *said.arguments) if n not in forward.names()]
+    if unknown and not forward.keywords:
+        raise _no_such_input(unknown[0], forward)
+    if missing:
+        raise _cannot_feed(forward, missing, said)
+    return (*found, *given.values()), plain
+
+
+def _first(forward: Signature) -> list[Input]:
+    """Where every argument has a default, as in large libraries, the first that is known."""
+    names = [p.name for p in forward.parameters if p.name in FEEDS and p.annotation not in PLAIN]
+    return [parse_input(f"{names[0]}: {FEEDS[names[0]]}")] if names else []
+
+
+def _no_such_input(name: str, forward: Signature) -> Refused:
+    hint = did_you_mean(name, forward.names()) or f"It takes {listed(forward)}."
+    return Refused(f"--input: forward takes no {name}", hint, "--input")
+
+
+def _cannot_feed(forward: Signature, missing: list[Parameter], said: Said) -> Refused:
+    names = ", ".join(p.name for p in missing)
+    takes = f"{said.typed.target}: forward takes ({listed(forward)})"
+    more = tuple(
+        f"{p.name} = {PLAIN[p.annotation]!r}" if p.annotation in PLAIN else f"{p.name}: B S D"
+        for p in missing
+    )
+    paste = said.typed.more(inputs=more).command()
+    hint = f"say the axes of each, or a value, with your own symbols: {paste}"
+    return Refused(f"{takes}, and nothing says what {names} should be", hint, "--input")

@@ -1,0 +1,53 @@
+"""What the flags of a trace may say: fills of its inputs, types, devices, depths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from attnlab.errors import Refused
+from attnlab.suggest import did_you_mean, either
+
+Fill = Literal["noise", "arange", "ones", "eye"]
+Dtype = Literal["float32", "float64", "bfloat16", "float16"]
+TINY = "tiny"
+FILLS = ("arange", "ones", "eye", "noise")
+DTYPES = ("float32", "float64", "bfloat16", "float16")
+SHORT = {"fp32": "float32", "fp64": "float64", "bf16": "bfloat16", "fp16": "float16"}
+SHORT |= {"half": "float16", "double": "float64", "float": "float32"}
+DEVICES = ("cpu", "cuda")
+
+
+def one_of(flag: str, said: str, known: Sequence[str]) -> str:
+    """What was said, if it is known; raises `Refused`."""
+    if said in known:
+        return said
+    hint = f"{did_you_mean(said, known)} {flag} takes {either(known)}".strip()
+    raise Refused(f"{flag}: {said or 'nothing'} is not known", hint, flag)
+
+
+def dtype_of(said: str) -> Dtype:
+    return cast(Dtype, one_of("--dtype", SHORT.get(said, said), DTYPES))
+
+
+def device_of(said: str) -> str:
+    return one_of("--device", said, DEVICES)
+
+
+def fill_of(presets: Sequence[str]) -> Fill:
+    """The values that presets ask for; `tiny` speaks of sizes, and goes with any of them."""
+    fills = [f for f in dict.fromkeys(presets) if one_of("--preset", f, (TINY, *FILLS)) != TINY]
+    if len(fills) > 1:
+        says = f"--preset {fills[0]} and --preset {fills[1]} fill the same inputs"
+        raise Refused(says, f"keep one: --preset {fills[0]}", "--preset")
+    return cast(Fill, fills[0]) if fills else "noise"
+
+
+def depth_of(said: str) -> int | None:
+    """The levels of `--depth`; None where it was not given."""
+    if not said:
+        return None
+    if not (said.isascii() and said.isdigit()):
+        hint = "write how many levels of submodules are shown, as in --depth 1"
+        raise Refused(f"--depth {said}: a whole number is needed", hint, "--depth")
+    return int(said)

@@ -1,0 +1,278 @@
+"""What a source file defines, seen without running it: its classes, and how they are called."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import field
+from typing import Literal
+
+from attnlab.records import record
+from attnlab.target.layer_widths import widths
+
+# Bases that take no constructor arguments and define no forward.
+PLAIN_BASES = ("Module", "nn.Module", "torch.nn.Module", "object", "ABC", "abc.ABC", "Generic")
+FunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@record
+class Parameter:
+    name: str
+    required: bool = True
+    default: str | int | float | bool | None = None  # None too where it is no plain value
+    annotation: str = ""
+
+
+@record
+class Signature:
+    parameters: tuple[Parameter, ...] = ()
+    keywords: bool = False  # takes **kwargs
+
+    def names(self) -> list[str]:
+        return [p.name for p in self.parameters]
+
+
+@record
+class Definition:
+    """A name that the file gives. A signature is None where it cannot be seen from here."""
+
+    name: str
+    kind: Literal["class", "function", "other"]
+    module: bool = False  # looks like an nn.Module
+    callable: bool = True  # False: it surely has no forward
+    build: Signature | None = None  # of the constructor, or of the function itself
+    forward: Signature | None = None
+    attributes: dict[str, int] = field(default_factory=dict)  # of the class, where they are sizes
+    layers: tuple[str, ...] = ()  # the widths its constructor gives to layers: "16", "dim", "?"
+
+
+@record
+class Outline:
+    definitions: dict[str, Definition]
+    complete: bool = True  # False: `from x import *` or `__getattr__` may give more names
+    demo: bool = False  # has an `if __name__ == "__main__":`
+    constants: dict[str, int] = field(default_factory=dict)  # `n_embd = 384` at top level
+    climbs: int = 0  # the most dots of a relative import
+
+    def modules(self) -> list[str]:
+        return [d.name for d in self.definitions.values() if d.module]
+
+    def classes(self) -> list[str]:
+        return [d.name for d in self.definitions.values() if d.kind == "class"]
+
+
+def outline(tree: ast.Module) -> Outline:
+    """The names of a file's top level, those inside `if`, `try` and `with` included."""
+    classes: dict[str, ast.ClassDef] = {}
+    found: dict[str, Definition] = {}
+    complete = True
+    for node in _statements(tree.body):
+        for name in _names(node):
+            classes.pop(name, None)
+            found[name] = Definition(name=name, kind="other")
+        if isinstance(node, ast.ClassDef):
+            classes[node.name] = node
+        elif isinstance(node, FunctionDef):
+            build = _signature(node.args, bound=False)
+            found[node.name] = Definition(name=node.name, kind="function", build=build)
+        complete &= not ({"*", "__getattr__"} & set(_names(node)))
+    found |= {name: _class(name, classes) for name in classes}
+    return Outline(
+        definitions=found,
+        complete=complete,
+        demo=any(_is_demo(node) for node in tree.body),
+        constants=_sizes(tree.body),
+        climbs=max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0),
+    )
+
+
+def _sizes(body: list[ast.stmt]) -> dict[str, int]:
+    """Names that are given a whole number."""
+    found: dict[str, int] = {}
+    for node in body:
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if isinstance(value, ast.Constant) and type(value.value) is int:
+            found |= dict.fromkeys(_names(node), value.value)
+    return found
+
+
+# ---------------------------------------------------------------- statements
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run when the file is imported, blocks opened."""
+    for node in body:
+        yield node
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if _is_demo(node):
+            yield from _statements(node.orelse if isinstance(node, ast.If) else [])
+            continue
+        for block in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(node, block, []))
+        for handler in getattr(node, "handlers", []):
+            yield from _statements(handler.body)
+
+
+def _names(node: ast.stmt) -> list[str]:
+    """The names that a statement binds."""
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    targets = list(node.targets) if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        targets = [node.target]
+    nodes = [n for target in targets for n in ast.walk(target)]
+    return [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+
+
+def _is_demo(node: ast.stmt) -> bool:
+    """`if __name__ == "__main__":`"""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    sides = [node.test.left, *node.test.comparators]
+    name = any(isinstance(s, ast.Name) and s.id == "__name__" for s in sides)
+    return name and any(isinstance(s, ast.Constant) and s.value == "__main__" for s in sides)
+
+
+# ---------------------------------------------------------------- classes
+
+
+def _class(name: str, classes: dict[str, ast.ClassDef]) -> Definition:
+    node = classes[name]
+    build, seen = _method(node, ("__init__",), classes)
+    forward, all_seen = _method(node, ("forward", "__call__"), classes)
+    return Definition(
+        name=name,
+        kind="class",
+        module=_is_module(node, classes, set()),
+        callable=forward is not None or not all_seen,
+        build=build or (Signature() if seen else None),
+        forward=forward,
+        attributes=_sizes(node.body),
+        layers=_layers(node, classes),
+    )
+
+
+def _layers(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> tuple[str, ...]:
+    for step in _lineage(node, classes):
+        for item in step.body if step else ():
+            if isinstance(item, FunctionDef) and item.name == "__init__":
+                return widths(item)
+    return ()
+
+
+def _method(
+    node: ast.ClassDef, names: tuple[str, ...], classes: dict[str, ast.ClassDef]
+) -> tuple[Signature | None, bool]:
+    """The signature of the first of `names` that the class or a base in this file defines.
+
+    None where there is none, and whether everything that could define one has been seen.
+    """
+    for step in _lineage(node, classes):
+        if step is None:
+            return None, False
+        own = {item.name: item for item in step.body if isinstance(item, FunctionDef)}
+        for name in names:
+            if name in own:
+                return _signature(own[name].args, bound=not _is_static(own[name])), True
+        if names == ("__init__",) and any(_is_dataclass(d) for d in step.decorator_list):
+            return _fields(step, classes)
+        if step.decorator_list and names == ("__init__",):
+            return None, False  # a decorator may write a constructor that is not in the source
+    return None, True
+
+
+def _is_dataclass(node: ast.expr) -> bool:
+    return _dotted(node.func if isinstance(node, ast.Call) else node).endswith("dataclass")
+
+
+def _fields(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> tuple[Signature | None, bool]:
+    """The constructor that @dataclass writes, where all its fields can be seen."""
+    found: dict[str, Parameter] = {}
+    for step in reversed(list(_lineage(node, classes))):
+        if step is None:
+            return None, False
+        for item in step.body:
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                found[item.target.id] = Parameter(
+                    name=item.target.id,
+                    required=item.value is None,
+                    default=_plain(item.value),
+                    annotation=ast.unparse(item.annotation),
+                )
+    return Signature(parameters=tuple(found.values())), True
+
+
+def _lineage(
+    node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str] = frozenset()
+) -> Iterator[ast.ClassDef | None]:
+    """The class and its bases, depth first; None for a base that lies in another file."""
+    yield node
+    seen |= {node.name}
+    for base in node.bases:
+        name = _dotted(base)
+        if name in classes and name not in seen:
+            yield from _lineage(classes[name], classes, seen)
+        elif name not in PLAIN_BASES:
+            yield None
+
+
+def _is_module(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: set[str]) -> bool:
+    seen.add(node.name)
+    names = [_dotted(base) for base in node.bases]
+    if any(n.endswith("Module") or n.startswith(("nn.", "torch.nn.")) for n in names):
+        return True
+    if any(isinstance(i, FunctionDef) and i.name == "forward" for i in node.body):
+        return True
+    return any(
+        n in classes and n not in seen and _is_module(classes[n], classes, seen) for n in names
+    )
+
+
+def _dotted(node: ast.expr) -> str:
+    """`torch.nn.Module`; of `Base[T]`, Base."""
+    if isinstance(node, ast.Subscript):
+        return _dotted(node.value)
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_static(node: FunctionDef) -> bool:
+    return any(_dotted(d) == "staticmethod" for d in node.decorator_list)
+
+
+# ---------------------------------------------------------------- signatures
+
+
+def _signature(args: ast.arguments, *, bound: bool) -> Signature:
+    plain = [*args.posonlyargs, *args.args]
+    defaults: list[ast.expr | None] = [*[None] * (len(plain) - len(args.defaults)), *args.defaults]
+    pairs = [*zip(plain, defaults, strict=True)][1 if bound else 0 :]
+    pairs += zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    return Signature(
+        parameters=tuple(_parameter(arg, default) for arg, default in pairs),
+        keywords=args.kwarg is not None,
+    )
+
+
+def _parameter(arg: ast.arg, default: ast.expr | None) -> Parameter:
+    return Parameter(
+        name=arg.arg,
+        required=default is None,
+        default=_plain(default),
+        annotation=ast.unparse(arg.annotation) if arg.annotation else "",
+    )
+
+
+def _plain(node: ast.expr | None) -> str | int | float | bool | None:
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, (str, int, float)) else None
+
+
+def listed(signature: Signature) -> str:
+    """The names, each with its annotation where it has one."""
+    noted = (f"{p.name}: {p.annotation}" if p.annotation else p.name for p in signature.parameters)
+    return ", ".join(noted) or "no arguments"

@@ -1,0 +1,308 @@
+"""From what a user names to a job for the lab, refusing all that can be refused without torch.
+
+A target is a file graded against a challenge, or one's own: `file.py:Class`, `file.py`,
+`package.module:Class`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from attnlab.catalogue import schema
+from attnlab.catalogue.load import KEYS
+from attnlab.catalogue.schema import parse_argument, parse_init, parse_input, parse_sizes
+from attnlab.catalogue.toml_rules import read_document, table
+from attnlab.errors import Refused
+from attnlab.files import exists
+from attnlab.records import Challenge, Code, Contract, Job, Limits, Look, Own, record
+from attnlab.suggest import did_you_mean, either
+from attnlab.target.command_line import Said, Typed
+from attnlab.target.infer import TINY, complete
+from attnlab.target.infer_inputs import is_fed
+from attnlab.target.outline import Definition, Outline, listed, outline
+from attnlab.target.source import marked_slug, parse, read_source
+
+__all__ = [
+    "challenge_job",
+    "marked_slug",
+    "own_job",
+    "parse_init",
+    "parse_input",
+    "parse_sizes",
+    "read_source",
+]
+
+MOST = 6  # names that a list shows
+FORMS = "TARGET is file.py:Class, file.py:function, file.py or package.module:Class."
+# A challenge.toml may serve as a case: what it says beyond the case is left aside.
+CASE = table({**dict.fromkeys(KEYS, lambda value: value), **schema.TABLES})
+
+
+@record
+class _Found:
+    """What a target names: the code, and the definition where it can be seen without running."""
+
+    code: Code
+    own: Own
+    seen: Definition | None = None
+    demo: bool = False  # where the class cannot be fed, the file's demo may run instead
+    choices: str = ""  # `Name one: my.py:Net or my.py:Block, ...`
+    near: Outline = Outline(definitions={})  # the file that it stands in
+
+
+def challenge_job(
+    challenge: Challenge,
+    path: Path,
+    *,
+    stages: tuple[Literal["trace", "check"], ...] = ("trace", "check"),
+    limits: Limits | None = None,
+    seed: int | None = None,
+) -> Job:
+    """The job that looks at the file `path` as an answer to `challenge`."""
+    code = read_source(path)
+    _must_define(code, challenge.class_name)
+    reference: str | Code = challenge.reference
+    if reference == "solution.py":
+        reference = replace(read_source(Path(challenge.solution)), name=challenge.class_name)
+    return Job(
+        candidate=replace(code, name=challenge.class_name),
+        contract=challenge.contract,
+        reference=reference,
+        stages=stages,
+        limits=limits or Limits(),
+        seed=seed,
+    )
+
+
+def small(job: Job) -> Job:
+    """The same at the sizes of paper and pencil, as far as the contract has them."""
+    if job.contract is None:
+        return job
+    sizes = {k: TINY.get(k, v) for k, v in job.contract.sizes.items()}
+    return replace(job, contract=replace(job.contract, sizes=sizes))
+
+
+def own_job(typed: Typed, *, limits: Limits | None = None, look: Look | None = None) -> Job:
+    """The job that traces a user's own code. Flags win over the case, the case over guesses."""
+    base = _read_case(Path(typed.case)) if typed.case else Contract()
+    said = _said(base, typed)
+    found = _find(typed.target)
+    contract = _contract(base, said, found, typed.told or typed.tiny)
+    return Job(
+        candidate=found.code if contract else replace(found.code, name=None),
+        contract=contract,
+        stages=("trace",),
+        limits=limits or Limits(),
+        own=found.own,
+        look=look or Look(),
+    )
+
+
+def _said(base: Contract, typed: Typed) -> Said:
+    """What the case and the flags say together."""
+    fed = {entry.name: entry for entry in base.inputs}
+    plain = dict(base.arguments)
+    for text in typed.inputs:
+        argument = parse_argument(text)
+        if argument:
+            fed.pop(argument[0], None)
+            plain[argument[0]] = argument[1]
+        else:
+            entry = parse_input(text)
+            plain.pop(entry.name, None)
+            fed[entry.name] = entry
+    init = {**base.init, **parse_init(typed.init)}
+    sizes = {**base.sizes, **parse_sizes(typed.sizes)}
+    return Said(
+        init=init,
+        sizes={**(TINY if typed.tiny else {}), **sizes},
+        told=frozenset((*sizes, *init)),
+        typed=typed,
+        inputs=tuple(fed.values()),
+        arguments=plain,
+    )
+
+
+def _contract(base: Contract, said: Said, found: _Found, flags: bool) -> Contract | None:
+    """How to build and feed the class; None where the file's demo does both."""
+    target = said.typed.target
+    if found.code.name is None:
+        if flags:
+            hint = f"{found.choices}. Without flags its demo runs."
+            raise Refused(f"{target}: which class do the flags mean?", hint, target)
+        return None
+    try:
+        _must_be_callable(found, said, target)
+        return complete(base, said, found.seen, found.near)
+    except Refused:
+        if flags or not found.demo:
+            raise
+        return None
+
+
+def _must_be_callable(found: _Found, said: Said, target: str) -> None:
+    seen, near = found.seen, found.near
+    if seen and seen.kind == "function" and seen.build and not said.inputs:
+        if not is_fed(seen.build, said):
+            first = (seen.build.names() or ["x"])[0]
+            paste = said.typed.more(inputs=(f"{first}: B S D",)).command()
+            says = (
+                f"{target} is a function of ({listed(seen.build)}), and nothing says how it is fed"
+            )
+            raise Refused(says, f"say the axes of each argument: {paste}", target)
+    elif seen and not seen.callable:
+        place = target.rpartition(":")[0]
+        others = [f"{place}:{name}" for name in near.modules()]
+        hint = "Name the class whose forward should be traced."
+        hint = f"{_choice(others)}" if others else hint
+        raise Refused(f"{target} has no forward", hint, target)
+
+
+def _read_case(path: Path) -> Contract:
+    document = read_document(path)
+    return schema.build(document.read(CASE))
+
+
+# ---------------------------------------------------------------- what a target names
+
+
+def _find(target: str) -> _Found:
+    """The code that `target` names; raises `Refused` or `Unreadable`."""
+    place, name = _cut(target)
+    if place.endswith(".py") or re.search(r"[/\\]", place) or (place and exists(Path(place))):
+        return _find_file(place, name)
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place):
+        raise Refused(f"{target}: no such file, and no name of a module", FORMS, target)
+    if not name:
+        hint = f"Name a file, {place}.py, or a class of a module, {place}:Class. {FORMS}"
+        raise Refused(f"{target}: no such file, and no class of a module", hint, target)
+    return _find_module(place, name)
+
+
+def _cut(target: str) -> tuple[str, str]:
+    r"""`C:\x.py:Class` as its file and its class; the class may be missing."""
+    place, colon, name = target.rpartition(":")
+    if not colon or re.search(r"[/\\]", name):
+        return target, ""
+    if name and not name.isidentifier() and not place.endswith(".py"):
+        return target, ""
+    if not name.isidentifier():
+        says = f'{target}: "{name}" is no class name'
+        raise Refused(says, f"Name a class after the colon, or {place} alone.", target)
+    return place, name
+
+
+def _find_file(place: str, name: str) -> _Found:
+    path = Path(place)
+    code = read_source(path, place)
+    outlined = _outline(code)
+    own = _packaged(path, outlined.climbs) or _own(str(path.absolute().parent))
+    if name:
+        seen = _definition(outlined, name, code)
+        return _Found(code=replace(code, name=name), own=own, seen=seen, near=outlined)
+    modules = outlined.modules()
+    if len(modules) == 1:
+        seen = outlined.definitions[modules[0]]
+        code = replace(code, name=seen.name)
+        return _Found(code=code, own=own, seen=seen, demo=outlined.demo, near=outlined)
+    functions = [d.name for d in outlined.definitions.values() if d.kind == "function"]
+    choices = _choice([f"{place}:{name}" for name in modules or functions])
+    if outlined.demo:
+        return _Found(code=code, own=own, demo=True, choices=choices)
+    if not modules and functions:
+        raise Refused(f"{place} defines no nn.Module, and no demo to run", choices, place)
+    if not modules:
+        hint = 'Define a class with a forward, or an `if __name__ == "__main__":` that calls one.'
+        raise Refused(f"{place} defines no nn.Module, and no demo to run", hint, place)
+    raise Refused(f"{place} defines {len(modules)} modules", choices, place)
+
+
+def _choice(targets: Sequence[str]) -> str:
+    """`Name one: a.py:Net or a.py:Block, as in attnlab trace a.py:Block`."""
+    if not targets:
+        return "Name a class or a function of it, as in attnlab trace FILE.py:CLASS"
+    shown = [*targets[:MOST], *(["..."] if len(targets) > MOST else [])]
+    return f"Name one: {either(shown)}, as in {Typed(target=targets[-1]).command()}"
+
+
+def _packaged(path: Path, climbs: int) -> Own | None:
+    """A file with relative imports runs as a module of its package, whose root is found here."""
+    if not climbs:
+        return None
+    folder = path.absolute().parent
+    parts = [path.stem]
+    while climbs > len(parts) - 1 or exists(folder / "__init__.py"):
+        if folder.parent == folder:
+            return None
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if parts[-1] == "__init__":
+        parts.pop()
+    whole = all(part.isidentifier() for part in parts)
+    return replace(_own(str(folder)), module=".".join(parts)) if whole else None
+
+
+def _find_module(module: str, name: str) -> _Found:
+    own = replace(_own(), module=module)
+    path = _module_file(module, own.sys_path)
+    if path is None:  # compiled, zipped or made at run time: the lab imports it and looks
+        return _Found(code=Code(file=module, text="", name=name), own=own)
+    code = read_source(path)
+    outlined = _outline(code)
+    seen = _definition(outlined, name, code)
+    return _Found(code=replace(code, name=name), own=own, seen=seen, near=outlined)
+
+
+def _module_file(module: str, first: tuple[str, ...]) -> Path | None:
+    """The source of a module, found without importing its parents, as `find_spec` would."""
+    below = Path(*module.split("."))
+    for entry in dict.fromkeys((*first, *sys.path)):
+        for path in (Path(entry, below, "__init__.py"), Path(entry, below).with_suffix(".py")):
+            if exists(path):
+                return path
+    return None
+
+
+def _own(folder: str = "") -> Own:
+    """Where the user's code runs: like `python folder/file.py` in this shell."""
+    cwd = str(Path.cwd())
+    more = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    paths = [folder or cwd, cwd, *(str(Path(entry).absolute()) for entry in more if entry)]
+    # A value that is not text cannot travel in a record.
+    env = {key: value for key, value in os.environ.items() if _is_text(key + value)}
+    return Own(cwd=cwd, sys_path=tuple(dict.fromkeys(paths)), env=env)
+
+
+def _is_text(said: str) -> bool:
+    return not any("\ud800" <= char <= "\udfff" for char in said)
+
+
+# ---------------------------------------------------------------- what a file defines
+
+
+def _outline(code: Code) -> Outline:
+    return outline(parse(code.text, code.file))
+
+
+def _must_define(code: Code, name: str) -> None:
+    _definition(_outline(code), name, code)
+
+
+def _definition(seen: Outline, name: str, code: Code) -> Definition | None:
+    """What `name` is in the file; None where it may come from elsewhere; else raises `Refused`."""
+    found = seen.definitions.get(name)
+    if found:
+        return None if found.kind == "other" else found
+    if not seen.complete:
+        return None
+    hint = did_you_mean(name, seen.definitions)
+    classes: Any = seen.classes()
+    if not hint:
+        hint = f"It defines {', '.join(classes)}." if classes else "It defines no class."
+    raise Refused(f"{code.file} defines no {name}", hint, code.file)

@@ -1,0 +1,92 @@
+"""What a caller of `attnlab.testing` says, looked at before anything runs: a slip of the pen is
+refused in one line, and is no failure of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attnlab.catalogue.schema import PROMISES
+from attnlab.catalogue.weight_expressions import Misfit, Term, parse
+from attnlab.errors import Refused
+from attnlab.suggest import did_you_mean
+
+SEEDS = 2**63  # torch takes no larger one
+RIGHT_SIZES = 'Sizes are whole numbers from 1 on, by symbol: sizes={"D": 16, "M": 128}.'
+RIGHT_WEIGHTS = 'Write weights="copied", weights="kept" or {"wq.weight": "part(qkv.weight, 0, 3)"}.'
+
+
+def must_be_known(options: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """A keyword that nobody reads would be a wish that is not heard."""
+    for word in options:
+        if word not in known:
+            hint = did_you_mean(word, known) or (
+                f'Keywords are {", ".join(known)}; an input is a text without keyword: "x: B S D".'
+            )
+            raise Refused(f'"{word}" is no keyword of it', hint)
+    for promise in options.get("promises", ()):
+        if promise not in PROMISES:
+            hint = did_you_mean(promise, PROMISES) or f"Promises are {', '.join(PROMISES)}."
+            raise Refused(f'"{promise}" is no promise', hint)
+    must_be_sizes(options.get("sizes", {}))
+    output = options.get("output", "")
+    if not isinstance(output, str):
+        raise Refused(f"output={output!r} is no text", 'Write its axes: output="B S D".')
+    if not callable(options.get("pick", len)):
+        raise Refused(
+            f"pick={options['pick']!r} cannot be called", "Write pick=lambda out: out[0]."
+        )
+
+
+def must_be_called(module: Any) -> None:
+    if not callable(module):
+        raise Refused(f"a {type(module).__name__} cannot be called", "Give an nn.Module.")
+    if isinstance(module, type):
+        raise Refused(
+            f"{module.__name__} is a class", f"Give one made of it: {module.__name__}(...)"
+        )
+
+
+def must_be_sizes(sizes: Any) -> None:
+    if not isinstance(sizes, Mapping):
+        raise Refused(f"sizes={sizes!r} is no mapping", RIGHT_SIZES)
+    for symbol, size in sizes.items():
+        if not isinstance(symbol, str) or type(size) is not int or size < 1:
+            raise Refused(f"sizes has {symbol!r}: {size!r}", RIGHT_SIZES)
+
+
+def seed_of(said: Any, name: str) -> int:
+    """A seed as it was said, by keyword or in the environment."""
+    if isinstance(said, bool) or not str(said).isdecimal() or int(said) >= SEEDS:
+        raise Refused(f"{name}={said} is no seed", "Write a whole number from 0 to 2**63 - 1.")
+    return int(said)
+
+
+def must_be_weights(weights: Any, mine: set[str], theirs: set[str]) -> None:
+    """Every parameter that a map names is there, and every expression can be read."""
+    if isinstance(weights, str):
+        if weights not in ("copied", "kept"):
+            raise Refused(f'weights="{weights}" is no way to give both the same', RIGHT_WEIGHTS)
+        return
+    if not isinstance(weights, Mapping):
+        raise Refused(f"weights={weights!r} is no map", RIGHT_WEIGHTS)
+    for name, made in weights.items():
+        if not isinstance(name, str) or not isinstance(made, str):
+            raise Refused(f"weights has {name!r}: {made!r}", RIGHT_WEIGHTS)
+        if "#" not in name and name not in mine:
+            hint = did_you_mean(name, mine) or f"It has {', '.join(sorted(mine))}."
+            raise Refused(f"the module has no parameter {name}, which weights names", hint)
+        try:
+            used = names_in(parse(made))
+        except Misfit as error:
+            raise Refused(f"weights of {name}: {error}", RIGHT_WEIGHTS) from None
+        for other in (n for n in used if "." in n and n not in theirs):
+            hint = did_you_mean(other, theirs) or f"It has {', '.join(sorted(theirs))}."
+            raise Refused(f"the reference has no parameter {other}, which weights names", hint)
+
+
+def names_in(term: Term) -> set[str]:
+    """The names in a parsed expression: of parameters, and of sizes."""
+    if isinstance(term, str):
+        return {term}
+    return set() if isinstance(term, int) else set().union(*map(names_in, term[1]))

@@ -1,0 +1,356 @@
+"""The grader's checks for a module of your own, in your own tests.
+
+    from attnlab.testing.assertions import assert_batch_independent, assert_causal
+
+    def test_decoder():
+        model = Decoder(d_model=16, heads=4)
+        assert_causal(model, "x: B S D", sizes={"D": 16})
+        assert_batch_independent(model, torch.randn(2, 5, 16))
+
+Inputs are said as in `attnlab trace --input`, one text for each argument of `forward`, or by
+example tensors. What is named in `sizes` is fixed; batch and lengths are drawn, several times, and
+`M` in `sizes` is the longest sequence that the module takes, `V` the number of ids. The module is
+copied, never changed; the copy is looked at in float32 on the CPU.
+
+A property that does not hold raises `PropertyFailed`, an AssertionError. What could not be checked
+at all raises `Refused`: it is no pass.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn, TypedDict, Unpack
+
+from torch import Tensor, nn
+
+from attnlab.candidate.host import Raised
+from attnlab.catalogue.schema import parse_input, symbols_of
+from attnlab.errors import PropertyFailed, Refused
+from attnlab.files import shown_path
+from attnlab.grading.in_process import (
+    Examined,
+    Subject,
+    examine,
+    is_causal,
+    output_of,
+    with_promises,
+)
+from attnlab.grading.inputs.sizes import LONG, ROUNDS, within
+from attnlab.records import CheckResult, Contract, Input
+from attnlab.sizes import with_hd
+from attnlab.testing.arguments import must_be_called, must_be_known, must_be_weights, seed_of
+
+__all__ = [
+    "PropertyFailed",
+    "Refused",
+    "assert_batch_independent",
+    "assert_causal",
+    "assert_deterministic",
+    "assert_finite",
+    "assert_gradients_finite",
+    "assert_mask_effective",
+    "assert_matches",
+    "assert_padding_invariant",
+    "assert_permutation_equivariant",
+]
+
+SEED = "ATTNLAB_SEED"  # the environment variable that repeats a run
+OTHER = {"B": 4, "S": 6, "Sq": 6, "Sk": 11, "T": 14, "L": 15}  # for a second look at the output
+DRAWN = tuple(symbol for symbol in ("B", "S", "Sq", "Sk", "T", "L") if symbol in LONG)
+AXES = {1: ("D",), 2: ("S", "D"), 3: ("B", "S", "D"), 4: ("B", "H", "S", "hd")}  # of a tensor
+
+
+class Options(TypedDict, total=False):
+    """What every assertion takes by keyword."""
+
+    sizes: Mapping[str, int]  # of the symbols that the module fixes: {"D": 16, "M": 128}
+    output: str  # the axes of the output; read off a call where they are not said
+    pick: Callable[[Any], Tensor]  # the output, where forward returns more: `lambda out: out[0]`
+    promises: tuple[str, ...]  # what else is known, as in docs/challenge-format.md: ("dropout",)
+    seed: int
+
+
+def assert_causal(module: Any, *inputs: str | Tensor, **options: Unpack[Options]) -> None:
+    """No output depends on what comes after it; with the causal mask, where a mask is taken."""
+    _hold("causality", _subject(module, inputs, options), "causal")
+
+
+def assert_batch_independent(
+    module: Any, *inputs: str | Tensor, **options: Unpack[Options]
+) -> None:
+    """Samples of a batch do not see each other."""
+    _hold("batch-independence", _subject(module, inputs, options))
+
+
+def assert_padding_invariant(
+    module: Any, *inputs: str | Tensor, **options: Unpack[Options]
+) -> None:
+    """Masked padding changes nothing, however much of it there is."""
+    _hold("padding-invariance", _subject(module, inputs, options))
+
+
+def assert_permutation_equivariant(
+    module: Any, *inputs: str | Tensor, **options: Unpack[Options]
+) -> None:
+    """Permuted positions give permuted outputs: the module knows no order."""
+    _hold("permutation-equivariance", _subject(module, inputs, options), "averaging")
+
+
+def assert_mask_effective(module: Any, *inputs: str | Tensor, **options: Unpack[Options]) -> None:
+    """What a mask forbids has no influence, what it allows has. A window that hides more is said
+    by promises=("local",)."""
+    subject = _subject(module, inputs, options)
+    _hold("mask-effect", subject)
+    if "local" not in subject.contract.promises:
+        _hold("reach", subject)
+
+
+def assert_deterministic(module: Any, *inputs: str | Tensor, **options: Unpack[Options]) -> None:
+    """Equal calls in eval mode give equal outputs."""
+    _hold("deterministic-eval", _subject(module, inputs, options))
+
+
+def assert_finite(module: Any, *inputs: str | Tensor, **options: Unpack[Options]) -> None:
+    """No NaN and no infinity, also for inputs that are not small."""
+    _hold("finite", _subject(module, inputs, options))
+
+
+def assert_gradients_finite(module: Any, *inputs: str | Tensor, **options: Unpack[Options]) -> None:
+    """Gradients of inputs and parameters are finite."""
+    _hold("gradients-finite", _subject(module, inputs, options))
+
+
+def assert_matches(
+    module: Any,
+    reference: Any,
+    *inputs: str | Tensor,
+    weights: Mapping[str, str] | str = "copied",
+    **options: Unpack[Options],
+) -> None:
+    """Outputs and gradients equal the reference's, which is computed in float64.
+
+    `weights`: "copied" gives both the same fresh weights, by names or by a map that is found and
+    proven; a map `{"wq.weight": "part(qkv.weight, 0, 3)"}` says how; "kept" compares both with
+    the weights they have.
+    """
+    must_be_called(reference)
+    must_be_weights(weights, _parameters(module), _parameters(reference))
+    subject = replace(
+        _subject(module, inputs, options), reference=reference, keep=weights == "kept"
+    )
+    if not isinstance(weights, str):
+        declared = replace(subject.contract, weights=dict(weights))
+        subject = replace(subject, contract=declared)
+    _hold("matches-reference", subject)
+    if _learns(subject):
+        _hold("gradients-match", subject)
+
+
+def _learns(subject: Subject) -> bool:
+    """Whether there is anything to differentiate by."""
+    floats = any(i.dtype == "float" and i.role == "data" for i in subject.contract.inputs)
+    module = subject.module
+    return floats or (isinstance(module, nn.Module) and any(True for _ in module.parameters()))
+
+
+# ---------------------------------------------------------------- the verdict
+
+
+def _hold(check: str, subject: Subject, *promises: str) -> None:
+    """Raises where the check fails or cannot be made."""
+    found = examine(with_promises(subject, *promises), check)
+    result = found.result
+    if result.outcome == "failed":
+        _fail(check, subject, found)
+    if result.outcome != "passed":
+        raise Refused(f"{check} could not be checked: {result.message}", _way_out(result))
+
+
+def _fail(check: str, subject: Subject, found: Examined) -> NoReturn:
+    from attnlab.render.finding import Unheld, as_text
+
+    result = found.result
+    also = "" if result.id == check else f"; {check} fails too, and may follow from it"
+    page = Unheld(
+        result=result, target=_place(subject.module), seed=subject.seed, trace=found.trace
+    )
+    raise PropertyFailed(
+        f"{result.id}: {result.message}{also}", as_text(page, PropertyFailed.width), subject.seed
+    )
+
+
+def _way_out(result: CheckResult) -> str:
+    ways = {
+        "no-weights": 'Say how with weights={...}, or compare as they are: weights="kept".',
+        "internal": "This is a fault of attnlab; please report it.",
+    }
+    return ways.get(result.reason, "Say more of the inputs, or use another assertion.")
+
+
+def _place(module: Any) -> str:
+    """`Net.forward, model.py:12`."""
+    target = module.forward if isinstance(module, nn.Module) else module
+    name = getattr(target, "__qualname__", type(module).__name__)
+    try:
+        file, line = inspect.getsourcefile(target), inspect.getsourcelines(target)[1]
+    except (OSError, TypeError):
+        return str(name)
+    return f"{name}, {shown_path(Path(file))}:{line}" if file else str(name)
+
+
+# ---------------------------------------------------------------- the contract
+
+
+def _subject(module: Any, given: tuple[str | Tensor, ...], options: Options) -> Subject:
+    """How the module is fed, from what was said of it."""
+    must_be_known(options, Options.__annotations__)
+    must_be_called(module)
+    names = _names(module, len(given))
+    inputs = tuple(
+        parse_input(one) if isinstance(one, str) else _input(name, one)
+        for name, one in zip(names, given, strict=False)
+    )
+    if not inputs:
+        raise Refused("no input is said", 'Add one for each argument, such as "x: B S D".')
+    contract = Contract(
+        sizes=_sizes(inputs, given, options.get("sizes", {})),
+        inputs=inputs,
+        promises=options.get("promises", ()),
+    )
+    drawn = tuple(s for s in DRAWN if s not in options.get("sizes", {}))
+    contract = replace(contract, vary=tuple(s for s in drawn if s in contract.sizes))
+    subject = Subject(module, contract, _seed(options), options.get("pick"))
+    subject = replace(subject, contract=replace(contract, output=_output(subject, options)))
+    masked = any(i.role == "mask" for i in inputs)
+    return with_promises(subject, "causal") if masked and is_causal(subject) else subject
+
+
+def _seed(options: Options) -> int:
+    if "seed" in options:
+        return seed_of(options["seed"], "seed")
+    said = os.environ.get(SEED)
+    return secrets.randbits(31) if said is None else seed_of(said, SEED)
+
+
+def _parameters(module: Any) -> set[str]:
+    named = module.named_parameters() if isinstance(module, nn.Module) else ()
+    return {name for name, _ in named}
+
+
+def _names(module: Any, count: int) -> list[str]:
+    """What `forward` calls its first arguments."""
+    target = module.forward if isinstance(module, nn.Module) else module
+    try:
+        taken = list(inspect.signature(target).parameters.values())
+    except (TypeError, ValueError):
+        taken = []
+    plain = [p.name for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [*plain, *(f"input{i}" for i in range(len(plain), count))][:count]
+
+
+def _input(name: str, example: Any) -> Input:
+    """An example tensor as an input: its axes by their number, a boolean one is a mask."""
+    if not isinstance(example, Tensor):
+        kind = type(example).__name__
+        raise Refused(f"{name} is a {kind}", 'Give a text such as "x: B S D", or a tensor.')
+    if example.is_complex() or example.is_sparse:
+        raise Refused(
+            f"{name} is {example.dtype} and {example.layout}", "Give real, dense numbers."
+        )
+    if example.dim() not in AXES:
+        hint = 'Say its axes: "x: B S D E", and their sizes.'
+        raise Refused(f"{name} has {example.dim()} axes, which have no usual names", hint)
+    if example.dtype.is_floating_point:
+        return Input(name=name, axes=AXES[example.dim()])
+    if not str(example.dtype).endswith("bool"):
+        return Input(name=name, axes=("B", "S")[-example.dim() :], dtype="int")
+    hint = f'Say it: "{name}: B S S bool forbids" (True may not be attended) or "... allows".'
+    raise Refused(f"{name} is a mask, and a tensor does not say what True means", hint)
+
+
+def _sizes(
+    inputs: tuple[Input, ...], given: tuple[str | Tensor, ...], said: Mapping[str, int]
+) -> dict[str, int]:
+    """Of every symbol: as said, as in the examples, or drawn."""
+    found = dict(said)
+    for spec, one in zip(inputs, given, strict=True):
+        if isinstance(one, Tensor):
+            shape = dict(zip(spec.axes, one.shape, strict=True))
+            for symbol, size in shape.items():
+                if said.get(symbol, size) != size and symbol not in DRAWN:
+                    hint = "Give one of them: the size, or an example that has it."
+                    raise Refused(
+                        f"{symbol} is {said[symbol]} in sizes and {size} in {spec.name}", hint
+                    )
+            found |= {s: n for s, n in shape.items() if s not in (*DRAWN, *found)}
+    known = with_hd({**{s: ROUNDS[0][s] for s in DRAWN}, **found})
+    known = _ids(inputs, given) | known
+    used = dict.fromkeys(s for spec in inputs for s in symbols_of(spec.axes))
+    for symbol in used:
+        if symbol not in known:
+            hint = f'Add sizes={{"{symbol}": 16}}, with the size that the module was built for.'
+            raise Refused(f"the size of {symbol} is not said", hint)
+    return {s: n for s, n in known.items() if s in used or s in found or s == "V"}
+
+
+def _ids(inputs: tuple[Input, ...], given: tuple[str | Tensor, ...]) -> dict[str, int]:
+    """The number of ids that an example shows: a vocabulary may be a small one."""
+    shown = [
+        int(one.max().item()) + 1
+        for spec, one in zip(inputs, given, strict=True)
+        if isinstance(one, Tensor) and spec.dtype == "int" and one.numel()
+    ]
+    return {"V": max(shown)} if len(shown) == 1 and max(shown) > 1 else {}
+
+
+def _output(subject: Subject, options: Options) -> tuple[str, ...]:
+    """The output's axes: as said, or read off two calls at sizes that differ."""
+    sizes = subject.contract.sizes
+    if "output" in options:
+        axes = tuple(options["output"].split())
+        for symbol in symbols_of(axes):
+            if symbol not in with_hd(sizes):
+                hint = f"Sizes are known of {', '.join(with_hd(sizes))}."
+                raise Refused(f"the size of {symbol} in output is not said", hint)
+        return axes
+    first = subject.contract.inputs[0].axes
+    other = {s: OTHER.get(s, n) if s in subject.contract.vary else n for s, n in sizes.items()}
+    shape = _shape(subject, sizes)
+    try:
+        again = _shape(subject, within(with_hd(other)))
+    except PropertyFailed:  # its lengths are fixed, or it fails there: the checks say that better
+        again, other = shape, sizes
+    if len(shape) != len(again):
+        raise Refused(
+            "the output has another number of axes at other sizes", 'Say it: output="B S"'
+        )
+    pairs = zip(shape, again, strict=True)
+    return tuple(_symbol(pair, first[i : i + 1], sizes, other) for i, pair in enumerate(pairs))
+
+
+def _shape(subject: Subject, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    try:
+        out = output_of(subject, dict(sizes))
+    except Raised as error:
+        place = f"{shown_path(Path(error.file))}:{error.line}" if error.line else ""
+        raise PropertyFailed(f"the call raised {error}", place, subject.seed) from None
+    if not isinstance(out, Tensor):
+        hint = "Say which part is the output: pick=lambda out: out[0]"
+        raise Refused(f"forward returned {out}, not one tensor", hint)
+    return tuple(out.shape)
+
+
+def _symbol(
+    pair: tuple[int, int], same: tuple[str, ...], one: Mapping[str, int], other: Mapping[str, int]
+) -> str:
+    """The symbol that has both sizes: that of the same axis of the input, else the only one, else
+    none."""
+    found = [s for s in one if (one[s], other[s]) == pair]
+    if same and same[0] in found:
+        return same[0]
+    return found[0] if len(found) == 1 else str(pair[0])

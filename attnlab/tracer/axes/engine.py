@@ -1,0 +1,216 @@
+"""The axes of every row of a recorded run, one row after the other.
+
+A rule per operation says what becomes of the axes of its operands. An operation without a rule,
+or one whose rule does not fit what came out, makes anonymous axes: never a wrong name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from attnlab.records.trace import Severity
+from attnlab.tracer.axes import unify
+from attnlab.tracer.axes.atoms import Atom, Axes, Axis, Kind, anonymous, leaves, primed, size
+from attnlab.tracer.axes.op_call import Arr, Call
+from attnlab.tracer.axes.render_names import PLACES, Names
+from attnlab.tracer.recorder import HOLE
+from attnlab.tracer.rows import Row
+
+BATCH = {"B"}  # N counts tokens, nodes or slots as often
+SPATIAL = {"h", "w", "t", "d", "x", "y", "n", "s", "i", "j"}
+
+
+class Accident(NamedTuple):
+    """A meeting of axes that should not meet, at a row."""
+
+    row: int
+    rule: str
+    message: str
+    severity: Severity = "warning"
+
+
+Told = Callable[[], str]  # a message, written once all names are known; "" takes it back
+
+
+class Flow:
+    """What is known of the axes while the rows are gone through."""
+
+    def __init__(self, sizes: Mapping[str, int], rules: Mapping[str, Any]) -> None:
+        self.names = Names(sizes)
+        self.rules = rules
+        self.symbols: dict[str, Atom] = {}  # the atoms that the user named
+        self.made: list[Arr] = []  # by row
+        self.inputs: list[Arr] = []
+        self.told: list[tuple[int, str, Told]] = []
+
+    # ------------------------------------------------------------ what comes in
+
+    def feed(self, shape: Sequence[int], named: Sequence[str] | None) -> None:
+        """An input with the axes that the user says it has."""
+        axes = anonymous(shape)
+        if named is not None and len(named) == len(shape):
+            seen: set[str] = set()
+            for i, (name, n) in enumerate(zip(named, shape, strict=True)):
+                axes[i] = self._said(name, n, again=name in seen)
+                seen.add(name)
+        self.inputs.append(Arr(tuple(shape), axes))
+
+    def _said(self, name: str, n: int, again: bool) -> Axis:
+        if n == 1:
+            return ()
+        if not name.isidentifier():  # 3, 2*D
+            return (Atom(n, "free" if name.isdigit() else "feature"),)
+        atom = self.symbols.get(name)
+        if atom is None or atom.size != n:
+            kind = "batch" if name in BATCH else "index" if _is_place(name) else "feature"
+            atom = Atom(n, kind, name)  # type: ignore[arg-type]
+            self.symbols.setdefault(name, atom)
+        return primed((atom,)) if again else (atom,)
+
+    # ------------------------------------------------------------ one row
+
+    def step(self, row: Row) -> None:
+        call = self._call(row)
+        rule = self.rules.get(call.name.strip("_"))
+        found: Any = None
+        if rule is not None:
+            try:
+                found = rule(self, call)
+            except Exception:
+                found = None
+        made = found if _is_several(found) else [found] * min(1, len(call.outs))
+        for i, shape in enumerate(call.outs):
+            axes = made[i] if i < len(made) else None
+            arr = axes if isinstance(axes, Arr) else Arr(shape, axes or [])
+            if not _fits(arr.axes, shape):
+                arr.axes = anonymous(shape)
+            arr.shape, arr.axes = shape, primed_apart(arr.axes)
+            _inherit(self, arr, call)
+            self.made.append(arr)
+
+    def _call(self, row: Row) -> Call:
+        arrays = [
+            self.operand(shape, source)
+            for shape, source in zip(row.operands, row.sources, strict=True)
+        ]
+        holes = iter(arrays)
+        args, kwargs = row.bones
+        name = row.op.strip("_") if row.op.startswith("__") else row.op
+        return Call(
+            name=name,
+            row=len(self.made),
+            args=[_filled(a, holes) for a in args],
+            kwargs={n: _filled(a, holes) for n, a in (kwargs or {}).items()},
+            arrays=arrays,
+            outs=[out.shape for out in row.outs],
+            floats=bool(row.outs) and row.outs[0].dtype.is_floating_point,
+            module=row.module,
+            line=row.line,
+        )
+
+    def operand(self, shape: tuple[int, ...], source: int | str | None) -> Arr:
+        if type(source) is int:
+            known = self.made[source] if source >= 0 else self.inputs[-1 - source]
+            if known.shape == shape:
+                return known
+        weight = source if type(source) is str else ""
+        kind: Kind = "table" if weight and len(shape) == 1 else "free"
+        axes = anonymous(shape, kind)  # a weight serves anew each time
+        if weight and len(shape) > 1:
+            for atom in (a for axis in axes[:-1] for a in axis):
+                atom.name = _last(weight)
+        return Arr(shape, axes, weight=weight)
+
+    # ------------------------------------------------------------ what the rules use
+
+    def feature(self, n: int, call: Call) -> Axis:
+        """The axis that a layer makes."""
+        return (Atom(n, "feature", _last(call.module)),) if n != 1 else ()
+
+    def unify(self, a: Axis, b: Axis, call: Call, how: str = "") -> Axis:
+        return unify.unify(self, a, b, call, how)
+
+    def tell(self, row: int, rule: str, told: Told) -> None:
+        self.told.append((row, rule, told))
+
+    # ------------------------------------------------------------ what came of it
+
+    def accidents(self) -> Iterator[Accident]:
+        seen: set[tuple[int, str]] = set()
+        for row, rule, told in self.told:
+            text = told()
+            if text and (row, rule) not in seen:
+                seen.add((row, rule))
+                yield Accident(row, rule, text)
+
+
+def _is_place(name: str) -> bool:
+    """S, T, Sq, h, w: axes that count positions, as the user calls them."""
+    return name in PLACES or name[0] in "STL" or (name in SPATIAL)
+
+
+def _filled(bone: Any, holes: Iterator[Arr]) -> Any:
+    if bone is HOLE:
+        return next(holes)
+    if isinstance(bone, list):
+        return [next(holes) if b is HOLE else b for b in bone]
+    return bone
+
+
+def _last(path: str) -> str:
+    """The last part of a dotted path that says something: `fc` of `h.0.fc.weight`."""
+    parts = [p for p in path.split(".") if p and not p.isdigit() and p not in ("weight", "bias")]
+    return parts[-1] if parts else ""
+
+
+def _inherit(flow: Flow, arr: Arr, call: Call) -> None:
+    """A mean over the batch stays one until it meets the batch again, which is told."""
+    rows = [a.pooled for a in call.arrays if a.pooled is not None]
+    if not rows or arr.pooled is not None or not call.floats:
+        return
+    if not _has_batch(arr):
+        arr.pooled = rows[0]
+    elif any(a.pooled is None and _has_batch(a) for a in call.arrays):
+        flow.tell(
+            rows[0],
+            "batch-contraction",
+            lambda: (
+                "runs over the batch axis, and the result is used for every entry of the "
+                "batch: entries depend on each other"
+            ),
+        )
+    else:  # spread out over the batch again
+        arr.pooled = rows[0]
+
+
+def _has_batch(arr: Arr) -> bool:
+    return any(x.kind == "batch" for axis in arr.axes for x in leaves(axis))
+
+
+def _is_several(found: Any) -> bool:
+    """A rule answers one list of axes, one `Arr`, or a list of these for several outputs."""
+    return isinstance(found, list) and (not found or isinstance(found[0], (list, Arr)))
+
+
+def _fits(axes: Axes, shape: Sequence[int]) -> bool:
+    if len(axes) != len(shape):
+        return False
+    for axis, n in zip(axes, shape, strict=True):  # an atom's pieces make up its size, always
+        if (axis[0].size if len(axis) == 1 else size(axis)) != n:
+            return False
+    return True
+
+
+def primed_apart(axes: Axes) -> Axes:
+    """No atom stands twice in one tensor: the second time it is primed, as S' beside S."""
+    found: Axes = [leaves(axis) for axis in axes]
+    atoms = [a for axis in found for a in axis]
+    if len(set(atoms)) == len(atoms):
+        return found
+    seen: set[Atom] = set()
+    for i, axis in enumerate(found):
+        if seen.intersection(axis):
+            found[i] = primed(axis)
+        seen.update(found[i])
+    return found

@@ -1,0 +1,122 @@
+"""Names for the axes of inputs: what the user says, else what names and ranks suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from attnlab.errors import Refused
+from attnlab.target.conventions import FEEDS
+
+if TYPE_CHECKING:
+    from attnlab.records import Input
+
+Axes = tuple[str, ...]
+LENGTHS = ("S", "T", "L", "K", "P")  # for sequences of different lengths, in this order
+PICTURES = ("pixel_values", "image", "images", "img", "imgs", "pixels")
+COLOURS = 3
+HEADS = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values", "past")
+
+
+def parse(dims: str | Mapping[str, str | Sequence[str]]) -> dict[str, Axes]:
+    """`"x: B S D, mask: B S S"`, also one on each line or as a dict; raises `Refused`."""
+    if not dims:
+        return {}
+    from attnlab.catalogue.schema import parse_input  # with it comes all that reads files
+
+    if isinstance(dims, str):
+        texts = [t.strip() for t in dims.replace(";", ",").replace("\n", ",").split(",")]
+    elif isinstance(dims, Mapping):
+        texts = [f"{n}: {a if isinstance(a, str) else ' '.join(a)}" for n, a in dims.items()]
+    else:
+        raise Refused(f"dims is {dims!r}", 'say it as in dims="x: B S D, mask: B S S"')
+    found = [_entry(text, parse_input) for text in texts if text]
+    return {entry.name: entry.axes for entry in found}
+
+
+def _entry(text: str, read: Callable[[str], Input]) -> Input:
+    if ":" not in text:
+        name = text.split(maxsplit=1)[0]
+        raise Refused(f'dims: "{text}" has no colon', f'say it as in "{name}: B S D"')
+    return read(text)
+
+
+def sizes_of(tensors: Mapping[str, Tensor], named: Mapping[str, Axes]) -> dict[str, int]:
+    """The size of every symbol; raises `Refused` where a tensor has other axes than its names."""
+    found: dict[str, int] = {}
+    for name, axes in named.items():
+        shape = tuple(tensors[name].shape)
+        if len(axes) != len(shape):
+            raise Refused(
+                f"{name} has {len(shape)} axes, {shape}, and is called ({', '.join(axes)})",
+                "give one name for each axis",
+            )
+        for axis, n in zip(axes, shape, strict=True):
+            if axis.isdigit() and int(axis) != n:
+                raise Refused(
+                    f"{name} has {n} where {axis} is said: {shape}", "give the size as it is"
+                )
+            if axis.isidentifier() and found.setdefault(axis, n) != n:
+                raise Refused(
+                    f"{axis} is {found[axis]} in one input and {n} in {name}: {shape}",
+                    "give axes of different sizes different names",
+                )
+    return found
+
+
+def guessed(
+    tensors: Mapping[str, Tensor], known: Mapping[str, int], root: nn.Module | None
+) -> dict[str, Axes]:
+    """Names for the inputs that nobody named, as well as they can be told."""
+    sizes = dict(known)
+    swapped = _sequence_first(root)
+    found: dict[str, Axes] = {}
+    for name, tensor in tensors.items():
+        axes = list(_usual(name.rpartition(".")[2], tensor, sizes))
+        if swapped and len(axes) == 3 and axes[:2] == ["B", "S"]:
+            axes[:2] = ["S", "B"]
+        found[name] = _settled(axes, tuple(tensor.shape), sizes)
+    return found
+
+
+def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int]) -> Sequence[str]:
+    """By the argument's name where it is a usual one and has that rank, else by the rank.
+
+    What could as well be something else is left without names: a finding that rests on a wrong
+    guess costs more trust than a name is worth.
+    """
+    said = [w for w in FEEDS.get(name, "").split() if w[0].isupper()]
+    rank, last = tensor.dim(), tensor.shape[-1:]
+    if said and len(said) == rank and tensor.is_floating_point() == ("D" in said):
+        return said
+    if "mask" in name or not tensor.is_floating_point():
+        return {1: ("S",), 2: ("B", "S"), 3: ("B", "S", "S")}.get(rank, ())
+    if rank == 4 and name in HEADS:
+        return ("B", "H", "S", "hd")
+    if rank == 4 and (name in PICTURES or tensor.shape[1] == COLOURS):
+        return ("B", "C", "h", "w")
+    wide = last == (sizes.get("D"),)
+    return {2: ("N", "D"), 3: ("B", "S", "D")}.get(rank, ()) if wide else ()
+
+
+def _settled(axes: Sequence[str], shape: tuple[int, ...], sizes: dict[str, int]) -> Axes:
+    """The names with their sizes; a second length gets another name, what does not fit a number."""
+    found = []
+    for axis, n in zip(axes, shape, strict=False):
+        names = (axis, *LENGTHS) if axis in LENGTHS else (axis,)
+        fit = next((s for s in names if sizes.get(s, n) == n), str(n))
+        if not fit.isdigit() and n != 1:
+            sizes[fit] = n
+        found.append(fit)
+    return tuple(found) if len(found) == len(shape) else tuple(map(str, shape))
+
+
+def _sequence_first(root: nn.Module | None) -> bool:
+    """PyTorch's own modules take (S, B, D) unless they are told otherwise."""
+    if root is None:
+        return False
+    flags = [vars(m)["batch_first"] for m in root.modules() if "batch_first" in vars(m)]
+    own = not hasattr(root, "forward") or type(root).__module__.startswith("torch.nn")
+    return own and bool(flags) and not any(flags)

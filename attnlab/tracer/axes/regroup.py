@@ -1,0 +1,242 @@
+"""Reshapes: the atoms of a tensor in row-major order, dealt out anew to other axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from attnlab.tracer.axes.atoms import (
+    Atom,
+    Axes,
+    Axis,
+    anonymous,
+    collapsed,
+    find,
+    leaves,
+    peer,
+    split,
+    top,
+)
+
+if TYPE_CHECKING:
+    from attnlab.tracer.axes.engine import Flow
+    from attnlab.tracer.axes.op_call import Call
+
+ORDERED = {"batch", "index"}  # an axis of these is not cut by chance
+UNSURE = {"free", "count", "table"}  # nobody said what these count: they may be meant to be cut
+MADE = {"feature", "tile"}
+
+
+def regroup(flow: Flow, axes: Axes, shape: Sequence[int], call: Call) -> Axes:
+    """The axes of `shape`; where a boundary of it cuts an axis in the middle, that is told."""
+    atoms = [a for axis in axes for a in leaves(axis)]
+    before = [tuple(leaves(axis)) for axis in axes if leaves(axis)]
+    todo, found = list(atoms), list[Axis]()
+    old = {id(a) for a in atoms}
+    for place, n in enumerate(shape):
+        dealt = _deal(todo, n)
+        if dealt is None:
+            _cut(flow, axes, shape, atoms, call)
+            return [*found, *_rest(todo, shape[place:])]
+        found.append(dealt)
+    if any(id(a) not in old and a.kind in ORDERED for axis in found for a in axis):
+        _swapped(flow, before, found, call)
+    _joined(flow, found, axes, call, old)
+    return found
+
+
+def _deal(todo: list[Atom], n: int) -> Axis | None:
+    """The first atoms that make up n entries, the last one split where that helps."""
+    taken: list[Atom] = []
+    while n > 1:
+        if not todo:
+            return None
+        atom = todo[0]
+        if n % atom.size == 0:
+            taken.append(todo.pop(0))
+            n //= atom.size
+        elif atom.size % n == 0:
+            head, tail = split(atom, (n, atom.size // n))
+            todo[:1] = [tail]
+            taken.append(head)
+            n = 1
+        else:
+            return None
+    return tuple(taken)
+
+
+def _rest(todo: list[Atom], shape: Sequence[int]) -> Axes:
+    """Axes behind a cut: anonymous, up to where whole atoms fit again from the right."""
+    fresh = anonymous(shape)
+    for place in reversed(range(len(shape))):
+        taken, n = list[Atom](), shape[place]
+        while todo and n % todo[-1].size == 0 and n > 1:
+            n //= todo[-1].size
+            taken.insert(0, todo.pop())
+        if n > 1:
+            return fresh
+        fresh[place] = tuple(taken)
+    return fresh
+
+
+def _cut(flow: Flow, axes: Axes, shape: Sequence[int], atoms: Sequence[Atom], call: Call) -> None:
+    if any(a.kind == "joined" for a in atoms):  # padded to be cut, as relative shifts are
+        return
+    at = _boundary(atoms, shape)
+    if at is None:
+        return
+    atom, _n = at
+    if atom.kind not in ORDERED and not any(a.kind in ORDERED for a in atoms):
+        return  # features are dealt out freely
+    around = _around(atoms, shape)
+    if all(a.kind not in ORDERED for a in around) or any(
+        a.kind in UNSURE and not a.made for a in around
+    ):
+        return
+    flow.tell(call.row, "reshape-cut", lambda: _told(flow, axes, shape, atom, call))
+
+
+def _boundary(atoms: Sequence[Atom], shape: Sequence[int]) -> tuple[Atom, int] | None:
+    """The first atom that a boundary of the new shape goes through, and the new axis' size."""
+    ends, total = [], 1
+    for a in atoms:
+        total *= a.size
+        ends.append(total)
+    inner = 1
+    for n in shape:
+        inner *= n
+        if inner in ends or n == 1:
+            continue
+        for atom, end in zip(atoms, ends, strict=True):
+            start = end // atom.size
+            if start < inner < end and (inner % start or end % inner):
+                return atom, n
+    return None
+
+
+def _around(atoms: Sequence[Atom], shape: Sequence[int]) -> list[Atom]:
+    """The atoms between the boundaries that old and new shape have in common."""
+    left, right = list(atoms), list(shape)
+    while left and right and left[0].size == right[0]:
+        left.pop(0)
+        right.pop(0)
+    while left and right and left[-1].size == right[-1]:
+        left.pop()
+        right.pop()
+    return left
+
+
+def _told(flow: Flow, axes: Axes, shape: Sequence[int], atom: Atom, call: Call) -> str:
+    name = flow.names.axis((atom,))
+    names = ", ".join(flow.names.shape(axes))
+    sizes = ", ".join(map(str, shape))
+    return (
+        f"{call.name} deals ({names}) out to ({sizes}) in the order of memory, which cuts axis "
+        f"{name} ({atom.size}) in the middle: the shape is right, but entries of different rows "
+        f"end up in one. Axes change places with transpose or permute, not with {call.name}"
+    )
+
+
+def _swapped(flow: Flow, before: list[Axis], found: Axes, call: Call) -> None:
+    """Sizes that divide each other: (B, S) to (S, B) cuts S although it fits."""
+    after = [axis for axis in found if leaves(axis)]
+    old, new = (
+        [math.prod(a.size for a in x) for x in before],
+        [math.prod(a.size for a in x) for x in after],
+    )
+    if old == new or sorted(old) != sorted(new) or len(set(old)) < len(old):
+        return
+    moved = [x for x, y in zip(before, after, strict=True) if leaves(x) != leaves(y)]
+    kinds = {a.kind for x in moved for a in x}
+    if not kinds & ORDERED or kinds - ORDERED - {"feature"}:
+        return
+    names = [flow.names.axis(x) for x in before]
+    flow.tell(
+        call.row,
+        "reshape-cut",
+        lambda: (
+            f"{call.name} is used as a transpose: it turns ({', '.join(names)}) into sizes in "
+            "another order without moving an entry, so rows are cut and joined anew. Use transpose "
+            "or permute"
+        ),
+    )
+
+
+def _joined(flow: Flow, found: Axes, axes: Axes, call: Call, old: set[int]) -> None:
+    """Pieces of an axis of positions joined with a piece of another axis; heads after features.
+
+    Only pieces that this very reshape cut: what was cut before is an axis of its own.
+    """
+    fresh = [collapsed(axis) for axis in found if len(axis) > 1]
+    for axis in fresh:
+        for a, b in pairwise(axis):
+            if not {id(a), id(b)} <= old and _straddles(a, b, found):
+                flow.tell(call.row, "reshape-cut", _pieces(flow, axes, a, b, call))
+            elif _reversed(a, b):
+                flow.tell(call.row, "merge-order", _order(flow, a, b, call))
+
+
+def _straddles(a: Atom, b: Atom, found: Axes) -> bool:
+    """The end of one axis and the beginning of another, neither of them whole."""
+    if not _is_piece(b, last=False) or find(b.parent or b) is find(a.parent or a):
+        return False
+    if _is_piece(a, last=True) and a.kind in ORDERED:
+        return True
+    return b.kind in ORDERED and a.kind in MADE and _goes_on(b, found)
+
+
+def _goes_on(piece: Atom, found: Axes) -> bool:
+    """The rest of the axis that a piece was cut from is joined with what stands behind it."""
+    rest = leaves((find(piece.parent or piece),))[-1]
+    return any(rest in axis and axis[-1] is not rest for axis in map(leaves, found))
+
+
+def _is_piece(atom: Atom, last: bool) -> bool:
+    whole = find(atom.parent) if atom.parent is not None else None
+    return whole is not None and bool(whole.kids) and find(whole.kids[-1 if last else 0]) is atom
+
+
+def _pieces(flow: Flow, axes: Axes, a: Atom, b: Atom, call: Call) -> Callable[[], str]:
+    def told() -> str:
+        names = ", ".join(flow.names.shape(axes))
+        return (
+            f"{call.name} of ({names}) joins a piece of one axis ({flow.names.atom(a)}) with a "
+            f"piece of another ({flow.names.atom(b)}): the shape is right, but entries of "
+            "different rows end up in one. Transpose first, so that whole axes are joined"
+        )
+
+    return told
+
+
+def _reversed(a: Atom, b: Atom) -> bool:
+    """(hd, H) where the split was (H, hd): a stands behind b, or what a was lined up with does."""
+    if b.parent is None or a.kind != "feature" or b.kind != "feature":
+        return False
+    pieces = _pieces_of(b)
+    if b not in pieces:
+        return False
+    return peer(a) in [peer(k) for k in pieces[pieces.index(b) + 1 :]]
+
+
+def _pieces_of(atom: Atom) -> Axis:
+    """All that was split off together with a piece, in the order of the split."""
+    return leaves((top(atom),))
+
+
+def _order(flow: Flow, a: Atom, b: Atom, call: Call) -> Callable[[], str]:
+    def told() -> str:
+        first, second = flow.names.atom(b), flow.names.atom(a)
+        pieces = _pieces_of(b)
+        names = {first, second, *(flow.names.atom(k) for k in pieces if len(pieces) == 2)}
+        outer = len(pieces) > 2 and pieces[0] is b
+        if not outer and not {"H", "Hkv", "hd"} & names:
+            return ""  # the two halves of pairs, which may be laid out in either order
+        return (
+            f"{call.name} merges {second} before {first}, but the axis was split as "
+            f"({first}, {second}): the features come out in another order. Put {first} before "
+            f"{second} with a transpose first"
+        )
+
+    return told

@@ -1,0 +1,187 @@
+"""Indexing, slicing and gathering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attnlab.tracer.axes.atoms import Atom, Axes, Axis, anonymous, leaves, part, root, size
+from attnlab.tracer.axes.engine import Flow
+from attnlab.tracer.axes.op_call import Arr, Call
+
+
+def getitem(flow: Flow, call: Call) -> Arr | Axes | None:
+    index = call.arg(1, "indices")
+    parts = list(index) if isinstance(index, (list, tuple)) else [index]
+    return taken(flow, call, call.x, parts, call.shape)
+
+
+def taken(
+    flow: Flow, call: Call, x: Arr, parts: list[Any], shape: tuple[int, ...]
+) -> Arr | Axes | None:
+    """The axes of `x[parts]`."""
+    mask = _mask_of(parts, x, shape)
+    parts = _spelled(parts, len(x.shape), mask)
+    axes: Axes = []
+    advanced: list[int] = []  # where index tensors stand among the axes made so far
+    at = 0
+    for p in parts:
+        if p is None:
+            axes.append(())
+        elif p is mask and isinstance(p, Arr):
+            advanced.append(len(axes))
+            at += len(p.shape)
+        elif isinstance(p, (Arr, list)):
+            advanced.append(len(axes))
+            at += 1
+        elif isinstance(p, slice):
+            axes.append(_sliced(x, at, p))
+            at += 1
+        else:  # an integer
+            at += 1
+    axes += x.axes[at:]
+    if advanced:
+        _insert(flow, call, axes, advanced, parts, shape)
+    pooled = x.pooled if len(axes) == len(x.axes) else None
+    return Arr(shape, axes, soft=x.soft if not advanced else None, pooled=pooled, tiled=x.tiled)
+
+
+def _spelled(parts: list[Any], rank: int, mask: Arr | None = None) -> list[Any]:
+    """`...` written out as so many full slices."""
+    named = [p for p in parts if p is not None and p is not Ellipsis]
+    used = sum(len(mask.shape) if mask is not None and p is mask else 1 for p in named)
+    found: list[Any] = []
+    for p in parts:
+        if p is Ellipsis:
+            found += [slice(None)] * (rank - used)
+        else:
+            found.append(p)
+    return found
+
+
+def _mask_of(parts: list[Any], x: Arr, shape: tuple[int, ...]) -> Arr | None:
+    """A boolean index of several axes, told from indices by the rank of what it takes out."""
+    arrays = [p for p in parts if isinstance(p, Arr) and len(p.shape) > 1]
+    if len(arrays) != 1:
+        return None
+    gone = sum(isinstance(p, int) for p in parts)
+    new = sum(p is None for p in parts)
+    rank = len(x.shape) - gone + new - len(arrays[0].shape) + 1
+    return arrays[0] if rank == len(shape) else None
+
+
+def _sliced(x: Arr, at: int, s: slice) -> Axis:
+    old, n = x.axes[at], x.shape[at]
+    try:
+        length = len(range(*s.indices(n)))
+    except TypeError:  # a bound that is a tensor
+        return ()
+    if length == n:
+        return old
+    if x.weight and length != 1:  # positions cut out of a table
+        return (Atom(length, "table", old[0].name if old else ""),)
+    return part(old, length)
+
+
+def _insert(
+    flow: Flow,
+    call: Call,
+    axes: Axes,
+    advanced: list[int],
+    parts: list[Any],
+    shape: tuple[int, ...],
+) -> None:
+    """Index tensors make their own axes: at the first one's place, or in front of all."""
+    rank = len(shape) - len(axes)
+    met: Axes = [()] * rank
+    _counted(call, parts)
+    for p in parts:
+        if isinstance(p, Arr) and len(p.axes) <= rank:
+            pad: Axes = [()] * (rank - len(p.axes))
+            met = [flow.unify(a, b, call) for a, b in zip(met, [*pad, *p.axes], strict=True)]
+    place = advanced[0] if len(set(advanced)) == 1 else 0
+    wanted = shape[place : place + rank]
+    fresh = anonymous(wanted)
+    axes[place:place] = [
+        a if size(leaves(a)) == n else f for a, n, f in zip(met, wanted, fresh, strict=True)
+    ]
+
+
+def _counted(call: Call, parts: list[Any]) -> None:
+    """`x[torch.arange(B)[:, None], ...]` takes all of an axis: the index is that axis."""
+    at = 0
+    for p in parts:
+        if isinstance(p, Arr) and at < len(call.x.axes):
+            long = [axis for axis in p.axes if leaves(axis)]
+            own = call.x.axes[at]
+            if len(long) == 1:
+                _become(leaves(long[0]), leaves(own))
+        at += p is not None
+
+
+def _become(count: Axis, own: Axis) -> None:
+    if len(count) != 1 or len(own) != 1 or count[0].kind != "count":
+        return
+    if count[0] is not own[0] and count[0].size == own[0].size and root(own[0]) is not count[0]:
+        count[0].alias = own[0]
+
+
+def setitem(flow: Flow, call: Call) -> Arr:
+    """`x[parts] = value`: the place that is written gives the value its names, and takes them."""
+    x = call.x
+    index, value = call.arg(1, "indices"), call.arg(2, "value")
+    parts = list(index) if isinstance(index, (list, tuple)) else [index]
+    if isinstance(value, Arr) and not any(isinstance(p, (Arr, list)) for p in parts):
+        axes: Axes = []
+        spelled = _spelled(parts, len(x.shape))
+        at = 0
+        for p in spelled:
+            if isinstance(p, slice):
+                axes.append(_whole(x, at, p))
+            at += p is not None
+        axes += x.axes[at:]
+        rank = min(len(axes), len(value.axes))
+        for a, b in zip(
+            axes[len(axes) - rank :], value.axes[len(value.axes) - rank :], strict=True
+        ):
+            if size(leaves(a)) == size(leaves(b)):
+                flow.unify(a, b, call)
+    return Arr(x.shape, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+
+
+def _whole(x: Arr, at: int, s: slice) -> Axis:
+    return x.axes[at] if len(range(*s.indices(x.shape[at]))) == x.shape[at] else ()
+
+
+def index_select(flow: Flow, call: Call) -> Axes:
+    at = call.dim(1, 0)
+    axes = list(call.x.axes)
+    index = call.arrays[1]
+    axes[at] = index.axes[0] if index.axes else ()
+    return axes
+
+
+def gather(flow: Flow, call: Call) -> Axes:
+    at, index = call.dim(1, 0), call.arrays[1]
+    axes = []
+    for i, (own, asked) in enumerate(zip(call.x.axes, index.axes, strict=True)):
+        alike = i != at and size(leaves(own)) == size(leaves(asked))
+        axes.append(flow.unify(own, asked, call) if alike else asked)
+    return axes
+
+
+def take(flow: Flow, call: Call) -> Axes:
+    return list(call.arrays[1].axes)
+
+
+def masked(flow: Flow, call: Call) -> Axes:
+    return anonymous(call.shape)
+
+
+RULES = {
+    "getitem": getitem,
+    "setitem": setitem,
+    "index_select": index_select,
+    **dict.fromkeys(("gather", "take_along_dim"), gather),
+    "take": take,
+    "masked_select": masked,
+}

@@ -1,0 +1,137 @@
+"""Layers: what comes in at the last axis, or the channels, goes out as features of their own."""
+
+from __future__ import annotations
+
+from attnlab.tracer.axes.atoms import DATA, Atom, Axes, Axis, leaves
+from attnlab.tracer.axes.engine import Flow
+from attnlab.tracer.axes.op_call import Call, words
+
+PACKED = "in_proj_weight"  # queries, keys and values of nn.MultiheadAttention, side by side
+
+
+def linear(flow: Flow, call: Call) -> Axes:
+    """Over features it makes features; over positions it makes positions, which nothing names."""
+    x = call.x
+    out = made(flow, x.axes[-1], call.shape[-1], call)
+    if out and len(call.arrays) > 1 and call.arrays[1].weight.endswith(PACKED):
+        out[0].name = PACKED
+    return [*x.axes[:-1], out]
+
+
+def made(flow: Flow, over: Axis, n: int, call: Call) -> Axis:
+    if not any(a.kind in DATA or a.made == "over" for a in leaves(over)):
+        return flow.feature(n, call)
+    atom = Atom(n)
+    atom.made = "over"  # positions mixed: a second layer over them makes positions again
+    return (atom,) if n != 1 else ()
+
+
+def bilinear(flow: Flow, call: Call) -> Axes:
+    axes = [
+        flow.unify(a, b, call) for a, b in zip(call.x.axes[:-1], call.arrays[1].axes, strict=False)
+    ]
+    return [*axes, flow.feature(call.shape[-1], call)]
+
+
+def addmm(flow: Flow, call: Call) -> Axes:
+    """Bias + x @ weight."""
+    x, weight = call.arrays[1], call.arrays[2]
+    if weight.weight:
+        return [x.axes[0], made(flow, x.axes[1], call.shape[-1], call)]
+    flow.unify(x.axes[1], weight.axes[0], call, "addmm sums")
+    return [x.axes[0], weight.axes[1]]
+
+
+def embedding(flow: Flow, call: Call) -> Axes:
+    """`F.embedding(indices, table)`; `torch.embedding(table, indices)` has them the other way."""
+    rank = len(call.shape) - 1
+    indices = next(a for a in call.arrays if len(a.shape) == rank and not a.weight)
+    return [*indices.axes, flow.feature(call.shape[-1], call)]
+
+
+def one_hot(flow: Flow, call: Call) -> Axes:
+    n = call.shape[-1]
+    return [*call.x.axes, (Atom(n),) if n != 1 else ()]
+
+
+def conv(flow: Flow, call: Call) -> Axes:
+    """(B, C, L...) to (B, channels, L/stride...)."""
+    x = call.x
+    spatial = (
+        len(x.shape) - (len(x.shape) - int(call.name.rstrip("d")[-1]))
+        if call.name[-1] == "d"
+        else 1
+    )
+    lead = len(x.shape) - spatial - 1
+    channels = x.axes[lead] if lead < len(x.axes) else ()
+    axes: Axes = [*x.axes[:lead], made(flow, channels, call.shape[lead], call)]
+    for axis, before, after in zip(
+        x.axes[lead + 1 :], x.shape[lead + 1 :], call.shape[lead + 1 :], strict=True
+    ):
+        axes.append(scaled(flow, axis, before, after))
+    return axes
+
+
+def scaled(flow: Flow, axis: Axis, before: int, after: int) -> Axis:
+    """A spatial axis after strides, pooling or interpolation."""
+    if before == after:
+        return axis
+    if after == 1:
+        return ()
+    atoms = leaves(axis)
+    name = flow.names.axis(axis)
+    known = any(a.kind in DATA for a in atoms) or not name.isdigit()
+    atom = Atom(after, "index" if known else "free")
+    if not name.isdigit() and atoms:
+        ratio = before // after
+        atom.name = (
+            f"{name}/{ratio}" if ratio > 1 and before // ratio == after else f"{name}~{after}"
+        )
+        atom.base = atoms[0] if len(atoms) == 1 else None
+    return (atom,)
+
+
+def pool(flow: Flow, call: Call) -> list[Axes]:
+    x = call.x
+    return [
+        [scaled(flow, a, n, m) for a, n, m in zip(x.axes, x.shape, shape, strict=True)]
+        for shape in call.outs
+    ]
+
+
+def attention(flow: Flow, call: Call) -> Axes:
+    """`nn.MultiheadAttention` as one row: (L, B, D) or (L, D) of queries, whatever is inside."""
+    query = call.arrays[0]
+    sequence = query.axes[0]
+    if any(a.kind == "batch" for a in leaves(sequence)) and len(query.shape) == 3:
+        flow.tell(
+            call.row,
+            "batch-contraction",
+            lambda: (
+                f"attends along axis {flow.names.axis(sequence)}, the batch: "
+                "nn.MultiheadAttention takes (S, B, D) unless it is built with batch_first=True"
+            ),
+        )
+    return [*query.axes[:-1], flow.feature(call.shape[-1], call)]
+
+
+RULES = {
+    "linear": linear,
+    "bilinear": bilinear,
+    "addmm": addmm,
+    "embedding": embedding,
+    "one_hot": one_hot,
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), conv),
+    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d"), conv),
+    **dict.fromkeys(
+        words(
+            """
+    interpolate max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d
+    adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d boolean_dispatch
+    upsample glu pixel_shuffle_
+    """
+        ),
+        pool,
+    ),
+    "multi_head_attention_forward": attention,
+}

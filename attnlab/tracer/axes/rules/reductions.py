@@ -1,0 +1,103 @@
+"""Operations that sum, average or choose along axes."""
+
+from __future__ import annotations
+
+from attnlab.tracer.axes.atoms import Axes, Axis, leaves, literal
+from attnlab.tracer.axes.engine import Flow
+from attnlab.tracer.axes.op_call import Arr, Call, words
+
+QUESTIONS = {"any", "all", "argmax", "argmin", "count_nonzero"}  # whose answers are no values
+
+
+def reduce(flow: Flow, call: Call) -> list[Arr]:
+    """The axes that are left; with keepdim an axis of size 1 stays."""
+    x, rank = call.x, len(call.x.shape)
+    given = call.arg(1, "dim", call.kwargs.get("axis"))
+    if call.name == "norm":
+        given = call.arg(2, "dim")
+    if given is None or isinstance(given, bool):
+        return [Arr(s, []) for s in call.outs]
+    gone = {int(d) % rank for d in (given if isinstance(given, (list, tuple)) else [given])}
+    gone = gone or set(range(rank))
+    keep = len(call.shape) == rank
+    axes: Axes = []
+    for i, axis in enumerate(x.axes):
+        if i not in gone:
+            axes.append(axis)
+        elif keep:
+            axes.append(())
+    lost = [a for i in gone for a in leaves(x.axes[i])]
+    if not keep:  # else it is what the weights are divided by
+        _summed(flow, call, tuple(lost))
+    pooled = x.pooled
+    if call.name not in QUESTIONS and any(a.kind == "batch" for a in lost) and len(gone) < rank:
+        pooled = call.row
+    found = [Arr(s, list(axes), pooled=pooled) for s in call.outs]
+    if call.name in ("sum", "logsumexp"):
+        found[0].total, found[0].over, found[0].logs = x, tuple(lost), call.name == "logsumexp"
+    return found
+
+
+def _summed(flow: Flow, call: Call, lost: Axis) -> None:
+    """Weights of a softmax summed over another axis than the one they add up to 1 along."""
+    mark = call.x.soft
+    if mark is None or call.name != "sum" or not lost or not call.x.weighed:
+        return
+    over = {id(a) for a in leaves(mark.atoms)}
+    data = all(a.kind in ("index", "batch") for a in (*lost, *leaves(mark.atoms)))
+    if data and not over & {id(a) for a in lost} and len(call.arrays) == 1 and call.x.tiled is None:
+        flow.tell(
+            mark.row,
+            "softmax-axis",
+            lambda: (
+                f"softmax runs over axis {flow.names.axis(mark.atoms)}, but the sum on line "
+                f"{call.line} runs over axis {flow.names.axis(lost)}: the weights of one sum do "
+                "not add up to 1"
+            ),
+        )
+
+
+def running(flow: Flow, call: Call) -> Arr:
+    """Cumsum keeps the axes; a running sum over the batch or over heads is one of strangers."""
+    x = call.x
+    axis = leaves(x.axes[call.dim(1, 0)])
+    if call.floats and len(x.shape) > 1 and any(a.kind in ("batch", "feature") for a in axis):
+        flow.tell(call.row, "batch-contraction", lambda: _strangers(flow, call, axis))
+    return Arr(call.shape, list(x.axes))
+
+
+def _strangers(flow: Flow, call: Call, axis: Axis) -> str:
+    name = flow.names.axis(axis)
+    what = "entries of the batch" if any(a.kind == "batch" for a in axis) else "heads"
+    if what == "heads" and name not in ("H", "Hkv"):
+        return ""
+    return f"{call.name} runs over axis {name}: it adds up {what}, which should not see each other"
+
+
+def topk(flow: Flow, call: Call) -> list[Axes]:
+    place = {"topk": 2, "kthvalue": 2}.get(call.name, 1)
+    at = call.dim(place, -1)
+    found = []
+    for shape in call.outs:
+        axes = list(call.x.axes)
+        if len(shape) == len(axes):
+            axes[at] = literal(shape[at])
+        else:
+            del axes[at]
+        found.append(axes)
+    return found
+
+
+RULES = {
+    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), running),
+    **dict.fromkeys(
+        words(
+            """
+    sum mean amax amin prod var std var_mean std_mean logsumexp norm argmax argmin any
+    all nansum nanmean median nanmedian mode aminmax count_nonzero quantile
+    """
+        ),
+        reduce,
+    ),
+    **dict.fromkeys(("topk", "kthvalue", "multinomial"), topk),
+}

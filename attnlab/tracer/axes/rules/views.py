@@ -1,0 +1,196 @@
+"""Operations that only look at a tensor in another way."""
+
+from __future__ import annotations
+
+from attnlab.tracer.axes.atoms import Atom, Axes, Axis, leaves, literal, part, split
+from attnlab.tracer.axes.engine import Flow
+from attnlab.tracer.axes.op_call import Arr, Call
+from attnlab.tracer.axes.regroup import regroup
+
+
+def reshape(flow: Flow, call: Call) -> Arr:
+    axes = regroup(flow, call.x.axes, call.shape, call)
+    return Arr(call.shape, axes, soft=call.x.soft, pooled=call.x.pooled, tiled=call.x.tiled)
+
+
+def same(flow: Flow, call: Call) -> Arr:
+    x = call.x
+    return Arr(call.shape, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+
+
+def _moved(call: Call, axes: Axes) -> Arr:
+    x = call.x
+    return Arr(call.shape, axes, soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+
+
+def permute(flow: Flow, call: Call) -> Arr:
+    dims = call.arg(1, "dims")
+    order = dims if isinstance(dims, (list, tuple)) else call.args[1:]
+    return _moved(call, [call.x.axes[d] for d in order])
+
+
+def transpose(flow: Flow, call: Call) -> Arr:
+    axes = list(call.x.axes)
+    i, j = (call.dim(p, 0, n) for p, n in ((1, "dim0"), (2, "dim1")))
+    axes[i], axes[j] = axes[j], axes[i]
+    return _moved(call, axes)
+
+
+def swapaxes(flow: Flow, call: Call) -> Arr:
+    axes = list(call.x.axes)
+    i, j = (call.dim(p, 0, n) for p, n in ((1, "axis0"), (2, "axis1")))
+    axes[i], axes[j] = axes[j], axes[i]
+    return _moved(call, axes)
+
+
+def flipped(flow: Flow, call: Call) -> Arr:
+    """`.T` reverses all axes, `.mT` the last two; of a matrix they are the same.
+
+    A weight stays one, so that a product with it is a layer.
+    """
+    axes = list(call.x.axes)
+    if call.name in ("mT", "mH"):
+        axes[-2:] = axes[:-3:-1]
+    else:
+        axes.reverse()
+    arr = _moved(call, axes)
+    arr.weight = call.x.weight
+    return arr
+
+
+def movedim(flow: Flow, call: Call) -> Arr:
+    rank = len(call.x.shape)
+    source, target = (call.arg(p, n) for p, n in ((1, "source"), (2, "destination")))
+    froms = [d % rank for d in (source if isinstance(source, (list, tuple)) else [source])]
+    tos = [d % rank for d in (target if isinstance(target, (list, tuple)) else [target])]
+    order: list[int] = [-1] * rank
+    for f, t in zip(froms, tos, strict=True):
+        order[t] = f
+    rest = iter([d for d in range(rank) if d not in froms])
+    return _moved(call, [call.x.axes[d if d >= 0 else next(rest)] for d in order])
+
+
+def squeeze(flow: Flow, call: Call) -> Arr:
+    """Only axes of size 1 go, which have no atoms."""
+    kept = [a for a in call.x.axes if leaves(a)]
+    rest: Axes = []
+    for n in call.shape:
+        rest.append(() if n == 1 else kept.pop(0))
+    if call.name == "squeeze" and len(call.args) + len(call.kwargs) == 1:
+        _all_gone(flow, call)
+    return _moved(call, rest) if not kept else reshape(flow, call)
+
+
+def _all_gone(flow: Flow, call: Call) -> None:
+    """squeeze() takes every axis of size 1, also a batch of one."""
+    ones = [s for s, n in flow.names.all.sizes.items() if n == 1]
+    gone = len(call.x.shape) - len(call.shape)
+    if ones and gone > 1:
+        flow.tell(
+            call.row,
+            "squeeze-too-much",
+            lambda: (
+                f"squeeze() took {gone} axes of size 1, and {', '.join(ones)} is 1 here: with "
+                "another size of it the result has another rank. Name the axis: squeeze(-1)"
+            ),
+        )
+
+
+def unfold(flow: Flow, call: Call) -> Axes:
+    """Windows of an axis: how many stay in its place, what is in one comes last."""
+    at, axes = call.dim(1, 0, "dimension"), list(call.x.axes)
+    length, step = call.arg(2, "size"), call.arg(3, "step")
+    atoms = leaves(axes[at])
+    n = call.shape[at]
+    if length == step and len(atoms) == 1 and atoms[0].size == n * length and n > 1:
+        outer, inner = split(atoms[0], (n, length))
+        axes[at] = (outer,)
+        return [*axes, (inner,)]
+    axes[at] = part(axes[at], n)
+    return [*axes, literal(length)]
+
+
+def expand(flow: Flow, call: Call) -> Arr:
+    axes: Axes = [(), *[()] * (len(call.shape) - len(call.x.axes) - 1), *call.x.axes]
+    axes = axes[len(axes) - len(call.shape) :]
+    return _moved(call, [a or _spread(n) for a, n in zip(axes, call.shape, strict=True)])
+
+
+def _spread(n: int) -> Axis:
+    copies = (Atom(n, "free"),) if n != 1 else ()
+    for atom in copies:
+        atom.made = "copies"
+    return copies
+
+
+def unbind(flow: Flow, call: Call) -> list[Axes]:
+    at = call.dim(1, 0)
+    return [[a for i, a in enumerate(call.x.axes) if i != at] for _ in call.outs]
+
+
+def pieces(flow: Flow, call: Call) -> list[Arr]:
+    """chunk, split: the same axes, one of them cut. Of a weight they are weights."""
+    at = call.dim(2, 0)
+    found = []
+    for shape in call.outs:
+        axes = list(call.x.axes)
+        if shape[at] != call.x.shape[at]:
+            axes[at] = part(axes[at], shape[at])
+        found.append(Arr(shape, axes, weight=call.x.weight))
+    return found
+
+
+def narrow(flow: Flow, call: Call) -> Axes:
+    axes, at = list(call.x.axes), call.dim(1, 0)
+    if call.shape[at] != call.x.shape[at]:
+        axes[at] = part(axes[at], call.shape[at])
+    return axes
+
+
+def select(flow: Flow, call: Call) -> Axes:
+    at = call.dim(1, 0)
+    return [a for i, a in enumerate(call.x.axes) if i != at]
+
+
+def diagonal(flow: Flow, call: Call) -> Axes:
+    i, j = call.dim(2, 0, "dim1"), call.dim(3, 1, "dim2")
+    kept = [a for k, a in enumerate(call.x.axes) if k not in (i, j)]
+    return [
+        *kept,
+        call.x.axes[i]
+        if call.shape[-1] == call.x.shape[i]
+        else part(call.x.axes[i], call.shape[-1]),
+    ]
+
+
+def as_complex(flow: Flow, call: Call) -> Axes:
+    return call.x.axes[:-1]
+
+
+def as_real(flow: Flow, call: Call) -> Axes:
+    return [*call.x.axes, literal(2)]
+
+
+RULES = {
+    **dict.fromkeys(
+        ("view", "reshape", "flatten", "unflatten", "ravel", "view_as", "reshape_as"), reshape
+    ),
+    **dict.fromkeys(
+        ("contiguous", "detach", "data", "clone", "alias", "real", "imag", "_to"), same
+    ),
+    **dict.fromkeys(("squeeze", "unsqueeze", "atleast_1d", "atleast_2d", "atleast_3d"), squeeze),
+    "permute": permute,
+    "transpose": transpose,
+    **dict.fromkeys(("swapaxes", "swapdims"), swapaxes),
+    **dict.fromkeys(("T", "mT", "H", "mH", "t", "adjoint"), flipped),
+    **dict.fromkeys(("movedim", "moveaxis"), movedim),
+    **dict.fromkeys(("expand", "expand_as", "broadcast_to"), expand),
+    "unbind": unbind,
+    **dict.fromkeys(("chunk", "split", "tensor_split", "split_with_sizes"), pieces),
+    "narrow": narrow,
+    "unfold": unfold,
+    "select": select,
+    "diagonal": diagonal,
+    "view_as_complex": as_complex,
+    "view_as_real": as_real,
+}

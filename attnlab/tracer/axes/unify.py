@@ -1,0 +1,120 @@
+"""What happens where two axes meet: in an elementwise operation, a product, a join."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attnlab.tracer.axes.atoms import (
+    DATA,
+    LOOSE,
+    Atom,
+    Axis,
+    befriend,
+    find,
+    kin,
+    leaves,
+    root,
+    split,
+)
+
+if TYPE_CHECKING:
+    from attnlab.tracer.axes.engine import Flow
+    from attnlab.tracer.axes.op_call import Call
+
+RANK = {"free": 0, "tile": 1, "count": 2, "table": 3}  # the looser one takes the other's name
+
+
+def unify(flow: Flow, a: Axis, b: Axis, call: Call, how: str = "") -> Axis:
+    """One axis of two that are lined up; an axis of size 1 gives way."""
+    ours, theirs = leaves(a), leaves(b)
+    if not ours or not theirs or ours == theirs:
+        return ours or theirs
+    left, right = list(ours), list(theirs)
+    met: list[Atom] = []
+    while left and right:
+        p, q = left[0], right[0]
+        if p.size == q.size:
+            met.append(_meet(flow, p, q, call, how))
+            del left[0], right[0]
+        elif p.size % q.size == 0:
+            left[:1] = split(p, (q.size, p.size // q.size))
+        elif q.size % p.size == 0:
+            right[:1] = split(q, (p.size, q.size // p.size))
+        else:
+            _misaligned(flow, a, b, call)
+            return (*met, *left)
+    return (*met, *left, *right)
+
+
+def _meet(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> Atom:
+    p, q = find(p), find(q)
+    if p is q or kin(p, q):
+        return q if p.kind in LOOSE else p
+    if p.kind in LOOSE and q.kind in LOOSE:
+        low, high = (p, q) if (RANK[p.kind], p.name) <= (RANK[q.kind], q.name) else (q, p)
+        high.name = high.name or low.name
+        return _adopt(low, high)
+    if p.kind in LOOSE or q.kind in LOOSE:
+        low, high = (p, q) if p.kind in LOOSE else (q, p)
+        _placed(flow, low, high, call)
+        return _adopt(low, high)
+    if p.kind not in DATA and q.kind not in DATA:
+        befriend(p, q)
+        return p
+    if p.kind in DATA and q.kind in DATA and "joined" in (p.kind, q.kind):
+        return _adopt(p, q) if p.kind == "joined" else _adopt(q, p)
+    flow.tell(call.row, "axes-meet", lambda: _stranger(flow, p, q, call, how))
+    return p
+
+
+def _adopt(low: Atom, high: Atom) -> Atom:
+    if root(high) is not low and find(high) is not low:
+        low.alias = high
+    return high
+
+
+def _placed(flow: Flow, low: Atom, high: Atom, call: Call) -> None:
+    """Something that varies by position is laid along an axis."""
+    if not call.floats or low.kind not in ("count", "table") or call.name not in ARITHMETIC:
+        return
+    if high.kind == "batch":
+        flow.tell(call.row, "position-on-batch", lambda: _by_batch(flow, high, call))
+
+
+TAKING = {"gather", "take_along_dim", "getitem", "setitem", "index_select"}
+PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "scaled_dot_product_attention"}
+ARITHMETIC = {"add", "add_", "mul", "mul_", "sub", "radd", "rmul", "iadd", "imul"}
+
+
+def _by_batch(flow: Flow, high: Atom, call: Call) -> str:
+    name = flow.names.atom(high)
+    return (
+        f"{call.name} lays a table along the batch axis {name}: every entry of the batch gets "
+        "another row of it, whatever else is in the batch"
+    )
+
+
+def _stranger(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> str:
+    one, other = flow.names.atom(p), flow.names.atom(q)
+    shapes = " and ".join(f"({', '.join(flow.names.shape(a.axes))})" for a in call.arrays[:2])
+    verb = how or f"{call.name} lines up"
+    return (
+        f"{verb} axis {one} ({p.size}) with axis {other} ({q.size}), in {shapes}: they count "
+        "different things and fit only because their sizes are equal"
+    )
+
+
+def _misaligned(flow: Flow, a: Axis, b: Axis, call: Call) -> None:
+    """(B, H) met (H, B): the same number of entries in another order."""
+    known = [x for x in (*leaves(a), *leaves(b)) if x.kind in ("batch", "index")]
+    if call.name in TAKING:
+        return
+    if known or call.name in PRODUCTS:
+        flow.tell(
+            call.row,
+            "axes-order",
+            lambda: (
+                f"{call.name} lines up axis {flow.names.axis(a)} with axis "
+                f"{flow.names.axis(b)}: as many entries, merged in another order"
+            ),
+        )

@@ -1,0 +1,69 @@
+"""The arguments of a call by name: the tensors among them, and what their axes are."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from torch import Tensor, nn
+
+from attnlab.sizes import with_hd
+from attnlab.tracer.axes import input_names
+from attnlab.tracer.axes.module_sizes import hypers
+from attnlab.tracer.raw_trace import Known
+
+
+def named(
+    tensors: Mapping[str, Tensor], axes: Mapping[str, input_names.Axes], root: nn.Module | None
+) -> tuple[dict[str, input_names.Axes], dict[str, int]]:
+    """The names of the axes of every input, and the sizes that they stand for."""
+    said = {n: axes[n] for n in axes if n in tensors}
+    sizes = {**hypers(root), **input_names.sizes_of(tensors, said)}
+    rest = {n: t for n, t in tensors.items() if n not in said}
+    found = {**said, **input_names.guessed(rest, sizes, root)}
+    for name, names in found.items():
+        for axis, n in zip(names, tensors[name].shape, strict=True):
+            if axis.isidentifier() and n != 1:
+                sizes.setdefault(axis, n)
+    return found, with_hd(sizes) if "hd" not in sizes else sizes
+
+
+def known(given: list[tuple[str, Tensor]], root: nn.Module | None) -> Known:
+    """What can be told of inputs of which the user said nothing."""
+    axes, sizes = named(dict(given), {}, root)
+    return Known([axes[name] for name, _ in given], sizes)
+
+
+def bound(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments by the names of the parameters, as well as they fit."""
+    target = function.forward if isinstance(function, nn.Module) else function
+    try:
+        return dict(inspect.signature(target).bind(*args, **kwargs).arguments)
+    except (TypeError, ValueError):
+        return {**{f"input{i}": a for i, a in enumerate(args)}, **kwargs}
+
+
+def tensors_in(given: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """The tensors among arguments, with dotted names for those inside lists and dicts."""
+    if isinstance(given, Tensor):
+        if not given.is_nested:  # it has as many shapes as pieces
+            yield name, given
+    elif isinstance(given, (list, tuple)):
+        for i, value in enumerate(given):
+            yield from tensors_in(value, f"{name}.{i}")
+    elif isinstance(given, Mapping):
+        for key, value in given.items():
+            inner = name if key in ("args", "kwargs") else f"{name}.{key}".lstrip(".")
+            yield from tensors_in(value, inner.lstrip("."))
+
+
+def keywords(frame: FrameType | None) -> dict[str, Any]:
+    """The keyword arguments of the call of a module, which its hooks are not told."""
+    while frame is not None:
+        if "kwargs" in frame.f_locals and "self" in frame.f_locals:
+            found = frame.f_locals["kwargs"]
+            return found if isinstance(found, dict) else {}
+        frame = frame.f_back
+    return {}

@@ -1,0 +1,76 @@
+"""A raw trace as the record that everybody reads: names, findings, the crash explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from attnlab.records.trace import Crash, Finding, Trace
+from attnlab.sizes import Sizes
+from attnlab.tracer.axes.agree import Run, input_axes, name_operands, name_rows
+from attnlab.tracer.findings import Rows, find
+from attnlab.tracer.raw_trace import RawTrace
+
+HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can hide
+
+
+def named(run: Run, telling: Run | None) -> Trace:
+    """A raw trace as the record that everybody reads."""
+    raw = run.raw
+    axes = name_rows(run, telling)
+    rows = Rows(raw, axes, input_axes(run, telling))
+    found = each_once((*find(rows), *raw.accidents))
+    if telling is not None:
+        found = (*found, *_only_there(run, telling, found))
+    return Trace(
+        ops=tuple(replace(op, axes=a) for op, a in zip(raw.ops, axes, strict=True)),
+        findings=found,
+        crash=_crash(rows, run, telling, found) if raw.fall is not None else None,
+        notes=raw.notes,
+        sizes=raw.sizes,
+        backward=raw.backward,
+        attention=raw.attention,
+        values=raw.values,
+        guards=raw.guards,
+    )
+
+
+def _crash(rows: Rows, run: Run, telling: Run | None, found: tuple[Finding, ...]) -> Crash | None:
+    from attnlab.tracer.crash.explain import crash  # most runs end well
+
+    return crash(rows, name_operands(run, telling), found)
+
+
+def each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """One of a kind for a line, in the order of the rows."""
+    kinds: dict[tuple[str, int], Finding] = {}
+    for finding in found:
+        kinds.setdefault((finding.rule, finding.line), finding)
+    return tuple(sorted(kinds.values(), key=lambda f: -1 if f.index is None else f.index))
+
+
+def _only_there(run: Run, telling: Run, found: tuple[Finding, ...]) -> Iterator[Finding]:
+    """What the example's sizes hide: with B = 1 or S = H an accident has the right shape."""
+    if run.raw.fall is not None:
+        return
+    where = at(telling.sizes)
+    known = {(f.rule, f.line) for f in found}
+    names = name_rows(telling, None)
+    shown = Rows(telling.raw, names, input_axes(telling, None))
+    hidden = (f for f in find(shown) if f.rule in HIDDEN)
+    for finding in each_once((*hidden, *telling.raw.accidents)):
+        if (finding.rule, finding.line) not in known:
+            index = _twin(run.raw, finding)
+            yield replace(finding, message=finding.message + where, index=index)
+
+
+def _twin(raw: RawTrace, finding: Finding) -> int | None:
+    """The row of the example that is the one of the finding in another run."""
+    row = finding.index
+    if row is None or row >= len(raw.ops):
+        return None
+    return row if (raw.ops[row].op, raw.ops[row].line) == (finding.op, finding.line) else None
+
+
+def at(sizes: Sizes) -> str:
+    return f" (at {', '.join(f'{k}={v}' for k, v in sizes.items())})"

@@ -1,0 +1,68 @@
+"""A module and its inputs in another dtype or on another device, for as long as a run lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.records.trace import Look
+
+Given = list[tuple[str, Tensor | None]]
+
+
+@contextmanager
+def cast(root: nn.Module | None, look: Look) -> Iterator[None]:
+    """Weights and buffers as `look` wants them; afterwards each is what it was, bit by bit."""
+    modules = list(root.modules()) if root is not None else []
+    weights = [(p, p.data) for p in (root.parameters() if root is not None else ())]
+    buffers = [(m, n, b) for m in modules for n, b in m._buffers.items() if b is not None]
+    changed = [(m, n, b) for m, n, b in buffers if as_asked(b, look) is not b]
+    try:
+        for weight, data in weights:
+            weight.data = as_asked(data, look)
+        for module, name, buffer in changed:
+            module._buffers[name] = as_asked(buffer, look)
+        yield
+    finally:
+        for weight, data in weights:
+            weight.data = data
+        for module, name, buffer in changed:
+            module._buffers[name] = buffer
+
+
+def as_asked(t: Tensor, look: Look) -> Tensor:
+    """As `look` says, where it says something: float32 on the CPU is what nobody asked for."""
+    if look.device != "cpu":
+        t = t.to(look.device)
+    if t.is_floating_point() and look.dtype != "float32":
+        t = t.to(getattr(torch, look.dtype))
+    return t
+
+
+def cast_inputs(given: Given, look: Look) -> Given:
+    return [(n, t if t is None else as_asked(t, look)) for n, t in given]
+
+
+def refilled(mine: Given, given: Given) -> Given:
+    """The values of `given`, in the very tensors of the call before where they have room, as of a
+    loop that fills one buffer: what is known of a tensor by its identity is then not true."""
+    old = dict(mine)
+    found: Given = []
+    for name, t in given:
+        held = old.get(name)
+        if t is None or held is None or held.requires_grad or not _room(held, t):
+            held = None
+        found.append((name, t if t is None else t.clone() if held is None else held.copy_(t)))
+    return found
+
+
+def _room(held: Tensor, t: Tensor) -> bool:
+    return held.shape == t.shape and held.dtype == t.dtype and held.stride() == t.stride()
+
+
+def fresh(given: Given) -> Given:
+    """Copies: what the candidate does to its inputs must not reach the caller's."""
+    return [(n, t.clone() if t is not None else None) for n, t in given]

@@ -1,0 +1,245 @@
+"""Why an operation raised, in terms of the axes of its operands."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+
+from attnlab.records.trace import Crash, Finding, Op, Operand
+from attnlab.tracer.axes.agree import Axes
+from attnlab.tracer.findings import Rows, show
+from attnlab.tracer.raw_trace import RawFall, Shape
+
+SHORT = {"Half": "float16", "BFloat16": "bfloat16", "Float8_e4m3fn": "float8"}
+Explainer = Callable[[RawFall, Sequence[Axes]], str]
+
+
+def crash(rows: Rows, operands: Sequence[Axes], found: Sequence[Finding] = ()) -> Crash | None:
+    """The crash of a trace, or None where it ran through. `found` is what was seen before it."""
+    fall = rows.raw.fall
+    if fall is None:
+        return None
+    explain = EXPLAIN.get(fall.op, _by_message) if fall.operands else _plainly
+    told = (
+        _missing_kernel(fall) or explain(fall, operands),
+        _fits(fall),
+        _birth(rows),
+        _before(rows, found),
+    )
+    return Crash(
+        op=fall.op,
+        file=fall.file,
+        line=fall.line,
+        operands=tuple(
+            Operand(shape=s, axes=a) for s, a in zip(fall.operands, operands, strict=True)
+        ),
+        message=fall.message,
+        explanation=" ".join(t for t in told if t),
+        source=fall.source,
+        error=fall.error,
+        module=fall.module,
+    )
+
+
+def _missing_kernel(fall: RawFall) -> str:
+    """PyTorch has no such operation for this dtype on this device: no fault of the module."""
+    told = re.search(r'"?(\w+)"? not implemented for \'(\w+)\'', fall.message)
+    if told is None or told[2] not in SHORT:
+        return ""
+    return (
+        f"PyTorch has no {told[1]} for {SHORT[told[2]]} on this device: the module is not at "
+        "fault. Trace it in another dtype, or on a device that has the kernel."
+    )
+
+
+def _fits(fall: RawFall) -> str:
+    """The changes that were tried and ran."""
+    return f"It runs with {' or with '.join(fall.fits)}." if fall.fits else ""
+
+
+def _birth(rows: Rows) -> str:
+    """The row that made the failing operand, and the one that first made its odd axis."""
+    fall = rows.raw.fall
+    if fall is None or not fall.parents or fall.parents[0] < 0 or fall.op == "":
+        return ""
+    op = rows.raw.ops[fall.parents[0]]
+    if op.shape != fall.operands[0]:  # the first operand is a weight, which no row made
+        return ""
+    which = "The first operand" if len(fall.operands) > 1 else "That operand"
+    text = f"{which} was made by {op.op} on line {op.line}"
+    odd = _odd_axis(fall)
+    first = _origin(rows, op, odd) if odd is not None else op
+    if first is op:
+        return text + "."
+    name = rows.axes[op.index][odd or 0]
+    return f"{text}; its axis {name} comes from {first.op} on line {first.line}."
+
+
+def _odd_axis(fall: RawFall) -> int | None:
+    """The axis of the first operand that does not fit."""
+    if len(fall.operands) < 2 or not fall.operands[0]:
+        return None
+    if fall.op == "linear" or EXPLAIN.get(fall.op) is _matmul:
+        return len(fall.operands[0]) - 1
+    clash = _clash(*fall.operands[:2])
+    return None if clash is None else len(fall.operands[0]) + clash
+
+
+def _origin(rows: Rows, op: Op, axis: int) -> Op:
+    """The first row that has this axis: by its name, and by its size."""
+    name, size = rows.axes[op.index][axis], op.shape[axis]
+    while True:
+        above = [rows.raw.ops[p] for p in op.parents if p >= 0]
+        with_it = [o for o in above if (name, size) in _pairs(rows, o.index)]
+        given = any((name, size) in _pairs(rows, p) for p in op.parents if p < 0)
+        if not with_it or given:
+            return op
+        op = with_it[0]
+
+
+def _pairs(rows: Rows, row: int) -> list[tuple[str, int]]:
+    return list(zip(rows.named(row), rows.shape(row), strict=True))
+
+
+def _before(rows: Rows, found: Sequence[Finding]) -> str:
+    """The earliest finding that the failing operands descend from: there the shape went wrong."""
+    fall = rows.raw.fall
+    if fall is None:
+        return ""
+    line = {op.index for op in rows.back(fall.parents)}
+    early = [f for f in found if f.index in line and f.severity != "note"]
+    if not early:
+        return ""
+    first = min(early, key=lambda f: f.index or 0)
+    return f"It went wrong earlier, at {first.op} on line {first.line} ({first.rule})."
+
+
+def _plainly(fall: RawFall, _operands: Sequence[Axes]) -> str:
+    if not fall.op:
+        return f"{fall.error} was raised by the code on this line, not inside an operation."
+    return ""
+
+
+def _by_message(fall: RawFall, operands: Sequence[Axes]) -> str:
+    """Operations broadcast in their own ways; only PyTorch's message tells that this one did."""
+    if "non-singleton dimension" in fall.message:
+        return _elementwise(fall, operands)
+    return _dtypes(fall)
+
+
+def _linear(fall: RawFall, operands: Sequence[Axes]) -> str:
+    x, weight = (*fall.operands[:2], (), ())[:2]
+    if not x or len(weight) != 2 or x[-1] == weight[1]:
+        return _dtypes(fall)
+    wide = ""
+    if 0 < weight[1] < x[-1] and x[-1] % weight[1] == 0:
+        wide = f", {x[-1] // weight[1]} times too wide"
+    layer = f"{fall.module or 'linear'} maps {weight[1]} features to {weight[0]}"
+    return (
+        f"{layer}, but the last axis of its input {show(operands[0])} = {show_sizes(x)} "
+        f"has {x[-1]}{wide}."
+    )
+
+
+def _matmul(fall: RawFall, operands: Sequence[Axes]) -> str:
+    if len(fall.operands) < 2 or not all(fall.operands[:2]):
+        return _dtypes(fall)
+    (a, b), (na, nb) = fall.operands[:2], operands[:2]
+    axis = -2 if len(b) > 1 else -1
+    inner = b[axis]
+    if a[-1] == inner:
+        return _dtypes(fall) or (_leading(a, b) if len(a) > 2 or len(b) > 2 else "")
+    text = (
+        f"{fall.op} sums the last axis of {show(na)} ({a[-1]}) against axis {axis} of {show(nb)} "
+        f"({inner})"
+    )
+    return text + ", which must be equal."
+
+
+def _leading(a: Shape, b: Shape) -> str:
+    if _clash(a[:-2], b[:-2]) is None:
+        return ""
+    return f"The leading axes {show_sizes(a[:-2])} and {show_sizes(b[:-2])} do not line up."
+
+
+def _elementwise(fall: RawFall, operands: Sequence[Axes]) -> str:
+    full = [(s, n) for s, n in zip(fall.operands, operands, strict=True) if s]
+    told = {int(n) for n in re.findall(r"\((\d+)\)", fall.message)}  # the sizes that clashed
+    for (a, na), (b, nb) in itertools.combinations(full, 2):
+        clash = _clash(a, b)
+        if clash is not None and {a[clash], b[clash]} == told:
+            return (
+                f"Lined up from the right, axis {clash} of {show(na)} = {show_sizes(a)} is "
+                f"{a[clash]} and of {show(nb)} = {show_sizes(b)} is {b[clash]}: "
+                "they must be equal, or 1."
+            )
+    return _dtypes(fall)
+
+
+def _clash(a: Shape, b: Shape) -> int | None:
+    """The first axis, counted from the right as a negative number, that cannot broadcast."""
+    for i in range(1, min(len(a), len(b)) + 1):
+        if a[-i] != b[-i] and 1 not in (a[-i], b[-i]):
+            return -i
+    return None
+
+
+def _view(fall: RawFall, operands: Sequence[Axes]) -> str:
+    if "stride" in fall.message or "contiguous" in fall.message:
+        return (
+            f"The tensor {show(operands[0])} is not laid out in this order in memory (a transpose "
+            "or permute came before), so no view of it has that shape; reshape copies where needed."
+        )
+    count = 1
+    for n in fall.operands[0]:
+        count *= n
+    return f"The tensor {show(operands[0])} = {show_sizes(fall.operands[0])} has {count} elements."
+
+
+def _cat(fall: RawFall, operands: Sequence[Axes]) -> str:
+    if len(set(fall.operands)) < 2:
+        return _dtypes(fall)
+    shapes = " and ".join(
+        f"{show(n)} = {show_sizes(s)}" for s, n in zip(fall.operands, operands, strict=True)
+    )
+    but = "" if "stack" in fall.op else " but the one they are joined along"
+    return f"Pieces must agree in every axis{but}: {shapes}."
+
+
+def _embedding(fall: RawFall, _operands: Sequence[Axes]) -> str:
+    rows = fall.operands[1][0] if len(fall.operands) > 1 and fall.operands[1] else "?"
+    if "range" in fall.message:
+        return f"The table has {rows} rows, so indices run from 0 to one less."
+    if "indices" in fall.message and fall.dtypes and fall.dtypes[0].startswith("float"):
+        return f"Indices must be whole numbers, and these are {fall.dtypes[0]}: use .long()."
+    return ""
+
+
+def _dtypes(fall: RawFall) -> str:
+    kinds = sorted(set(fall.dtypes))
+    if len(kinds) > 1 and ("dtype" in fall.message or "type" in fall.message):
+        return f"The operands have different dtypes: {', '.join(fall.dtypes)}."
+    return ""
+
+
+def show_sizes(shape: Shape) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+EXPLAIN: dict[str, Explainer] = {
+    "": _plainly,
+    "linear": _linear,
+    "matmul": _matmul,
+    "bmm": _matmul,
+    "mm": _matmul,
+    "mv": _matmul,
+    "view": _view,
+    "reshape": _view,
+    "unflatten": _view,
+    "cat": _cat,
+    "stack": _cat,
+    "concat": _cat,
+    "concatenate": _cat,
+    "embedding": _embedding,
+}

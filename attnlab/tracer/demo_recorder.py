@@ -1,0 +1,62 @@
+"""A recorder for scripts: it waits for the first call of a module, and ends the script after it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Self
+
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+
+from attnlab.tracer.bind_arguments import bound, keywords, tensors_in
+from attnlab.tracer.recorder import Recorder, names_of
+
+
+class Enough(BaseException):
+    """Stops a script once the call that was to be recorded is over."""
+
+
+class FirstCall(Recorder):
+    """Records the first outermost call of a module in whatever runs, and stops after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active = False
+        self.given: list[tuple[str, Tensor]] = []
+        self._deep = 0  # calls of modules that have begun and not ended
+        self._hooks: list[Any] = []
+        self._before: BaseException | None = None  # what the script was handling at the call
+
+    @property
+    def began(self) -> bool:
+        return self.root is not None
+
+    def __enter__(self) -> Self:
+        self._hooks = [
+            hooks.register_module_forward_pre_hook(self._enter_module),
+            hooks.register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+
+    def _enter_module(self, module: nn.Module, args: Any) -> None:
+        if not self.began:
+            self.active = True
+            self._before = sys.exception()
+            self.root = module
+            self._names = names_of(module)
+            self.given = [*tensors_in(bound(module, args, keywords(sys._getframe(1))))]
+            self.name_inputs([t for _, t in self.given])
+        self._deep += 1
+
+    def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:  # noqa: ARG002
+        self._deep = max(self._deep - 1, 0)
+        if self.active and not self._deep:
+            self.active = False
+            if sys.exception() is self._before:  # else the call raised, which ends the script
+                raise Enough

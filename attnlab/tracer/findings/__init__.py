@@ -1,0 +1,29 @@
+"""What a trace gives away: silent broadcasts, leftover axes, the origin of NaN and of infinities.
+
+Each rule is a function of the rows; a rule that is not sure says nothing. Severity: `error` for a
+value that is broken, `warning` for a shape that is most likely an accident, `note` for a fact that
+explains another finding and is harmless alone.
+"""
+
+from __future__ import annotations
+
+from attnlab.records.trace import Finding
+from attnlab.tracer.findings.base import Rows, show
+from attnlab.tracer.findings.quiet import constants, denormals, saturated
+from attnlab.tracer.findings.shapes import broadcasts, idle_squeezes, leftovers
+from attnlab.tracer.findings.values import late_masks, nan_origin, overflows
+
+__all__ = ["Rows", "find", "show"]
+RULES = (
+    *(broadcasts, idle_squeezes, leftovers, nan_origin, overflows, late_masks),
+    *(saturated, constants, denormals),
+)
+
+
+def find(rows: Rows) -> tuple[Finding, ...]:
+    """All findings, in the order of their rows."""
+    found: dict[tuple[str, int | None], Finding] = {}
+    for rule in RULES:
+        for finding in rule(rows):
+            found.setdefault((finding.rule, finding.index), finding)
+    return tuple(sorted(found.values(), key=lambda f: f.index if f.index is not None else -1))

@@ -1,0 +1,220 @@
+"""What values give away: where NaN and infinities come from, weights that no longer sum to 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from attnlab.records.trace import Finding, Op
+from attnlab.tracer.findings.base import CONTRACTIONS, SCORES, SOFTMAX, Rows, finding_at, show
+from attnlab.tracer.raw_trace import Measured
+
+# Operations that write -inf (or inf) on purpose: a mask is no overflow.
+FILLS = {
+    *("masked_fill", "masked_fill_", "where", "full", "full_like", "new_full", "fill_"),
+    *("tensor", "setitem", "scalar_tensor", "index_fill", "index_fill_", "masked_scatter"),
+}
+DIVISIONS = {
+    *("div", "div_", "divide", "true_divide", "truediv", "rtruediv", "itruediv", "rdiv"),
+    *("reciprocal", "reciprocal_", "rsqrt", "rsqrt_", "pow", "rpow"),
+}
+ADDITIONS = {"add", "add_", "iadd", "radd", "sub", "rsub", "sub_", "isub"}
+MASKINGS = {"mul", "mul_", "imul", "rmul", "masked_fill", "masked_fill_", "where"}
+LOWEST = 1e4  # beyond: a number that stands for minus infinity in a mask
+# The largest number of a dtype, and the smallest that is held in full.
+ENDS = {
+    "float16": (65504.0, 6.1e-05),
+    "bfloat16": (3.39e38, 1.18e-38),
+    "float32": (3.40e38, 1.18e-38),
+    "float64": (1.80e308, 2.2e-308),
+}
+
+
+# ---------------------------------------------------------------- NaN
+
+
+def nan_origin(rows: Rows) -> Iterator[Finding]:
+    """The first NaN; only a note where nothing of it is left at the end."""
+    ops = rows.raw.ops
+    for op in ops:
+        if op.nan and not any(p >= 0 and ops[p].nan for p in op.parents):
+            lasts = ops[-1].nan or rows.raw.fall is not None
+            message = _nan_message(rows, op)
+            if not lasts:
+                message += "; nothing of it is left in the last row"
+            yield finding_at(op, "nan-origin", "error" if lasts else "note", message)
+            return
+
+
+def _nan_message(rows: Rows, op: Op) -> str:
+    masked, close = rows.raw.masked, measured(rows, op)
+    if masked is not None and masked.row == op.index:
+        where = ", ".join(str(i) for i in masked.first)
+        many = f"{masked.count} rows have" if masked.count > 1 else "1 row has"
+        return (
+            f"first NaN: {op.op} over a row that is -inf everywhere is 0/0. {many} every key "
+            f"masked, the first is row [{where}] of {show(rows.axes[op.index])}"
+            f"{_summed_masks(rows, op)}"
+        )
+    if close is not None and close.sources:
+        held = "it" if rows.raw.tainted else "an infinity"
+        return f"first NaN: {op.op} took {held} from {', '.join(close.sources)}"
+    infinite = [p for p in op.parents if p >= 0 and rows.raw.ops[p].inf]
+    if infinite and not rows.raw.tainted:
+        source = rows.raw.ops[infinite[0]]
+        return (
+            f"first NaN: {op.op} took an infinity from {source.op} (line {source.line}); "
+            "inf - inf, 0 * inf and inf / inf are NaN"
+        )
+    if close is not None and _beyond(close, op):
+        return f"first NaN: {_overflowed(close, op)}; inf - inf is NaN"
+    return _made_or_taken(rows, op)
+
+
+def _made_or_taken(rows: Rows, op: Op) -> str:
+    tainted, operands = rows.raw.tainted, rows.raw.operands[op.index]
+    if tainted and 0 <= tainted[0] < len(operands):
+        return (
+            f"first NaN: {op.op} took it from its operand {tainted[0] + 1}, of shape "
+            f"{operands[tainted[0]]}, which no operation of this run made: look for a NaN in the "
+            "inputs, weights and buffers"
+        )
+    if tainted is not None or rows.made(op):
+        return f"first NaN: {op.op} made it from tensors that had none{_why(op)}"
+    return f"first NaN: {op.op} made it, or took it from a weight or an input"
+
+
+def _why(op: Op) -> str:
+    if op.op in DIVISIONS:
+        return ": 0 / 0 is NaN, so guard the divisor with clamp(min=...) or an epsilon"
+    if op.op in {"sqrt", "sqrt_", "rsqrt", "log", "log_", "log2", "pow", "acos", "asin"}:
+        return f": {op.op} of a negative number is NaN"
+    return ""
+
+
+def _summed_masks(rows: Rows, op: Op) -> str:
+    """Where -inf came from two masks of the lowest number, added."""
+    todo, seen = [p for p in op.parents if p >= 0], set()
+    while todo:
+        row = rows.raw.ops[todo.pop()]
+        above = [rows.raw.ops[p] for p in row.parents if p >= 0]
+        if row.op in ADDITIONS and row.min == -math.inf and not any(p.inf for p in above):
+            return (
+                f": {row.op} on line {row.line} added two masks of the lowest {row.dtype}, and "
+                "their sum is -inf; combine masks as booleans, or clamp the sum"
+            )
+        fresh = [p.index for p in above if p.inf and p.index not in seen]
+        seen.update(fresh)
+        todo += fresh
+    return ""
+
+
+# ---------------------------------------------------------------- infinities
+
+
+def overflows(rows: Rows) -> Iterator[Finding]:
+    """The first infinity that no mask put there."""
+    for op in rows.raw.ops:
+        if is_overflow(rows.raw.ops, op):
+            yield finding_at(op, "infinity-origin", "warning", _infinity_message(rows, op))
+            return
+
+
+def is_overflow(ops: Sequence[Op], op: Op) -> bool:
+    """+inf that no fill made; -inf only of a sum of products, elsewhere it may be a mask."""
+    if op.nan or op.op in FILLS or op.view or any(p >= 0 and ops[p].inf for p in op.parents):
+        return False
+    return op.max == math.inf or (op.min == -math.inf and op.op in CONTRACTIONS)
+
+
+def _infinity_message(rows: Rows, op: Op) -> str:
+    close = measured(rows, op)
+    if close is not None and close.sources:
+        return f"first infinity: {op.op} took it from {', '.join(close.sources)}"
+    if op.op in DIVISIONS:
+        made = "divided by zero"
+    elif close is not None and _beyond(close, op):
+        return f"first infinity: {_overflowed(close, op)}"
+    else:
+        made = f"made more than {op.dtype} holds"
+    if close is None and not rows.made(op):
+        made += ", unless a weight or an input held one"
+    return f"first infinity: {op.op} {made}"
+
+
+def _beyond(close: Measured, op: Op) -> bool:
+    return close.reach is not None and close.reach > ENDS.get(op.dtype, (math.inf,))[0]
+
+
+def _overflowed(close: Measured, op: Op) -> str:
+    ranges = " and ".join(f"±{number(r)}" for r in close.ranges[:2])
+    reach = number(close.reach or math.inf)
+    within = f"; its operands lie within {ranges}" if ranges else ""
+    do = "scale an operand before it, or compute it in float32"
+    advice = f". To stay within, {do}" if op.dtype == "float16" else ""
+    end = number(ENDS[op.dtype][0])
+    return f"{op.op} made {reach} where {op.dtype} ends at {end}{within}{advice}"
+
+
+def number(value: float) -> str:
+    """Up to six digits, and no exponent below a million."""
+    return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.3g}"
+
+
+def measured(rows: Rows, op: Op) -> Measured | None:
+    return next((m for m in rows.raw.measured if m.row == op.index), None)
+
+
+# ---------------------------------------------------------------- weights that no longer sum to 1
+
+
+def late_masks(rows: Rows) -> Iterator[Finding]:
+    """A mask that took weight from a softmax's rows without giving it to the others."""
+    for close in rows.raw.measured:
+        if close.sums is None or not 0 <= close.row < len(rows.raw.ops):
+            continue
+        op, (low, count) = rows.raw.ops[close.row], close.sums
+        yield finding_at(
+            op,
+            "mask-after-softmax",
+            "warning",
+            f"{op.op} takes keys away after the softmax: {count} rows of "
+            f"{show(rows.axes[op.index])} no longer sum to 1 (the least to {low:.3g}). Set the "
+            "scores to -inf before the softmax instead, or divide by the new sum",
+        )
+
+
+def late_masked(ops: Sequence[Op]) -> Iterator[int]:
+    """Rows that may be such a mask: the weights of an attention, and a mask, without a new sum."""
+    for op in ops:
+        if op.op not in MASKINGS or op.nan or op.mean is None or not op.shape:
+            continue
+        weights = [p for p in op.parents if p >= 0 and ops[p].op in SOFTMAX and not ops[p].nan]
+        if len(weights) != 1 or ops[weights[0]].shape != op.shape:
+            continue
+        if _of_scores(ops, weights[0]) and not _divided(ops, op.index):
+            yield op.index
+
+
+def _of_scores(ops: Sequence[Op], row: int) -> bool:
+    """The softmax's operand descends from a product of two tensors that operations made."""
+    for _ in range(8):
+        above = [p for p in ops[row].parents if p >= 0]
+        if ops[row].op in SCORES:
+            return len(ops[row].parents) > 1
+        if not above:
+            return False
+        row = max(above, key=lambda p: (len(ops[p].shape), p))
+    return False
+
+
+def _divided(ops: Sequence[Op], row: int) -> bool:
+    """What descends from the row, up to a product, is divided: a new sum may be at work."""
+    family = {row}
+    for op in ops[row + 1 :]:
+        if family & set(op.parents):
+            if op.op in DIVISIONS or op.op == "normalize":
+                return True
+            if op.op not in SCORES:
+                family.add(op.index)
+    return False

@@ -1,0 +1,310 @@
+"""The hot path of a trace: what must be noted while the model runs, and nothing more.
+
+A `TorchFunctionMode` sees every call before PyTorch takes it apart, so a row is a line of the
+user's code and not one of the kernels below it. Everything that can wait until the run is over
+waits: the recorder logs plain tuples, which `rows.replay` turns into rows. For the statistics it
+keeps a copy of a small output, and the three 0-d tensors of one `aminmax` and one `sum` of a large
+one. It keeps no tensor of the model.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from attnlab.tracer.op_kinds import KINDS, TWINS, Kind, kind_of, outputs
+from attnlab.tracer.value_samples import Sample, Sampler
+
+if TYPE_CHECKING:
+    from attnlab.tracer.crash.suggest import Again
+
+PACKAGES = Path(torch.__file__).parents[1]
+TORCH = str(PACKAGES / "torch") + os.sep
+EINOPS = str(PACKAGES / "einops") + os.sep  # notation for PyTorch's own reshapes and sums
+HERE = Path(__file__).parent
+ROOMS = ("tracer/", "candidate/", "grading/", "worker/", "api.py")
+OURS = tuple(str(HERE.parent / room) for room in ROOMS)
+CALL = nn.Module._wrapped_call_impl.__code__  # of the frame of each call of a module
+MACHINERY = (
+    "nn/modules/module.py",
+    "_contextlib.py",
+    "torch/overrides.py",
+)  # of torch: frames that say nothing
+SOFTMAX = {"softmax", "log_softmax", "_softmax"}
+MAX_ROWS = 20_000
+STRIDED = torch.strided
+
+
+class Hole:
+    """Stands for a tensor among the arguments of an operation."""
+
+    def __repr__(self) -> str:
+        return "tensor"
+
+
+HOLE = Hole()
+BORDER = str(HERE / "call_setup.py")  # calls what is traced: a row's line lies inside of it
+_foreign: dict[str, bool] = {}  # by file
+TENSORS = {Tensor, nn.Parameter}
+# What else the arguments are. A look at the type is all that they cost: `isinstance` of a tensor
+# is answered by Python code.
+ATOMS = {int, float, bool, str, type(None), slice, type(...), torch.dtype, torch.device}
+
+# A tensor that came in: id, storage, shape. One that went out: also stride, dtype, whether it is a
+# view, whether of the same elements (whose numbers it then has), and the sample of one that is not.
+Shape = tuple[int, ...]
+In = tuple[int, int, Shape]
+Made = tuple[int, int, Shape, tuple[int, ...], torch.dtype, bool, bool, Sample]
+# Arguments with a `HOLE` for each tensor, in the order of the tensors that came in.
+Bones = tuple[list[Any], dict[str, Any] | None]
+# One operation: name, code and line of the user's frame, submodule, tensors, arguments. A plain
+# tuple: a named one costs ten times as much to make.
+Seen = tuple[str, CodeType | None, int, str, list[In], list[Made], Bones]
+
+
+class Inside:
+    """Puts a mode back in force inside one of the functions that it sees."""
+
+    def __init__(self, mode: TorchFunctionMode) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        TorchFunctionMode.__enter__(self.mode)  # type: ignore[no-untyped-call]
+
+    def __exit__(self, *error: object) -> None:
+        TorchFunctionMode.__exit__(self.mode, *error)  # type: ignore[no-untyped-call]
+
+
+class Fall(NamedTuple):
+    """The operation that raised."""
+
+    op: str
+    code: CodeType | None
+    line: int
+    module: str
+    ins: list[In]
+    dtypes: tuple[torch.dtype, ...]
+    error: BaseException
+    again: Again  # the call, with tensors of zeros
+
+
+class Recorder(TorchFunctionMode):
+    """Records what happens while it is entered. `root` gives submodules their dotted names."""
+
+    def __init__(self, root: nn.Module | None = None) -> None:
+        super().__init__()
+        self.log: list[Seen] = []
+        self.inputs: list[In] = []
+        self.fall: Fall | None = None
+        self.full = False  # MAX_ROWS reached: later operations are not recorded
+        self.unseen = 0  # operations on tensors that have no shape, such as nested ones
+        self.active = True
+        self._count = 0  # output tensors so far, which is the index of the next record
+        self._sample = Sampler()
+        self._told: set[int] = set()  # storages of which a row has the numbers
+        self._blank: set[int] = set()  # storages that came without values
+        self._written: set[int] = set()  # storages that were written to after they were made
+        self.root = root
+        self._names = names_of(root) if root is not None else {}
+
+    def name_inputs(self, tensors: list[Tensor]) -> None:
+        self.inputs = [(id(t), _storage(t), _shape(t)) for t in tensors]
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        try:
+            kind = KINDS[func]
+        except (KeyError, TypeError):
+            kind = kind_of(func)
+        if not kind.name or not self.active:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        if kind.exposes or (kwargs and ("out" in kwargs or "inplace" in kwargs)):
+            self._sample.settle([_storage(t) for t in _gathered(args, kwargs)])
+        try:
+            if kind.twin is not None:
+                with Inside(self):
+                    return kind.twin(*args, **(kwargs or {}))
+            out = func(*args, **kwargs) if kwargs else func(*args)
+        except Exception as error:
+            self._fell(kind.name, func, args, kwargs or {}, error)
+            raise
+        if not self.full:
+            outs = (out,) if type(out) is Tensor else outputs(kind, args, out)
+            if outs:
+                try:
+                    self._note(kind, args, kwargs, outs)
+                except Exception:  # what cannot be described must not stop the run
+                    self.unseen += 1
+        return out
+
+    def _note(self, kind: Kind, args: Any, kwargs: Any, outs: tuple[Tensor, ...]) -> None:
+        """One operation into the log."""
+        ins: list[In] = []
+        kin: dict[int, Tensor] = {}
+        bones = []
+        for a in args:
+            if type(a) is Tensor:
+                try:
+                    storage = a.untyped_storage()._cdata
+                except Exception:  # functorch wrappers and sparse tensors have no storage
+                    storage = id(a)
+                kin[storage] = a
+                ins.append((id(a), storage, a.shape))
+                bones.append(HOLE)
+            else:
+                bones.append(a if type(a) in ATOMS else _bone(a, ins, kin))
+        named = {n: _bone(a, ins, kin) for n, a in kwargs.items()} if kwargs else None
+        writes = kind.writes or (
+            named is not None and ("out" in named or named.get("inplace") is True)
+        )
+        made = [self._made(kind, t, kin, ins if writes else None) for t in outs]
+        code, line, module = _where(sys._getframe(2), self._names)
+        self._count += len(made)
+        self.full = self._count >= MAX_ROWS
+        self.log.append((kind.name, code, line, module, ins, made, (bones, named)))
+
+    def _made(
+        self, kind: Kind, t: Tensor, kin: dict[int, Tensor], written: list[In] | None
+    ) -> Made:
+        """One output. `written` are the operands of an operation that writes into one of them."""
+        try:
+            storage = t.untyped_storage()._cdata
+        except Exception:  # functorch wrappers and sparse tensors have no storage
+            return id(t), id(t), t.shape, (), t.dtype, False, False, None
+        dtype, base = t.dtype, kin.get(storage)
+        view = same = False
+        if base is None:  # new, or at the address of one that is gone
+            if kind.blank:
+                self._blank.add(storage)
+            elif self._blank:
+                self._blank.discard(storage)
+        elif written is not None and any(id(t) == key for key, _, _ in written):
+            self._written.add(storage)
+        else:
+            view = True
+            told = storage in self._told and storage not in self._written
+            same = told and kind.whole and dtype is base.dtype
+        if type(t) not in TENSORS and t.layout is not STRIDED:
+            return id(t), storage, t.shape, (), dtype, view, same, None
+        sample = None
+        if not same and storage not in self._blank:
+            sample = self._sample(t, dtype, storage, base is None and not kind.shares)
+        self._told.add(storage)
+        return id(t), storage, t.shape, t.stride(), dtype, view, same, sample
+
+    def _fell(self, name: str, func: Any, args: Any, kwargs: Any, error: BaseException) -> None:
+        if self.fall is not None and self.fall.error is error:
+            return  # the innermost operation is the one that raised
+        from attnlab.tracer.crash.suggest import Again, blank  # most runs end well
+
+        code, line, module = _where(sys._getframe(2), self._names)
+        tensors = _gathered(args, kwargs)
+        self.fall = Fall(
+            name,
+            code,
+            line,
+            module,
+            [(id(t), _storage(t), _shape(t)) for t in tensors],
+            tuple(t.dtype for t in tensors),
+            error,
+            Again(func, blank(args), {n: blank(v) for n, v in kwargs.items()}),
+        )
+
+
+def names_of(root: nn.Module) -> dict[int, str]:
+    """The dotted names of submodules, without those that `torch.compile` puts in between."""
+    return {id(m): f"{n}.".replace("_orig_mod.", "")[:-1] for n, m in root.named_modules()}
+
+
+def _gathered(args: Any, kwargs: Any) -> list[Tensor]:
+    """The tensors among the arguments, also inside one level of lists (cat, einsum, indices)."""
+    tensors = []
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(value, Tensor):
+            tensors.append(value)
+        elif isinstance(value, (tuple, list)):
+            tensors += [t for t in value if isinstance(t, Tensor)]
+    return tensors
+
+
+def _bone(value: Any, ins: list[In], kin: dict[int, Tensor]) -> Any:
+    """An argument without its tensors, which must not be kept alive; they are noted instead."""
+    kind = type(value)
+    if kind in TENSORS or (kind not in ATOMS and isinstance(value, Tensor)):
+        storage = _storage(value)
+        kin[storage] = value
+        ins.append((id(value), storage, value.shape))
+        return HOLE
+    if isinstance(value, (tuple, list)):
+        return [_bone(v, ins, kin) if isinstance(v, Tensor) else v for v in value]
+    return value
+
+
+def _storage(t: Tensor) -> int:
+    try:
+        storage: int = t.untyped_storage()._cdata
+    except Exception:  # functorch wrappers and sparse tensors have no storage
+        return id(t)
+    return storage
+
+
+def _shape(t: Tensor) -> Shape:
+    try:
+        return t.shape
+    except Exception:  # a nested tensor has as many shapes as pieces
+        return ()
+
+
+def is_foreign(file: str) -> bool:
+    """True for PyTorch's code and ours: a row belongs to the nearest frame of neither."""
+    foreign = file.startswith((TORCH, EINOPS, *OURS, "<frozen"))
+    _foreign[file] = foreign
+    return foreign
+
+
+def _where(start: FrameType | None, names: dict[int, str]) -> tuple[CodeType | None, int, str]:
+    """The code and line of the user, and the name of the innermost module that has one.
+
+    Both are read from the stack: hooks on the calls of modules would cost as much as all else.
+    """
+    user: FrameType | None = None
+    module = None if names else ""
+    frame = start
+    while frame is not None:
+        code = frame.f_code
+        if code is CALL:
+            if module is None:
+                module = names.get(id(frame.f_locals["self"]))
+        elif user is None:
+            foreign = _foreign.get(code.co_filename)
+            if foreign is None:
+                foreign = is_foreign(code.co_filename)
+            if not foreign:
+                user = frame
+            elif code.co_filename == BORDER:
+                break
+        if user is not None and module is not None:
+            return user.f_code, user.f_lineno, module
+        frame = frame.f_back
+    # One of PyTorch's own modules is being traced: its outermost line
+    user = user or _outermost(start)
+    return (user.f_code, user.f_lineno, module or "") if user is not None else (None, 0, "")
+
+
+def _outermost(frame: FrameType | None) -> FrameType | None:
+    """PyTorch's outermost frame; of a call that only hands on to an opened function, that one."""
+    found = twin = opened = None
+    while frame is not None and frame.f_code.co_filename != BORDER:
+        file = frame.f_code.co_filename
+        if frame.f_code in TWINS:
+            twin = twin or frame  # the innermost: the function hands itself over to its twin
+        elif file.startswith(TORCH) and not file.endswith(MACHINERY):
+            found, opened, twin = frame, twin, None
+        frame = frame.f_back
+    return opened or found

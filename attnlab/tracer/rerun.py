@@ -1,0 +1,85 @@
+"""Looks at the rows of a further run of the same call, whose first run is known.
+
+The recorder keeps no values and takes no times. What needs more is seen in a run of its own, so
+that nobody pays for what was not asked. The rows of that run bear the same numbers, as long as the
+call does the same again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from attnlab.tracer.op_kinds import Kind, kind_of, outputs
+from attnlab.tracer.raw_trace import RawTrace, plain_name
+from attnlab.tracer.recorder import MAX_ROWS, Inside
+
+Args = tuple[Any, ...]
+
+
+class Spy(TorchFunctionMode):
+    """Tells each row to `saw`, and keeps its name and shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[tuple[str, tuple[int, ...]]] = []
+        self.wait: Callable[[], None] | None = None  # until a device has done what it was asked
+
+    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
+        """What a subclass does with the outputs of a call, the first of which is `row`."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kind, kwargs = kind_of(func), kwargs or {}
+        if not kind.name or len(self.rows) >= MAX_ROWS:
+            return func(*args, **kwargs)
+        if kind.twin is not None:
+            with Inside(self):
+                return kind.twin(*args, **kwargs)
+        call = self.begun(kind, args, kwargs)
+        start = perf_counter()
+        out = func(*args, **kwargs)
+        if self.wait is not None:
+            self.wait()
+        call.seconds = perf_counter() - start
+        outs = outputs(kind, args, out)
+        row = len(self.rows)
+        for t in outs:
+            self.rows.append((plain_name(kind.name), tuple(t.shape)))
+        if outs:
+            self.saw(row, call, outs)
+        return out
+
+    def begun(self, kind: Kind, args: Args, kwargs: dict[str, Any]) -> Call:
+        return Call(kind, args, kwargs)
+
+
+class Call:
+    """One operation while it runs."""
+
+    def __init__(self, kind: Kind, args: Args, kwargs: dict[str, Any]) -> None:
+        self.kind, self.args, self.kwargs = kind, args, kwargs
+        self.seconds = 0.0
+
+
+def agree(raw: RawTrace, spy: Spy) -> int:
+    """How many rows from the first on are the same in both runs."""
+    both = enumerate(zip(raw.ops, spy.rows, strict=False))
+    end = min(len(raw.ops), len(spy.rows))
+    return next((i for i, (op, row) in both if (op.op, op.shape) != row), end)
+
+
+def parted(raw: RawTrace, count: int, what: str) -> RawTrace:
+    """With a note where the further run went another way."""
+    if count == len(raw.ops):
+        return raw
+    op = raw.ops[count]
+    note = (
+        f"{what} end at {op.op} on line {op.line}: when the call was made again, it did something "
+        "else from there on"
+    )
+    return replace(raw, notes=(*raw.notes, note))

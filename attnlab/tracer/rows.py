@@ -1,0 +1,151 @@
+"""The log of a recorder, replayed into rows: who descends from whom, what is a view, the numbers.
+
+Tensors are known by `id`. An id may be used again once its tensor is gone, so the log is read in
+order: what a later operation calls by an id is the latest tensor that bore it, if storage and
+shape are still the same. (Not every tensor comes out of an operation: a new `nn.Parameter` may
+bear the id of a tensor that is gone.)
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from attnlab.tracer.recorder import Bones, In, Recorder, Shape
+from attnlab.tracer.value_samples import Reduced, Sample, settled
+
+Numbers = tuple[float | None, float | None, float | None]  # min, max, mean
+NONE: Numbers = (None, None, None)
+Source = int | str | None
+INTEGERS = {int}
+
+
+class Out(NamedTuple):
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    view: bool
+    kin: int | None  # of a view of the same elements: where it got them, and its numbers
+    numbers: Numbers
+
+
+class Row(NamedTuple):
+    """One operation. `outs` has one entry per output tensor; a parent of -1 - i is input i.
+
+    `sources` has one entry per operand: a parent, the name of a weight or buffer, or None for a
+    tensor that came from somewhere else. `bones` are the arguments, `HOLE` for each operand.
+    """
+
+    op: str
+    code: CodeType | None
+    line: int
+    module: str
+    parents: tuple[int, ...]
+    operands: tuple[tuple[int, ...], ...]
+    outs: tuple[Out, ...]
+    sources: tuple[Source, ...]
+    bones: Bones
+
+
+class Replay(NamedTuple):
+    rows: list[Row]
+    fall_parents: tuple[int, ...]  # of the operation that raised
+    fall_operands: tuple[tuple[int, ...], ...]
+    fall_sources: tuple[Source, ...]
+
+
+def replay(recorder: Recorder) -> Replay:
+    """Rows in the order in which they happened."""
+    born = {
+        key: (-1 - i, storage, shape) for i, (key, storage, shape) in enumerate(recorder.inputs)
+    }
+    weights = _weights(recorder.root)
+    numbers = _numbers([out[-1] for seen in recorder.log for out in seen[5]])
+    rows: list[Row] = []
+    count = 0
+    for op, code, line, module, ins, made, bones in recorder.log:
+        known = [_row(born, tensor) for tensor in ins]
+        kin = {storage: row for (_, storage, _), row in zip(ins, known, strict=True)}
+        outs = []
+        for key, storage, shape, stride, dtype, view, same, _ in made:
+            relative = kin[storage] if same else None
+            sizes = whole(shape), whole(stride)
+            outs.append(Out(*sizes, dtype, view, relative, numbers[count]))
+            born[key] = (count, storage, shape)
+            count += 1
+        shapes = tuple(whole(shape) for _, _, shape in ins)
+        sources = _sources(ins, known, weights)
+        rows.append(
+            Row(op, code, line, module, _parents(known), shapes, tuple(outs), sources, bones)
+        )
+    ins = recorder.fall.ins if recorder.fall else []
+    known = [_row(born, tensor) for tensor in ins]
+    shapes = tuple(whole(shape) for _, _, shape in ins)
+    return Replay(rows, _parents(known), shapes, _sources(ins, known, weights))
+
+
+def _sources(ins: list[In], known: list[int | None], weights: dict[int, str]) -> tuple[Source, ...]:
+    pairs = zip(ins, known, strict=True)
+    return tuple(weights.get(tensor[0]) if row is None else row for tensor, row in pairs)
+
+
+def _weights(root: Any) -> dict[int, str]:
+    """The dotted names of the parameters and buffers, which live as long as their module."""
+    if root is None:
+        return {}
+    named = (*root.named_parameters(), *root.named_buffers())
+    return {id(tensor): name.replace("_orig_mod.", "") for name, tensor in named}
+
+
+def _row(born: dict[int, tuple[int, int, Shape]], tensor: In) -> int | None:
+    """The row that made a tensor, or -1 - i for input i."""
+    key, storage, shape = tensor
+    known = born.get(key)
+    return known[0] if known is not None and known[1:] == (storage, shape) else None
+
+
+def _parents(known: list[int | None]) -> tuple[int, ...]:
+    return tuple(row for row in known if row is not None)
+
+
+def whole(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes as numbers; -1 for one that is a symbol, as the ragged axis of a jagged tensor is."""
+    found = tuple(sizes)
+    if {*map(type, found)} <= INTEGERS:
+        return found
+    return tuple(n if type(n) is int else -1 for n in found)
+
+
+def _numbers(kept: list[Sample]) -> list[Numbers]:
+    """Min, max and mean of every output: a few kernels and one transfer for all of them."""
+    samples = [settled(sample) for sample in kept]
+    found = [NONE] * len(samples)
+    _of_copies(found, [(i, s) for i, s in enumerate(samples) if isinstance(s, Tensor)])
+    for i, s in enumerate(samples):
+        if isinstance(s, tuple):
+            found[i] = _of_parts(s)
+    return found
+
+
+def _of_copies(found: list[Numbers], samples: list[tuple[int, Tensor]]) -> None:
+    """All small tensors at once."""
+    copies = [(i, t) for i, t in samples if not t.is_meta]
+    if not copies:
+        return
+    data = torch.cat([t.reshape(-1).to("cpu", torch.float64) for _, t in copies])
+    lengths = torch.tensor([t.numel() for _, t in copies], device="cpu")
+    columns = [torch.segment_reduce(data, r, lengths=lengths) for r in ("min", "max", "mean")]
+    for (i, _), low, high, mean in zip(copies, *(c.tolist() for c in columns), strict=True):
+        found[i] = (low, high, mean)
+
+
+def _of_parts(parts: Reduced) -> Numbers:
+    low, high, total = (
+        p.item() if isinstance(p, Tensor) and not p.is_meta else p for p in parts[:3]
+    )
+    if isinstance(low, Tensor) or isinstance(high, Tensor) or isinstance(total, Tensor):
+        return NONE
+    return float(low), float(high), float(total) / parts[3]

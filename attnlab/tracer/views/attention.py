@@ -1,0 +1,188 @@
+"""Every attention of a run by its roles: scores, mask, weights, context, and a map for each head.
+
+The roles are found in the rows. The weights are then looked at in a further run; those inside a
+fused kernel are computed once more beside it, from the same arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from attnlab.records.trace import Attention, Op
+from attnlab.tracer.call_setup import again
+from attnlab.tracer.raw_trace import RawTrace
+from attnlab.tracer.rerun import Call, Spy, agree
+from attnlab.tracer.views.attention_heads import BARRED, Seen, seen
+from attnlab.tracer.views.attention_sites import MASKING, Site, sites
+from attnlab.tracer.views.heatmap import bare
+from attnlab.tracer.views.sdpa import Shadow, shadow
+
+if TYPE_CHECKING:
+    from attnlab.tracer.capture import Shot
+
+MOST = 48  # attentions that are described
+NONE_FOUND = (
+    "no attention was found: no softmax (nor an exponential over its own sum) whose result is "
+    "multiplied with values"
+)
+
+
+def told(shot: Shot, raw: RawTrace) -> RawTrace:
+    """The trace with each attention described."""
+    places = list(sites(raw.ops))
+    if not places:
+        return replace(raw, notes=(*raw.notes, NONE_FOUND))
+    spy = WeightSpy(raw, places[:MOST], _batch(shot, raw))
+    again(shot, spy)
+    same = agree(raw, spy)
+    found = tuple(_attention(raw.ops, spy, site) for site in places[:MOST] if site.context < same)
+    if len(places) > MOST:
+        note = f"there are {len(places)} attentions; the first {MOST} are described"
+        raw = replace(raw, notes=(*raw.notes, note))
+    return replace(raw, attention=found)
+
+
+def _attention(ops: tuple[Op, ...], spy: WeightSpy, site: Site) -> Attention:
+    masks = [i for i in site.chain if i in spy.masks]
+    scores = _before(ops, site.chain, masks[-1]) if masks else site.entry
+    row, saw = ops[site.soft], spy.seen.get(site.soft)
+    return Attention(
+        line=row.line,
+        file=row.file,
+        scores=scores,
+        mask=masks[0] if masks else None,
+        weights=None if site.fused else site.weights,
+        context=site.context,
+        heads=saw.heads if saw else (),
+        coverage=saw.coverage if saw else None,
+        causal=saw.causal if saw else None,
+        fused=site.fused,
+        module=row.module,
+        message=saw.message if saw else spy.unseen.get(site.soft, ""),
+    )
+
+
+def _before(ops: tuple[Op, ...], chain: tuple[int, ...], mask: int) -> int | None:
+    """The row that the mask is put on."""
+    at = chain.index(mask)
+    if at + 1 < len(chain):
+        return chain[at + 1]
+    return next((p for p in ops[mask].parents if p >= 0), None)
+
+
+def _batch(shot: Shot, raw: RawTrace) -> int:
+    """How many sequences the inputs hold; 0 where that is not known."""
+    if "B" in shot.sizes:
+        return shot.sizes["B"]
+    return next((shape[0] for shape in raw.inputs if len(shape) > 1), 0)
+
+
+class WeightSpy(Spy):
+    """Looks at masks, weights and fused attentions as they are made."""
+
+    def __init__(self, raw: RawTrace, places: list[Site], batch: int) -> None:
+        super().__init__()
+        self.masks: set[int] = set()  # rows that really bar something
+        self.seen: dict[int, Seen] = {}  # by the row of the softmax
+        self.unseen: dict[int, str] = {}
+        self._ops, self._batch = raw.ops, batch
+        self._maybe = {i for site in places for i in site.chain if raw.ops[i].op in MASKING}
+        self._soft = {site.soft: site for site in places}
+        self._weights = {site.weights: site for site in places}
+        self._barred: dict[int, tuple[Tensor | None, int]] = {}
+        self._entries = {site.entry: site for site in places if site.entry is not None}
+
+    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
+        try:
+            self._look(row, call, bare(outs[0]))
+        except Exception as error:  # inside a vmap values cannot be read
+            self.unseen[row] = f"its values could not be read: {type(error).__name__}: {error}"
+
+    def _look(self, row: int, call: Call, out: Tensor) -> None:
+        if row in self._maybe and bars(call):
+            self.masks.add(row)
+        if row in self._entries:
+            self._barred[self._entries[row].soft] = (out > BARRED, -1)
+        site = self._soft.get(row)
+        if site is not None and site.fused:
+            self.seen[row] = self._fused(row, shadow(call.args, call.kwargs), out)
+            return
+        if site is not None:
+            allowed, _ = self._barred.get(row, (None, -1))
+            self._barred[row] = (allowed, _axis(call, out))
+        site = self._weights.get(row)
+        if site is not None and not site.fused:
+            self.seen[site.soft] = self._plain(site, out)
+
+    def _fused(self, row: int, twin: Shadow, out: Tensor) -> Seen:
+        weights, allowed = _first(twin.weights), _first(twin.allowed.expand_as(twin.weights))
+        saw = seen(weights, allowed, "the weights inside the fused attention", row)
+        if torch.allclose(twin.context.to(out.dtype), out, rtol=2e-2, atol=2e-2, equal_nan=True):
+            return saw
+        return saw._replace(message=f"{saw.message} (recomputed, and not what the kernel made)")
+
+    def _plain(self, site: Site, weights: Tensor) -> Seen:
+        allowed, axis = self._barred.pop(site.soft, (None, -1))
+        heads = self._heads(site, weights.shape[0]) if weights.dim() == 3 else 0
+        matrix = oriented(weights, axis)
+        if allowed is not None:
+            allowed = oriented(allowed.expand(weights.shape), axis)
+            allowed = allowed[:heads] if heads else _first(allowed)
+        matrix = matrix[:heads] if heads else _first(matrix)
+        return seen(matrix, allowed, f"{self._ops[site.weights].op}", site.weights)
+
+    def _heads(self, site: Site, merged: int) -> int:
+        """How many of the first maps of (B*H, Sq, Sk) belong to the first sequence."""
+        near = {*site.chain, site.weights}
+        for op in self._ops:
+            of_it = op.index in near or near.intersection(op.parents)
+            if of_it and len(op.shape) == 4 and op.shape[0] * op.shape[1] == merged:
+                return op.shape[1]
+        whole = self._batch > 0 and merged % self._batch == 0
+        return merged // self._batch if whole else merged
+
+
+def bars(call: Call) -> bool:
+    """True for an operation with a value among its arguments that is as low as a mask's."""
+    values = [*call.args[1:], *call.kwargs.values()]
+    if call.kind.name in ("where", "add", "add_", "__iadd__"):
+        values += call.args[:1]
+    for value in values:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value <= BARRED:
+            return True
+        numbers = isinstance(value, Tensor) and value.is_floating_point()
+        if numbers and bool((bare(value) <= BARRED).any()):
+            return True
+    return False
+
+
+def _axis(call: Call, out: Tensor) -> int:
+    """The axis of a softmax, counted from the end."""
+    dim: Any = call.kwargs.get("dim", next((a for a in call.args[1:] if type(a) is int), -1))
+    return dim - out.dim() if type(dim) is int and dim >= 0 else -1 if dim is None else int(dim)
+
+
+def oriented(weights: Tensor, axis: int) -> Tensor:
+    """(..., Sq, Sk) of weights whose keys stand on `axis`, such as (B, Sq, Sk, H).
+
+    Where the last axis is as long as this one, the softmax may have run over the queries: then the
+    layout stays, and what is wrong is to be seen.
+    """
+    if axis == -1 or weights.dim() < 3 or weights.shape[-1] == weights.shape[axis]:
+        return weights
+    return weights.movedim(-1, 1)
+
+
+def _first(weights: Tensor) -> Tensor:
+    """(H, Sq, Sk) of the first sequence; several axes of heads become one."""
+    while weights.dim() < 3:
+        weights = weights.unsqueeze(0)
+    if weights.dim() == 3:
+        return weights
+    first = weights[0]
+    return first.reshape(math.prod(first.shape[:-2]), *first.shape[-2:])

@@ -1,0 +1,328 @@
+"""One more run, with gradients: how large they are, who gets none, and where they break.
+
+Every row's output gets a hook, which tells the norm of the gradient that reached it. Backward goes
+from the output to the input; so the operation whose own output still had a finite gradient and
+whose operand has none any more is the one whose backward made it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.records import Finding, Op
+from attnlab.records.trace import Backward, ParameterGradient
+from attnlab.tracer.cast import fresh
+from attnlab.tracer.raw_trace import RawTrace, first_line
+from attnlab.tracer.recorder import Recorder
+from attnlab.tracer.rows import Row, replay
+
+if TYPE_CHECKING:
+    from attnlab.tracer.capture import Shot
+
+COTANGENT = 0x5EED
+DEEPEST = 4  # levels of containers in which outputs are looked for
+# Whose slope is infinite or undefined at zero, and what keeps the operand away from it.
+STEEP = {
+    **dict.fromkeys(("sqrt", "sqrt_", "rsqrt"), "add an epsilon before the root"),
+    **dict.fromkeys(("log", "log_", "log2", "log10"), "clamp its operand before the logarithm"),
+    **dict.fromkeys(("pow", "reciprocal", "div", "truediv", "true_divide"), "guard the zero"),
+    **dict.fromkeys(("norm", "vector_norm", "cdist", "dist"), "add an epsilon within the norm"),
+    **dict.fromkeys(("acos", "asin", "atan2", "std"), "clamp its operand away from the edge"),
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """A gradient that reached an output: its norm, and whether all of it was finite."""
+
+    norm: float
+    finite: bool
+
+
+class GradientRecorder(Recorder):
+    """Notes the gradient of every output when backward comes by."""
+
+    def __init__(self, root: nn.Module | None) -> None:
+        super().__init__(root)
+        self.gradients: dict[int, Told] = {}  # by row, in the order in which they came
+        self.wants: set[int] = set()  # rows whose outputs take part in the backward pass
+        self.last: dict[int, int] = {}  # the row that made a tensor, by the tensor's id
+        self.alive: list[Tensor] = []  # ids stay theirs while the outputs live
+
+    def _note(self, *args: Any) -> None:
+        row = self._count
+        super()._note(*args)
+        for i, t in enumerate(args[-1]):
+            self.last[id(t)] = row + i
+            self.alive.append(t)
+            if t.requires_grad:
+                self.wants.add(row + i)
+                t.register_hook(self._hook(row + i))
+
+    def _hook(self, row: int) -> Any:
+        def note(gradient: Tensor) -> None:
+            self.gradients.setdefault(row, measured(gradient))
+
+        return note
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a backward pass left behind."""
+
+    recorder: GradientRecorder
+    parameters: tuple[ParameterGradient, ...]
+    frozen: frozenset[str]
+    ends: frozenset[int]  # rows that made an output of the module
+    problem: str = ""
+
+
+def told(shot: Shot, raw: RawTrace) -> RawTrace:
+    """The same trace, with gradients."""
+    if raw.fall is not None:
+        why = "there are no gradients: the forward pass ended with an exception"
+        return replace(raw, backward=Backward(message=why))
+    done = run(shot)
+    rows = list(flat(replay(done.recorder).rows))
+    raw = raw if len(rows) == len(raw.ops) else _warm(shot, raw, len(rows))
+    if done.problem or len(rows) != len(raw.ops):
+        why = done.problem or "the run with gradients took another path than the one shown"
+        return replace(raw, backward=Backward(parameters=done.parameters, message=why))
+    norms = {row: g.norm for row, g in done.recorder.gradients.items()}
+    ops = tuple(replace(op, grad=norms.get(op.index)) for op in raw.ops)
+    origin, broken = first_broken(done, rows, raw)
+    cuts = tuple(cut_findings(done, rows, raw.ops))
+    return replace(
+        raw,
+        ops=ops,
+        backward=Backward(
+            parameters=done.parameters,
+            origin=origin,
+            message=broken or _silent(done),
+        ),
+        accidents=(*raw.accidents, *_broken_finding(raw, origin, broken), *cuts),
+    )
+
+
+def _warm(shot: Shot, raw: RawTrace, count: int) -> RawTrace:
+    """The rows of a later call, which uses what the first one kept: a table of angles, say."""
+    from attnlab.tracer.capture import recorded
+
+    again = recorded(shot)
+    return again if len(again.ops) == count else raw
+
+
+# ---------------------------------------------------------------- the run
+
+
+def run(shot: Shot) -> Pass:
+    """Forward with gradients, and back from a fixed random cotangent."""
+    recorder = GradientRecorder(shot.root)
+    leaves = [
+        t.requires_grad_() if t is not None and t.is_floating_point() else t
+        for _, t in fresh(shot.given)
+    ]
+    # The module gets copies of the leaves, which it may write into.
+    given = [
+        (n, leaf.clone() if leaf is not None else None)
+        for (n, _), leaf in zip(shot.given, leaves, strict=True)
+    ]
+    recorder.name_inputs([t for _, t in given if t is not None])
+    named = dict(shot.root.named_parameters()) if shot.root is not None else {}
+    learnt = {n: p for n, p in named.items() if p.requires_grad}
+    torch.manual_seed(shot.seed)
+    problem, found, ends = "", {}, []
+    with torch.enable_grad():
+        try:
+            with recorder:
+                out = shot.call(given)
+            ends = [t for t in tensors_of(out) if t.requires_grad]
+            wanted = [*learnt.values(), *(t for t in leaves if t is not None and t.requires_grad)]
+            found = dict(zip(learnt, pulled(ends, wanted), strict=False)) if ends else {}
+        except Exception as error:
+            problem = f"there are no gradients: {type(error).__name__}: {first_line(error)}"
+    if not ends and not problem:
+        problem = "there are no gradients: no output of the module depends on what has one"
+    return Pass(
+        recorder=recorder,
+        parameters=tuple(_parameter(n, p, found.get(n)) for n, p in named.items()),
+        frozen=frozenset(named.keys() - learnt.keys()),
+        ends=frozenset(recorder.last[id(t)] for t in ends if id(t) in recorder.last),
+        problem=problem,
+    )
+
+
+def pulled(ends: list[Tensor], wanted: list[Tensor]) -> tuple[Tensor | None, ...]:
+    """Gradients of the outputs times a fixed random cotangent. No `.grad` is touched."""
+    dice = torch.Generator().manual_seed(COTANGENT)
+    seeds = [torch.randn(t.shape, generator=dice).to(t.device, t.dtype) for t in ends]
+    return torch.autograd.grad(ends, wanted, seeds, allow_unused=True)
+
+
+def tensors_of(value: Any, deep: int = 0) -> Iterator[Tensor]:
+    """The tensors of an output: in tuples, dicts, dataclasses."""
+    if isinstance(value, Tensor):
+        yield value
+    elif deep < DEEPEST:
+        for part in _parts(value):
+            yield from tensors_of(part, deep + 1)
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, (tuple, list)):
+        return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, f.name) for f in fields(value)]
+    return []
+
+
+def measured(gradient: Tensor) -> Told:
+    norm = float(torch.linalg.vector_norm(gradient.detach().double()))
+    return Told(norm, math.isfinite(norm))
+
+
+def _parameter(name: str, parameter: Tensor, gradient: Tensor | None) -> ParameterGradient:
+    shape = tuple(parameter.shape)
+    if gradient is None:
+        return ParameterGradient(name=name, shape=shape, norm=None)
+    found = measured(gradient)
+    return ParameterGradient(name=name, shape=shape, norm=found.norm, finite=found.finite)
+
+
+def flat(rows: list[Row]) -> Iterator[Row]:
+    """One row per output, as the records count them."""
+    for row in rows:
+        yield from (row for _ in row.outs)
+
+
+# ---------------------------------------------------------------- where gradients break
+
+
+def first_broken(done: Pass, rows: list[Row], raw: RawTrace) -> tuple[int | None, str]:
+    """The row whose backward made the first gradient that is not finite, and a sentence."""
+    gradients = done.recorder.gradients
+    bad = next((row for row, g in gradients.items() if not g.finite), None)
+    leaf = next((p.name for p in done.parameters if not p.finite), None)
+    if bad is None and leaf is None:
+        return None, ""
+    if any(op.nan for op in raw.ops):
+        row = next(op.index for op in raw.ops if op.nan)
+        op = raw.ops[row]
+        return row, f"the forward pass has NaN already, from {op.op} on line {op.line}"
+    users = [
+        i
+        for i, row in enumerate(rows)
+        if (bad in row.parents if bad is not None else leaf in row.sources)
+        and i in gradients
+        and gradients[i].finite
+    ]
+    if not users:
+        made = raw.ops[bad] if bad is not None else None
+        where = f"the output of {made.op} on line {made.line}" if made else str(leaf)
+        return bad, f"the first gradient that is not finite is that of {where}"
+    guilty = max(users, key=lambda i: (raw.ops[i].op in STEEP, i))
+    return guilty, _blamed(raw, guilty, nan=bad is None or math.isnan(gradients[bad].norm))
+
+
+def _blamed(raw: RawTrace, row: int, nan: bool) -> str:
+    op = raw.ops[row]
+    what = f"backward of {op.op} made the first gradient that is not finite"
+    operand = next((raw.ops[p] for p in op.parents if p >= 0), None)
+    zero = operand is not None and operand.min is not None and operand.min <= 0
+    steep = STEEP.get(op.op, "")
+    if not steep:
+        return f"{what}: {'NaN' if nan else 'an infinity'}"
+    at = ", where its operand lies" if zero else ""
+    nought = ", and 0 * inf is NaN: a where or a mask after it does not help" if nan else ""
+    return f"{what}: its slope at the edge of its domain is infinite{at}{nought}; {steep}"
+
+
+def _broken_finding(raw: RawTrace, origin: int | None, message: str) -> Iterator[Finding]:
+    if origin is not None and not raw.ops[origin].nan:
+        yield _finding(raw.ops[origin], "gradient-origin", "error", message)
+
+
+def _finding(op: Op, rule: str, severity: Any, message: str) -> Finding:
+    return Finding(
+        rule=rule,
+        file=op.file,
+        line=op.line,
+        op=op.op,
+        severity=severity,
+        message=message,
+        index=op.index,
+    )
+
+
+# ---------------------------------------------------------------- who gets none
+
+
+def _silent(done: Pass) -> str:
+    """One sentence on parameters without a gradient, and those whose gradient is exactly 0."""
+    learnt = [p for p in done.parameters if p.name not in done.frozen]
+    none = [p.name for p in learnt if p.norm is None]
+    zero = [p.name for p in learnt if p.norm == 0]
+    said = []
+    if none:
+        said.append(f"no gradient reached {listed(none)}")
+    if zero:
+        said.append(f"the gradient of {listed(zero)} is exactly 0")
+    if done.frozen:
+        said.append(f"{listed(sorted(done.frozen))} asked for none (requires_grad=False)")
+    return "; ".join(said)
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def cut_findings(done: Pass, rows: list[Row], ops: tuple[Op, ...]) -> Iterator[Finding]:
+    """Where the way from a parameter to the output was cut: a detach, or a block of no_grad."""
+    lost = [p.name for p in done.parameters if p.norm is None and p.name not in done.frozen]
+    reach = _ancestors(rows, done.ends)
+    cuts: dict[int, list[str]] = {}
+    for name in lost:
+        cut = _cut(name, rows, reach, done.recorder.wants)
+        if cut is not None and ops[cut].dtype.startswith(("float", "bfloat")):
+            cuts.setdefault(cut, []).append(name)
+    for cut, names in cuts.items():
+        op = ops[cut]
+        how = op.op if op.op in {"detach", "data", "detach_"} else f"{op.op} under no_grad"
+        yield _finding(
+            op,
+            "gradient-cut",
+            "warning",
+            f"{how} cuts the gradient: {listed(names)} reach"
+            f"{'es' if len(names) == 1 else ''} the output through it, and get"
+            f"{'s' if len(names) == 1 else ''} none",
+        )
+
+
+def _ancestors(rows: list[Row], ends: frozenset[int]) -> set[int]:
+    """Rows that an output descends from."""
+    reach, todo = set(ends), list(ends)
+    while todo:
+        above = [p for p in rows[todo.pop()].parents if p >= 0 and p not in reach]
+        reach.update(above)
+        todo += above
+    return reach
+
+
+def _cut(name: str, rows: list[Row], reach: set[int], wants: set[int]) -> int | None:
+    """The first row on the way from a parameter to the output that passes no gradient on."""
+    way: set[int] = set()
+    for i, row in enumerate(rows):
+        if name in row.sources or way & set(row.parents):
+            if i not in wants and i in reach:
+                return i
+            way.add(i)
+    return None

@@ -1,0 +1,150 @@
+"""What each operation costs: seconds, as the median of several runs, and bytes of new memory."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from attnlab.tracer.call_setup import again
+from attnlab.tracer.raw_trace import RawTrace
+from attnlab.tracer.rerun import Call, Spy, agree, parted
+
+if TYPE_CHECKING:
+    from attnlab.tracer.capture import Shot
+
+RUNS = 5
+LONG = 5.0  # seconds: a model that took as long as this is run no more often
+
+
+def told(shot: Shot, raw: RawTrace) -> RawTrace:
+    """The trace with what was asked of seconds and bytes."""
+    if shot.look.time:
+        raw = timed(shot, raw)
+    return weighed(shot, raw) if shot.look.memory else raw
+
+
+# ---------------------------------------------------------------- seconds
+
+
+def timed(shot: Shot, raw: RawTrace) -> RawTrace:
+    """Seconds of each row. The outputs of one operation share its time: the first one has it."""
+    runs: list[TimeSpy] = []
+    while not runs or (len(runs) < RUNS and sum(run.total for run in runs) < LONG):
+        runs.append(TimeSpy(shot.look.device))
+        again(shot, runs[-1])
+    runs = runs[1:] or runs  # the first one warms up
+    same = min(agree(raw, run) for run in runs)
+    ops = (
+        replace(op, seconds=median(run.spent[op.index] for run in runs))
+        if op.index < same and op.index in runs[0].spent
+        else op
+        for op in raw.ops
+    )
+    total = median(run.total for run in runs)
+    threads = torch.get_num_threads()
+    note = (
+        f"times are medians of {len(runs)} runs with {threads} thread{'s'[: threads != 1]}; "
+        f"the operations took {total * 1e3:.3g} ms in all"
+    )
+    raw = replace(raw, ops=tuple(ops), notes=(*raw.notes, note))
+    return parted(raw, same, "the times")
+
+
+class TimeSpy(Spy):
+    """Takes the time of each operation."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        super().__init__()
+        if device.startswith("cuda"):
+            self.wait = torch.cuda.synchronize
+        self.spent: dict[int, float] = {}
+
+    @property
+    def total(self) -> float:
+        return sum(self.spent.values())
+
+    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:  # noqa: ARG002
+        self.spent[row] = call.seconds
+
+
+# ---------------------------------------------------------------- bytes
+
+
+def weighed(shot: Shot, raw: RawTrace) -> RawTrace:
+    """Bytes that each row's output brought along, and how many were alive at once."""
+    spy = ByteSpy()
+    again(shot, spy)
+    same = agree(raw, spy)
+    ops = tuple(
+        replace(op, bytes=spy.new.get(op.index)) if op.index < same else op for op in raw.ops
+    )
+    if spy.peak:
+        at = ops[min(spy.top, len(ops) - 1)]
+        note = (
+            f"at most {size(spy.peak)} of outputs were alive at once, after {at.op} on line "
+            f"{at.line} (without weights, inputs, and what a kernel needs while it runs)"
+        )
+        raw = replace(raw, notes=(*raw.notes, note))
+    return parted(replace(raw, ops=ops), same, "the bytes")
+
+
+class ByteSpy(Spy):
+    """Follows the storages that operations make, from their first row to their end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.new: dict[int, int] = {}  # bytes by row; 0 for a view
+        self.peak = self.top = self._alive = 0
+        self._known: dict[int, int] = {}  # storages alive: their bytes
+
+    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
+        given = {_key(t) for t in _tensors((call.args, tuple(call.kwargs.values())))}
+        for i, t in enumerate(outs):
+            key = _key(t)
+            if key is None:  # inside a vmap, or of a sparse tensor
+                continue
+            fresh = key not in given and key not in self._known
+            self.new[row + i] = self._add(key, t) if fresh else 0
+        if self._alive > self.peak:
+            self.peak, self.top = self._alive, row
+
+    def _add(self, key: int, t: Tensor) -> int:
+        storage = t.untyped_storage()
+        count = storage.nbytes()
+        self._known[key] = count
+        self._alive += count
+        weakref.finalize(storage, self._gone, key).atexit = False
+        return count
+
+    def _gone(self, key: int) -> None:
+        self._alive -= self._known.pop(key, 0)
+
+
+def _key(t: Tensor) -> int | None:
+    try:
+        key: int = t.untyped_storage()._cdata
+    except Exception:
+        return None
+    return key
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _tensors(part)
+
+
+def size(count: int) -> str:
+    """Bytes as a person says them."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count} B"

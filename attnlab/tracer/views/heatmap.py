@@ -1,0 +1,54 @@
+"""A tensor as the matrix that a page can draw: two axes, the others held at their first index."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attnlab.records.trace import Heat
+
+MOST = 64  # rows and columns
+
+
+def heat(t: Tensor, title: str, axes: tuple[str, ...] = (), index: int | None = None) -> Heat:
+    """The last two axes of a tensor. `title` says what it is, the slice and the line follow."""
+    t = t.detach()
+    names = axes if len(axes) == t.dim() else tuple(map(str, t.shape))
+    matrix = _matrix(t)
+    rows = matrix[:MOST, :MOST].to("cpu", torch.float64)
+    return Heat(
+        title=title,
+        rows=tuple(tuple(_short(v) for v in row) for row in rows.tolist()),
+        axes=(names[-2] if len(names) > 1 else "", names[-1] if names else ""),
+        index=index,
+        cut=matrix.shape[0] > MOST or matrix.shape[1] > MOST,
+    )
+
+
+def bare(t: Tensor) -> Tensor:
+    """What a function transform wraps: inside a vmap the whole batch, with its axis first."""
+    inner = torch._C._functorch
+    while inner.is_functorch_wrapped_tensor(t):
+        axis = inner.maybe_get_bdim(t)
+        t = inner.get_unwrapped(t)
+        t = t.movedim(axis, 0) if axis > 0 else t
+    return t
+
+
+def part(t: Tensor) -> str:
+    """Which part of a tensor is drawn: `[0, 0, :, :]`, or nothing where it is all of it."""
+    if t.dim() <= 2:
+        return ""
+    return f"[{', '.join(['0'] * (t.dim() - 2) + [':', ':'])}]"
+
+
+def _matrix(t: Tensor) -> Tensor:
+    if t.is_complex():
+        t = t.abs()
+    while t.dim() > 2:
+        t = t[0]
+    return t.reshape(1, -1) if t.dim() < 2 else t
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")

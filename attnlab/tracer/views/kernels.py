@@ -1,0 +1,89 @@
+"""The kernels below each operation: what PyTorch's dispatcher was really asked to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from attnlab.records.trace import Kernel
+from attnlab.tracer.call_setup import again
+from attnlab.tracer.op_kinds import Kind
+from attnlab.tracer.raw_trace import RawTrace
+from attnlab.tracer.rerun import Args, Call, Spy, agree, parted
+
+if TYPE_CHECKING:
+    from attnlab.tracer.capture import Shot
+
+
+def told(shot: Shot, raw: RawTrace) -> RawTrace:
+    """The trace with the kernels of each row; all outputs of one operation have the same ones."""
+    spy = KernelSpy()
+    again(shot, spy)
+    same = agree(raw, spy)
+    ops = (
+        replace(op, kernels=spy.below.get(op.index, ())) if op.index < same else op
+        for op in raw.ops
+    )
+    return parted(replace(raw, ops=tuple(ops)), same, "the kernels")
+
+
+class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes each kernel that runs."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: list[Kernel] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else entering the mode imports the compiler, which takes seconds
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        made = next(_tensors(out), None)
+        self.seen.append(
+            Kernel(
+                op=str(func),
+                shape=tuple(made.shape) if made is not None else (),
+                dtype=str(made.dtype).removeprefix("torch.") if made is not None else "",
+            )
+        )
+        return out
+
+
+class KernelSpy(Spy):
+    """The kernels between the beginning and the end of each operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.below: dict[int, tuple[Kernel, ...]] = {}
+        self._mode = Below()
+
+    def __enter__(self) -> Self:
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._mode.__exit__(*error)  # type: ignore[no-untyped-call]
+
+    def begun(self, kind: Kind, args: Args, kwargs: dict[str, Any]) -> Call:
+        self._mode.seen.clear()  # what ran before belongs to an operation that makes no row
+        return super().begun(kind, args, kwargs)
+
+    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:  # noqa: ARG002
+        kernels = tuple(self._mode.seen)
+        self.below.update((row + i, kernels) for i in range(len(outs)))
+
+
+def _tensors(out: Any) -> Iterator[Tensor]:
+    if isinstance(out, Tensor):
+        yield out
+    elif isinstance(out, (tuple, list)):
+        for part in out:
+            yield from _tensors(part)

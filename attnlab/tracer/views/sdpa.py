@@ -1,0 +1,52 @@
+"""`F.scaled_dot_product_attention` step by step, so that its inner values can be looked at."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from attnlab.tracer.views.heatmap import bare
+
+NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
+
+
+class Shadow(NamedTuple):
+    scores: Tensor  # (..., H, Sq, Sk), before the mask
+    allowed: Tensor  # bool, which broadcasts to the scores
+    weights: Tensor
+    context: Tensor
+
+
+def shadow(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shadow:
+    """The same attention from the same arguments, without dropout."""
+    given = {**dict(zip(NAMES, args, strict=False)), **kwargs}
+    given = {n: bare(v) if isinstance(v, Tensor) else v for n, v in given.items()}
+    q, k, v = (given[n].detach() for n in NAMES[:3])
+    if q.dtype in (torch.float16, torch.bfloat16):
+        q, k, v = q.float(), k.float(), v.float()
+    if given.get("enable_gqa"):
+        k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], dim=-3) for t in (k, v))
+    scale = given.get("scale")
+    scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    masked = scores
+    allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device)
+    mask = given.get("attn_mask")
+    if given.get("is_causal"):  # counted from the first key, whatever the lengths are
+        allowed = allowed.tril()
+    elif mask is not None and mask.dtype is torch.bool:
+        allowed = mask  # True may be attended
+    elif mask is not None:
+        masked = scores + mask.to(scores.dtype)
+        allowed = masked > -9900.0
+    weights = masked.masked_fill(~allowed, -torch.inf) if mask is None or _is_bool(mask) else masked
+    weights = weights.softmax(-1)
+    empty = ~allowed.any(-1, keepdim=True)
+    weights = weights.masked_fill(empty & weights.isnan(), 0.0)  # as the kernel does it
+    return Shadow(scores, allowed, weights, weights @ v)
+
+
+def _is_bool(mask: Tensor) -> bool:
+    return mask.dtype is torch.bool

@@ -1,0 +1,171 @@
+"""The same run with sizes that are symbols: what it asks of them is what it depends on.
+
+Tensors without data, whose sizes are unknown numbers, are sent through the module. Wherever it goes
+one way because two sizes are equal, or one has a certain value, PyTorch notes a guard. That costs
+the import of PyTorch's compiler, so it is done when asked for.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from attnlab.records.trace import Guard
+from attnlab.sizes import with_hd
+from attnlab.tracer.raw_trace import RawTrace, first_line, place
+from attnlab.tracer.recorder import _where
+
+if TYPE_CHECKING:
+    from attnlab.tracer.capture import Shot
+
+FIXED = 1  # sizes up to here are no symbols: an axis of size 1 broadcasts, and 0 is empty
+
+
+WIDTHS = {"D", "H", "hd", "Hkv", "F", "V", "C", "M"}  # of weights and tables
+# Lines of Python, and operations that ask for nothing but what they need.
+PLAIN = {"", "add", "mul", "sub", "matmul", "bmm", "linear", "cat", "view", "reshape", "unflatten"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A guard as PyTorch wrote it, and the place of the operation that asked for it."""
+
+    text: str
+    op: str
+    file: str
+    line: int
+    source: str
+
+
+@dataclass
+class Symbolic:
+    """What a symbolic run left behind."""
+
+    names: dict[str, str] = field(default_factory=dict)  # of PyTorch's symbols: "B" of "s0"
+    found: list[Found] = field(default_factory=list)
+    problem: str = ""
+    line: int = 0  # of the operation that ran last
+
+
+def told(shot: Shot, raw: RawTrace) -> RawTrace:
+    """The same trace, with the relations of sizes that the run asked for."""
+    run = follow(shot)
+    guards = tuple(_guards(run, with_hd(shot.sizes)))
+    notes = (*raw.notes, run.problem) if run.problem else raw.notes
+    return replace(raw, guards=guards, notes=notes)
+
+
+def follow(shot: Shot) -> Symbolic:
+    """One run with symbols for the sizes of the inputs."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    env = ShapeEnv(duck_shape=False)
+    mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
+    run = Symbolic()
+    first: dict[str, Any] = {}  # one size for all axes of one name
+    given = [
+        (name, t if t is None else _fake(mode, t, shot.axes.get(name, ()), first))
+        for name, t in shot.given
+    ]
+    run.names = {str(size.node.expr): name for name, size in first.items()}
+    torch.manual_seed(shot.seed)
+    try:
+        with torch.no_grad(), mode, Listener(env, run):
+            shot.call(given)
+    except Exception as error:
+        run.problem = _why_not(error, run)
+    return run
+
+
+def _fake(mode: Any, t: Tensor, axes: tuple[str, ...], first: dict[str, Any]) -> Tensor:
+    """A tensor without data. Axes that weights have too keep their sizes; of the others, those of
+    one name are said to be equal."""
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+    names = axes if len(axes) == t.dim() else tuple(f"size {i}" for i in range(t.dim()))
+    free = [n > FIXED and not name.isdigit() and name not in WIDTHS
+            for n, name in zip(t.shape, names, strict=True)]  # fmt: skip
+    kinds = [DimDynamic.DYNAMIC if f else DimDynamic.STATIC for f in free]
+    context: Any = StatelessSymbolicContext(dynamic_sizes=kinds)
+    fake: Tensor = mode.from_tensor(t, symbolic_context=context)
+    for size, name in zip(fake.shape, names, strict=True):
+        if name in first:
+            torch._check(size == first[name])  # type: ignore[no-untyped-call]
+        elif hasattr(size, "node"):
+            first[name] = size
+    return fake
+
+
+class Listener(TorchFunctionMode):
+    """Notes the guards that each operation adds, with the user's line."""
+
+    def __init__(self, env: Any, run: Symbolic) -> None:
+        super().__init__()
+        self.env, self.run, self.known = env, run, len(env.guards)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._note("")  # what the lines of Python before it asked
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self._note(getattr(func, "__name__", ""))
+
+    def _note(self, op: str) -> None:
+        fresh = self.env.guards[self.known :]
+        self.known += len(fresh)
+        code, line, _ = _where(sys._getframe(2), {})
+        self.run.line = line or self.run.line
+        for guard in fresh:
+            file, source = place(code, line)
+            self.run.found.append(Found(str(guard.expr), op.strip("_"), file, line, source))
+
+
+# ---------------------------------------------------------------- in the words of the user
+
+
+def _guards(run: Symbolic, sizes: dict[str, int]) -> Iterator[Guard]:
+    """Relations that say something: not that a size is above 1, and each one once."""
+    told: set[str] = set()
+    for found in run.found:
+        text = _relation(found, run.names, sizes)
+        if text and text not in told:
+            told.add(text)
+            yield Guard(
+                relation=text,
+                file=found.file,
+                line=found.line,
+                source=found.source,
+                op=found.op,
+            )
+
+
+def _relation(found: Found, names: dict[str, str], sizes: dict[str, int]) -> str:
+    """`Eq(s1, 4)` as "S == hd (= 4)"; "" for what every run asks, or what has no name."""
+    sides = re.fullmatch(r"Eq\((.*), (.*)\)", found.text)
+    unnamed = set(re.findall(r"s\d+", found.text)) - names.keys()
+    if sides is None or unnamed:
+        return ""
+    left, right = (re.sub(r"s\d+", lambda m: names[m[0]], side) for side in sides.groups())
+    if left == right or not right.isdigit():
+        return "" if left == right else f"{left} == {right}"
+    same = [s for s, n in sizes.items() if str(n) == right and s != left]
+    if same:
+        return f"{left} == {same[0]} (= {right})"
+    return f"{left} == {right}" if found.op in PLAIN else ""
+
+
+def _why_not(error: Exception, run: Symbolic) -> str:
+    kind = type(error).__name__
+    if kind in {"GuardOnDataDependentSymNode", "DataDependentOutputException"}:
+        why = "its course depends on values, which a symbolic run does not have"
+    else:
+        why = f"{kind}: {first_line(error)}"
+    return f"symbolic sizes could not be followed beyond line {run.line}: {why}"

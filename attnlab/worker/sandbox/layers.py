@@ -1,0 +1,137 @@
+"""What holds a candidate's process in: one layer per function, applied in order.
+
+Each layer either holds or says why it cannot; `doctor` and every report name both.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from attnlab.records import Limits
+from attnlab.worker.sandbox import landlock, seccomp
+from attnlab.worker.sandbox.libc import done, libc
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
+
+
+class Missing(Exception):
+    """The machine does not give the layer; the message says why."""
+
+
+def own_session(_limits: Limits) -> None:
+    """A process group of its own, so that all of it can be ended at once."""
+    os.setsid()
+
+
+def dies_with_parent(_limits: Limits) -> None:
+    """The kernel ends it when the worker ends, however that happens."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def no_new_privileges(_limits: Limits) -> None:
+    """No set-uid program can give it more rights."""
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def memory(limits: Limits) -> None:
+    """Address space: what the worker holds already, plus the job's allowance."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        raise Missing("this system does not tell how much memory a process holds")
+    held = int(statm.read_text().split()[0]) * resource.getpagesize()
+    _limit(resource.RLIMIT_AS, held + limits.memory)
+
+
+def cpu_time(limits: Limits) -> None:
+    """CPU seconds, a little over the wall deadline that the judge keeps.
+
+    The hard limit stands a second later: at the hard one the signal is SIGKILL, which says nothing.
+    """
+    seconds = int(limits.seconds) + 2
+    _limit(resource.RLIMIT_CPU, seconds, seconds + 1)
+
+
+def no_files(_limits: Limits) -> None:
+    """No file can be written, no core dumped, and few can be open."""
+    _limit(resource.RLIMIT_FSIZE, 0)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_NOFILE, 64)
+
+
+def opens_pythons(_limits: Limits) -> None:
+    """It reads what Python and its packages are made of, not the user's files and not the answers;
+    and it changes, removes and renames nothing but in a folder of its own."""
+    if sys.platform != "linux":
+        raise Missing("only Linux with Landlock has it")
+    try:
+        landlock.enter()
+    except OSError as error:
+        raise Missing(f"only Linux with Landlock has it ({error})") from error
+
+
+def calls_no_others(_limits: Limits) -> None:
+    """It can end or stop no process but its own, nor look into one: not the judge's, not the
+    user's. It opens no network, and changes no file's rights."""
+    known = seccomp.calls()
+    if sys.platform != "linux" or known is None:
+        raise Missing("only Linux on x86-64 and ARM64 has it")
+    seccomp.install(known)
+
+
+CANDIDATE = {
+    "own session": own_session,
+    "dies with the worker": dies_with_parent,
+    "no new privileges": no_new_privileges,
+    "memory limit": memory,
+    "CPU limit": cpu_time,
+    "writes no files": no_files,
+    "opens Python's files alone": opens_pythons,
+    "reaches no other process, no network": calls_no_others,
+}
+OWN = {k: CANDIDATE[k] for k in ("own session", "dies with the worker", "memory limit")}
+LAYERS: dict[bool, dict[str, Callable[[Limits], None]]] = {False: CANDIDATE, True: OWN}
+
+
+def apply(limits: Limits, own: bool) -> tuple[list[str], list[str]]:
+    """Put this process into the layers: those that hold, and "name: why not" for the others."""
+    holds, missing = [], []
+    for name, layer in LAYERS[own].items():
+        try:
+            layer(limits)
+            holds.append(name)
+        except (Missing, OSError, ValueError) as error:
+            missing.append(f"{name}: {error}")
+    return holds, missing
+
+
+def prepare() -> None:
+    """What a process that forks candidates makes once for all of them."""
+    with suppress(OSError):  # each candidate says so for itself
+        if sys.platform == "linux":
+            landlock.rules()
+
+
+def adopt_orphans() -> None:
+    """Make this process the one that inherits, and can end, what a candidate leaves behind."""
+    if sys.platform == "linux":
+        _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _limit(kind: int, soft: int, hard: int | None = None) -> None:
+    hard = soft if hard is None else hard
+    given = resource.getrlimit(kind)[1]
+    if given != resource.RLIM_INFINITY:
+        soft, hard = min(soft, given), min(hard, given)
+    resource.setrlimit(kind, (soft, hard))
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform != "linux":
+        raise Missing("only Linux has it")
+    done(libc().prctl(option, value, 0, 0, 0))

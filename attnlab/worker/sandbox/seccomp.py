@@ -1,0 +1,107 @@
+"""A filter of system calls: a candidate can end, stop and look into no process but its own.
+
+A program of the kernel's packet filter, which sees the number of a call and its arguments. It gives
+EPERM to what is meant for another process, sockets (those of this machine, too), memory and queues
+that all share, the rights of a file or the machine as a whole, and lets everything else through.
+What a process starts has higher numbers than it has itself; the worker, whoever called it and all
+that ran before have lower ones, until numbers begin again: so its parent's is refused by name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from typing import NamedTuple
+
+from attnlab.worker.sandbox.libc import done, libc
+
+PR_SET_SECCOMP, MODE_FILTER = 22, 2
+LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06  # of a word, by constant
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | 1  # the second with EPERM
+NUMBER, MACHINE, FIRST_ARGUMENT = 0, 4, 16  # where they lie in what a filter sees; little-endian
+NEGATIVE = 0x80000000  # a group's number, and -1 for all
+X32 = 0x40000000  # numbers from here on are those of another interface of the same machine
+
+
+class Calls(NamedTuple):
+    """A machine as the kernel numbers it, and its numbers of the calls to look at."""
+
+    machine: int
+    to_one: tuple[int, ...]  # the first argument is a process
+    to_own: tuple[int, ...]  # the same, and 0 means oneself
+    never: tuple[int, ...]
+
+
+KNOWN = {
+    "x86_64": Calls(
+        machine=0xC000003E,
+        to_one=(62, 200, 234, 129, 297),  # kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo
+        to_own=(302, 203, 142, 144, 314),  # prlimit64, and sched_set* of CPUs, param, policy, attr
+        never=(
+            *(101, 310, 311, 424, 438, 141),  # ptrace, process_vm_*, pidfd_*, setpriority
+            *(90, 91, 268, 452, 92, 93, 94, 260),  # of files: their rights, their owner,
+            *(132, 235, 261, 280, 188, 189, 190, 463, 197, 198, 199, 466),  # times and attributes
+            *(425, 321, 175, 313, 176, 246, 169),  # io_uring, bpf, modules, kexec, reboot
+            *(164, 227, 159, 305, 170, 171, 172, 173),  # the clock, names, ports
+            *(41, 29, 30, 31, 67, 64, 65, 66, 220),  # sockets, memory and semaphores of all,
+            *(68, 69, 70, 71, 240, 241, 248, 249, 250, 251),  # queues, keys; who comes first
+        ),
+    ),
+    "aarch64": Calls(
+        machine=0xC00000B7,
+        to_one=(129, 130, 131, 138, 240),
+        to_own=(261, 122, 118, 119, 274),
+        never=(
+            *(117, 270, 271, 424, 438, 140),
+            *(52, 53, 452, 54, 55),
+            *(88, 5, 6, 7, 463, 14, 15, 16, 466),
+            *(425, 280, 105, 273, 106, 104, 142),
+            *(170, 112, 171, 266, 161, 162),
+            *(198, 194, 195, 196, 197, 190, 191, 192, 193),
+            *(186, 187, 188, 189, 180, 181, 217, 218, 219, 30),
+        ),
+    ),
+}
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("count", ctypes.c_ushort), ("steps", ctypes.c_void_p))
+
+
+def calls() -> Calls | None:
+    """Those of this machine, where they are known."""
+    return KNOWN.get(os.uname().machine)
+
+
+def filter_for(known: Calls, pid: int, parent: int) -> bytes:
+    """The program for a process of this number, and its parent's."""
+    steps = [_step(LOAD, MACHINE), *_unless(EQUAL, known.machine, REFUSE), _step(LOAD, NUMBER)]
+    steps += [_step(AT_LEAST, X32, 0, 1), _step(RETURN, REFUSE)]
+    for number in known.never:
+        steps += [_step(EQUAL, number, 0, 1), _step(RETURN, REFUSE)]
+    for number in (*known.to_one, *known.to_own):
+        inner = [_step(LOAD, FIRST_ARGUMENT)]
+        if number in known.to_own:
+            inner += [_step(EQUAL, 0, 0, 1), _step(RETURN, ALLOW)]
+        inner += [_step(EQUAL, parent, 2, 0), _step(AT_LEAST, NEGATIVE, 1, 0)]
+        inner += [_step(AT_LEAST, pid, 1, 0), _step(RETURN, REFUSE), _step(RETURN, ALLOW)]
+        steps += [_step(EQUAL, number, 0, len(inner)), *inner]
+    return b"".join([*steps, _step(RETURN, ALLOW)])
+
+
+def install(known: Calls) -> None:
+    """For this process and all it starts, for good; raises `OSError` where the kernel will not."""
+    code = filter_for(known, os.getpid(), os.getppid())
+    held = ctypes.create_string_buffer(code, len(code))
+    program = _Program(len(code) // 8, ctypes.addressof(held))
+    done(libc().prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.byref(program), 0, 0))
+
+
+def _step(code: int, constant: int, holds: int = 0, fails: int = 0) -> bytes:
+    """One instruction, and how many to leave out where its comparison holds, or fails."""
+    return struct.pack("<HBBI", code, holds, fails, constant)
+
+
+def _unless(test: int, constant: int, verdict: int) -> list[bytes]:
+    return [_step(test, constant, 1, 0), _step(RETURN, verdict)]

@@ -1,0 +1,167 @@
+"""The zygote: imports torch once, then forks the judge and a fresh child for every candidate.
+
+It knows no reference, check, seed or answer: it forks the judge before any of them is loaded, so
+a child inherits none. One thread before the first fork is what makes forking safe: a process that
+has run an operation on two threads leaves its forked children hanging.
+
+Started by `client.py` as a script, with the socket to the judge as the file descriptor in argv.
+(A server that stays warm between commands would listen here and fork one judge per connection.)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+if __name__ == "__main__":  # a checkout need not be installed; -I keeps everything else out
+    sys.path[:] = [p for p in sys.path if Path(p).name != "worker"]
+    sys.path.append(str(Path(__file__).parent.parent.parent))
+
+import gc
+import json
+import signal
+import socket
+import time
+
+import torch
+
+from attnlab.candidate.process_state import Surroundings
+from attnlab.records import Limits
+from attnlab.worker import child, prefork
+from attnlab.worker.sandbox import layers
+
+# Children after which large pages pay: they cost 20 to 180 ms once, and save 2 ms a child.
+LASTING = 32
+PASSES = 1000  # over the children of strays: enough for any chain, and an end to a fork bomb
+
+
+def main() -> NoReturn:
+    torch.set_num_threads(1)
+    layers.adopt_orphans()
+    layers.prepare()
+    prefork.warm()
+    before = Surroundings()
+    gc.collect()
+    gc.freeze()
+    job = socket.socket(fileno=int(sys.argv[1]))
+    ours, judges = socket.socketpair()
+    judge = os.fork()
+    if judge == 0:
+        ours.close()
+        _judge(job, judges)
+    job.close()
+    judges.close()
+    zygote = Zygote(ours, judge, before)
+    signal.signal(signal.SIGTERM, lambda *_: zygote.end())
+    zygote.serve()
+
+
+def _judge(job: socket.socket, zygote: socket.socket) -> NoReturn:
+    from attnlab.worker.judge import serve
+
+    try:
+        serve(job, zygote)
+    finally:
+        os._exit(0)
+
+
+class Zygote:
+    """Forks and reaps on the judge's word; `alive` are the processes that are ours to end."""
+
+    def __init__(
+        self, control: socket.socket, judge: int, before: Surroundings | None = None
+    ) -> None:
+        self.control = control
+        self.before = before  # of any candidate; each child compares with it
+        self.alive = {judge}
+        self.forks = 0
+
+    def serve(self) -> NoReturn:
+        """Until the judge has gone."""
+        while line := self._line():
+            asked = json.loads(line)
+            if asked["op"] == "fork":
+                self._fork(asked)
+            else:
+                self._say({"status": self._reap(asked["pid"], asked["grace"])})
+        self.end()
+
+    def end(self) -> NoReturn:
+        for pid in self.alive:
+            _kill(pid)
+        self.alive.clear()  # from here on every child is a stray
+        self._end_strays()
+        os._exit(0)
+
+    def _line(self) -> bytes:
+        got = b""
+        while not got.endswith(b"\n"):
+            piece = self.control.recv(1)
+            if not piece:
+                return b""
+            got += piece
+        return got
+
+    def _say(self, answer: dict[str, Any]) -> None:
+        self.control.sendall(json.dumps(answer).encode() + b"\n")
+
+    def _fork(self, asked: dict[str, Any]) -> None:
+        self.forks += 1
+        if self.forks == LASTING:
+            prefork.large_pages()
+        ours, theirs = socket.socketpair()
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            child.serve(theirs, write, Limits(**asked["limits"]), asked["own"], self.before)
+        self.alive.add(pid)
+        theirs.close()
+        os.close(write)
+        fds = [ours.fileno(), read]
+        socket.send_fds(self.control, [json.dumps({"pid": pid}).encode() + b"\n"], fds)
+        ours.close()
+        os.close(read)
+
+    def _reap(self, pid: int, grace: float) -> int:
+        """End a child and all it started; its wait status. `grace` lets it die by itself first."""
+        until = time.monotonic() + grace
+        while True:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done or time.monotonic() >= until:
+                break
+            time.sleep(0.005)
+        _kill(pid)
+        if not done:
+            status = os.waitpid(pid, 0)[1]
+        self.alive.discard(pid)
+        self._end_strays()
+        return status
+
+    def _end_strays(self) -> None:
+        """What a candidate started in yet another session has become our child by now.
+
+        The children of a stray become ours when it ends, hence several passes.
+        """
+        listing = Path(f"/proc/self/task/{os.getpid()}/children")
+        for _ in range(PASSES if listing.exists() else 0):
+            strays = set(map(int, listing.read_text().split())) - self.alive
+            if not strays:
+                return
+            for pid in strays:
+                _kill(pid)
+                os.waitpid(pid, 0)
+
+
+def _kill(pid: int) -> None:
+    """A process and, where it leads one, its group."""
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+if __name__ == "__main__":
+    main()

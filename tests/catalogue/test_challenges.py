@@ -1,0 +1,92 @@
+"""Every challenge, as `attnlab check` sees it: the material is tested as strictly as the code.
+
+The shipped file fails with the check that its challenge expects, solution and alternatives pass,
+every mutant is rejected, and three hints give nothing away.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from attnlab.catalogue.load import load
+from attnlab.catalogue.validate import Case, cases, text_problems, wrong
+from attnlab.records import Challenge, Verdict
+from attnlab.target.resolve import challenge_job
+from attnlab.verdict import judge
+from attnlab.worker.client import Worker
+
+AT_ONCE = 2  # workers: each holds a torch of its own
+CATALOGUE = load()
+FLAGSHIP = "attention/crash-at-out-proj"
+
+every = pytest.mark.parametrize("challenge", CATALOGUE.challenges, ids=lambda c: c.slug)
+
+
+@pytest.fixture(scope="module")
+def problems():
+    """What is wrong with each file of a challenge: graded side by side, waited for when asked."""
+    free: SimpleQueue[Worker] = SimpleQueue()
+
+    def grade(challenge: Challenge, path: Path) -> Verdict:
+        job = challenge_job(challenge, path, stages=("check",))
+        worker = free.get()
+        try:
+            return judge(challenge, path.name, worker.inspect(job))
+        finally:
+            free.put(worker)
+
+    def ask(case: Case) -> Future[str]:
+        return pool.submit(wrong, case, grade)
+
+    workers = [Worker() for _ in range(AT_ONCE)]
+    for worker in workers:
+        free.put(worker)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {c.slug: [ask(case) for case in cases(c)] for c in CATALOGUE.challenges}
+        pool.shutdown(cancel_futures=True)
+    for worker in workers:
+        worker.close()
+
+
+def test_every_challenge_can_be_read():
+    """A folder that is broken would only be missing from the list."""
+    assert not CATALOGUE.broken
+    assert FLAGSHIP in {c.slug for c in CATALOGUE.challenges}
+
+
+@every
+def test_its_files_are_graded_as_they_should_be(challenge, problems):
+    """Shipped, solution, alternatives and mutants, each with the reason when it is not so."""
+    said = [future.result() for future in problems[challenge.slug]]
+    assert [text for text in said if text] == []
+
+
+@every
+def test_its_texts_help_and_give_nothing_away(challenge):
+    """Hints do not quote the fix, and the notes tell why, how to find it and where it was seen."""
+    assert text_problems(challenge) == []
+    assert len(challenge.hints) == 3
+    assert len(challenge.alternatives) >= 2
+    assert len(challenge.mutants) >= 6
+
+
+@every
+def test_its_mutants_say_what_is_wrong(challenge):
+    """The first line of a mutant is a docstring: whoever reads it learns what must be caught."""
+    silent = [
+        Path(path).name
+        for path in challenge.mutants
+        if not Path(path).read_text(encoding="utf-8").startswith('"""')
+    ]
+    assert silent == []
+
+
+@every
+def test_no_file_of_it_is_another_one(challenge):
+    """A copy would be tested twice and teach nothing."""
+    texts = [Path(case.path).read_text(encoding="utf-8").split() for case in cases(challenge)]
+    assert len({tuple(text) for text in texts}) == len(texts)

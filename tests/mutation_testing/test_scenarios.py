@@ -1,0 +1,26 @@
+"""What two modules are compared at is long, and fits into memory."""
+
+from attnlab.mutation_testing.scenarios import MOST, scenes_of
+from attnlab.records import Contract, Input, Position
+
+SCORES = ("B", "H", "S", "S")
+
+
+def lengths(axes):
+    contract = Contract(
+        sizes={"B": 2, "H": 2, "S": 5, "D": 8},
+        inputs=(Input(name="x", axes=axes),),
+        output=axes,
+        vary=("B", "H", "S", "D"),
+        position=Position(kind="alibi", form="bias"),
+    )
+    found = list(scenes_of(contract, 0))
+    numbers = [max(step.inputs["x"].numel() for step in scene.steps) for scene in found]
+    assert max(numbers) <= MOST
+    return {scene.sizes["S"] for scene in found}
+
+
+def test_long_sequences_are_looked_at_where_there_is_room():
+    """Positions go wrong far out; scores of thousands of them are gigabytes."""
+    assert max(lengths(("B", "S", "D"))) > 4000
+    assert 600 < max(lengths(SCORES)) < 1000

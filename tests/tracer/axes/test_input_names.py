@@ -1,0 +1,94 @@
+"""Names for the axes of inputs: said by the user, or guessed and never at odds with a size."""
+
+import pytest
+import torch
+from torch import nn
+
+from attnlab.errors import Refused
+from attnlab.tracer.axes.input_names import guessed, parse, sizes_of
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x: B S D, mask: B S S",
+        "x: B S D; mask: B S S",
+        "x: B S D\nmask: B S S\n",
+        {"x": "B S D", "mask": "B S S"},
+    ],
+)
+def test_the_ways_of_saying_it(text):
+    """One string with commas, semicolons or lines, or a dict."""
+    assert parse(text) == {"x": ("B", "S", "D"), "mask": ("B", "S", "S")}
+
+
+def test_nothing_said_is_nothing():
+    """Then all names are guessed."""
+    assert parse("") == {}
+
+
+@pytest.mark.parametrize("text", ["x", "x: ", "x: B S? D", ": B S"])
+def test_what_is_no_name_is_refused(text):
+    """A slip must not end as an input without names."""
+    with pytest.raises(Refused):
+        parse(text)
+
+
+def test_sizes_of_symbols():
+    """Each symbol has the size of the axes that it names."""
+    tensors = {"x": torch.zeros(2, 5, 8), "m": torch.zeros(2, 5, 5)}
+    named = {"x": ("B", "S", "D"), "m": ("B", "S", "S")}
+    assert sizes_of(tensors, named) == {"B": 2, "S": 5, "D": 8}
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        (("B", "S"), r"x has 3 axes, \(2, 5, 8\), and is called \(B, S\)"),
+        (("B", "S", "S"), "S is 5 in one input and 8 in x"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(axes, said):
+    """The tensor's shape stands in the message."""
+    with pytest.raises(Refused, match=said):
+        sizes_of({"x": torch.zeros(2, 5, 8)}, {"x": axes})
+
+
+def guess(**tensors):
+    return guessed(tensors, {"D": 8}, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "axes"),
+    [
+        ("x", torch.zeros(2, 5, 8), ("B", "S", "D")),
+        ("hidden_states", torch.zeros(2, 5, 8), ("B", "S", "D")),
+        ("input_ids", torch.zeros(2, 5, dtype=torch.int64), ("B", "S")),
+        ("attention_mask", torch.ones(2, 5, dtype=torch.int64), ("B", "S")),
+        ("mask", torch.ones(2, 5, 5, dtype=torch.bool), ("B", "S", "S")),
+        ("pixel_values", torch.zeros(2, 3, 16, 24), ("B", "C", "h", "w")),
+        ("q", torch.zeros(2, 3, 5, 4), ("B", "H", "S", "hd")),
+        ("x", torch.zeros(2, 8), ("N", "D")),
+        ("anything", torch.zeros(2, 5, 9), ("2", "5", "9")),
+        ("anything", torch.zeros(2, 5, 8), ("B", "S", "D")),
+        ("cache", torch.zeros(2, 4, 5, 8), ("2", "4", "5", "8")),
+        ("odd", torch.zeros(1, 2, 3, 4, 5), ("1", "2", "3", "4", "5")),
+    ],
+)
+def test_what_names_and_ranks_suggest(name, tensor, axes):
+    """A usual name counts where the rank fits; a known width is not called D where it is not."""
+    assert guess(**{name: tensor}) == {name: axes}
+
+
+def test_a_second_length_has_another_name():
+    """Two sequences of different lengths are not both S."""
+    found = guess(x=torch.zeros(2, 5, 8), memory=torch.zeros(2, 7, 8))
+    assert found == {"x": ("B", "S", "D"), "memory": ("B", "T", "D")}
+
+
+def test_pytorchs_own_modules_take_the_sequence_first():
+    """Unless they are built with batch_first=True."""
+    x = {"x": torch.zeros(5, 2, 8)}
+    first, second = (nn.MultiheadAttention(8, 2, batch_first=b) for b in (False, True))
+    assert guessed(x, {}, first) == {"x": ("S", "B", "D")}
+    assert guessed(x, {}, second) == {"x": ("B", "S", "D")}
