@@ -50,8 +50,10 @@ def checks() -> str:
     parts = [MADE, "# The checks\n"]
     for check in load_checks():
         parts.append(f"## {check.id}\n\n**{check.title}.** {check.doc.strip()}\n")
-        needs = ", ".join(check.needs) or "nothing"
-        parts.append(f"Needs: {needs}. When it fails: {check.advice}\n")
+        for part in check.parts:
+            needs = ", ".join(part.needs) or "nothing"
+            name = f"**{part.title}.** " if len(check.parts) > 1 else ""
+            parts.append(f"{name}Needs: {needs}. When it fails: {part.advice}\n")
     return "\n".join(parts)
 
 

@@ -1,17 +1,19 @@
 """What a check is.
 
-A check is one module in this folder. Its file name is its id (`mask_effect.py` -> `mask-effect`),
-its docstring is what `attnlab explain` shows. It defines
+A check is one module in this folder. Its file name is its id (`output_shape.py` -> `output-shape`)
+and its docstring is what `attnlab explain` shows. It defines
 
 * `TITLE`   the property, as a short sentence that is true of right code;
-* `NEEDS`   what must be known of the module for the property to apply (see `abilities`);
-* `AFTER`   the more basic checks whose failure explains a failure of this one;
+* `NEEDS`   what must be known of the module for the property to apply (see `contract_facts`);
+* `TIER`    how basic the property is (see `Tier`);
 * `ADVICE`  the one thing to do next when it fails;
-* `run(probe)`  None when the property holds, else a `Failure`; it may raise `Skip` or `CannotTell`.
-  Where no call depends on another's output it is a generator of `Steps`.
+* `run(probe)`  returns None when the property holds, else a `Failure`; it may raise `Skip` or
+  `CannotTell`. Where no call depends on another's output it is a generator of `Steps`.
 
-Checks import no torch: they use the probe's verbs and the methods of the tensors it returns. The
-same check therefore serves the grader (the probe is a remote process), the tracer and a test.
+A property that is seen in several ways has `PARTS` instead, each with all of the above.
+
+Checks import no torch: they use the probe's methods and those of the tensors it returns. So the
+same check serves the grader (the probe is a remote process), `attnlab.testing` and a test.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import field
+from dataclasses import field, replace
+from enum import IntEnum
 from functools import cache
+from typing import Any
 
 from attnlab.catalogue.contract_facts import (
     NEEDS_TEXT,
@@ -102,27 +106,89 @@ def driven(steps: Steps, probe: Probe, outputs: list[Tensor] | None = None) -> F
         return failure
 
 
+class Tier(IntEnum):
+    """How basic a property is: a failure explains those of later tiers in the same grade."""
+
+    SHAPE = 0  # the output has the contract's shape: everything else indexes it
+    MEMORY = 1  # inputs are not written to, and uninitialised memory is not read
+    FINITE = 2
+    REPEATABLE = 3  # equal calls give equal outputs
+    ASIDE = 4  # properties that no other one follows from
+    SAMPLES = 5  # samples of a batch are independent
+    ORDER = 6  # the future does not leak; positions differ
+    MASKS = 7  # what is masked, or kept in a cache, changes nothing
+    WEIGHTS = 8  # attention averages what it may see
+    SYMMETRY = 9  # of positions, and of calls
+    HEADS = 10
+    GROUPS = 11  # of heads, and of sequences in one row
+    VALUES = 12  # the output equals the reference's
+    REGIMES = 13  # so it does in other dtypes, modes and sizes
+    LEARNING = 14  # gradients
+    SLOPES = 15  # gradients by finite differences, and in a network
+    ELEMENTS = 16  # of gradients, one by one
+
+    def explains(self, other: Tier) -> bool:
+        return self < other and self is not Tier.ASIDE
+
+
 @record
-class Check:
-    """A check as the rest of attnlab sees it."""
+class Part:
+    """One way to look at the property of a check; most checks have a single one."""
 
     id: str
     title: str
     needs: tuple[str, ...]
-    after: tuple[str, ...]
+    tier: Tier
     advice: str
-    doc: str
-    run: Callable[[Probe], Failure | None]
-    steps: Callable[[Probe], Steps] | None = None  # the same, where all its calls can be asked for
+    run: Callable[[Probe], Failure | None] | Callable[[Probe], Steps]
+    check: str = ""  # the id and title of the check, once it is loaded
+    check_title: str = ""
     trusted: bool = True
-    once: bool = False  # where it held once it is not made again
-    on_demand: bool = False  # made only when everything is asked for
-    few: bool = False  # not at all sizes: at the example's and at the first that are drawn
+    once: bool = False  # not repeated once it has passed
+    on_demand: bool = False  # only when every check is asked for
+    few: bool = False  # only at the example's sizes and at the first that are drawn
+
+    @property
+    def steps(self) -> Callable[[Probe], Steps] | None:
+        """`run`, where it is a generator of `Steps`."""
+        run: Any = self.run
+        return run if inspect.isgeneratorfunction(run) else None
+
+    def failure(self, probe: Probe) -> Failure | None:
+        """What `run` finds."""
+        found: Any = self.run(probe)
+        return driven(found, probe) if self.steps else found
+
+    def missing(self, have: AbstractSet[str]) -> str | None:
+        """Why it does not apply to a module of which this is known, or None when it does."""
+        return next((NEEDS_TEXT[need] for need in self.needs if need not in have), None)
 
 
-def lacks(check: Check, have: AbstractSet[str]) -> str | None:
-    """Why `check` does not apply to a module of these abilities, or None when it does."""
-    return next((NEEDS_TEXT[need] for need in check.needs if need not in have), None)
+@record
+class Check:
+    """A property, as the rest of attnlab sees it."""
+
+    id: str
+    title: str
+    doc: str
+    parts: tuple[Part, ...]
+
+    @property
+    def tier(self) -> Tier:
+        return min(part.tier for part in self.parts)
+
+    @property
+    def explanation(self) -> str:
+        """The docstring, and where there are several parts what each of them says."""
+        if len(self.parts) == 1:
+            return self.doc.strip()
+        said = (f"- **{part.title}.** When it fails: {part.advice}" for part in self.parts)
+        return "\n".join((self.doc.strip(), "\nIts parts:\n", *said))
+
+    @property
+    def advice(self) -> str:
+        """What to do when it fails, where that is the same for every failure."""
+        return self.parts[0].advice if len(self.parts) == 1 else ""
 
 
 @cache
@@ -130,40 +196,34 @@ def load_checks() -> tuple[Check, ...]:
     """Every check of this folder, the more basic ones first."""
     package = importlib.import_module("attnlab.checks")
     found = pkgutil.iter_modules(package.__path__)
-    names = [m.name for m in found if not m.ispkg and m.name != "base"]
-    return _in_order([_read(name) for name in names])
+    checks = [_load(m.name) for m in found if not m.ispkg and m.name != "base"]
+    return tuple(sorted(checks, key=lambda check: (check.tier, check.id)))
 
 
-def _read(name: str) -> Check:
+def _load(name: str) -> Check:
     module = importlib.import_module(f"attnlab.checks.{name}")
-    steps = module.run if inspect.isgeneratorfunction(module.run) else None
-    return Check(
-        id=name.replace("_", "-"),
-        title=module.TITLE,
-        needs=module.NEEDS,
-        after=module.AFTER,
-        advice=module.ADVICE,
-        doc=module.__doc__ or "",
-        run=module.run if steps is None else lambda probe: driven(steps(probe), probe),
-        steps=steps,
-        trusted=getattr(module, "TRUSTED", True),
-        once=getattr(module, "ONCE", False),
-        on_demand=getattr(module, "ON_DEMAND", False),
-        few=getattr(module, "FEW", False),
+    id_ = name.replace("_", "-")
+    parts = getattr(module, "PARTS", None) or (
+        Part(
+            id=id_,
+            title=module.TITLE,
+            needs=module.NEEDS,
+            tier=module.TIER,
+            advice=module.ADVICE,
+            run=module.run,
+            trusted=getattr(module, "TRUSTED", True),
+            once=getattr(module, "ONCE", False),
+            on_demand=getattr(module, "ON_DEMAND", False),
+            few=getattr(module, "FEW", False),
+        ),
     )
+    parts = tuple(replace(part, check=id_, check_title=module.TITLE) for part in parts)
+    return Check(id=id_, title=module.TITLE, doc=module.__doc__ or "", parts=parts)
 
 
-def _in_order(checks: list[Check]) -> tuple[Check, ...]:
-    """Sorted so that each check stands after all that it names in `after`; then by id."""
-    depth: dict[str, int] = {}
-    by_id = {check.id: check for check in checks}
-
-    def deep(check: Check) -> int:
-        if check.id not in depth:
-            depth[check.id] = 1 + max((deep(by_id[a]) for a in check.after), default=0)
-        return depth[check.id]
-
-    return tuple(sorted(checks, key=lambda check: (deep(check), check.id)))
+def parts_of(checks: Iterable[Check]) -> tuple[Part, ...]:
+    """Their parts, the more basic ones first."""
+    return tuple(sorted((p for check in checks for p in check.parts), key=lambda p: p.tier))
 
 
 # ---------------------------------------------------------------- what several checks need

@@ -8,11 +8,11 @@ and all its positions the same one. It runs whenever B fits the table.
 Right: `x + self.pe[:, : x.size(1)]`, the table broadcast over the batch.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, far
+from attnlab.checks.base import Failure, Probe, Skip, Tier, far
 
 TITLE = "The place in a batch means nothing"
 NEEDS = ("output", "batch", "ordered")
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged")
+TIER = Tier.SAMPLES
 ADVICE = "Look at the index of the table: x.size(0) is the batch; positions run along x.size(1)."
 
 

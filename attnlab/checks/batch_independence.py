@@ -7,13 +7,13 @@ Right: changing sample b, its mask included, changes output b and no other; samp
 give outputs in that order.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Steps, far, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Steps, Tier, far, first_index
 from attnlab.checks.shared.inputs import moved
 
 TITLE = "Samples of a batch do not mix"
 NEEDS = ("batch",)
 FEW = True
-AFTER = ("output-shape", "finite", "deterministic-eval")
+TIER = Tier.SAMPLES
 ADVICE = "Follow the batch axis through the trace: it must stay first and never be summed over."
 
 

@@ -10,20 +10,13 @@ Probed by a prompt, a reorder in which one row has two children, and two more st
 each child's own sequence in one pass.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, data_inputs
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier, data_inputs
 from attnlab.checks.shared.inputs import differs, ordered, parts
 
 TITLE = "The cache follows reordered beams"
 NEEDS = ("beams", "causal", "sequence", "batch")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "prefill-equals-decode",
-)
+TIER = Tier.WEIGHTS
 STEPS = 2  # after the reorder
 ADVICE = "List what the cache holds, and which of it has a row for each beam: all of that moves."
 

@@ -13,21 +13,13 @@ Two distances of one bucket must get equal biases, neighbours of different bucke
 
 import math
 
-from attnlab.checks.base import Failure, Probe, Tensor
+from attnlab.checks.base import Failure, Probe, Tensor, Tier
 from attnlab.checks.shared.positions import plain_inputs
 from attnlab.records import Position
 
 TITLE = "Distances fall into their buckets"
 NEEDS = ("output", "bucketed", "bias")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "batch-axis-use",
-    "position-sensitivity",
-    "relative-shift",
-)
+TIER = Tier.WEIGHTS
 ADVICE = "Print the bucket of distances 0 to 20 and compare with the formula that the task states."
 ONCE = True
 

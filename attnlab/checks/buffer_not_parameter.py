@@ -8,11 +8,11 @@ the buffer it is another one.
 Rests on the word of the process that ran the candidate, for the names.
 """
 
-from attnlab.checks.base import Failure, Probe, far, first_index
+from attnlab.checks.base import Failure, Probe, Tier, far, first_index
 
 TITLE = "The fixed table is a buffer"
 NEEDS = ("buffers",)
-AFTER = ("output-shape", "formula-match")
+TIER = Tier.HEADS
 ADVICE = "Register the table with register_buffer under the name that the task states."
 TRUSTED = False
 

@@ -13,11 +13,11 @@ be what it is with that number.
 
 from math import lcm
 
-from attnlab.checks.base import Failure, Mask, Probe, far, first_index
+from attnlab.checks.base import Failure, Mask, Probe, Tier, far, first_index
 
 TITLE = "Arguments stand where the task says"
 NEEDS = ("output", "signature")
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
+TIER = Tier.REGIMES
 ADVICE = "Compare the arguments of __init__ and forward with the task: their order, and defaults."
 ONCE = True
 NARROW = 2

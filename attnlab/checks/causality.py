@@ -7,12 +7,12 @@ Right: changing the input from position t on leaves the outputs before t as they
 A module that takes a mask is given a causal one; a module that promises to be causal is given none.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Steps, far
+from attnlab.checks.base import Failure, Probe, Skip, Steps, Tier, far
 from attnlab.checks.shared.inputs import moved
 
 TITLE = "The future does not leak"
 NEEDS = ("causal", "sequence")
-AFTER = ("output-shape", "finite", "deterministic-eval", "batch-independence")
+TIER = Tier.ORDER
 ADVICE = (
     "Change one position of the input and list the earlier outputs that move, for several "
     "positions: which rows they are says where to look."

@@ -10,20 +10,13 @@ Right: query i of a chunk behind p positions sees the keys up to p + i.
 Probed by chunks of 3, and of other lengths.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip
+from attnlab.checks.base import Failure, Probe, Skip, Tier
 from attnlab.checks.shared.inputs import stepwise
 
 TITLE = "A prompt in chunks equals one pass"
 NEEDS = ("cache", "causal", "sequence")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "prefill-equals-decode",
-)
+TIER = Tier.WEIGHTS
 ADVICE = "Print the mask of the second chunk: its last row may see all keys, its first not."
 CHUNK = 3
 

@@ -15,6 +15,7 @@ from attnlab.checks.base import (
     Probe,
     Skip,
     Steps,
+    Tier,
     data_inputs,
     far,
     first_index,
@@ -23,14 +24,7 @@ from attnlab.checks.base import (
 TITLE = "Attention rows sum to 1"
 NEEDS = ("averaging", "sequence")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-)
+TIER = Tier.WEIGHTS
 ADVICE = "Print weights.sum(-1): every row must be 1, after the mask and over the keys."
 
 

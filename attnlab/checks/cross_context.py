@@ -12,6 +12,7 @@ from attnlab.checks.base import (
     Probe,
     Steps,
     Tensor,
+    Tier,
     data_inputs,
     far,
     first_index,
@@ -22,7 +23,7 @@ from attnlab.checks.shared.inputs import apart, moved
 TITLE = "Queries from x, keys and values from the context"
 NEEDS = ("context", "batch", "attention")
 FEW = True
-AFTER = ("output-shape", "finite", "deterministic-eval", "batch-independence", "mask-effect")
+TIER = Tier.WEIGHTS
 ADVICE = "Write the source of q, of k and of v beside each projection, and the axis of the softmax."
 
 

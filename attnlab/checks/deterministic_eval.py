@@ -7,12 +7,12 @@ Right: `nn.Dropout` as a submodule, which eval mode switches off, and no state b
 Probed by three calls: an input, another one, the first again.
 """
 
-from attnlab.checks.base import Failure, Probe, Steps, far
+from attnlab.checks.base import Failure, Probe, Steps, Tier, far
 
 TITLE = "Eval mode is deterministic"
 NEEDS = ("output",)
 FEW = True
-AFTER = ("output-shape", "unwritten-memory", "finite", "input-unchanged")
+TIER = Tier.REPEATABLE
 ADVICE = "Look for dropout that ignores training mode, and for state kept between two calls."
 
 

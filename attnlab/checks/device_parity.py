@@ -7,11 +7,11 @@ Right: `torch.arange(S, device=x.device)`; tables in buffers.
 Made only where there is a GPU.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip
+from attnlab.checks.base import Failure, Probe, Skip, Tier
 
 TITLE = "Other devices give the same"
 NEEDS = ("output", "any-device")
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
+TIER = Tier.REGIMES
 ADVICE = "Look for tensors made in forward without device=x.device, and for tables in attributes."
 ONCE = True
 ROUNDING = 2e-3  # of the largest value: matmuls of a GPU may round their operands to 10 bits

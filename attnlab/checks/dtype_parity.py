@@ -28,6 +28,7 @@ from attnlab.checks.base import (
     Probe,
     Skip,
     Tensor,
+    Tier,
     first_index,
     key_axis,
     masks,
@@ -38,7 +39,7 @@ from attnlab.checks.shared.probe import LOUD
 
 TITLE = "Other dtypes give the same"
 NEEDS = ("output", "dtypes")
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
+TIER = Tier.REGIMES
 ADVICE = "Look for tensors made without a dtype, and for constants that are too large for float16."
 ONCE = True
 

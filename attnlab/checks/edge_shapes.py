@@ -7,19 +7,11 @@ Right: sample b alone gives what it gave in the batch.
 `M` in the sizes stands for the longest sequence.
 """
 
-from attnlab.checks.base import Failure, Probe, describe, expected_shape, far, first_index
+from attnlab.checks.base import Failure, Probe, Tier, describe, expected_shape, far, first_index
 
 TITLE = "The smallest and largest sizes work"
 NEEDS = ("output",)
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "batch-independence",
-    "batch-axis-use",
-    "matches-reference",
-)
+TIER = Tier.REGIMES
 ADVICE = "Print the shapes of this call step by step: an axis of size 1 has gone, or is too many."
 ONCE = True
 

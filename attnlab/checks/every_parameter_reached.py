@@ -9,18 +9,11 @@ keys has, which softmax takes away. Frozen parameters are not looked at. Rests o
 process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, Skip
+from attnlab.checks.base import Failure, Mask, Probe, Skip, Tier
 
 TITLE = "Every parameter takes part"
 NEEDS = ("output",)
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "matches-reference",
-    "gradients-finite",
-    "gradients-match",
-)
+TIER = Tier.SLOPES
 ADVICE = "Search forward for the name of this parameter: is it used, and on the way to the output?"
 TRUSTED = False
 FEW = True

@@ -7,11 +7,11 @@ Right: tensor operations, `torch.where` for choices between values.
 Made on demand only: the compiler takes seconds to load.
 """
 
-from attnlab.checks.base import Failure, Probe, far, first_index
+from attnlab.checks.base import Failure, Probe, Tier, far, first_index
 
 TITLE = "The module can be exported"
 NEEDS = ("output",)
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
+TIER = Tier.REGIMES
 ADVICE = "Run torch.export.export(module, args) by itself: its message names the line."
 ONCE = True
 ON_DEMAND = True

@@ -10,20 +10,12 @@ Right: row p depends on p alone, or the exception that the task names.
 `M` in the sizes stands for the longest sequence.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier
 from attnlab.checks.shared.positions import plain_inputs, rows, twin
 
 TITLE = "Longer sequences get what the task says"
 NEEDS = ("output", "sequence", "places", "beyond")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "batch-axis-use",
-    "position-sensitivity",
-    "formula-match",
-)
+TIER = Tier.REGIMES
 ADVICE = "Call with one position more than the maximum, then with fewer again, and print the rows."
 ONCE = True
 MORE = 5

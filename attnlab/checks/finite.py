@@ -8,12 +8,12 @@ kernel of linear attention, is let pass), with masks that leave every query a ke
 to: rows without any key are the business of `fully-masked-row`.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Tier, first_index
 from attnlab.checks.shared.probe import LOUD
 
 TITLE = "Outputs are finite"
 NEEDS = ("output",)
-AFTER = ("output-shape", "unwritten-memory")
+TIER = Tier.FINITE
 ADVICE = "Run `attnlab run`: the row flagged NaN or Inf first is where to look."
 
 

@@ -14,12 +14,12 @@ them.
 
 from collections.abc import Sequence
 
-from attnlab.checks.base import Failure, Probe
+from attnlab.checks.base import Failure, Probe, Tier
 from attnlab.records import Op
 
 TITLE = "Nothing forbidden is used"
 NEEDS = ("output", "forbidden")
-AFTER = ("output-shape",)
+TIER = Tier.ASIDE
 ADVICE = "The task says what may not be used; write this step with the operations that it leaves."
 TRUSTED = False
 ONCE = True

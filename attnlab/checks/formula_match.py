@@ -16,24 +16,13 @@ x is, huge, infinite or NaN. Which columns make a pair ("interleaved":
 
 import math
 
-from attnlab.checks.base import Failure, Probe, Tensor, describe, expected_shape
+from attnlab.checks.base import Failure, Probe, Tensor, Tier, describe, expected_shape
 from attnlab.checks.shared.positions import bias, first, offset, slopes
 from attnlab.records import Position
 
 TITLE = "The encoding follows its formula"
 NEEDS = ("output", "position")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "batch-independence",
-    "batch-axis-use",
-    "position-sensitivity",
-    "relative-shift",
-    "norm-kept",
-    "monotone-bias",
-)
+TIER = Tier.SYMMETRY
 ADVICE = "Work out D=4 by hand: w = [1, 0.01], and row 1 is [0.8415, 0.5403, 0.0100, 0.99995]."
 TURNED = "Turn the vector (1, 0, 0, 0) to position 1 by hand: which two columns change?"
 SLOPES = "Print the slopes for this number of heads and compare with the paper's."

@@ -15,6 +15,7 @@ from attnlab.checks.base import (
     Inputs,
     Probe,
     Tensor,
+    Tier,
     data_inputs,
     far,
     first_index,
@@ -25,7 +26,7 @@ from attnlab.checks.shared.inputs import allowed
 
 TITLE = "Fully masked rows give zeros, not NaN"
 NEEDS = ("mask", "empty-rows")
-AFTER = ("output-shape", "finite", "deterministic-eval")
+TIER = Tier.SAMPLES
 ADVICE = "Follow one empty row by hand: what is its softmax, and what does autograd multiply it by?"
 
 

@@ -18,20 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from attnlab.checks.base import Failure, Gradients, Inputs, Probe, Skip, Tensor
+from attnlab.checks.base import Failure, Gradients, Inputs, Probe, Skip, Tensor, Tier
 from attnlab.checks.shared.inputs import sizes_of
 
 TITLE = "Gradients are the slopes of the outputs"
 NEEDS = ("output", "floats")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "matches-reference",
-    "gradients-finite",
-    "gradients-match",
-)
+TIER = Tier.SLOPES
 ADVICE = "Look for detach, no_grad, .data, .item or NumPy between this tensor and the output."
 ONCE = True
 # How far to step, and by how much the two slopes may differ: relative, and per unit of output.

@@ -10,21 +10,12 @@ Right: each element by itself changes the output by what its gradient says.
 
 from collections.abc import Iterator
 
-from attnlab.checks.base import Failure, Probe, Tensor
+from attnlab.checks.base import Failure, Probe, Tensor, Tier
 from attnlab.checks.gradcheck import Point
 
 TITLE = "Every element of the gradients is right"
 NEEDS = ("output", "floats")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "matches-reference",
-    "gradients-finite",
-    "gradients-match",
-    "gradcheck",
-)
+TIER = Tier.ELEMENTS
 ADVICE = "Compare your backward with autograd's of a plain forward, element by element."
 ONCE = True
 ON_DEMAND = True

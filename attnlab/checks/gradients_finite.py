@@ -7,12 +7,12 @@ Right: no step, forward or backward, divides by zero.
 Probed with the gradient of the output times a random cotangent.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip
+from attnlab.checks.base import Failure, Probe, Skip, Tier
 
 TITLE = "Gradients are finite"
 NEEDS = ("output",)
 FEW = True
-AFTER = ("output-shape", "finite", "fully-masked-row")
+TIER = Tier.REGIMES
 ADVICE = (
     "Use torch.autograd.set_detect_anomaly(True) on this call to see which backward step it is."
 )

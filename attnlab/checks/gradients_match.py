@@ -13,28 +13,13 @@ the reference has one counts as zero. Under a mask, one query is left a single k
 require no gradient, as those of a first layer: a checkpoint in its reentrant form then gives none.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, masks
+from attnlab.checks.base import Failure, Probe, Skip, Tier, masks
 from attnlab.checks.shared.inputs import rather, slopes_differ
 
 TITLE = "Gradients equal the reference's"
 NEEDS = ("reference", "output")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "input-unchanged",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-    "constant-value",
-    "permutation-equivariance",
-    "fully-masked-row",
-    "formula-match",
-    "gradients-finite",
-    "matches-reference",
-    "train-mode",
-)
+TIER = Tier.LEARNING
 ADVICE = (
     "Look for detach, no_grad, .data, .item or NumPy on the way from this tensor to the output."
 )

@@ -14,22 +14,13 @@ Then each key head is changed by itself, to see which query heads it serves.
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, first_index
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, first_index
 from attnlab.checks.shared.inputs import apart
 
 TITLE = "Shared key heads equal copies of them"
 NEEDS = ("groups", "heads", "output")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-    "constant-value",
-    "head-permutation",
-)
+TIER = Tier.GROUPS
 ADVICE = "Write down which key head each query head reads, for keys and for values."
 KEYS = ("k_proj", "v_proj")
 

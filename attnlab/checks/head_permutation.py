@@ -11,22 +11,13 @@ Probed with the reference's weights, heads of all projections permuted alike; wh
 of their own, groups of heads are permuted.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, first_index
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, first_index
 from attnlab.checks.shared.inputs import apart
 
 TITLE = "The order of the heads makes no difference"
 NEEDS = ("reference", "heads", "averaging", "output")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-    "constant-value",
-    "permutation-equivariance",
-)
+TIER = Tier.HEADS
 ADVICE = "Follow the features of one head from its projection to the output projection."
 
 

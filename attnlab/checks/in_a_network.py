@@ -21,24 +21,23 @@ the same afterwards.
 
 from dataclasses import replace
 
-from attnlab.checks.base import Failure, Inputs, Network, Probe, Skip, Tensor, far, first_index
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Network,
+    Probe,
+    Skip,
+    Tensor,
+    Tier,
+    far,
+    first_index,
+)
 from attnlab.checks.shared.inputs import beside, rather, sizes_of, slopes_differ
 
 TITLE = "Amid other layers it learns the same"
 NEEDS = ("reference", "output", "floats")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "matches-reference",
-    "non-contiguous-input",
-    "train-mode",
-    "gradients-finite",
-    "gradients-match",
-    "long-sequence",
-)
+TIER = Tier.SLOPES
 ADVICE = (
     "Look for what depends on the graph: is_leaf, requires_grad, is_grad_enabled, hooks, a custom "
     "backward, tensors that are kept on self for it."

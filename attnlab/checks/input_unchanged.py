@@ -8,12 +8,12 @@ next call writes into.
 Rests on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, first_index, masks
+from attnlab.checks.base import Failure, Inputs, Probe, Tier, first_index, masks
 
 TITLE = "Inputs stay unchanged"
 NEEDS = ("output",)
 FEW = True
-AFTER = ("output-shape",)
+TIER = Tier.MEMORY
 ADVICE = "Look for in-place operations on an argument: +=, *=, a name that ends in _, x[...] = ..."
 TRUSTED = False
 

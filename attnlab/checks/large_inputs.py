@@ -25,6 +25,7 @@ from attnlab.checks.base import (
     Probe,
     Steps,
     Tensor,
+    Tier,
     data_inputs,
     first_index,
     key_axis,
@@ -36,14 +37,7 @@ from attnlab.records import Contract
 TITLE = "Large inputs give what the reference gives"
 NEEDS = ("reference", "output", "floats", "attention")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "mask-effect",
-    "matches-reference",
-)
+TIER = Tier.REGIMES
 ADVICE = "Look for numbers that scores are compared with or filled by: what if a score is -5000?"
 # Scale of what the positions share, and of what each has to itself, for each draw: with much in
 # common all scores of a row may be far down, and be lower than a number that fills the hidden ones;

@@ -12,12 +12,12 @@ promises `scaled`. Scores are read off the softmax or the fused kernel of a forw
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier
 
 TITLE = "Scores have unit variance"
 NEEDS = ("scaled", "heads", "floats")
 FEW = True
-AFTER = ("output-shape", "finite", "deterministic-eval", "batch-independence")
+TIER = Tier.ORDER
 ADVICE = "Print scores.std() right before the softmax for two widths of a head: it must not grow."
 TRUSTED = False
 DRAWS = 4

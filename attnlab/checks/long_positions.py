@@ -16,21 +16,13 @@ short integer at 32767. A module that extends itself is not told how long a sequ
 import math
 from collections.abc import Sequence
 
-from attnlab.checks.base import Failure, Probe, Tensor
+from attnlab.checks.base import Failure, Probe, Tensor, Tier
 from attnlab.checks.shared.positions import first, plain_inputs, rows
 from attnlab.records import Position
 
 TITLE = "Far positions stay distinct"
 NEEDS = ("output", "places", "long")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "batch-axis-use",
-    "position-sensitivity",
-    "formula-match",
-)
+TIER = Tier.REGIMES
 ADVICE = "Print the dtype of positions, frequencies and angles: each must be float32 or wider."
 ONCE = True
 FAR = 5000  # rows of the usual table

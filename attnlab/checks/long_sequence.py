@@ -13,22 +13,13 @@ be empty, or no position sees a later one, and the module is to work in bfloat16
 from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import by_query, query_axis
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor, data_inputs
+from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor, Tier, data_inputs
 from attnlab.checks.shared.inputs import beside, moved, off, sizes_of
 from attnlab.checks.shared.probe import LOUD
 
 TITLE = "Long sequences give what the reference gives"
 NEEDS = ("reference", "output", "positions")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "causality",
-    "second-call",
-    "matches-reference",
-    "long-positions",
-)
+TIER = Tier.LEARNING
 ADVICE = (
     "Look for what depends on the length: a fixed number of positions, a scale, a coarse dtype."
 )

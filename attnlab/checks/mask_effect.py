@@ -20,6 +20,7 @@ from attnlab.checks.base import (
     Skip,
     Steps,
     Tensor,
+    Tier,
     far,
     first_index,
     key_axis,
@@ -32,7 +33,7 @@ from attnlab.checks.shared.probe import LOUD
 TITLE = "Masked keys change nothing"
 NEEDS = ("mask", "keys")
 FEW = True
-AFTER = ("output-shape", "finite", "deterministic-eval", "batch-independence", "causality")
+TIER = Tier.MASKS
 ADVICE = (
     "Print the scores right after the mask: every masked entry must be -inf before the softmax."
 )

@@ -17,13 +17,23 @@ another on each key must change something.
 from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import by_query
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Steps, Tensor, first_index, mask_input
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Mask,
+    Probe,
+    Steps,
+    Tensor,
+    Tier,
+    first_index,
+    mask_input,
+)
 from attnlab.checks.shared.inputs import allowed, apart, off, slopes_differ
 
 TITLE = "Boolean and additive masks agree"
 NEEDS = ("mask", "additive", "floats")
 FEW = True
-AFTER = ("output-shape", "finite", "deterministic-eval", "causality", "mask-effect")
+TIER = Tier.WEIGHTS
 ADVICE = "Look at the branch on mask.dtype: a float mask is added, a boolean one is filled in."
 LOWEST = (float("-inf"), -1e9)
 BIAS = 2.0

@@ -17,41 +17,14 @@ what is said: it is not a failure.
 from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import abilities, by_query
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, mask_input, masks, said
+from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, Tier, mask_input, masks, said
 from attnlab.checks.shared.inputs import beside, in_steps, ordered, parts, sizes_of
 from attnlab.checks.shared.mask_patterns import SHAPES, shaped
 from attnlab.checks.shared.probe import LOUD, SMALL
 
 TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")
-AFTER = (
-    "output-shape",
-    "unwritten-memory",
-    "finite",
-    "input-unchanged",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-    "constant-value",
-    "permutation-equivariance",
-    "fully-masked-row",
-    "formula-match",
-    "reach",
-    "padding-invariance",
-    "mask-form-parity",
-    "row-sums",
-    "nan-in-masked-slots",
-    "head-permutation",
-    "logit-scale",
-    "grouped-equals-expanded",
-    "cross-context",
-    "packed-isolation",
-    "prefill-equals-decode",
-    "chunked-prefill",
-    "beam-reorder",
-    "second-call",
-)
+TIER = Tier.VALUES
 ADVICE = (
     "Everything flows but a value is off: recompute the scores of one query by hand and compare, "
     "then what follows the heads: projection, bias, norm, residual."

@@ -8,20 +8,12 @@ What is compared are differences within one query's row: a constant per query is
 softmax.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier
 from attnlab.checks.shared.positions import bias, offset
 
 TITLE = "The bias falls with distance"
 NEEDS = ("output", "monotone", "bias")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "batch-axis-use",
-    "position-sensitivity",
-    "relative-shift",
-)
+TIER = Tier.WEIGHTS
 ADVICE = "Print the last query's row of the bias: 0 at its own position, lower at each key before."
 
 

@@ -14,6 +14,7 @@ from attnlab.checks.base import (
     Probe,
     Skip,
     Steps,
+    Tier,
     data_inputs,
     first_index,
     key_axis,
@@ -26,7 +27,7 @@ from attnlab.records import Input
 TITLE = "NaN at masked keys stays there"
 NEEDS = ("keys", "nan-safe", "floats")
 FEW = True
-AFTER = ("output-shape", "finite", "deterministic-eval", "causality", "mask-effect")
+TIER = Tier.WEIGHTS
 ADVICE = "Fill keys and values with 0 where the mask forbids them for every query."
 GARBAGE = (float("nan"), float("inf"))
 

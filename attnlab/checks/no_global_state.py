@@ -12,11 +12,11 @@ A seed that is set while the file is imported is not looked at: demos do that. R
 the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Probe
+from attnlab.checks.base import Failure, Probe, Tier
 
 TITLE = "Nothing outside the module changes"
 NEEDS = ("output",)
-AFTER = ("output-shape", "deterministic-eval")
+TIER = Tier.ASIDE
 ADVICE = "Search the file for torch.set_..., manual_seed, and assignments to names in torch."
 TRUSTED = False
 FEW = True

@@ -12,13 +12,13 @@ Inputs are transposed in memory, cut out of larger tensors, both for a batch and
 alone, and expanded along the batch where all samples have the same mask.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, far, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Tier, far, first_index
 from attnlab.checks.shared.inputs import sizes_of
 
 TITLE = "Strides of the input change nothing"
 NEEDS = ("output",)
 FEW = True
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged")
+TIER = Tier.SAMPLES
 ADVICE = "Use reshape or flatten on what the caller passed; view needs the memory to be in order."
 
 

@@ -8,12 +8,12 @@ for one layout with angles for the other; angles that differ within a pair.
 Right: (a, b) becomes (a cos - b sin, a sin + b cos), with one angle for the pair.
 """
 
-from attnlab.checks.base import Failure, Probe, first_index
+from attnlab.checks.base import Failure, Probe, Tier, first_index
 from attnlab.checks.shared.positions import first
 
 TITLE = "Turning keeps the length of vectors"
 NEEDS = ("output", "rotated")
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged")
+TIER = Tier.SAMPLES
 ADVICE = "Turn (1, 0) and (0, 1) by hand: which two columns are a pair, and where is the minus?"
 
 

@@ -11,11 +11,11 @@ that fits only because S equals hd fits only there. Where float32 is promised wh
 of a table of which only the shape of the input matters, inputs in float64 are tried as well.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, Tensor, describe, expected_shape
+from attnlab.checks.base import Failure, Mask, Probe, Tensor, Tier, describe, expected_shape
 
 TITLE = "The output has the stated shape"
 NEEDS = ("output",)
-AFTER = ()
+TIER = Tier.SHAPE
 ADVICE = "Compare the last rows of the trace with the shape that the task states."
 
 

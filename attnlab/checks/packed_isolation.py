@@ -8,22 +8,13 @@ Probed by two sequences in a row and each by itself, told apart by the input who
 `segments`. Where a mask says it all, `mask-effect` and `padding-invariance` look.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tier, first_index
 from attnlab.checks.shared.inputs import apart, piece
 
 TITLE = "Packed sequences do not meet"
 NEEDS = ("packing", "sequence")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-    "reach",
-    "padding-invariance",
-)
+TIER = Tier.GROUPS
 ADVICE = "Print the mask of a row with two segments: two blocks of False, and True around them."
 
 

@@ -9,11 +9,11 @@ Looked at are a freshly built module and the gradient of each matrix that has a 
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import CannotTell, Failure, Inputs, Probe, Tensor
+from attnlab.checks.base import CannotTell, Failure, Inputs, Probe, Tensor, Tier
 
 TITLE = "The padding token is zeros and never learns"
 NEEDS = ("output", "padding")
-AFTER = ("output-shape", "finite", "deterministic-eval")
+TIER = Tier.ASIDE
 ADVICE = "Print the padding row of a fresh module, and its gradient after one backward pass."
 ONCE = True
 

@@ -16,6 +16,7 @@ from attnlab.checks.base import (
     Skip,
     Steps,
     Tensor,
+    Tier,
     first_index,
     key_axis,
     mask_input,
@@ -27,16 +28,7 @@ from attnlab.records import Contract
 TITLE = "Masked padding changes nothing"
 NEEDS = ("keys",)
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-    "reach",
-    "permutation-equivariance",
-)
+TIER = Tier.HEADS
 ADVICE = (
     "Compare the run with padding and the run without, step by step: the first step whose real "
     "rows differ counts positions that are not there."

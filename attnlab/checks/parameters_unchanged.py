@@ -9,11 +9,11 @@ Right: compute from the weights, write into what is your own.
 Probed in eval and in train mode. Rests on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Probe, first_index
+from attnlab.checks.base import Failure, Probe, Tier, first_index
 
 TITLE = "Parameters stay unchanged"
 NEEDS = ("output",)
-AFTER = ("output-shape", "deterministic-eval")
+TIER = Tier.ASIDE
 ADVICE = "Look for in-place operations and .data on weights: they belong to the optimizer."
 TRUSTED = False
 FEW = True

@@ -19,6 +19,7 @@ from attnlab.checks.base import (
     Skip,
     Steps,
     Tensor,
+    Tier,
     far,
     first_index,
     key_axis,
@@ -27,15 +28,7 @@ from attnlab.checks.base import (
 TITLE = "Permuted positions give permuted outputs"
 NEEDS = ("averaging", "sequence")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-    "reach",
-)
+TIER = Tier.SYMMETRY
 ADVICE = (
     "Compare the two runs step by step: the first step whose rows are not the same rows in another "
     "order treats positions differently. Look for reshapes, biases and [key, query] indices there."

@@ -11,13 +11,13 @@ Right: row p for position p.
 """
 
 from attnlab.catalogue.contract_facts import data_inputs
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, far
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, far
 from attnlab.checks.shared.positions import alike, bias, rows
 from attnlab.records import Input
 
 TITLE = "Positions can be told apart"
 NEEDS = ("output", "ordered")
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "batch-axis-use")
+TIER = Tier.ORDER
 ADVICE = "Feed zeros and print two rows of the result: what is added must differ between them."
 FEW = 3
 

@@ -10,13 +10,13 @@ Probed by steps of one position, from nothing and after a prompt; in train mode 
 values at random; and in each dtype that the contract names.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip
+from attnlab.checks.base import Failure, Probe, Skip, Tier
 from attnlab.checks.shared.inputs import EPS, ROUNDINGS, ordered, parts, stepwise
 
 TITLE = "Decoding with a cache equals one pass"
 NEEDS = ("cache", "causal", "sequence")
 FEW = True
-AFTER = ("output-shape", "finite", "deterministic-eval", "batch-independence", "causality")
+TIER = Tier.MASKS
 IN_TYPE = "Look at the dtype of what the cache holds: it is that of the keys that come."
 ADVICE = "Print the shape of keys after each step, and the positions that each step was given."
 

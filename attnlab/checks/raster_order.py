@@ -9,19 +9,12 @@ Wrong: cells counted `c * rows + r` or `r * rows + c`; `meshgrid` with "xy" wher
 Right: cell (r, c) stands at index r * columns + c.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip
+from attnlab.checks.base import Failure, Probe, Skip, Tier
 from attnlab.checks.shared.positions import grid_sizes, plain_inputs, rows
 
 TITLE = "Grid cells lie in raster order"
 NEEDS = ("output", "table", "grid")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "batch-axis-use",
-    "position-sensitivity",
-)
+TIER = Tier.MASKS
 ADVICE = "Take a grid of 2 rows and 3 columns and print which row and column each cell is given."
 
 

@@ -10,21 +10,24 @@ Probed at a small scale, where softmax gives no key a weight too small for float
 promises to be `local` (a window, the k largest) is not looked at.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, Skip, Steps, Tensor, key_axis, query_axis
+from attnlab.checks.base import (
+    Failure,
+    Mask,
+    Probe,
+    Skip,
+    Steps,
+    Tensor,
+    Tier,
+    key_axis,
+    query_axis,
+)
 from attnlab.checks.shared.inputs import allowed, moved
 from attnlab.checks.shared.probe import SMALL
 
 TITLE = "Every allowed key matters"
 NEEDS = ("batch", "attention", "all-keys")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-)
+TIER = Tier.WEIGHTS
 ADVICE = "Print the weights of this query: which key has exactly 0 there, and which step made it 0?"
 
 

@@ -4,11 +4,11 @@ Wrong: a sequence longer than the table is cut, or wraps, and nobody is told.
 Right: `raise ValueError(f"sequence of {S} exceeds max_seq_len {self.max_seq_len}")`.
 """
 
-from attnlab.checks.base import Failure, Probe
+from attnlab.checks.base import Failure, Probe, Tier
 
 TITLE = "Impossible input is refused"
 NEEDS = ("refusals",)
-AFTER = ("output-shape",)
+TIER = Tier.ASIDE
 ADVICE = "Check the sizes first and raise the exception that the task names, with the values in it."
 ONCE = True  # sizes are stated outright, so other rounds would ask the same
 

@@ -11,19 +11,12 @@ counting from 1, leaves the scores of rotary positions as they were; and a bias 
 key alone is right where it differs by a constant per query, which softmax does not see.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier
 from attnlab.checks.shared.positions import bias, by_position, first, offset, plain_inputs
 
 TITLE = "Only distances between positions count"
 NEEDS = ("output", "relative")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "batch-axis-use",
-    "position-sensitivity",
-)
+TIER = Tier.MASKS
 ADVICE = "Compare two pairs of positions at the same distance: which term tells them apart?"
 PADS = 2
 

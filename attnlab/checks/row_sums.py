@@ -12,20 +12,12 @@ values. Where there is no such product (a fused kernel, an exponential normalise
 nothing is said.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, Skip, first_index
+from attnlab.checks.base import Failure, Mask, Probe, Skip, Tier, first_index
 
 TITLE = "The weights of a query sum to 1"
 NEEDS = ("averaging", "output")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-    "constant-value",
-)
+TIER = Tier.SYMMETRY
 ADVICE = "Print weights.sum(-1) right before the product with the values: which step changed it?"
 TRUSTED = False
 

@@ -15,18 +15,11 @@ How large a difference is mere chance is told by shuffling the calls of both.
 
 import math
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor, Tier
 
 TITLE = "Dropout drops what the reference drops"
 NEEDS = ("reference", "output", "dropout", "same-dropout")
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "matches-reference",
-    "train-dropout",
-)
+TIER = Tier.LEARNING
 ADVICE = "Look for a second dropout, for its probability, and for what it is given: its shape."
 FEW = True
 CALLS = 192  # of each of the two

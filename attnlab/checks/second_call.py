@@ -17,6 +17,7 @@ from attnlab.checks.base import (
     Probe,
     Skip,
     Tensor,
+    Tier,
     data_inputs,
     far,
     first_index,
@@ -26,17 +27,7 @@ from attnlab.checks.shared.inputs import ordered, parts
 TITLE = "A used module is as good as a new one"
 NEEDS = ("positions",)
 ONCE = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "input-unchanged",
-    "deterministic-eval",
-    "batch-independence",
-    "causality",
-    "mask-effect",
-    "constant-value",
-    "reach",
-)
+TIER = Tier.SYMMETRY
 ADVICE = "Look for what forward stores on self, and for the length that it was made for."
 MORE = 2
 GROWS = (1, 30, 90, 270)  # positions more, one after the other

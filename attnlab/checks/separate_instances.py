@@ -14,19 +14,12 @@ two steps.
 """
 
 from attnlab.catalogue.contract_facts import abilities
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, far, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor, Tier, far, first_index
 from attnlab.checks.shared.inputs import ordered, parts
 
 TITLE = "Instances have nothing in common"
 NEEDS = ("output",)
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "no-global-state",
-    "matches-reference",
-)
+TIER = Tier.REGIMES
 ADVICE = "Look for what is kept on the class, at the top of the file or in a default argument."
 ONCE = True
 KNOWN = ("D", "H", "Hkv", "hd", "M", "S", "B")  # not to be changed by themselves

@@ -12,11 +12,11 @@ Right: parameters under the stated names, what can be computed again in a buffer
 The names rest on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, far, first_index
+from attnlab.checks.base import Failure, Probe, Skip, Tier, far, first_index
 
 TITLE = "A checkpoint gives the module back"
 NEEDS = ("output",)
-AFTER = ("output-shape", "finite", "deterministic-eval")
+TIER = Tier.ASIDE
 ADVICE = "Print list(module.state_dict()) beside the names that the task states."
 TRUSTED = False
 ONCE = True

@@ -11,11 +11,11 @@ Right: `self.head.weight = self.embedding.weight`, or a head that asks the embed
 Rests on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Probe
+from attnlab.checks.base import Failure, Probe, Tier
 
 TITLE = "Tied weights are one parameter"
 NEEDS = ("output", "tied")
-AFTER = ("output-shape",)
+TIER = Tier.MEMORY
 ADVICE = "Assign the parameter itself: `a.weight = b.weight`, after both modules are built."
 TRUSTED = False
 ONCE = True

@@ -12,11 +12,11 @@ Right: `nn.Dropout(p)` as a submodule, called in forward.
 
 import math
 
-from attnlab.checks.base import Failure, Probe, Tensor, far, first_index
+from attnlab.checks.base import Failure, Probe, Tensor, Tier, far, first_index
 
 TITLE = "Dropout is active in train mode"
 NEEDS = ("output", "dropout")
-AFTER = ("output-shape", "finite", "deterministic-eval", "input-unchanged", "matches-reference")
+TIER = Tier.REGIMES
 ADVICE = "Print what goes into the dropout and what comes out, in train mode: zeros, and 1/(1-p)."
 FEW = True
 CALLS = 24

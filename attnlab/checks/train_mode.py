@@ -7,20 +7,12 @@ Right: what depends on the mode is dropout, and this module has none.
 The same inputs are given in both modes, with a mask and without.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, far, first_index, masks, said
+from attnlab.checks.base import Failure, Probe, Skip, Tier, far, first_index, masks, said
 
 TITLE = "Train mode gives what eval mode gives"
 NEEDS = ("reference", "output")
 FEW = True
-AFTER = (
-    "output-shape",
-    "finite",
-    "deterministic-eval",
-    "input-unchanged",
-    "mask-effect",
-    "fully-masked-row",
-    "matches-reference",
-)
+TIER = Tier.REGIMES
 ADVICE = "Look for `self.training` and for dropout: what do they do that the task does not ask for?"
 
 CALLS = 4  # in train mode: what is drawn there may once be what eval mode takes

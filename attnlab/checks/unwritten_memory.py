@@ -14,12 +14,12 @@ looked at before they are given other values.
 
 from itertools import cycle
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, far, first_index, masks
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor, Tier, far, first_index, masks
 
 TITLE = "Nothing is read that nobody wrote"
 NEEDS = ("output",)
 FEW = True
-AFTER = ("output-shape",)
+TIER = Tier.MEMORY
 ADVICE = "Search for torch.empty, empty_like, new_empty and torch.Tensor(sizes): use torch.zeros."
 BEGUN = (
     "Initialise it in the constructor, as by nn.init.xavier_uniform_: torch.empty holds what "

@@ -28,7 +28,7 @@ def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
 
     for check in load_checks():
         if check.id == id_:
-            text = check.doc.strip()
+            text = check.explanation
             page = Explained(
                 id=id_, kind="check", title=check.title, text=text, advice=check.advice
             )

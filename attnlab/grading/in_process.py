@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from attnlab.candidate.host import LocalHost, answered
 from attnlab.candidate.session import Session
-from attnlab.checks.base import data_inputs, load_checks
+from attnlab.checks.base import data_inputs, load_checks, parts_of
 from attnlab.grading.host_probe import Bench
 from attnlab.grading.inputs import draw
 from attnlab.grading.inputs.draw import Dice
@@ -69,14 +69,14 @@ def undisturbed() -> Iterator[None]:
 
 
 @undisturbed()
-def examine(subject: Subject, check: str) -> Examined:
-    """One check at all sizes; where it fails, the most basic property that explains it."""
-    result = _run(subject, frozenset({check}))[0]
+def examine(subject: Subject, part: str) -> Examined:
+    """A part of a check at all sizes; where it fails, the most basic one that explains it."""
+    result = _run(subject, frozenset({part}))[0]
     if result.outcome != "failed":
         return Examined(result)
     if result.reason == "crashed":  # nothing explains it but the rows up to it
         return _shown(subject, replace(result, advice=LAST_ROWS))
-    more = frozenset({check, *_before(check)})
+    more = frozenset({part, *_before(part)})
     basic = next((r for r in _run(subject, more) if r.outcome == "failed"), result)
     return _shown(subject, basic)
 
@@ -88,8 +88,10 @@ def _shown(subject: Subject, result: CheckResult) -> Examined:
     return Examined(result, _traced(subject, result.sizes))
 
 
-def _before(check: str) -> tuple[str, ...]:
-    return next(c.after for c in load_checks() if c.id == check)
+def _before(part: str) -> set[str]:
+    """The parts of checks whose failure explains that of this one."""
+    parts = {p.id: p for p in parts_of(load_checks())}
+    return {p.id for p in parts.values() if p.tier.explains(parts[part].tier)}
 
 
 def _run(subject: Subject, only: frozenset[str]) -> tuple[CheckResult, ...]:

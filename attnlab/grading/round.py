@@ -8,11 +8,12 @@ from functools import lru_cache, partial
 
 from attnlab.candidate.host import Died, Raised
 from attnlab.candidate.session import HUNG
-from attnlab.checks.base import CannotTell, Check, Failure, Inputs, Skip, Steps, driven
+from attnlab.checks.base import CannotTell, Failure, Inputs, Part, Skip, Steps, Tier, driven
 from attnlab.grading.decode import Odd
 from attnlab.grading.host_probe import HostProbe
 from attnlab.records import CheckResult, Outcome
 from attnlab.sizes import Sizes
+from attnlab.verdict import UNSEEN
 
 LATE = "the time was up before its turn"
 SHAPE = "output-shape"
@@ -26,7 +27,7 @@ PLAIN = ("call", "calls", "gradients")  # what `attnlab run` shows or nearly sho
 # How PyTorch says that it has an operation elsewhere. That there is none for a type, such as a
 # softmax of integers, is the file's own mistake.
 NO_KERNEL = "does not support backward on CPU"
-Known = dict[str, CheckResult]  # results by check
+Known = dict[str, CheckResult]  # results by part
 Doing = Callable[[], Failure | None]
 
 
@@ -44,18 +45,18 @@ class State:
     def __init__(self) -> None:
         self.results: dict[str, CheckResult] = {}
         self.rounds: dict[str, int] = {}
-        self.crashes: dict[str, tuple[str, int | None]] = {}  # check -> where the candidate raised
+        self.crashes: dict[str, tuple[str, int | None]] = {}  # part -> where the candidate raised
         self.over = ""  # why nothing more can be asked
 
-    def open(self, check: Check) -> bool:
+    def open(self, part: Part) -> bool:
         """A check goes on to the next round until it fails or cannot be made."""
-        result = self.results.get(check.id)
-        if self.passed(check):
-            return not check.once
+        result = self.results.get(part.id)
+        if self.passed(part):
+            return not part.once
         return result is None or result.outcome == "skipped"
 
-    def passed(self, check: Check) -> bool:
-        result = self.results.get(check.id)
+    def passed(self, part: Part) -> bool:
+        result = self.results.get(part.id)
         return result is not None and result.outcome == "passed"
 
     @property
@@ -64,19 +65,19 @@ class State:
         values = self.results.get(VALUES)
         return values is not None and values.outcome == "passed"
 
-    def shapeless(self, check: Check) -> str:
+    def shapeless(self, part: Part) -> str:
         """Checks index outputs by the axes of the contract, so they need its shape."""
         shape = self.results.get(SHAPE)
-        if SHAPE in check.after and shape is not None and shape.outcome == "failed":
+        if part.tier > Tier.SHAPE and shape is not None and shape.outcome == "failed":
             return f"not looked at, because {SHAPE} failed"
         return ""
 
-    def put(self, result: CheckResult, number: int) -> None:
-        before = self.results.get(result.id)
+    def put(self, part: Part, result: CheckResult, number: int) -> None:
+        before = self.results.get(part.id)
         if result.outcome == "skipped" and before is not None and before.outcome == "passed":
             return  # it held at other sizes
-        self.results[result.id] = result
-        self.rounds[result.id] = number
+        self.results[part.id] = result
+        self.rounds[part.id] = number
 
 
 class Round:
@@ -89,72 +90,72 @@ class Round:
         self.ready = False
         self.sure = False  # values are known, right or wrong
 
-    def make(self, checks: list[Check]) -> None:
-        values = next((c for c in checks if c.id == VALUES), None)
-        early = self._early(values, checks[0]) if values and not self.state.over else None
-        worth = self._worthwhile(checks, values, early)
+    def make(self, parts: list[Part]) -> None:
+        values = next((c for c in parts if c.id == VALUES), None)
+        early = self._early(values, parts[0]) if values and not self.state.over else None
+        worth = self._worthwhile(parts, values, early)
         known = self._together(worth) if self.sure and not self.state.over else {}
         if early is not None:
-            known[early.id] = early
-        for check in worth:
-            if not self.state.open(check):  # the early look ended in it
+            known[VALUES] = early
+        for part in worth:
+            if not self.state.open(part):  # the early look ended in it
                 continue
-            self._put(self._result(check, known.get(check.id)))
+            self._put(part, self._result(part, known.get(part.id)))
 
-    def _put(self, result: CheckResult) -> None:
-        self.state.put(result, self.number)
+    def _put(self, part: Part, result: CheckResult) -> None:
+        self.state.put(part, result, self.number)
         if self.until != "end" and result.outcome == "failed" and not self.state.over:
             self.state.over = (
                 f"not looked at: {result.id} failed before it; --all looks at everything"
             )
 
-    def _early(self, values: Check, basic: Check) -> CheckResult | None:
+    def _early(self, values: Part, basic: Part) -> CheckResult | None:
         """Whether values are right; None where the module fails in a way that others say better."""
         try:
-            return self._verdict(values, lambda: values.run(self.probe))
+            return self._verdict(values, lambda: values.failure(self.probe))
         except Raised as error:
             first = error.verb in PLAIN and not self.probe.pool.samples
             # So will this check's; and what the call left behind may let the next pass.
             if first or error.error == HUNG:
-                self._put(self._fell(basic, error))
+                self._put(basic, self._fell(basic, error))
             self.ready = False
         except Died as death:
-            self._put(self._died(basic, death))
+            self._put(basic, self._died(basic, death))
         return None
 
     def _worthwhile(
-        self, checks: list[Check], values: Check | None, early: CheckResult | None
-    ) -> list[Check]:
+        self, parts: list[Part], values: Part | None, early: CheckResult | None
+    ) -> list[Part]:
         """Values that are right imply most properties at these sizes, values that are wrong call
         for the reason, and where they cannot be compared properties are all there is."""
         if values is None or early is None or early.outcome not in ("passed", "failed"):
-            return checks
+            return parts
         if early.outcome == "failed":
             self.sure = self.until == "reason"
             if self.until == "verdict":
                 return [values]
-            return self._explaining(checks, values) if self.sure else checks
+            return self._explaining(parts, values) if self.sure else parts
         self.probe.light = self.sure = True
         if self.number < self.telling:  # what takes long takes longer at larger sizes
-            return [values, *(c for c in checks if c.on_demand)]
+            return [values, *(c for c in parts if c.on_demand)]
         if self.number == self.telling and not self.last:
-            return [c for c in checks if c.few or not c.once]
-        return [c for c in checks if c is values or not self.state.passed(c)]
+            return [c for c in parts if c.few or not c.once]
+        return [c for c in parts if c is values or not self.state.passed(c)]
 
-    def _explaining(self, checks: list[Check], values: Check) -> list[Check]:
+    def _explaining(self, parts: list[Part], values: Part) -> list[Part]:
         """The check of values, and before it those whose failure explains that one's. What calls
         leave behind is no reason where each length was called once."""
         late = self.number >= self.telling
-        basic = [c for c in checks if c.id in values.after and (late or not c.once)]
+        basic = [c for c in parts if c.tier.explains(values.tier) and (late or not c.once)]
         return [*basic, values]
 
-    def _together(self, checks: list[Check]) -> Known:
+    def _together(self, parts: list[Part]) -> Known:
         """Checks that say beforehand what they want to call, by calls in one go; where the first
         failure is enough, the most basic ones by themselves.
 
         Where one of these fails nothing is known, and each check is made by itself.
         """
-        some = [c for c in checks if c.steps and self.state.open(c)]
+        some = [c for c in parts if c.steps and self.state.open(c)]
         basic = BASIC if self.until == "reason" and not self.probe.light else 0
         known: Known = {}
         try:
@@ -167,111 +168,111 @@ class Round:
         except (Raised, Odd) as error:
             self.ready = False
             if isinstance(error, Raised) and error.error == HUNG:
-                self._put(self._fell(some[0], error))
+                self._put(some[0], self._fell(some[0], error))
             return {}
         except Died as death:
-            self._put(self._died(some[0], death))
+            self._put(some[0], self._died(some[0], death))
             return {}
         return known
 
-    def _in_one_go(self, checks: list[Check]) -> Known:
+    def _in_one_go(self, parts: list[Part]) -> Known:
         known: Known = {}
         wanted: dict[str, list[Inputs]] = {}
-        pairs = [(check, check.steps(self.probe)) for check in checks if check.steps]
-        for check, steps in pairs:
-            result = self._verdict(check, partial(_begin, check, steps, wanted))
-            known |= {} if check.id in wanted else {check.id: result}
+        pairs = [(part, part.steps(self.probe)) for part in parts if part.steps]
+        for part, steps in pairs:
+            result = self._verdict(part, partial(_begin, part, steps, wanted))
+            known |= {} if part.id in wanted else {part.id: result}
         asked = [inputs for given in wanted.values() for inputs in given]
         outputs = iter(self.probe.calls(asked) if asked else ())
-        for check, steps in (pair for pair in pairs if pair[0].id in wanted):
-            mine = [next(outputs) for _ in wanted[check.id]]
-            known[check.id] = self._verdict(check, partial(driven, steps, self.probe, mine))
+        for part, steps in (pair for pair in pairs if pair[0].id in wanted):
+            mine = [next(outputs) for _ in wanted[part.id]]
+            known[part.id] = self._verdict(part, partial(driven, steps, self.probe, mine))
         return known
 
-    def _result(self, check: Check, known: CheckResult | None) -> CheckResult:
-        reason = self.state.over or self.state.shapeless(check)
+    def _result(self, part: Part, known: CheckResult | None) -> CheckResult:
+        reason = self.state.over or self.state.shapeless(part)
         if reason:
-            return unseen(check, reason)
+            return unseen(part, reason)
         if known is not None:
             return known
         try:
-            return self._verdict(check, lambda: check.run(self.probe))
+            return self._verdict(part, lambda: part.failure(self.probe))
         except Raised as error:
-            return self._fell(check, error)
+            return self._fell(part, error)
         except Died as death:
-            return self._died(check, death)
+            return self._died(part, death)
 
-    def _verdict(self, check: Check, doing: Doing) -> CheckResult:
+    def _verdict(self, part: Part, doing: Doing) -> CheckResult:
         if not self.ready:
             self.probe.equip()
             self.ready = True
         self.probe.back()  # the check before may have looked at other sizes
-        return _verdict(check, self.probe, doing)
+        return _verdict(part, self.probe, doing)
 
-    def _fell(self, check: Check, error: Raised) -> CheckResult:
+    def _fell(self, part: Part, error: Raised) -> CheckResult:
         self.ready = False  # weights may have been on loan
         if error.error == HUNG:
             self.state.over = LATE
-        self.state.crashes[check.id] = (error.file, error.line)
-        return _crashed(check, error, self.probe.latest.sizes)
+        self.state.crashes[part.id] = (error.file, error.line)
+        return _crashed(part, error, self.probe.latest.sizes)
 
-    def _died(self, check: Check, death: Died) -> CheckResult:
+    def _died(self, part: Part, death: Died) -> CheckResult:
         self.ready = False
         if death.reason == "timeout":
             self.state.over = LATE
         else:
             self.probe.host = self.probe.bench.host = self.probe.bench.renew()
-        return _died(check, death, self.probe.latest.sizes)
+        return _died(part, death, self.probe.latest.sizes)
 
 
-def _begin(check: Check, steps: Steps, wanted: dict[str, list[Inputs]]) -> Failure | None:
+def _begin(part: Part, steps: Steps, wanted: dict[str, list[Inputs]]) -> Failure | None:
     """What the check wants to call, unless it knows its answer without."""
     try:
-        wanted[check.id] = next(steps)
+        wanted[part.id] = next(steps)
     except StopIteration as end:
         failure: Failure | None = end.value
         return failure
     return None
 
 
-def _verdict(check: Check, probe: HostProbe, doing: Doing) -> CheckResult:
-    probe.strict = SHAPE in check.after
+def _verdict(part: Part, probe: HostProbe, doing: Doing) -> CheckResult:
+    probe.strict = part.tier > Tier.SHAPE
     try:
         failure = doing()
     except Skip as skip:
-        return result_of(check, "skipped", str(skip))
+        return result_of(part, "skipped", str(skip))
     except CannotTell as unknown:
-        return replace(result_of(check, "error", str(unknown)), reason=unknown.reason)
+        return replace(result_of(part, "error", str(unknown)), reason=unknown.reason)
     except Odd as odd:
-        failed = replace(result_of(check, "failed", str(odd)), advice=PLAIN_TENSOR, reason="odd")
+        failed = replace(result_of(part, "failed", str(odd)), advice=PLAIN_TENSOR, reason="odd")
         return replace(failed, sizes=probe.latest.sizes)
     except (Raised, Died):
         raise
     except Exception as fault:  # ours, or an output that no check foresaw: never a pass
         message = f"the check itself failed: {type(fault).__name__}: {fault}"
-        return replace(result_of(check, "error", message), reason="internal")
+        return replace(result_of(part, "error", message), reason="internal")
     if failure is None:
-        return result_of(check, "passed", "")
+        return result_of(part, "passed", "")
     return replace(
-        result_of(check, "failed", failure.message),
-        advice=failure.advice or check.advice,
+        result_of(part, "failed", failure.message),
+        advice=failure.advice or part.advice,
         sizes=failure.sizes or probe.latest.sizes,
     )
 
 
-def _crashed(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
+def _crashed(part: Part, error: Raised, sizes: Sizes) -> CheckResult:
     if error.error == HUNG:
-        return _hung(check, error, sizes)
+        return _hung(part, error, sizes)
     if error.error == "NotImplementedError" and NO_KERNEL in error.message:
         message = f"PyTorch cannot do this on this machine: {error.message}"
-        found = replace(result_of(check, "error", message), sizes=sizes, reason="no-kernel")
+        found = replace(result_of(part, "error", message), sizes=sizes, reason="no-kernel")
         return replace(found, file=error.file, line=error.line)
     building = error.verb == "build"
-    own = check.once or error.verb not in PLAIN  # a call of another kind: its advice speaks of it
-    advice = check.advice if own else IN_FORWARD
+    own = part.once or error.verb not in PLAIN  # a call of another kind: its advice speaks of it
+    advice = part.advice if own else IN_FORWARD
     return replace(
         result_of(
-            check, "failed", f"{'building the module' if building else 'the module'} raised {error}"
+            part, "failed", f"{'building the module' if building else 'the module'} raised {error}"
         ),
         file=error.file,
         line=error.line,
@@ -281,11 +282,11 @@ def _crashed(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
     )
 
 
-def _hung(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
+def _hung(part: Part, error: Raised, sizes: Sizes) -> CheckResult:
     """What was running when the time was up."""
     message = f"still running when the time was up: {error.source or 'the module'}"
     return replace(
-        result_of(check, "failed", message),
+        result_of(part, "failed", message),
         file=error.file,
         line=error.line,
         sizes=sizes,
@@ -294,26 +295,26 @@ def _hung(check: Check, error: Raised, sizes: Sizes) -> CheckResult:
     )
 
 
-def _died(check: Check, death: Died, sizes: Sizes) -> CheckResult:
+def _died(part: Part, death: Died, sizes: Sizes) -> CheckResult:
     return replace(
-        result_of(check, "failed", f"the candidate {death}"),
+        result_of(part, "failed", f"the candidate {death}"),
         sizes=sizes,
         reason=death.reason,
         advice="Run the file by itself at these sizes to see where it ends.",
     )
 
 
-def unseen(check: Check, reason: str) -> CheckResult:
-    return replace(result_of(check, "skipped", reason), reason="unseen")
+def unseen(part: Part, reason: str) -> CheckResult:
+    return replace(result_of(part, "skipped", reason), reason=UNSEEN)
 
 
 @lru_cache(maxsize=256)  # most are the same: a check that holds at one more set of sizes
-def result_of(check: Check, outcome: Outcome, message: str) -> CheckResult:
+def result_of(part: Part, outcome: Outcome, message: str) -> CheckResult:
     return CheckResult(
-        id=check.id,
-        title=check.title,
+        id=part.check,
+        title=part.title if outcome == "failed" else part.check_title,
         outcome=outcome,
         message=message,
-        advice=check.advice if outcome == "failed" else "",
-        trusted=check.trusted,
+        advice=part.advice if outcome == "failed" else "",
+        trusted=part.trusted,
     )

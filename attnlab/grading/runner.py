@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import abilities
-from attnlab.checks.base import Check, lacks, load_checks
+from attnlab.checks.base import Part, load_checks, parts_of
 from attnlab.grading.host_probe import Bench, HostProbe
 from attnlab.grading.inputs.patterns import FIRSTS, USUAL, manner_of
 from attnlab.grading.inputs.sizes import rounds
@@ -14,6 +14,7 @@ from attnlab.grading.pacing import LENGTHS, pairs
 from attnlab.grading.round import Plan, Round, State, result_of, unseen
 from attnlab.records import CheckResult, Outcome
 from attnlab.sizes import Sizes
+from attnlab.verdict import UNSEEN
 
 FIRST = 2  # rounds at which every check is made: the example's sizes, and the first that are drawn
 PATIENCE = 1.0  # seconds that a call of a round that confirms may take
@@ -30,7 +31,8 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
     explain a wrong one are left to sizes that tell more.
     """
     state = State()
-    applying = list(_applying(bench, state))
+    parts = _asked_for(bench)
+    applying = list(_applying(bench, parts, state))
     sizes_of = rounds(
         bench.contract, bench.dice.plain, bench.numbers, narrow=bench.reference is not None
     )
@@ -41,7 +43,7 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
             break
         if number > plan.telling and _endless(bench, sizes):
             continue
-        left = [c for c in applying if state.open(c) and (number < FIRST or not c.few)]
+        left = [p for p in applying if state.open(p) and (number < FIRST or not p.few)]
         apart = number >= plan.telling + USUALLY and state.right and sizes.get("S", 2) > 1
         usual = FIRSTS.get(number - plan.telling, USUAL) if state.right else USUAL
         manner = manner_of(confirms) if apart else usual
@@ -49,9 +51,9 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
         probe = HostProbe(bench, sizes, thorough=number == plan.telling, manner=manner)
         Round(probe, state, number, plan).make(left)
     _written(bench, applying, state)
-    for check in (c for c in applying if c.id not in state.results):
-        state.put(unseen(check, state.over), 0)
-    return _ordered(_asked(bench), state)
+    for part in (p for p in applying if p.id not in state.results):
+        state.put(part, unseen(part, state.over), 0)
+    return _ordered(parts, state)
 
 
 def _endless(bench: Bench, sizes: Sizes) -> bool:
@@ -60,61 +62,70 @@ def _endless(bench: Bench, sizes: Sizes) -> bool:
     return (bench.pace or 0.0) * sizes.get("B", 1) * pairs(sizes, length) > PATIENCE
 
 
-def _written(bench: Bench, applying: list[Check], state: State) -> None:
+def _written(bench: Bench, applying: list[Part], state: State) -> None:
     """Inputs are looked at closely in few calls; that one was written into is noticed in all."""
-    check = next((c for c in applying if c.id == INPUTS), None)
-    if bench.wrote is None or check is None or not state.passed(check):
+    part = next((p for p in applying if p.id == INPUTS), None)
+    if bench.wrote is None or part is None or not state.passed(part):
         return
     name, sizes = bench.wrote
-    failed = result_of(check, "failed", f"forward wrote into its argument {name} at these sizes")
-    state.put(replace(failed, sizes=sizes), state.rounds[check.id])
+    failed = result_of(part, "failed", f"forward wrote into its argument {name} at these sizes")
+    state.put(part, replace(failed, sizes=sizes), state.rounds[part.id])
 
 
-def _asked(bench: Bench) -> tuple[Check, ...]:
-    return tuple(c for c in load_checks() if not bench.only or c.id in bench.only)
+def _asked_for(bench: Bench) -> tuple[Part, ...]:
+    return tuple(p for p in parts_of(load_checks()) if not bench.only or p.id in bench.only)
 
 
-def _applying(bench: Bench, state: State) -> Iterator[Check]:
+def _applying(bench: Bench, parts: tuple[Part, ...], state: State) -> Iterator[Part]:
     have = abilities(bench.contract) | ({"reference"} if bench.reference else set())
-    for check in _asked(bench):
-        reason = lacks(check, have)
-        if check.on_demand and not bench.full:
+    for part in parts:
+        reason = part.missing(have)
+        if part.on_demand and not bench.full:
             reason = "made on demand only"
         if reason is None:
-            yield check
+            yield part
         else:
-            state.put(result_of(check, "skipped", reason), 0)
+            state.put(part, result_of(part, "skipped", reason), 0)
 
 
 # ---------------------------------------------------------------- folding and order
 
 
-def _ordered(checks: tuple[Check, ...], state: State) -> tuple[CheckResult, ...]:
-    rank = {check.id: i for i, check in enumerate(checks)}
-    failed = [c for c in checks if state.results[c.id].outcome == "failed"]
-    failed.sort(key=lambda c: (state.rounds[c.id], rank[c.id]))
+def _ordered(parts: tuple[Part, ...], state: State) -> tuple[CheckResult, ...]:
+    """One result for each check: that of its part which says most."""
+    failed = [p for p in parts if state.results[p.id].outcome == "failed"]
+    failed.sort(key=lambda p: state.rounds[p.id])
     results = dict(state.results)
-    for i, check in enumerate(failed):
-        under = _explains(failed[:i], check, state, results)
-        results[check.id] = replace(results[check.id], folded_under=under)
-    place = {check.id: i for i, check in enumerate(failed)}
-
-    def key(result: CheckResult) -> tuple[int, bool, int]:
-        return (
-            ORDER[result.outcome],
-            bool(result.folded_under),
-            place.get(result.id, rank[result.id]),
-        )
-
-    return tuple(sorted(results.values(), key=key))
+    for i, part in enumerate(failed):
+        under = _explaining(failed[:i], part, state, results)
+        results[part.id] = replace(results[part.id], folded_under=under)
+    ranked = [*failed, *(p for p in parts if p not in failed)]
+    by_check: dict[str, list[CheckResult]] = {}
+    for result in sorted((results[p.id] for p in ranked), key=_place):
+        by_check.setdefault(result.id, []).append(result)
+    return tuple(_merged(several) for several in by_check.values())
 
 
-def _explains(
-    earlier: list[Check], check: Check, state: State, results: dict[str, CheckResult]
+def _place(result: CheckResult) -> tuple[int, bool]:
+    return ORDER[result.outcome], bool(result.folded_under)
+
+
+def _merged(parts: list[CheckResult]) -> CheckResult:
+    """The result of a check: that of the first part that failed; it has passed where all parts that
+    apply were looked at."""
+    first = parts[0]
+    if first.outcome == "passed":
+        first = next((part for part in parts if part.reason == UNSEEN), first)
+    return replace(first, trusted=any(p.trusted for p in parts if p.outcome == first.outcome))
+
+
+def _explaining(
+    earlier: list[Part], part: Part, state: State, results: dict[str, CheckResult]
 ) -> str:
     """The earlier failure that a failure follows from: a more basic property, or the same crash."""
     for other in earlier:
         same = state.crashes.get(other.id)
-        if other.id in check.after or (same is not None and same == state.crashes.get(check.id)):
-            return results[other.id].folded_under or other.id
+        crashed_alike = same is not None and same == state.crashes.get(part.id)
+        if other.tier.explains(part.tier) or crashed_alike:
+            return results[other.id].folded_under or results[other.id].id
     return ""

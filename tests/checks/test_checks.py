@@ -23,7 +23,7 @@ from trial import (
 )
 
 from attnlab import checks
-from attnlab.checks.base import load_checks, masks
+from attnlab.checks.base import Tier, load_checks, masks, parts_of
 from attnlab.records import Code
 
 CASES = {
@@ -45,13 +45,12 @@ def test_every_check_has_cases():
 LUCK = {"gradcheck-full": {"gradcheck"}, "long-sequence": {"in-a-network"}}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(("check", "name"), WRONG)
-def test_what_is_wrong_is_blamed_on_the_property(check, name, seed):
+def test_what_is_wrong_is_blamed_on_the_property(check, name):
     """The check is the first failure that no more basic one explains; what is made on demand may
     only be sure of what a quicker check sees by luck."""
     luck = LUCK.get(check, set())
-    results = tried(CASES[check].WRONG[name], seed, until="end" if luck else "reason")
+    results = tried(CASES[check].WRONG[name], until="end" if luck else "reason")
     assert blames(results) in {check, *luck}
     assert next(r for r in results if r.id == check).outcome == "failed"
     assert results[0].message
@@ -59,11 +58,10 @@ def test_what_is_wrong_is_blamed_on_the_property(check, name, seed):
     assert results[0].sizes
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(("check", "name"), RIGHT)
-def test_what_is_right_passes(check, name, seed):
+def test_what_is_right_passes(check, name):
     """Whatever its style, and the check really looked."""
-    results = tried(CASES[check].RIGHT[name], seed)
+    results = tried(CASES[check].RIGHT[name])
     assert passes(results, check), [c for c in results if c.outcome in ("failed", "error")]
 
 
@@ -147,11 +145,11 @@ def test_every_check_lies_in_a_file_of_its_name():
     assert {check.id for check in load_checks()} == {name.replace("_", "-") for name in files}
 
 
-def test_what_a_check_comes_after_exists_and_stands_before():
-    """Folding and order rest on these names."""
-    order = [check.id for check in load_checks()]
-    for check in load_checks():
-        assert set(check.after) <= set(order[: order.index(check.id)])
+def test_an_explanation_explains_what_comes_later():
+    """Folding rests on tiers: the wrong shape explains everything, what stands aside nothing."""
+    assert all(Tier.SHAPE.explains(tier) for tier in Tier if tier is not Tier.SHAPE)
+    assert not any(Tier.ASIDE.explains(tier) for tier in Tier)
+    assert not any(tier.explains(tier) for tier in Tier)
 
 
 def test_the_order_is_the_same_whatever_the_folder_says(monkeypatch):
@@ -168,13 +166,14 @@ def checks_base():
 
 def test_the_most_basic_comes_first():
     """Without an output there is nothing to look at."""
-    assert load_checks()[0].id == "output-shape"
-    assert all("output-shape" in check.after for check in load_checks()[1:])
+    first, *others = load_checks()
+    assert (first.id, first.tier) == ("output-shape", Tier.SHAPE)
+    assert all(part.tier > Tier.SHAPE for part in parts_of(others))
 
 
 def test_some_rest_on_the_candidate_s_word():
     """They can fail a candidate and never outweigh values, so they are few and marked."""
-    marked = {check.id for check in load_checks() if not check.trusted}
+    marked = {part.id for part in parts_of(load_checks()) if not part.trusted}
     assert {"input-unchanged", "buffer-not-parameter"} <= marked
     assert "matches-reference" not in marked
 
@@ -200,8 +199,8 @@ def test_an_answer_that_lost_its_elements_is_not_right(check):
     bench = Bench(case.contract, "M", host, lambda: host, Dice(1), reference)
     probe = HostProbe(bench, with_hd(case.contract.sizes))
     probe.equip()
-    run = next(c.run for c in load_checks() if c.id == check)
-    assert isinstance(run(probe), Failure)
+    part = next(p for p in parts_of(load_checks()) if p.id == check)
+    assert isinstance(part.failure(probe), Failure)
 
 
 def test_memory_that_nobody_wrote_has_a_line():

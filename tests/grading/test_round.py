@@ -6,7 +6,7 @@ import pytest
 from fakes import check
 
 from attnlab.candidate.host import Died, LocalHost
-from attnlab.checks.base import Failure
+from attnlab.checks.base import Failure, Tier
 from attnlab.grading import runner
 from attnlab.grading.host_probe import Bench
 from attnlab.grading.inputs.draw import Dice
@@ -48,7 +48,7 @@ def test_right_values_leave_properties_to_sizes_that_tell_more(monkeypatch):
     seen = []
     few = check("few", noting(seen, "few"), few=True)
     once = check("once", noting(seen, "once"), once=True)
-    values = check(VALUES, noting(seen, VALUES), after=("few",))
+    values = check(VALUES, noting(seen, VALUES), Tier.VALUES)
     found = graded(monkeypatch, few, once, values)
     assert {r.outcome for r in found.values()} == {"passed"}
     names = [name for name, *_ in seen]
@@ -71,8 +71,8 @@ def test_wrong_values_call_for_the_reason(monkeypatch):
     """In brief only what explains them is made, before it is said that they are wrong."""
     seen = []
     reason = check("reason", noting(seen, "reason"), few=True)
-    other = check("other", noting(seen, "other"), few=True)
-    values = check(VALUES, noting(seen, VALUES, Failure(message="no")), after=("reason",))
+    other = check("other", noting(seen, "other"), Tier.ASIDE, few=True)
+    values = check(VALUES, noting(seen, VALUES, Failure(message="no")), Tier.VALUES)
     found = graded(monkeypatch, reason, other, values, until="reason")
     assert [name for name, *_ in seen] == [VALUES, "reason"]
     assert (found[VALUES].outcome, found["other"].outcome) == ("failed", "skipped")
@@ -89,7 +89,7 @@ def test_calls_of_several_checks_are_had_in_one_go(monkeypatch):
         return Failure(message="first") if len(seen) == 1 else None
 
     values = check(VALUES, noting([], VALUES))
-    some = check("a", None, few=True, steps=run), check("b", None, few=True, steps=run)
+    some = check("a", run, few=True), check("b", run, few=True)
     found = graded(monkeypatch, *some, values)
     assert (found["a"].message, found["b"].outcome) == ("first", "passed")
     assert seen == [[30, 30], [30, 30]]
@@ -110,8 +110,8 @@ def test_a_process_that_dies_of_calls_in_one_go_is_a_failure(monkeypatch):
     def run(probe):
         yield [probe.draw()]
 
-    some = check("a", None, few=True, steps=run)
-    values = check(VALUES, lambda probe: Failure(message="no"), after=("a",))
+    some = check("a", run, few=True)
+    values = check(VALUES, lambda probe: Failure(message="no"), Tier.VALUES)
     found = graded(monkeypatch, some, values, until="reason", host=Dying())
     assert (found["a"].outcome, found["a"].message) == ("failed", "the candidate was killed")
 
@@ -126,11 +126,11 @@ def test_the_most_basic_reasons_are_looked_at_before_the_others(monkeypatch):
             yield [probe.draw()]
             return failure
 
-        return check(name, None, few=True, steps=run)
+        return check(name, run, few=True)
 
     basic = [step("a"), step("b"), step("c", Failure(message="leaks"))]
     later = [step("d")]
-    values = check(VALUES, lambda probe: Failure(message="no"), after=("a", "b", "c", "d"))
+    values = check(VALUES, lambda probe: Failure(message="no"), Tier.VALUES)
     found = graded(monkeypatch, *basic, *later, values, until="reason")
     assert called == ["a", "b", "c"]
     assert (found["c"].outcome, found["d"].outcome) == ("failed", "skipped")
@@ -140,7 +140,7 @@ def test_a_verdict_alone_needs_no_reason(monkeypatch):
     """That values are wrong is enough; nothing looks for what explains them."""
     seen = []
     reason = check("reason", noting(seen, "reason", Failure(message="leaks")), few=True)
-    values = check(VALUES, noting(seen, VALUES, Failure(message="no")), after=("reason",))
+    values = check(VALUES, noting(seen, VALUES, Failure(message="no")), Tier.VALUES)
     found = graded(monkeypatch, reason, values, until="verdict")
     assert [name for name, *_ in seen] == [VALUES]
     assert (found[VALUES].outcome, found["reason"].outcome) == ("failed", "skipped")
@@ -173,8 +173,8 @@ class Falls({UNIT}):
 @pytest.mark.parametrize("until", ["verdict", "reason", "end"])
 def test_a_crash_of_the_first_call_is_the_first_failure(monkeypatch, until):
     """Built and called once: a second call, which may pass, does not take it back."""
-    shape = check("output-shape", lambda probe: probe.sample() and None)
-    values = check(VALUES, lambda probe: probe.sample() and None, after=("output-shape",))
+    shape = check("output-shape", lambda probe: probe.sample() and None, Tier.SHAPE)
+    values = check(VALUES, lambda probe: probe.sample() and None, Tier.VALUES)
     monkeypatch.setattr(runner, "load_checks", lambda: (shape, values))
     host = Counting()
     host.ask("load", file="m.py", text=FALLS_ONCE, path="", own=None)

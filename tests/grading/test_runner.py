@@ -6,7 +6,7 @@ import pytest
 from fakes import Host, calls, check, fails, grade, ids, raises
 from modules import PLAIN, job, local, module
 
-from attnlab.checks.base import CannotTell, Failure, Skip, load_checks
+from attnlab.checks.base import CannotTell, Failure, Skip, Tier, load_checks
 from attnlab.grading.inputs.sizes import rounds
 from attnlab.grading.pipeline import inspect
 from attnlab.grading.reference import BadReference
@@ -187,7 +187,7 @@ def test_a_failure_that_follows_from_another_is_folded_under_it(monkeypatch):
     results = grade(
         monkeypatch,
         check("a", fails()),
-        check("b", fails(), after=("a",)),
+        check("b", fails(), Tier.SAMPLES),
         check("c", fails()),
     )
     assert [(r.id, r.folded_under) for r in results] == [("a", ""), ("c", ""), ("b", "a")]
@@ -198,8 +198,8 @@ def test_folding_leads_to_the_root(monkeypatch):
     results = grade(
         monkeypatch,
         check("a", fails()),
-        check("b", fails(), after=("a",)),
-        check("c", fails(), after=("b",)),
+        check("b", fails(), Tier.SAMPLES),
+        check("c", fails(), Tier.MASKS),
     )
     assert [r.folded_under for r in results] == ["", "a", "a"]
 
@@ -207,14 +207,14 @@ def test_folding_leads_to_the_root(monkeypatch):
 def test_nothing_is_folded_under_what_passed(monkeypatch):
     """`after` explains only where the more basic property failed."""
     passed = check("a")
-    first, second = grade(monkeypatch, passed, check("b", fails(), after=("a",)))
+    first, second = grade(monkeypatch, passed, check("b", fails(), Tier.SAMPLES))
     assert (first.id, first.folded_under, second.id) == ("b", "", "a")
 
 
 def test_a_failure_of_the_example_comes_before_one_of_other_sizes(monkeypatch):
     """What the user can see in `run` is shown first, and is never folded under what they cannot."""
     late = check("a", fails(when=lambda sizes: sizes["S"] != 4))
-    early = check("b", fails(), after=("a",))
+    early = check("b", fails(), Tier.SAMPLES)
     results = grade(monkeypatch, late, early)
     assert [(r.id, r.folded_under) for r in results] == [("b", ""), ("a", "")]
 
@@ -227,27 +227,25 @@ def test_the_order_of_outcomes(monkeypatch):
         check("passed"),
         check("error", raises(CannotTell("no"))),
         check("failed", fails()),
-        check("folded", fails(), after=("failed",)),
+        check("folded", fails(), Tier.MASKS),
         check("also-passed"),
     )
     assert ids(results) == ["failed", "folded", "error", "passed", "also-passed", "skipped"]
 
 
 def test_without_the_right_shape_nothing_else_is_looked_at(monkeypatch):
-    """Checks that index the output are skipped once output-shape failed; others are not."""
+    """Checks index the output, so they are skipped once output-shape failed."""
     asked = []
     results = grade(
         monkeypatch,
-        check("output-shape", fails("flat")),
-        check("finite", lambda p: asked.append(1), after=("output-shape",)),
-        check("buffer-not-parameter"),
+        check("output-shape", fails("flat"), Tier.SHAPE),
+        check("finite", lambda p: asked.append(1), Tier.FINITE),
     )
     assert [(r.id, r.outcome) for r in results] == [
         ("output-shape", "failed"),
-        ("buffer-not-parameter", "passed"),
         ("finite", "skipped"),
     ]
-    assert results[2].message == "not looked at, because output-shape failed"
+    assert results[1].message == "not looked at, because output-shape failed"
     assert not asked
 
 
@@ -255,8 +253,8 @@ def test_a_shape_that_fails_later_does_not_undo_what_passed(monkeypatch):
     """At the example's sizes finite held, at others there is no output to look at."""
     results = grade(
         monkeypatch,
-        check("output-shape", fails(when=lambda sizes: sizes["S"] != 4)),
-        check("finite", after=("output-shape",)),
+        check("output-shape", fails(when=lambda sizes: sizes["S"] != 4), Tier.SHAPE),
+        check("finite", tier=Tier.FINITE),
     )
     assert [(r.id, r.outcome) for r in results] == [
         ("output-shape", "failed"),

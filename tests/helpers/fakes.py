@@ -5,16 +5,17 @@ from __future__ import annotations
 import torch
 from modules import PLAIN
 
-from attnlab.checks.base import Check, Failure
+from attnlab.checks.base import Check, Failure, Part, Tier
 from attnlab.grading import runner
 from attnlab.grading.host_probe import Bench
 from attnlab.grading.inputs.draw import Dice
 from attnlab.grading.runner import run_checks
 
 
-def check(name, run=lambda probe: None, after=(), needs=(), **more):
-    facts = {"id": name, "title": name, "needs": needs, "after": after, "advice": f"do {name}"}
-    return Check(**facts, doc="", run=run, **more)
+def check(name, run=lambda probe: None, tier=Tier.SHAPE, needs=(), **more):
+    facts = {"id": name, "title": name, "needs": needs, "tier": tier, "advice": f"do {name}"}
+    part = Part(**facts, run=run, check=name, check_title=name, **more)
+    return Check(id=name, title=name, doc="", parts=(part,))
 
 
 class Host:
