@@ -64,7 +64,9 @@ class Learning:
             dtypes, lambda to: [self.do_gradients(in_type(inputs, to), cotangent, train)]
         )
 
-    def do_network(self, inputs: list[Given], cotangents: list[Tensor], train: bool) -> Any:
+    def do_interleaved_gradients(
+        self, inputs: list[Given], cotangents: list[Tensor], train: bool
+    ) -> Any:
         """What learns when inputs come from another layer and outputs go on to one, when calls are
         made before others have sent their gradient back, and gradients add up; the second inputs
         come once more, as a first layer gets them. Then what reaches the first inputs where no

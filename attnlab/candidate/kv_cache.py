@@ -103,12 +103,12 @@ class Keeping:
     def _invoke(self, given: Given, goes_on: bool = False) -> Any:
         raise NotImplementedError
 
-    def do_keep(self, **cache: str) -> Any:
+    def do_declare_cache(self, **cache: str) -> Any:
         """How the modules to be built keep keys and values between calls."""
         self.cache = cache
         return {}
 
-    def do_steps(
+    def do_cached_steps(
         self,
         calls: list[Given],
         batch: int,
@@ -145,7 +145,7 @@ class Keeping:
         finally:
             self.built, self.kept = built, kept
 
-    def do_seen(self, inputs: Given) -> Any:
+    def do_attention_internals(self, inputs: Given) -> Any:
         """What softmax was given and what the values were mixed by."""
         self._mode(train=False)
         return watched(lambda: self._invoke(fresh(inputs)))

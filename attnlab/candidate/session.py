@@ -94,7 +94,8 @@ class Session(Verbs, Learning, Leaving, Keeping):
         name, or in order.
 
         `arguments` of its forward are no tensors, and the same for every call. `put` are the
-        weights to give it, answered as `do_put` does; where they fit, `inputs` are called with.
+        weights to give it, answered as `do_set_parameters` does; where they fit, `inputs` are
+        called with.
         """
         self.arguments = arguments or {}
         thing = self._find(name)
@@ -113,7 +114,7 @@ class Session(Verbs, Learning, Leaving, Keeping):
             self.entry = getattr(type(self.built), "forward", None)  # a scripted one has none
             self.built.eval()
         self.kept = Kept(self.built, **self.cache) if self.cache else None
-        told: dict[str, Any] = self.do_put(put) if put is not None else {}
+        told: dict[str, Any] = self.do_set_parameters(put) if put is not None else {}
         if inputs and not (told.get("missing") or told.get("shapes")):
             told |= self._tried(inputs)
         return told
@@ -163,7 +164,7 @@ class Session(Verbs, Learning, Leaving, Keeping):
             return []
         return list(getattr(self.built, f"named_{kind}")())
 
-    def do_put(self, tensors: dict[str, Tensor]) -> Any:
+    def do_set_parameters(self, tensors: dict[str, Tensor]) -> Any:
         """Copy parameters in by name; buffers are never touched, a wrong table must stay wrong."""
         mine = dict(self._named("parameters"))
         lazy = [n for n, p in mine.items() if isinstance(p, UninitializedParameter)]
@@ -214,7 +215,7 @@ class Session(Verbs, Learning, Leaving, Keeping):
         wrote = written(given, mine, versions)
         return told | {"wrote": wrote} if wrote else told
 
-    def do_lent(
+    def do_with_weights(
         self, weights: list[dict[str, Tensor]], inputs: list[Given], back: dict[str, Tensor]
     ) -> Any:
         """The outputs of several calls, each with other weights; then the module has `back`."""
@@ -222,12 +223,12 @@ class Session(Verbs, Learning, Leaving, Keeping):
         answers = []
         try:
             for lent, given in zip(weights, inputs, strict=True):
-                told = self.do_put(lent)
+                told = self.do_set_parameters(lent)
                 if told.get("missing") or told.get("shapes"):
                     return told
                 answers.append(self._answer(given))
         finally:
-            self.do_put(back)
+            self.do_set_parameters(back)
         return {"answers": answers}
 
     def _mode(self, train: bool) -> None:

@@ -38,7 +38,7 @@ class Leaving:
     def _mode(self, train: bool) -> None:
         raise NotImplementedError
 
-    def do_trespasses(
+    def do_side_effects(
         self, name: str | None, init: dict[str, Any], inputs: Given, seed: int
     ) -> Any:
         """What loading, building and calling changed of what belongs to everybody."""

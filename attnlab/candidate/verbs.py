@@ -54,17 +54,17 @@ class Verbs:
 
     # ------------------------------------------------------------ in another form
 
-    def do_aside(self) -> Any:
+    def do_put_aside(self) -> Any:
         """Keep the module that is there; the next one is built beside it."""
         self.first = self.built
         return {}
 
-    def do_back(self) -> Any:
+    def do_take_back(self) -> Any:
         """Go on with the module that was put aside."""
         self.built, self.first = self.first if self.first is not None else self.built, None
         return {}
 
-    def do_twin(self, dtype: str) -> Any:
+    def do_cast_twin(self, dtype: str) -> Any:
         """Put the module aside for a copy in another type; `failed` where it cannot be copied, and
         where what is copied are no parameters any more."""
         if isinstance(self.built, torch.jit.ScriptModule):
@@ -73,7 +73,7 @@ class Verbs:
             twin = copy.deepcopy(self.built)
         except Exception:  # attributes may be anything
             return {"failed": True}
-        self.do_aside()
+        self.do_put_aside()
         self.built = twin
         return self.do_cast(dtype)
 
@@ -93,14 +93,14 @@ class Verbs:
         try:
             for dtype in dtypes:
                 self.built = kept
-                if self.do_twin(dtype).get("failed"):
+                if self.do_cast_twin(dtype).get("failed"):
                     return {"failed": True}
                 answers += answer(getattr(torch, dtype))
         finally:
             self.built = kept
         return {"answers": answers}
 
-    def do_on(self, device: str, inputs: Given) -> Any:
+    def do_call_on_device(self, device: str, inputs: Given) -> Any:
         """The output of a call on another device; the module itself stays."""
         if not getattr(torch, device).is_available():
             return {"absent": True}
@@ -116,7 +116,7 @@ class Verbs:
             return {**answer, "output": out.cpu(), "device": out.device.type}
         return answer
 
-    def do_strided(self, inputs: list[Given], ways: list[str]) -> Any:
+    def do_strided_calls(self, inputs: list[Given], ways: list[str]) -> Any:
         """The outputs of calls whose inputs have the same values at other strides, each its way."""
         return {
             "answers": [
@@ -125,7 +125,9 @@ class Verbs:
             ]
         }
 
-    def do_reload(self, name: str | None, init: dict[str, Any], seed: int, inputs: Given) -> Any:
+    def do_call_reloaded(
+        self, name: str | None, init: dict[str, Any], seed: int, inputs: Given
+    ) -> Any:
         """The output of a second instance that was given this one's state_dict."""
         kept, saved = self.built, None
         if isinstance(kept, nn.Module):
@@ -141,7 +143,7 @@ class Verbs:
         finally:
             self.built = kept
 
-    def do_anew(
+    def do_fresh_instance(
         self,
         name: str | None,
         init: dict[str, Any],
@@ -164,11 +166,11 @@ class Verbs:
         told |= {"before": {n: before[n] for n in changed}}
         return told | {"after": {n: after[n] for n in changed if n in after}}
 
-    def do_unwritten(
+    def do_uninitialised_memory(
         self, name: str | None, init: dict[str, Any], seed: int, inputs: list[Given]
     ) -> Any:
-        """As `do_anew`, where new memory is NaN; and which parameters begin so. Where a text can
-        make them, new booleans are True, and False in a second instance."""
+        """As `do_fresh_instance`, where new memory is NaN; and which parameters begin so. Where a
+        text can make them, new booleans are True, and False in a second instance."""
         kept, answers, begun = self.built, [], set[str]()
         ways = (nullcontext, NewBooleansAreFalse)[: 1 + allocates(self.words)]
         try:
@@ -182,7 +184,7 @@ class Verbs:
             self.built = kept
         return {"answers": answers, "begun": sorted(begun)}
 
-    def do_stated(
+    def do_positional_calls(
         self, name: str | None, init: dict[str, Any], seed: int, inputs: list[Given]
     ) -> Any:
         """The outputs of an instance with this one's parameters that is built and called by
@@ -206,7 +208,7 @@ class Verbs:
         own = self.kept.arguments() if self.kept.form == "given" else {}
         return self.kept.output(self.built(*bare(given), **own))
 
-    def do_export(self, inputs: Given) -> Any:
+    def do_call_exported(self, inputs: Given) -> Any:
         """The output of the program that torch.export makes. Imports the compiler."""
         folder, tempfile.tempdir = (
             tempfile.tempdir,
@@ -228,7 +230,7 @@ class Verbs:
         finally:
             self.built = kept
 
-    def do_after(self, inputs: Given) -> Any:
+    def do_inputs_after_call(self, inputs: Given) -> Any:
         """The inputs as the module left them, the one its output lies in, whether that stays."""
         given = fresh(inputs)
         self._mode(train=False)
@@ -248,7 +250,7 @@ class Verbs:
         self._invoke(fresh(other))
         return not torch.equal(before.nan_to_num(), out.nan_to_num())
 
-    def do_spoiled(
+    def do_with_changed_buffer(
         self, name: str | None, init: dict[str, Any], seed: int, buffer: str, inputs: Given
     ) -> Any:
         """The outputs of two instances that differ in the values of a buffer; `spoiled` where the
@@ -267,7 +269,7 @@ class Verbs:
             self.built = kept
         return {"answers": answers, "spoiled": owner._buffers.get(leaf) is other}
 
-    def do_beside(
+    def do_after_sibling(
         self, name: str | None, init: dict[str, Any], seed: int, other: Given, inputs: Given
     ) -> Any:
         """The output after another instance was built, called, and given other parameters."""
@@ -283,7 +285,7 @@ class Verbs:
 
     # ------------------------------------------------------------ what it is made of
 
-    def do_facts(self) -> Any:
+    def do_module_facts(self) -> Any:
         """Names: what is trained, what is one and the same, what is saved, what is inside."""
         if not isinstance(self.built, nn.Module):
             kinds = "trained", "tied", "copies", "held", "buffers", "learning", "saved", "modules"

@@ -23,7 +23,7 @@ def run(probe: Probe) -> Steps:
         raise Skip("a batch of one has nothing to mix with")
     at = probe.contract.output.index("B")
     inputs, before = probe.sample()
-    samples = probe.some(range(min(size, 4)))
+    samples = probe.choose_ways(range(min(size, 4)))
     other = probe.draw()
     changed = [_changed(probe, inputs, other, b) for b in samples]
     *outputs, turned = yield [*changed, _turned(probe, inputs)]

@@ -26,13 +26,13 @@ def run(probe: Probe) -> Failure | None:
     if rows < 2 or length < 2:
         raise Skip("one beam, or one position, has nothing to reorder")
     inputs, contract = ordered(probe), probe.contract
-    order = [probe.pick(0, rows) for _ in range(rows)]
+    order = [probe.random_integer(0, rows) for _ in range(rows)]
     order[0], order[1] = 1, 1  # one row has two children, and row 0 has none of its own
     parents = _first(probe, inputs).new_tensor(order).long()
     after = min(STEPS, length - 1)
     prompt = length - after
     calls = parts(contract, inputs, [prompt, *[1] * after])
-    outputs = probe.steps(calls, parents)
+    outputs = probe.cached_steps(calls, parents)
     whole = probe.call(_children(probe, inputs, parents, prompt))
     for number, out in enumerate(outputs[1:]):
         right = whole.narrow(contract.output.index("S"), prompt + number, 1)

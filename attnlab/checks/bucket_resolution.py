@@ -28,7 +28,7 @@ def run(probe: Probe) -> Failure | None:
     position = probe.contract.position
     assert position is not None
     length = position.distance + 3
-    wide = probe.at({"Sq": length, "Sk": length, **({"B": 1} if "B" in probe.sizes else {})})
+    wide = probe.variant({"Sq": length, "Sk": length, **({"B": 1} if "B" in probe.sizes else {})})
     out = wide.call(plain_inputs(wide))
     added = out.reshape(-1, *out.shape[-3:])[0]
     past = added[:, -1].flip(-1)  # of the last query: distance 0, 1, 2, ... backwards

@@ -18,7 +18,7 @@ TRUSTED = False
 
 
 def run(probe: Probe) -> Failure | None:
-    facts = probe.facts()
+    facts = probe.module_facts()
     buffers, parameters = facts.buffers, facts.held
     for name in probe.contract.buffers:
         if name in parameters:
@@ -37,7 +37,7 @@ def run(probe: Probe) -> Failure | None:
 
 def _idle(probe: Probe, name: str) -> Failure | None:
     """A buffer of that name that the output is not made from."""
-    pair = probe.spoiled(name, probe.draw())
+    pair = probe.with_changed_buffer(name, probe.draw())
     if pair is None or pair[0].shape != pair[1].shape:
         return None
     contract, gap = probe.contract, far(*pair)

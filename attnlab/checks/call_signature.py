@@ -28,7 +28,7 @@ def run(probe: Probe) -> Failure | None:
     masked = any(i.role == "mask" for i in probe.contract.inputs)
     kinds = kinds if masked else kinds[:1]
     samples = [probe.sample(mask) for mask in kinds]
-    outputs = probe.stated([inputs for inputs, _ in samples])
+    outputs = probe.positional_calls([inputs for inputs, _ in samples])
     for mask, (_, named), out in zip(kinds, samples, outputs, strict=True):
         how = "with the mask left out" if mask == "none" else "by position"
         if out.shape != named.shape:
@@ -52,9 +52,9 @@ def _left_out(probe: Probe) -> Failure | None:
     small = {"B": 1, "D": lcm(NARROW, contract.multiples.get("D", 1))}
     small = {"B": 1} if "H" in contract.sizes else small
     small |= {"S": stated["M"]} if "M" in stated else {}
-    other = probe.at({**{s: n for s, n in small.items() if s in contract.vary}, **stated})
+    other = probe.variant({**{s: n for s, n in small.items() if s in contract.vary}, **stated})
     inputs = other.draw()
-    named, out = other.call(inputs), other.stated([inputs], bare=True)[0]
+    named, out = other.call(inputs), other.positional_calls([inputs], bare=True)[0]
     if named.shape == out.shape and not far(named, out).any().item():
         return None
     names = ", ".join(f"{name}={value}" for name, value in contract.defaults.items())

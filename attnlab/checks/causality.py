@@ -25,9 +25,9 @@ def run(probe: Probe) -> Steps:
         raise Skip("a sequence of one has no future")
     at = probe.contract.output.index("S")
     inputs, before = probe.sample("causal")
-    last = {*range(1, min(length, 6)), length - 1, probe.pick(1, length)}
+    last = {*range(1, min(length, 6)), length - 1, probe.random_integer(1, length)}
     # The fewer positions change, the more their rows tell.
-    later = probe.some(sorted(last, reverse=True))
+    later = probe.choose_ways(sorted(last, reverse=True))
     changed = [moved(probe, inputs, "S", slice(t, length)) for t in later]
     outputs = yield changed
     for t, after in zip(later, outputs, strict=True):

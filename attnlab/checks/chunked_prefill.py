@@ -25,7 +25,7 @@ def run(probe: Probe) -> Failure | None:
     length = probe.sizes.get("S", 1)
     if length < CHUNK:
         raise Skip("too few positions for chunks")
-    first = probe.pick(1, length - 1)
+    first = probe.random_integer(1, length - 1)
     rest = [CHUNK] * (length // CHUNK)
     threes = [*rest, length % CHUNK] if length % CHUNK else rest
     return stepwise(probe, threes) or stepwise(probe, [first, length - first])

@@ -33,7 +33,7 @@ def run(probe: Probe) -> Steps:
         raise Skip("with one position every row is trivially 1")
     at = probe.contract.output.index("S")
     masks: tuple[Mask, ...] = ("random", "causal", "none")
-    kinds = probe.some(masks)
+    kinds = probe.choose_ways(masks)
     outputs = yield [_constant(probe, mask) for mask in kinds]
     for mask, out in zip(kinds, outputs, strict=True):
         gap = far(out, out.narrow(at, 0, 1).expand_as(out))

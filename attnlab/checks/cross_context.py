@@ -30,7 +30,7 @@ ADVICE = "Write the source of q, of k and of v beside each projection, and the a
 def run(probe: Probe) -> Steps:
     own = query_axis(probe.contract)
     inputs, out = probe.sample()
-    query = probe.pick(0, probe.sizes[own])
+    query = probe.random_integer(0, probe.sizes[own])
     one, other, turned = yield [
         moved(probe, inputs, own, slice(query, query + 1)),
         moved(probe, inputs, "Sk", slice(None)),

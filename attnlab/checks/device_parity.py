@@ -19,7 +19,7 @@ ROUNDING = 2e-3  # of the largest value: matmuls of a GPU may round their operan
 
 def run(probe: Probe) -> Failure | None:
     inputs, here = probe.sample()
-    there = probe.on("cuda", inputs)
+    there = probe.call_on_device("cuda", inputs)
     if there is None:
         raise Skip("there is no GPU here")
     gap = (there - here).abs().max().item()

@@ -53,7 +53,7 @@ def run(probe: Probe) -> Failure | None:
     samples = [probe.sample(mask) for mask in kinds]
     samples += _others(probe, kinds[-1], samples[-1][0])
     dtypes, pair = probe.contract.dtypes, _hiding(probe)
-    found = probe.cast(dtypes, [*(inputs for inputs, _ in samples), *pair.given])
+    found = probe.cast_calls(dtypes, [*(inputs for inputs, _ in samples), *pair.given])
     for dtype, outputs in zip(dtypes, found, strict=True):
         for out, (inputs, exact) in zip(outputs, samples, strict=False):
             failure = off(out, exact, dtype)
@@ -77,7 +77,7 @@ def _hiding(probe: Probe) -> Pair:
     length = probe.sizes.get(key_axis(probe.contract), 1)
     if not {"mask", "keys"} <= abilities(probe.contract) or length < 2:
         return Pair()
-    key = probe.pick(int("causal" in probe.contract.promises), length)
+    key = probe.random_integer(int("causal" in probe.contract.promises), length)
     try:
         before = hidden(probe, probe.draw("one-key", LOUD), key, length)
     except Skip:
@@ -140,7 +140,7 @@ def _unlike(found: Mapping[str, Tensor], right: Mapping[str, Tensor], dtype: str
 
 def _others(probe: Probe, mask: Mask, usual: Inputs) -> list[tuple[Inputs, Tensor]]:
     """A longer sequence, and one position alone without a mask, where the length is free."""
-    more = probe.pick(*LONGER)
+    more = probe.random_integer(*LONGER)
     drawn = probe.draw(mask, longer=more, alone=True), probe.draw("none", longer=-more, alone=True)
     sizes = sizes_of(probe, usual)
     others = [inputs for inputs in drawn if sizes_of(probe, inputs) != sizes]

@@ -53,7 +53,7 @@ def _sizes(probe: Probe) -> Failure | None:
     if "S" not in probe.contract.vary or "S" not in probe.contract.sizes:
         return None
     for length in sorted({1, probe.sizes.get("M", 1)}):
-        other = probe.at({"S": length})
+        other = probe.variant({"S": length})
         out = other.call(other.draw("random"))
         if tuple(out.shape) != expected_shape(other):
             return Failure(

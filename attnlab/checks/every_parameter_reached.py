@@ -21,7 +21,7 @@ ENOUGH = 3  # positions: with one, a softmax has nothing to choose and no gradie
 
 
 def run(probe: Probe) -> Failure | None:
-    trained = probe.facts().trained
+    trained = probe.module_facts().trained
     if not trained:
         raise Skip("the module has no parameter that is trained")
     if any(probe.sizes.get(s, ENOUGH) < ENOUGH for s in ("S", "Sq", "Sk")):
@@ -29,7 +29,7 @@ def run(probe: Probe) -> Failure | None:
     left = set(trained)
     kinds: tuple[Mask, ...] = ("random", "none")
     for mask in kinds:  # one may hide what another shows
-        for name, gradient in probe.steep(mask)[1].parameters.items() if left else ():
+        for name, gradient in probe.gradient_sample(mask)[1].parameters.items() if left else ():
             if gradient.dim() < 2 or gradient.count_nonzero().item():
                 left.discard(name)
     missing = [name for name in trained if name in left]

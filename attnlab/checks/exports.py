@@ -19,7 +19,7 @@ ON_DEMAND = True
 
 def run(probe: Probe) -> Failure | None:
     inputs, out = probe.sample()
-    gap = far(out, probe.exported(inputs))
+    gap = far(out, probe.call_exported(inputs))
     if gap.any().item():
         return Failure(
             message=f"the exported program gives another output, first at {first_index(gap)}"

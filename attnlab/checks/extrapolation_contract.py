@@ -26,10 +26,10 @@ def run(probe: Probe) -> Failure | None:
     assert position is not None
     longest = probe.sizes.get("M", probe.sizes["S"])
     if position.beyond == "error":
-        if probe.raised({"S": longest + 1}) is None:
+        if probe.exception_at({"S": longest + 1}) is None:
             return Failure(message=f"S={longest + 1} was accepted; the longest is {longest}")
         return None
-    longer = probe.at({"S": longest + MORE})
+    longer = probe.variant({"S": longest + MORE})
     inputs = plain_inputs(longer)
     if inputs[longer.contract.inputs[0].name] is None:
         raise Skip("there is no input to lengthen")

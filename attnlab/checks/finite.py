@@ -31,7 +31,7 @@ def run(probe: Probe) -> Failure | None:
 
 def _narrow(probe: Probe, inputs: Inputs) -> bool:
     """Whether float32 alone is too narrow for these inputs: in float64 all is finite."""
-    wide = probe.in_float64()
+    wide = probe.float64_variant()
     given = {
         name: t.double() if t is not None and t.is_floating_point() else t
         for name, t in inputs.items()

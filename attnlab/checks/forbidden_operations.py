@@ -29,8 +29,8 @@ LENGTH = 37  # a prime: only a multiple of S * S has it twice as a factor
 def run(probe: Probe) -> Failure | None:
     forbidden = probe.contract.forbidden
     if any(" " in said for said in forbidden) and "S" in probe.contract.vary:
-        probe = probe.at({"S": min(LENGTH, probe.sizes.get("M", LENGTH))})
-    modules = probe.facts().modules
+        probe = probe.variant({"S": min(LENGTH, probe.sizes.get("M", LENGTH))})
+    modules = probe.module_facts().modules
     ops = probe.operations(probe.draw("random"))
     for said in forbidden:
         if said.startswith("nn.") and said in modules:

@@ -48,13 +48,13 @@ class Point:
 
     @classmethod
     def of(cls, probe: Probe) -> Point:
-        known = probe.known()
-        found = probe.steep_in_float64()
+        known = probe.given_parameters()
+        found = probe.gradient_sample_in_float64()
         if found is None:
             raise Skip("the module does not run in float64")
         wide, inputs, gradients = found
         weights = wide.parameters() if known is None else known
-        learns = set(probe.facts().trained)  # what is frozen has no gradient by intention
+        learns = set(probe.module_facts().trained)  # what is frozen has no gradient by intention
         doubled = {name: w.double() for name, w in weights.items() if name in learns}
         return cls(wide, inputs, doubled, gradients)
 
@@ -97,7 +97,7 @@ class Point:
             {n: self.weights[n] + by * way for n, way in weights.items()} for by in (step, -step)
         ]
         back = {n: self.weights[n] for n in weights}
-        return self.probe.lent(list(zip(lent, moved, strict=True)), back, own=True)
+        return self.probe.with_weights(list(zip(lent, moved, strict=True)), back, own=True)
 
     def _loss(self, out: Tensor) -> float:
         """The scalar whose gradients are looked at."""

@@ -19,7 +19,7 @@ ADVICE = (
 
 
 def run(probe: Probe) -> Failure | None:
-    _, found = probe.steep()
+    _, found = probe.gradient_sample()
     if not found.inputs and not found.parameters:
         raise Skip("there is nothing to differentiate by")
     for name, gradient in [*found.inputs.items(), *found.parameters.items()]:

@@ -28,7 +28,7 @@ ADVICE = (
 def run(probe: Probe) -> Failure | None:
     kinds = masks(probe.contract, "random", "causal")
     for mask in dict.fromkeys((*kinds, "none")):
-        inputs, found = probe.steep(mask)
+        inputs, found = probe.gradient_sample(mask)
         right = probe.expected_gradients(inputs, found.cotangent)
         if not right.parameters and not right.inputs:
             raise Skip("there is nothing to differentiate by")

@@ -42,7 +42,7 @@ def _expanded(probe: Probe, rows: Mapping[str, Tensor]) -> Failure | None:
     for in_turn in (False, True):
         order = [n % shared if in_turn else n * shared // heads for n in range(heads)]
         copies = {n: w.unflatten(0, (shared, -1))[order].flatten(0, 1) for n, w in rows.items()}
-        expanded = probe.rebuilt({"Hkv": heads}, {**probe.weights(), **copies}, inputs)
+        expanded = probe.call_rebuilt({"Hkv": heads}, {**probe.weights(), **copies}, inputs)
         gaps.append(apart(probe, out, expanded))
         if not gaps[-1].any().item():
             return None
@@ -63,7 +63,7 @@ def _served(probe: Probe, rows: Mapping[str, Tensor]) -> Failure | None:
     if short or not out_proj or len(set(weights[out_proj].shape)) != 1:
         return None
     bare = {**weights, out_proj: (weights[out_proj] * 0).fill_diagonal_(1.0)}
-    probe.put(bare)
+    probe.set_weights(bare)
     inputs = probe.draw("none")
     before = probe.call(inputs)
     found: dict[str, list[list[int]]] = {}
@@ -72,11 +72,11 @@ def _served(probe: Probe, rows: Mapping[str, Tensor]) -> Failure | None:
             new = bare[name].clone()
             part = new.unflatten(0, (shared, -1))[group]
             part.copy_(probe.noise(part, part.shape[-1] ** -0.5))
-            probe.put({**bare, name: new})
+            probe.set_weights({**bare, name: new})
             moved = (probe.call(inputs) != before).unflatten(-1, (heads, -1)).movedim(-2, 0)
             served = moved.flatten(1).any(1).nonzero().flatten().tolist()
             found.setdefault(name, []).append(served)
-    probe.put(weights)
+    probe.set_weights(weights)
     return _unfair(found, heads, shared)
 
 

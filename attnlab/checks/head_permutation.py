@@ -33,7 +33,7 @@ def run(probe: Probe) -> Failure | None:
     right = probe.expected(inputs)
     if ((probe.expected(inputs, changed) - right).abs() > probe.tolerance(right)).any().item():
         raise Skip("the reference keeps its heads in another layout")
-    (after,) = probe.lent([(changed, inputs)], back=weights)
+    (after,) = probe.with_weights([(changed, inputs)], back=weights)
     gap = apart(probe, before, after)
     if gap.any().item():
         return Failure(

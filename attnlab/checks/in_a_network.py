@@ -24,7 +24,7 @@ from dataclasses import replace
 from attnlab.checks.base import (
     Failure,
     Inputs,
-    Network,
+    InterleavedGradients,
     Probe,
     Skip,
     Tensor,
@@ -54,9 +54,9 @@ def run(probe: Probe) -> Failure | None:
         raise Skip("it is looked at where sizes tell more")
     calm = probe.sample()
     one = probe.draw("none", longer=1 - probe.sizes.get("S", 1), alone=True)
-    more = LONG if probe.seconds(LONG) <= PATIENCE else FEWER
+    more = LONG if probe.expected_seconds(LONG) <= PATIENCE else FEWER
     calls = [calm[0], probe.draw("causal"), one, probe.draw("random", longer=more, alone=True)]
-    found = probe.network(calls, train="dropout" not in probe.contract.promises)
+    found = probe.interleaved_gradients(calls, train="dropout" not in probe.contract.promises)
     failure = _steps(probe, calls, found)
     if failure or not far(found.after, calm[1]).any().item():
         return failure
@@ -67,7 +67,7 @@ def run(probe: Probe) -> Failure | None:
     )
 
 
-def _steps(probe: Probe, calls: list[Inputs], found: Network) -> Failure | None:
+def _steps(probe: Probe, calls: list[Inputs], found: InterleavedGradients) -> Failure | None:
     """The calls one after the other, then what they have in common."""
     total: dict[str, Tensor] = {}
     for number, inputs in enumerate(calls):

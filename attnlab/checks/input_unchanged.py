@@ -22,7 +22,7 @@ def run(probe: Probe) -> Failure | None:
     shared = ""
     for mask in masks(probe.contract, "random"):
         inputs = probe.draw(mask)
-        after = probe.inputs_after(inputs)
+        after = probe.inputs_after_call(inputs)
         shared = shared or after.alias
         failure = _changed(inputs, after.inputs)
         if failure:

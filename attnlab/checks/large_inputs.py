@@ -105,7 +105,7 @@ def _compare(
     limit = max(limit, SLACK * moved)
     if (gap <= limit).all().item():
         return None
-    limit = max(limit, ROOM * (probe.rounded(inputs) - expected).abs().max().item())
+    limit = max(limit, ROOM * (probe.expected_in_float32(inputs) - expected).abs().max().item())
     bad = ~(gap <= limit)
     if not bad.any().item():
         return None

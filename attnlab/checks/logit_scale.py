@@ -32,12 +32,12 @@ def run(probe: Probe) -> Failure | None:
     weights = probe.weights()
     squares, count = 0.0, 0
     for _ in range(DRAWS):
-        probe.put(_unit(probe, weights))
-        for scores in probe.seen(probe.draw("none")).scores:
+        probe.set_weights(_unit(probe, weights))
+        for scores in probe.attention_internals(probe.draw("none")).scores:
             some = scores[scores.abs() < 1e4]  # what a mask put there is no score
             squares += some.double().square().sum().item()
             count += some.numel()
-    probe.put(weights)
+    probe.set_weights(weights)
     if not count:
         raise Skip("no softmax over scores is to be seen")
     spread = (squares / count) ** 0.5

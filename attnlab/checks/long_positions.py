@@ -43,15 +43,15 @@ HALF = {"bfloat16": 2**-8, "float16": 2**-11}
 
 
 def run(probe: Probe) -> Failure | None:
-    far = probe.at(_sizes(probe, FAR + probe.pick(1, TAIL), WIDTH, 2))
-    near = far.at({"S": SHORT})
+    far = probe.variant(_sizes(probe, FAR + probe.random_integer(1, TAIL), WIDTH, 2))
+    near = far.variant({"S": SHORT})
     near.call(plain_inputs(near))
     inputs = plain_inputs(far)
     exact = rows(far, inputs)
     failure = _lost(exact, "float32") or _misplaced(probe, exact, inputs[first(far)], SOME)
     for dtype, eps in HALF.items():
         if failure is None and dtype in probe.contract.dtypes:
-            half = probe.at(far.sizes, dtype)
+            half = probe.variant(far.sizes, dtype)
             given = {n: t.to(_like(half)) if t.is_floating_point() else t
                      for n, t in inputs.items()}  # fmt: skip
             table = rows(half, given)
@@ -72,7 +72,7 @@ def _sizes(probe: Probe, length: int, width: int, batch: int) -> dict[str, int]:
 
 def _farthest(probe: Probe) -> Failure | None:
     """More rows than a short integer counts, of few columns."""
-    far = probe.at(_sizes(probe, FARTHEST + probe.pick(1, TAIL), NARROW, 1))
+    far = probe.variant(_sizes(probe, FARTHEST + probe.random_integer(1, TAIL), NARROW, 1))
     inputs = plain_inputs(far)
     if inputs[first(far)].numel() > MOST:
         return None

@@ -38,15 +38,17 @@ UNEVEN = 120  # queries; after them counts of keys reach all that a byte can hol
 
 
 def run(probe: Probe) -> Failure | None:
-    length = 4 * probe.pick(*FOURS)
+    length = 4 * probe.random_integer(*FOURS)
     axis = query_axis(probe.contract)
     now = probe.sizes.get(axis, length)
     if axis not in probe.contract.vary or now >= length:
         raise Skip("its length is fixed, or long already")
     if probe.sizes.get("D", 0) > probe.contract.sizes.get("D", 0):
         raise Skip("long sequences are looked at in modules no wider than the example's")
-    if probe.seconds(length) > PATIENCE:  # a round of fewer heads may take less
-        raise Skip(f"a call of {length} positions would take {probe.seconds(length):.0f} seconds")
+    if probe.expected_seconds(length) > PATIENCE:  # a round of fewer heads may take less
+        raise Skip(
+            f"a call of {length} positions would take {probe.expected_seconds(length):.0f} seconds"
+        )
     inputs = _ragged(probe, length - now)
     # A maximum over blocks of keys is moved by the last of them.
     loud = moved(probe, inputs, axis, slice(-END, None), LOUDER)
@@ -63,7 +65,7 @@ def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
         return None
     late = sizes_of(probe, inputs).get("S", 0) > ROUNDED  # it may take no more than so many
     others = _later(probe, inputs) if late and "causal" in contract.promises else []
-    out, *after = probe.cast([COARSE], [inputs, *others])[0]
+    out, *after = probe.cast_calls([COARSE], [inputs, *others])[0]
     failure = off(out, probe.expected(inputs), COARSE)
     failure = failure or next(filter(None, (_sees(probe, out, other) for other in after)), None)
     return failure and replace(failure, message=f"{failure.message}, for long sequences")

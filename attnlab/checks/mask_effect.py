@@ -52,12 +52,12 @@ def run(probe: Probe) -> Steps:
     if length < 2:
         raise Skip("with one position there is no other key to mask")
     first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
-    keys = sorted({first, length - 1, probe.pick(first, length)})
+    keys = sorted({first, length - 1, probe.random_integer(first, length)})
     ways = [Way(hidden(probe, probe.draw("random"), key, length), key) for key in keys]
-    loud = probe.pick(first, length)
+    loud = probe.random_integer(first, length)
     ways.append(Way(hidden(probe, probe.draw("one-key", LOUD), loud, length), loud))
     ways += _in_one_sample(probe, loud, length)
-    ways = probe.some(ways)
+    ways = probe.choose_ways(ways)
     outputs = yield [
         given
         for way in ways

@@ -95,7 +95,7 @@ def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
             message=f"in train mode a mask of floats gave another output at {first_index(gap)} "
             "than the same one of booleans in eval mode"
         )
-    if not probe.light:  # there is nothing to compare with
+    if not probe.confirming:  # there is nothing to compare with
         return None
     found = probe.gradients(added)
     right = probe.expected_gradients(inputs, found.cotangent)
@@ -106,7 +106,9 @@ def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
 
 def _cast(probe: Probe, added: Inputs, boolean: Tensor) -> Failure | None:
     dtypes = probe.contract.dtypes
-    for dtype, (out,) in zip(dtypes, probe.cast(dtypes, [added]) if dtypes else (), strict=True):
+    for dtype, (out,) in zip(
+        dtypes, probe.cast_calls(dtypes, [added]) if dtypes else (), strict=True
+    ):
         failure = off(out, boolean, dtype)
         if failure:
             return replace(failure, message=f"{failure.message}, under a mask of floats")

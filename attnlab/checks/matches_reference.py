@@ -47,7 +47,7 @@ def run(probe: Probe) -> Failure | None:
 def _differs(probe: Probe) -> Failure | None:
     for mask, scale in _kinds(probe):
         inputs, out = probe.sample(mask, scale)
-        how = ", ".join(filter(None, (said(probe.contract, mask), probe.drawn)))
+        how = ", ".join(filter(None, (said(probe.contract, mask), probe.inputs_description)))
         failure = _unlike(probe, inputs, out, how)
         if failure:
             return failure
@@ -62,7 +62,7 @@ def _unlike(
 ) -> Failure | None:
     """What the reference itself loses in float32, and loses alike, is nobody's fault."""
     failure = beside(probe, out, probe.expected(inputs) if right is None else right, how)
-    if failure is None or beside(probe, out, probe.rounded(inputs), how) is None:
+    if failure is None or beside(probe, out, probe.expected_in_float32(inputs), how) is None:
         return None
     return failure
 
@@ -126,7 +126,7 @@ def _in_steps(probe: Probe) -> Failure | None:
         return None
     inputs, steps = ordered(probe), min(STEPS, length - 1)
     lengths = [length - steps, *[1] * steps]
-    outputs = probe.steps(parts(probe.contract, inputs, lengths))
+    outputs = probe.cached_steps(parts(probe.contract, inputs, lengths))
     whose = "the reference's of the whole sequence"
     return in_steps(probe, probe.expected(inputs), outputs, lengths, whose=whose)
 

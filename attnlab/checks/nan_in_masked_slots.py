@@ -58,7 +58,7 @@ def run(probe: Probe) -> Steps:
 def _hidden(probe: Probe, spec: Input, length: int) -> tuple[Inputs, int]:
     """Inputs with one key masked for every query, and which."""
     first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
-    key = probe.pick(first, length)
+    key = probe.random_integer(first, length)
     inputs = probe.draw("random")
     mask = inputs[spec.name].clone()
     mask[..., 0 if first else (key + 1) % length] = not spec.forbids

@@ -23,7 +23,7 @@ FEW = True
 
 
 def run(probe: Probe) -> Failure | None:
-    found = list(probe.trespasses(probe.draw("random")))
+    found = list(probe.side_effects(probe.draw("random")))
     if not found:
         return None
     more = f", and {len(found) - 3} more" if len(found) > 3 else ""

@@ -36,7 +36,7 @@ def run(probe: Probe) -> Failure | None:
     given = [inputs, inputs, alone, alone, alike]
     usual = dict(zip(map(id, (alone, alike)), probe.calls([alone, alike]), strict=True))
     usual[id(inputs)] = before
-    for way, asked, out in zip(ways, given, probe.strided(given, ways), strict=True):
+    for way, asked, out in zip(ways, given, probe.strided_calls(given, ways), strict=True):
         gap = far(usual[id(asked)], out)
         if gap.any().item():
             return Failure(

@@ -24,7 +24,7 @@ def run(probe: Probe) -> Failure | None:
         raise Skip("one position holds one sequence")
     if "S" not in probe.contract.vary:
         raise Skip("its length is fixed")
-    cut = probe.pick(1, length)
+    cut = probe.random_integer(1, length)
     inputs = _packed(probe, cut)
     at = probe.contract.output.index("S")
     together = probe.call(inputs)

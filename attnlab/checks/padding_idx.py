@@ -32,7 +32,7 @@ def run(probe: Probe) -> Failure | None:
         by_right = name in right and right[name][pad].count_nonzero().item()
         if gradient[pad].count_nonzero().item() and not by_right:
             return Failure(message=f"row {pad} of {name} is the padding token's, and it learns")
-    fresh = probe.as_built()
+    fresh = probe.initial_parameters()
     for name in tables:
         row = fresh[name][pad]
         if row.count_nonzero().item():

@@ -42,12 +42,12 @@ def run(probe: Probe) -> Steps:
         raise Skip("one position leaves no room for padding")
     if axis not in probe.contract.vary:
         raise Skip("its length is fixed")
-    more = probe.pick(1, max(2, min(4, length - 1)))  # where it can be, two keys stay
+    more = probe.random_integer(1, max(2, min(4, length - 1)))  # where it can be, two keys stay
     real = [slice(0, length - more)]
     promises = probe.contract.promises
     if "averaging" in promises and "causal" not in promises:
         real.append(slice(more, length))
-    real = probe.some(real)
+    real = probe.choose_ways(real)
     pairs = [_pair(probe, part, length) for part in real]
     outputs = yield [inputs for pair in pairs for inputs in pair]
     for part, padded, alone in zip(real, outputs[::2], outputs[1::2], strict=True):

@@ -20,7 +20,7 @@ FEW = True
 
 
 def run(probe: Probe) -> Failure | None:
-    done = probe.anew([probe.draw("random"), probe.draw("random")], train=(False, True))
+    done = probe.fresh_instance([probe.draw("random"), probe.draw("random")], train=(False, True))
     for name, was in done.before.items():
         now = done.after.get(name)
         if now is None or now.shape != was.shape:

@@ -42,13 +42,13 @@ def run(probe: Probe) -> Steps:
     if "causal" in probe.contract.promises:
         raise Skip("a causal module knows the order by its own mask")
     at = probe.contract.output.index("S")
-    first = probe.pick(0, length - 1)
+    first = probe.random_integer(0, length - 1)
     neighbours = [*range(first), first + 1, first, *range(first + 2, length)]
     ways: tuple[tuple[Mask, list[int]], ...] = (
         ("random", _shuffled(probe, length)),
         ("none", neighbours),
     )
-    drawn = [(mask, order, *probe.sample(mask)) for mask, order in probe.some(ways)]
+    drawn = [(mask, order, *probe.sample(mask)) for mask, order in probe.choose_ways(ways)]
     outputs = yield [_moved(probe, inputs, order) for _, order, inputs, _ in drawn]
     for (mask, order, _, before), out in zip(drawn, outputs, strict=True):
         expected = _permuted(before, at, order)
@@ -67,7 +67,7 @@ def _shuffled(probe: Probe, length: int) -> list[int]:
     """A random order that moves something. A mere shift or reversal would keep distances."""
     order = list(range(length))
     for last in range(length - 1, 0, -1):
-        other = probe.pick(0, last + 1)
+        other = probe.random_integer(0, last + 1)
         order[last], order[other] = order[other], order[last]
     straight = order in (sorted(order), sorted(order, reverse=True))
     return [*range(1, length), 0] if straight else order

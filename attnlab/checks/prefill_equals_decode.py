@@ -25,7 +25,7 @@ def run(probe: Probe) -> Failure | None:
     length = probe.sizes.get("S", 1)
     if length < 2:
         raise Skip("one position is one step")
-    for prompt in (1, probe.pick(1, length)):
+    for prompt in (1, probe.random_integer(1, length)):
         failure = stepwise(probe, [prompt, *[1] * (length - prompt)])
         if failure:
             return failure
@@ -39,10 +39,10 @@ def run(probe: Probe) -> Failure | None:
 
 def _cast(probe: Probe, dtype: str, lengths: list[int]) -> Failure | None:
     """The last position, with what the cache holds of those before it in this type."""
-    other = probe.at({}, dtype)
+    other = probe.variant({}, dtype)
     inputs = ordered(other)
     whole = other.call(inputs)
-    last = other.steps(parts(other.contract, inputs, lengths))[-1]
+    last = other.cached_steps(parts(other.contract, inputs, lengths))[-1]
     right = whole.narrow(other.contract.output.index("S"), lengths[0], lengths[1])
     if last.shape != right.shape or last.dtype != right.dtype:
         return Failure(

@@ -37,8 +37,8 @@ def run(probe: Probe) -> Steps:
     if length < 2:
         raise Skip("with one key there is nothing to leave out")
     kinds: tuple[Mask, ...] = ("random", "none")
-    keys = sorted({0, length - 1, probe.pick(0, length)})
-    ways = probe.some([(kind, key) for kind in kinds for key in keys])
+    keys = sorted({0, length - 1, probe.random_integer(0, length)})
+    ways = probe.choose_ways([(kind, key) for kind in kinds for key in keys])
     samples = {kind: probe.sample(kind, SMALL) for kind, _ in ways}
     outputs = yield [
         moved(probe, samples[kind][0], axis, slice(key, key + 1), SMALL) for kind, key in ways

@@ -15,7 +15,7 @@ ONCE = True  # sizes are stated outright, so other rounds would ask the same
 
 def run(probe: Probe) -> Failure | None:
     for refusal in probe.contract.refusals:
-        got = probe.raised(refusal.sizes)
+        got = probe.exception_at(refusal.sizes)
         sizes = ", ".join(f"{k}={v}" for k, v in refusal.sizes.items())
         if got is None:
             wanted = "an exception" if refusal.error == "any" else refusal.error

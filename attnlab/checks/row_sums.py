@@ -24,8 +24,8 @@ TRUSTED = False
 
 def run(probe: Probe) -> Failure | None:
     masks: tuple[Mask, ...] = ("random", "none")
-    for mask in probe.some(masks):
-        seen = probe.seen(probe.draw(mask))
+    for mask in probe.choose_ways(masks):
+        seen = probe.attention_internals(probe.draw(mask))
         if not seen.sums:
             raise Skip("no product of a softmax's weights with values is to be seen")
         if not seen.lowest >= 0:

@@ -39,15 +39,15 @@ def run(probe: Probe) -> Failure | None:
     short, longer = pairs[0]
     if short[spec.name].shape == longer[spec.name].shape:
         raise Skip("its length is fixed")
-    failure = (_confirmed if probe.light else _either_way)(probe, pairs)
+    failure = (_confirmed if probe.confirming else _either_way)(probe, pairs)
     failure = failure or _again(probe) or _fewer_queries(probe)
     return failure or (_growing(probe) if probe.contract.position else None)
 
 
 def _either_way(probe: Probe, pairs: list[tuple[Inputs, Inputs]]) -> Failure | None:
     """Short and long, and long and short."""
-    upward = probe.anew([given for pair in pairs for given in pair]).outputs
-    downward = probe.anew([given for pair in pairs for given in reversed(pair)]).outputs
+    upward = probe.fresh_instance([given for pair in pairs for given in pair]).outputs
+    downward = probe.fresh_instance([given for pair in pairs for given in reversed(pair)]).outputs
     for i in range(0, len(upward), 2):
         (new_short, used_long), (new_long, used_short) = upward[i : i + 2], downward[i : i + 2]
         failure = _changed(new_long, used_long, "a shorter sequence")
@@ -61,7 +61,7 @@ def _confirmed(probe: Probe, drawn: list[tuple[Inputs, Inputs]]) -> Failure | No
     """Right values of short sequences are right after longer ones, too."""
     samples = [probe.sample(mask) for mask in _kinds(probe)]
     pairs = [(longer, inputs) for (_, longer), (inputs, _) in zip(drawn, samples, strict=True)]
-    outputs = probe.anew([given for pair in pairs for given in pair]).outputs
+    outputs = probe.fresh_instance([given for pair in pairs for given in pair]).outputs
     failures = (
         _changed(right, used, "a longer sequence")
         for (_, right), used in zip(samples, outputs[1::2], strict=True)
@@ -73,7 +73,7 @@ def _smaller_batch(probe: Probe) -> Failure | None:
     """As long as before, and fewer of them; then as many as before."""
     inputs, right = probe.sample()
     alone = probe.draw(alone=True)
-    new, after, again = probe.anew([alone, inputs, alone]).outputs
+    new, after, again = probe.fresh_instance([alone, inputs, alone]).outputs
     failure = _changed(right, after, "a smaller batch of the same length")
     return failure or _changed(new, again, "a larger batch of the same length")
 
@@ -82,9 +82,12 @@ def _growing(probe: Probe) -> Failure | None:
     """What grows with the longest sequence so far grows more than once."""
     known = "M" in probe.contract.init.values() and "M" in probe.sizes
     room = probe.sizes.get("S", 1) + GROWS[-1] + 1  # as long as can be is another matter
-    roomy = probe.at({"M": room}) if known else probe
+    roomy = probe.variant({"M": room}) if known else probe
     longer = [roomy.draw(longer=more) for more in GROWS]
-    grown, new = roomy.anew(longer).outputs[-1], roomy.anew(longer[-1:]).outputs[0]
+    grown, new = (
+        roomy.fresh_instance(longer).outputs[-1],
+        roomy.fresh_instance(longer[-1:]).outputs[0],
+    )
     return _changed(new, grown, "several shorter sequences, each longer than the one before")
 
 
@@ -94,9 +97,9 @@ def _fewer_queries(probe: Probe) -> Failure | None:
     if queries < MORE or "Sq" not in contract.vary:
         return None
     inputs, right = probe.sample()
-    fewer = probe.at({"Sq": queries - 1}).draw()
-    new, after = probe.anew([fewer, inputs]).outputs
-    used = probe.anew([inputs, fewer]).outputs[1]
+    fewer = probe.variant({"Sq": queries - 1}).draw()
+    new, after = probe.fresh_instance([fewer, inputs]).outputs
+    used = probe.fresh_instance([inputs, fewer]).outputs[1]
     failure = _changed(right, after, "fewer queries for as many keys")
     return failure or _changed(new, used, "more queries for as many keys")
 
@@ -127,9 +130,9 @@ def _again(probe: Probe) -> Failure | None:
     if total < 2:
         return None
     lengths = [total - 1, 1]
-    first = probe.steps(parts(probe.contract, inputs, lengths))[1]
-    probe.steps(parts(probe.contract, ordered(probe), lengths))
-    again = probe.steps(parts(probe.contract, inputs, lengths))[1]
+    first = probe.cached_steps(parts(probe.contract, inputs, lengths))[1]
+    probe.cached_steps(parts(probe.contract, ordered(probe), lengths))
+    again = probe.cached_steps(parts(probe.contract, inputs, lengths))[1]
     gap = far(first, again)
     if gap.any().item():
         return Failure(

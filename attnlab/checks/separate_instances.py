@@ -43,7 +43,7 @@ def _in_turns(probe: Probe) -> Failure | None:
     if not {"cache", "causal", "sequence"} <= facts or length < PAIR:
         return None
     calls = parts(probe.contract, ordered(probe), [length - 1, 1])
-    alone, after = (probe.steps(calls, beside=beside)[1] for beside in (False, True))
+    alone, after = (probe.cached_steps(calls, beside=beside)[1] for beside in (False, True))
     gap = far(alone, after)
     if not gap.any().item():
         return None
@@ -54,7 +54,7 @@ def _in_turns(probe: Probe) -> Failure | None:
 
 
 def _changed(probe: Probe, sizes: dict[str, int], inputs: Inputs, before: Tensor) -> Failure | None:
-    after = probe.beside(sizes, inputs)
+    after = probe.after_sibling(sizes, inputs)
     gap = far(before, after)
     if not gap.any().item():
         return None

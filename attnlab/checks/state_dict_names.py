@@ -23,7 +23,10 @@ ONCE = True
 
 
 def run(probe: Probe) -> Failure | None:
-    saved, stated = probe.facts().saved, probe.contract.state_dict or probe.facts().saved
+    saved, stated = (
+        probe.module_facts().saved,
+        probe.contract.state_dict or probe.module_facts().saved,
+    )
     if not saved and not stated:
         raise Skip("it saves nothing")
     missing = [name for name in stated if name not in saved]
@@ -34,7 +37,7 @@ def run(probe: Probe) -> Failure | None:
     if extra:
         return Failure(message=f"state_dict() also holds {', '.join(extra)}, which is not stated")
     inputs, out = probe.sample()
-    again = probe.reloaded(inputs)
+    again = probe.call_reloaded(inputs)
     if again is None:  # where nothing is said of checkpoints, that is nobody's promise
         told = "another instance cannot load the state_dict of this one"
         return Failure(message=told) if probe.contract.state_dict else None

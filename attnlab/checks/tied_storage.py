@@ -22,7 +22,7 @@ ONCE = True
 
 
 def run(probe: Probe) -> Failure | None:
-    facts, names = probe.facts(), set(probe.parameters())
+    facts, names = probe.module_facts(), set(probe.parameters())
     for group in probe.contract.tied:
         if any(set(group) <= set(one) for one in facts.tied):
             continue

@@ -34,7 +34,7 @@ SHOWN = 3  # names of parameters
 
 def run(probe: Probe) -> Failure | None:
     samples = [probe.sample(mask) for mask in masks(probe.contract, "random")]
-    found, begun = probe.unwritten([inputs for inputs, _ in samples])
+    found, begun = probe.uninitialised_memory([inputs for inputs, _ in samples])
     if begun:
         more = f" and {len(begun) - SHOWN} more" if len(begun) > SHOWN else ""
         verb = "begin" if len(begun) > 1 else "begins"
@@ -55,7 +55,7 @@ def _read(probe: Probe, inputs: Inputs, usual: Tensor, out: Tensor) -> Failure |
     if not gap.any().item():
         return None
     what, where = ("NaN", bad) if bad.any().item() else ("another", gap)
-    if what == "another" and far(usual, probe.anew([inputs]).outputs[0]).any().item():
+    if what == "another" and far(usual, probe.fresh_instance([inputs]).outputs[0]).any().item():
         return None  # it is another each time, whatever new memory holds
     return Failure(
         message="where new memory holds NaN or the largest integer, and not what lies there by "
@@ -66,5 +66,5 @@ def _read(probe: Probe, inputs: Inputs, usual: Tensor, out: Tensor) -> Failure |
 
 def _places(probe: Probe) -> str:
     """Where memory is asked for that nobody writes by that alone."""
-    lines = [str(line) for line in probe.lines(*ALLOCATE)]
+    lines = [str(line) for line in probe.call_lines(*ALLOCATE)]
     return f"; it is allocated on line{'s' * (len(lines) > 1)} {', '.join(lines)}" if lines else ""

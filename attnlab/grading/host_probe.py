@@ -16,7 +16,7 @@ from attnlab.grading.decode import Odd, output_in, refuse
 from attnlab.grading.host_probe_contract import Asking
 from attnlab.grading.inputs import draw
 from attnlab.grading.inputs.batching import stacked
-from attnlab.grading.inputs.cache import EXPLAINING, Pool
+from attnlab.grading.inputs.cache import EXPLAINING, SampleCache
 from attnlab.grading.inputs.draw import Dice
 from attnlab.grading.inputs.patterns import USUAL, Manner, mannered
 from attnlab.grading.inputs.sizes import within
@@ -67,8 +67,8 @@ class HostProbe(Asking, Pacing, Reading):
         self.bench = bench
         self.manner = manner
         self.thorough = thorough
-        self.light = False  # True where values are right: what follows is to confirm
-        self.pool = Pool(self)
+        self.confirming = False  # True where values are right: what follows is to confirm
+        self.pool = SampleCache(self)
         self.compared = bench.reference is not None
         self.contract = bench.contract
         self.sizes = sizes
@@ -87,8 +87,8 @@ class HostProbe(Asking, Pacing, Reading):
     def equip(self) -> None:
         """Build the module and give it the reference's weights, where they fit."""
         if self.contract.cache:
-            answered(self.host.ask("keep", **plain(self.contract.cache)))
-        self.pool, self.away = Pool(self), False
+            answered(self.host.ask("declare_cache", **plain(self.contract.cache)))
+        self.pool, self.away = SampleCache(self), False
         if self.reference is not None:
             drawn = self.pool.usual()
             given = list(drawn.values())
@@ -109,7 +109,7 @@ class HostProbe(Asking, Pacing, Reading):
         init = built(self.contract.init, self.sizes)
         return {"name": self.bench.name, "init": init, "seed": self.dice.plain.getrandbits(32)}
 
-    def at(
+    def variant(
         self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", anew: bool = False
     ) -> HostProbe:
         self.back()
@@ -123,22 +123,26 @@ class HostProbe(Asking, Pacing, Reading):
         if same and dtype == self.dtype:  # other sizes need no other module
             return other
         self.away = True
-        if same and not anew and not answered(self.host.ask("twin", dtype=dtype)).get("failed"):
+        if (
+            same
+            and not anew
+            and not answered(self.host.ask("cast_twin", dtype=dtype)).get("failed")
+        ):
             return other
         weights = self.parameters()
-        answered(self.host.ask("aside"))
+        answered(self.host.ask("put_aside"))
         answered(self.host.ask("build", **recipe))
         if not same:
             weights = draw.weights({n: p.shape for n, p in other.parameters().items()}, self.dice)
-        other.overwrite(weights)
+        other.set_parameters(weights)
         if dtype != self.dtype:  # or tables in float64 and in complex numbers would be cast, too
             answered(self.host.ask("cast", dtype=dtype))
         return other
 
-    def as_built(self) -> Mapping[str, Tensor]:
+    def initial_parameters(self) -> Mapping[str, Tensor]:
         self.back()
         self.latest, self.away = HostProbe(self.bench, self.sizes), True
-        answered(self.host.ask("aside"))
+        answered(self.host.ask("put_aside"))
         answered(self.host.ask("build", **self.recipe()))
         return self.parameters()
 
@@ -147,9 +151,9 @@ class HostProbe(Asking, Pacing, Reading):
         self.latest = self
         if self.away:
             self.away = False
-            answered(self.host.ask("back"))
+            answered(self.host.ask("take_back"))
 
-    def known(self) -> Mapping[str, Tensor] | None:
+    def given_parameters(self) -> Mapping[str, Tensor] | None:
         if self.bench.reference is None or self.equipped.refusal:
             return None
         return self._placed(self.bench.reference.weights)
@@ -181,7 +185,7 @@ class HostProbe(Asking, Pacing, Reading):
         }
 
     @property
-    def drawn(self) -> str:
+    def inputs_description(self) -> str:
         masked = any(i.role == "mask" for i in self.contract.inputs)
         return self.manner.said(masked, bool(self.reference and self.reference.weights))
 
@@ -192,10 +196,10 @@ class HostProbe(Asking, Pacing, Reading):
             return self.dice.integers(like.shape, self.sizes.get("V", 16))
         return self.dice.normal(like.shape, scale).to(like.dtype)
 
-    def some(self, ways: Sequence[T]) -> list[T]:
-        return [self.dice.plain.choice(ways)] if self.light and ways else list(ways)
+    def choose_ways(self, ways: Sequence[T]) -> list[T]:
+        return [self.dice.plain.choice(ways)] if self.confirming and ways else list(ways)
 
-    def pick(self, low: int, high: int) -> int:
+    def random_integer(self, low: int, high: int) -> int:
         return self.dice.plain.randrange(low, high)
 
     # ------------------------------------------------------------ asking
@@ -211,8 +215,8 @@ class HostProbe(Asking, Pacing, Reading):
         """Have what explains a wrong value or confirms a right one in one go."""
         self.pool.fetch(self.pool.usual(EXPLAINING))
 
-    def steep(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
-        return self.pool.steep(mask)
+    def gradient_sample(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
+        return self.pool.gradient_sample(mask)
 
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
@@ -224,14 +228,14 @@ class HostProbe(Asking, Pacing, Reading):
         asked = [list(inputs.items()) for inputs in several]
         return self.outputs(answered(self.host.ask("calls", inputs=asked, train=train)), several)
 
-    def lent(
+    def with_weights(
         self, several: Sequence[tuple[Weights, Inputs]], back: Weights, own: bool = False
     ) -> list[Tensor]:
         weights = [self._placed(lent, own) for lent, _ in several]
         given = [inputs for _, inputs in several]
         asked = [list(inputs.items()) for inputs in given]
         placed = self._placed(back, own)
-        told = answered(self.host.ask("lent", weights=weights, inputs=asked, back=placed))
+        told = answered(self.host.ask("with_weights", weights=weights, inputs=asked, back=placed))
         refuse(told)
         return self.outputs(told, given)
 
@@ -294,7 +298,7 @@ class HostProbe(Asking, Pacing, Reading):
         seed = self.dice.plain.getrandbits(32)
         return [finite(t) for t in self._comparable().in_training(inputs, times, seed)]
 
-    def rounded(self, inputs: Inputs) -> Tensor:
+    def expected_in_float32(self, inputs: Inputs) -> Tensor:
         return finite(self._comparable().rounded(inputs))
 
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
@@ -317,21 +321,21 @@ class HostProbe(Asking, Pacing, Reading):
             raise Skip(f"its weights cannot be told apart: {self.equipped.refusal}")
         return self.parameters() if self.reference is None else self.reference.weights
 
-    def put(self, weights: Mapping[str, Tensor]) -> None:
-        refuse(answered(self.host.ask("put", tensors=self._placed(weights))))
+    def set_weights(self, weights: Mapping[str, Tensor]) -> None:
+        refuse(answered(self.host.ask("set_parameters", tensors=self._placed(weights))))
 
     def _placed(self, weights: Weights, own: bool = False) -> dict[str, Tensor]:
         """By the module's own names and layouts."""
         at = None if own else self.equipped.at
         return dict(weights) if at is None else carried(dict(weights), at)
 
-    def rebuilt(
+    def call_rebuilt(
         self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
     ) -> Tensor:
         held = self.parameters()
         try:
             self._build(with_hd({**self.sizes, **sizes}))
-            self.put(weights)
+            self.set_weights(weights)
             return self.call(inputs)
         finally:
             self._build(self.sizes, held)

@@ -15,15 +15,15 @@ from torch import Tensor
 
 from attnlab.candidate.host import Died, Host, Raised, answered
 from attnlab.checks.base import (
-    After,
-    Anew,
+    AttentionInternals,
     CannotTell,
-    Facts,
+    FreshInstance,
     Gradients,
     Inputs,
-    Network,
+    InputsAfterCall,
+    InterleavedGradients,
+    ModuleFacts,
     Probe,
-    Seen,
     data_inputs,
 )
 from attnlab.grading.decode import (
@@ -60,7 +60,7 @@ class Asking(Refusing):
         """What builds the module of this round."""
         raise NotImplementedError
 
-    def at(
+    def variant(
         self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", anew: bool = False
     ) -> Any:
         """A probe at other sizes, or in another dtype."""
@@ -94,21 +94,21 @@ class Asking(Refusing):
         """The tensor in an answer; raises `Odd` where there is none."""
         raise NotImplementedError
 
-    def in_float64(self) -> Probe | None:
+    def float64_variant(self) -> Probe | None:
         try:
-            wide = self.at(dtype="float64")
+            wide = self.variant(dtype="float64")
             return wide if wide.call(wide.draw()).dtype is torch.float64 else None
         except Raised:
             return None
 
-    def steep_in_float64(self) -> tuple[Probe, Inputs, Gradients] | None:
+    def gradient_sample_in_float64(self) -> tuple[Probe, Inputs, Gradients] | None:
         try:
-            wide = self.at(dtype="float64")
+            wide = self.variant(dtype="float64")
             more = SPAN - self.sizes.get("S", SPAN)
             inputs = wide.draw("none", longer=max(more, 0), alone=True)
             found = wide.gradients(inputs)
         except Raised:
-            if self.in_float64() is None:
+            if self.float64_variant() is None:
                 return None
             raise
         return (wide, inputs, found) if found.dtype == str(torch.float64) else None
@@ -127,16 +127,20 @@ class Asking(Refusing):
         self.note_written(told, inputs)
         return gradients_in(told, cotangent, size, train, still)
 
-    def network(self, several: Sequence[Inputs], train: bool = False) -> Network:
+    def interleaved_gradients(
+        self, several: Sequence[Inputs], train: bool = False
+    ) -> InterleavedGradients:
         cotangents = [self.cotangent(inputs) for inputs in several]
         asked = {"inputs": [list(i.items()) for i in several], "train": train}
         told = answered(
-            self.host.ask("network", **asked, cotangents=[c * STEEP for c in cotangents])
+            self.host.ask(
+                "interleaved_gradients", **asked, cotangents=[c * STEEP for c in cotangents]
+            )
         )
         *outputs, after = self.outputs(told, [*several, several[0]])
         slopes = [tensors_in({"inputs": i}, "inputs") for i in list_in(told.get("inputs"))]
         slopes += [{}] * (len(several) - len(slopes))
-        return Network(
+        return InterleavedGradients(
             outputs=tuple(outputs),
             inputs=tuple(in_units(each, STEEP) for each in slopes[: len(several)]),
             parameters=in_units(tensors_in(told, "weights"), STEEP),
@@ -145,29 +149,31 @@ class Asking(Refusing):
             after=after,
         )
 
-    def inputs_after(self, inputs: Inputs) -> After:
-        told = answered(self.host.ask("after", inputs=list(inputs.items())))
-        return After(
+    def inputs_after_call(self, inputs: Inputs) -> InputsAfterCall:
+        told = answered(self.host.ask("inputs_after_call", inputs=list(inputs.items())))
+        return InputsAfterCall(
             inputs=tensors_in(told, "tensors"),
             alias=str(told.get("alias") or "")[:100],
             learns=str(told.get("learns") or "")[:100],
             overwritten=told.get("overwritten") is True,
         )
 
-    def spoiled(self, buffer: str, inputs: Inputs) -> tuple[Tensor, Tensor] | None:
+    def with_changed_buffer(self, buffer: str, inputs: Inputs) -> tuple[Tensor, Tensor] | None:
         recipe = {**self.recipe(), "seed": self.seed}
-        told = self.host.ask("spoiled", **recipe, buffer=buffer, inputs=list(inputs.items()))
+        told = self.host.ask(
+            "with_changed_buffer", **recipe, buffer=buffer, inputs=list(inputs.items())
+        )
         if "raised" in told or told.get("spoiled") is not True:
             return None
         usual, other = self.outputs(told, [inputs, inputs])
         return usual, other
 
-    def beside(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
+    def after_sibling(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
         others = with_hd({**self.sizes, **sizes})
         init = built(self.contract.init, others)
         given = draw.inputs(self.contract, others, self.dice)
         asked = {**self.recipe(), "init": init, "other": list(given.items())}
-        told = answered(self.host.ask("beside", **asked, inputs=list(inputs.items())))
+        told = answered(self.host.ask("after_sibling", **asked, inputs=list(inputs.items())))
         return self.output(told, inputs)
 
     def parameters(self) -> Mapping[str, Tensor]:
@@ -176,10 +182,12 @@ class Asking(Refusing):
     def buffers(self) -> Mapping[str, Tensor]:
         return tensors_in(answered(self.host.ask("buffers")), "tensors")
 
-    def on(self, device: str, inputs: Inputs) -> Tensor | None:
+    def call_on_device(self, device: str, inputs: Inputs) -> Tensor | None:
         if not getattr(torch, device).is_available():
             return None
-        answer = answered(self.host.ask("on", device=device, inputs=list(inputs.items())))
+        answer = answered(
+            self.host.ask("call_on_device", device=device, inputs=list(inputs.items()))
+        )
         if answer.get("absent"):
             return None
         if answer.get("device", device) != device:
@@ -187,12 +195,12 @@ class Asking(Refusing):
             raise Odd(f"inputs on {device} gave an output on {place}")
         return self.output(answer, inputs)
 
-    def strided(self, several: Sequence[Inputs], ways: Sequence[str]) -> list[Tensor]:
+    def strided_calls(self, several: Sequence[Inputs], ways: Sequence[str]) -> list[Tensor]:
         asked = [list(inputs.items()) for inputs in several]
-        told = answered(self.host.ask("strided", inputs=asked, ways=list(ways)))
+        told = answered(self.host.ask("strided_calls", inputs=asked, ways=list(ways)))
         return self.outputs(told, several)
 
-    def cast(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
+    def cast_calls(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
         self.back()  # another type may have needed an instance of its own
         asked = [list(inputs.items()) for inputs in several]
         told = self.host.ask("cast_calls", dtypes=list(dtypes), inputs=asked)
@@ -214,55 +222,59 @@ class Asking(Refusing):
             return [gradients_in(answer, cotangent, 1.0, train) for answer in answers]
         found = []
         for dtype in dtypes:
-            to, other = getattr(torch, dtype), self.at(dtype=dtype, anew=True)
+            to, other = getattr(torch, dtype), self.variant(dtype=dtype, anew=True)
             given = {n: _cast(t, to) for n, t in inputs.items()}
             found.append(other.gradients(given, train, cotangent=cotangent))
         return found
 
     def _in_new(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
-        to, other = getattr(torch, dtype), self.at(dtype=dtype, anew=True)
+        to, other = getattr(torch, dtype), self.variant(dtype=dtype, anew=True)
         found: list[Tensor] = other.calls(
             [{n: _cast(t, to) for n, t in i.items()} for i in several]
         )
         return found
 
-    def anew(self, several: Sequence[Inputs], train: bool | Sequence[bool] = False) -> Anew:
+    def fresh_instance(
+        self, several: Sequence[Inputs], train: bool | Sequence[bool] = False
+    ) -> FreshInstance:
         asked = [list(inputs.items()) for inputs in several]
         recipe = {**self.recipe(), "seed": self.seed}
-        told = answered(self.host.ask("anew", **recipe, inputs=asked, train=train))
-        return Anew(
+        told = answered(self.host.ask("fresh_instance", **recipe, inputs=asked, train=train))
+        return FreshInstance(
             outputs=tuple(self.outputs(told, several)),
             before=tensors_in(told, "before"),
             after=tensors_in(told, "after"),
         )
 
-    def unwritten(
+    def uninitialised_memory(
         self, several: Sequence[Inputs]
     ) -> tuple[list[tuple[Inputs, Tensor]], tuple[str, ...]]:
         asked = [list(inputs.items()) for inputs in several]
         recipe = {**self.recipe(), "seed": self.seed}
-        told = answered(self.host.ask("unwritten", **recipe, inputs=asked))
+        told = answered(self.host.ask("uninitialised_memory", **recipe, inputs=asked))
         twice = len(list_in(told.get("answers"))) == 2 * len(several)
         given = [*several] * (2 if twice else 1)
         return list(zip(given, self.outputs(told, given), strict=True)), names_in(told.get("begun"))
 
-    def stated(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
+    def positional_calls(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
         asked = [list(inputs.items()) for inputs in several]
         recipe = {**self.recipe(), "seed": self.seed}
         if bare:
             own = self.contract.defaults
             recipe["init"] = {n: v for n, v in recipe["init"].items() if n not in own}
-        return self.outputs(answered(self.host.ask("stated", **recipe, inputs=asked)), several)
+        return self.outputs(
+            answered(self.host.ask("positional_calls", **recipe, inputs=asked)), several
+        )
 
-    def reloaded(self, inputs: Inputs) -> Tensor | None:
+    def call_reloaded(self, inputs: Inputs) -> Tensor | None:
         asked = {**self.recipe(), "inputs": list(inputs.items())}
-        answer = answered(self.host.ask("reload", **asked))
+        answer = answered(self.host.ask("call_reloaded", **asked))
         if "refused" in answer:
             return None
         return self.output(answer, inputs)
 
-    def exported(self, inputs: Inputs) -> Tensor:
-        answer = answered(self.host.ask("export", inputs=list(inputs.items())))
+    def call_exported(self, inputs: Inputs) -> Tensor:
+        answer = answered(self.host.ask("call_exported", inputs=list(inputs.items())))
         if "unable" in answer:
             why = str(answer["unable"])[:200]
             raise CannotTell(
@@ -270,10 +282,10 @@ class Asking(Refusing):
             )
         return self.output(answer, inputs)
 
-    def overwrite(self, parameters: Mapping[str, Tensor]) -> None:
-        answered(self.host.ask("put", tensors=dict(parameters)))
+    def set_parameters(self, parameters: Mapping[str, Tensor]) -> None:
+        answered(self.host.ask("set_parameters", tensors=dict(parameters)))
 
-    def steps(
+    def cached_steps(
         self,
         calls: Sequence[Inputs],
         parents: Tensor | None = None,
@@ -287,7 +299,7 @@ class Asking(Refusing):
         other = {"other": list(calls[0].items()), **self.recipe()} if beside else None
         told = answered(
             self.host.ask(
-                "steps",
+                "cached_steps",
                 calls=asked,
                 batch=rows,
                 length=length,
@@ -301,18 +313,18 @@ class Asking(Refusing):
             raise Odd("forward with a cache returned something else than one plain tensor")
         return found
 
-    def seen(self, inputs: Inputs) -> Seen:
-        told = answered(self.host.ask("seen", inputs=list(inputs.items())))
+    def attention_internals(self, inputs: Inputs) -> AttentionInternals:
+        told = answered(self.host.ask("attention_internals", inputs=list(inputs.items())))
         lowest = told.get("lowest")
-        return Seen(
+        return AttentionInternals(
             scores=tuple(tensors_in(told, "scores").values()),
             sums=tuple(tensors_in(told, "sums").values()),
             lowest=lowest if isinstance(lowest, float) else math.nan,
         )
 
-    def facts(self) -> Facts:
-        told = answered(self.host.ask("facts"))
-        return Facts(
+    def module_facts(self) -> ModuleFacts:
+        told = answered(self.host.ask("module_facts"))
+        return ModuleFacts(
             trained=names_in(told.get("trained")),
             tied=tuple(map(names_in, list_in(told.get("tied")))),
             copies=tuple(map(names_in, list_in(told.get("copies")))),
@@ -336,9 +348,9 @@ class Asking(Refusing):
             raise Raised({**plain(raw.fall), "verb": "trace"})
         return raw.ops
 
-    def trespasses(self, inputs: Inputs) -> Sequence[str]:
+    def side_effects(self, inputs: Inputs) -> Sequence[str]:
         asked = {**self.recipe(), "inputs": list(inputs.items())}
-        return names_in(answered(self.host.ask("trespasses", **asked)).get("changes"))
+        return names_in(answered(self.host.ask("side_effects", **asked)).get("changes"))
 
 
 def _cast(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:

@@ -31,7 +31,7 @@ class Refusing:
         """Build a module of these sizes."""
         raise NotImplementedError
 
-    def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
+    def exception_at(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
         """Builds a module of its own for the purpose, then builds this round's again."""
         other = {**self.sizes, **sizes}
         if "hd" not in self.contract.sizes:

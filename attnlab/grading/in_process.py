@@ -180,8 +180,8 @@ class LiveSession(Session):
     def _find(self, name: str | None) -> Any:  # noqa: ARG002
         return _copied(self.subject.module, self.subject.pick)
 
-    def do_put(self, tensors: dict[str, Tensor]) -> Any:
-        return {} if self.subject.keep else super().do_put(tensors)
+    def do_set_parameters(self, tensors: dict[str, Tensor]) -> Any:
+        return {} if self.subject.keep else super().do_set_parameters(tensors)
 
 
 class LiveReference(UnitReference):

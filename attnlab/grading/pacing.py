@@ -31,7 +31,7 @@ class Pacing:
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         raise NotImplementedError
 
-    def seconds(self, length: int) -> float:
+    def expected_seconds(self, length: int) -> float:
         return pairs(self.sizes, length) * self._pace()
 
     def _pace(self) -> float:

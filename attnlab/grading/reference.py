@@ -163,7 +163,7 @@ class FileReference:
         self.sound = True
         self._ask("load", file=code.file, text=code.text, path=code.path, own=None)
         if cache:
-            self._ask("keep", **plain(cache))
+            self._ask("declare_cache", **plain(cache))
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         self.init = init
@@ -178,7 +178,7 @@ class FileReference:
             self._ask("cast", dtype="float64")
 
     def put(self, weights: Mapping[str, Tensor]) -> None:
-        self._ask("put", tensors=dict(weights))
+        self._ask("set_parameters", tensors=dict(weights))
         self.weights = dict(weights)
 
     def call(self, inputs: Inputs) -> Tensor:
@@ -220,7 +220,7 @@ class FileReference:
     def answers(self) -> bool:
         """Whether its process is still there: a candidate of the job before may have ended it."""
         try:
-            self.host.ask("facts")
+            self.host.ask("module_facts")
         except Died:
             return False
         return True

@@ -135,7 +135,7 @@ class Round:
             if self.until == "verdict":
                 return [values]
             return self._explaining(parts, values) if self.sure else parts
-        self.probe.light = self.sure = True
+        self.probe.confirming = self.sure = True
         if self.number < self.telling:  # what takes long takes longer at larger sizes
             return [values, *(c for c in parts if c.on_demand)]
         if self.number == self.telling and not self.last:
@@ -156,7 +156,7 @@ class Round:
         Where one of these fails nothing is known, and each check is made by itself.
         """
         some = [c for c in parts if c.steps and self.state.open(c)]
-        basic = BASIC if self.until == "reason" and not self.probe.light else 0
+        basic = BASIC if self.until == "reason" and not self.probe.confirming else 0
         known: Known = {}
         try:
             for number, group in enumerate(filter(None, (some[:basic], some[basic:]))):

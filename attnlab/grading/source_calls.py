@@ -15,7 +15,7 @@ class Reading:
 
     bench: Any  # which has the text
 
-    def lines(self, *names: str) -> tuple[int, ...]:
+    def call_lines(self, *names: str) -> tuple[int, ...]:
         text: str = self.bench.text
         return calling(text, frozenset(names))
 

@@ -129,7 +129,7 @@ def _loaded(code: Code, contract: Contract) -> Session:
 
 def _keeping(session: Session, contract: Contract) -> None:
     if contract.cache is not None:
-        session.ask("keep", **plain(contract.cache))
+        session.ask("declare_cache", **plain(contract.cache))
 
 
 def _shapes(session: Session, name: str | None, scene: Scene, contract: Contract) -> Shapes:
@@ -165,7 +165,7 @@ def _shown(session: Session, name: str | None, right: Standard, number: int) -> 
         for _ in (*scene.steps, None):
             yield _raised(told, contract, scene)
         return
-    put = session.ask("put", tensors=weights)
+    put = session.ask("set_parameters", tensors=weights)
     if any(put.get(key) for key in ("missing", "extra", "shapes", "raised")):
         yield {"parameters": "others"}
         return
@@ -186,7 +186,7 @@ def _asked(session: Session, step: Step, contract: Contract, scene: Scene) -> Se
         seen: Seen = {"random state": "kept" if same else "changed"}
     elif step.verb == "gradients":
         told, seen = _gradients(session, inputs, scene), {}
-    elif step.verb == "steps":
+    elif step.verb == "cached_steps":
         told, seen = _in_pieces(session, inputs, step, contract), {}
     else:
         told, seen = session.ask(step.verb, inputs=inputs), {}
@@ -221,7 +221,9 @@ def _in_pieces(
     calls = [list(p.items()) for p in parts(contract, dict(inputs), list(step.lengths))]
     spec = data_inputs(contract, "S")[0]
     rows = dict(inputs)[spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
-    return session.ask("steps", calls=calls, batch=rows, length=sum(step.lengths), train=step.train)
+    return session.ask(
+        "cached_steps", calls=calls, batch=rows, length=sum(step.lengths), train=step.train
+    )
 
 
 def _or_zero(found: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ FAR: tuple[Sizes, ...] = (  # M, the longest a module takes, grows with S
 class Step:
     """One call: what is given, in which mode, and what is looked at."""
 
-    verb: str  # "call", "gradients", "after", "steps"
+    verb: str  # "call", "gradients", "inputs_after_call", "cached_steps"
     inputs: Inputs
     train: bool = False
     lengths: tuple[int, ...] = ()  # of the pieces, where they are read with a cache
@@ -101,7 +101,7 @@ def _steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
         yield Step("call", _given(contract, within(longer), dice, mask, 1.0))
         yield Step("call", _given(contract, sizes, dice, mask, 1.0), train=True)
         yield Step("gradients", _given(contract, sizes, dice, mask, 1.0))
-        yield Step("after", _given(contract, sizes, dice, mask, 1.0))
+        yield Step("inputs_after_call", _given(contract, sizes, dice, mask, 1.0))
     yield from _float_masks(contract, sizes, dice)
     if contract.cache is not None and sizes.get("S", 0) > 1:
         yield from _pieces(contract, sizes, dice)
@@ -129,7 +129,7 @@ def _pieces(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
         for lengths in ((length - 1, 1), (1, length - 1)):
             inputs = _given(contract, size, dice, "causal" if own else "padding", 1.0)
             for train in (False, True):
-                yield Step("steps", inputs, train=train, lengths=lengths)
+                yield Step("cached_steps", inputs, train=train, lengths=lengths)
 
 
 def _few_steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:

@@ -49,7 +49,7 @@ def warm() -> None:
         asked = {"x": torch.zeros(2, 3, 4), "mask": torch.zeros(2, 3, 3, dtype=torch.bool)}
         told = unpack(pack(asked))
         weights = session.ask("parameters")["tensors"]
-        session.ask("put", tensors=unpack(pack(weights)))
+        session.ask("set_parameters", tensors=unpack(pack(weights)))
         pack(session.ask("call", inputs=list(told.items())))
     linecache.cache.pop(FILE, None)
     if session.module is not None:

@@ -39,7 +39,7 @@ def test_weights_are_followed_to_the_product(way):
 
 def test_a_session_is_asked_for_them():
     """The verb answers with plain tensors, under no_grad."""
-    told = made(module("return x.softmax(-1) @ x.mT")).ask("seen", inputs=[("x", Q)])
+    told = made(module("return x.softmax(-1) @ x.mT")).ask("attention_internals", inputs=[("x", Q)])
     assert told["scores"]["0"].shape == Q.shape
     assert not told["sums"]["0"].requires_grad
 

@@ -11,7 +11,9 @@ COTANGENTS = [randn(2, 3, 4) + 1, randn(1, 3, 4) - 1]
 
 def network(forward):
     session = made(module(forward, INIT))
-    return session, session.ask("network", inputs=ASKED, cotangents=COTANGENTS, train=True)
+    return session, session.ask(
+        "interleaved_gradients", inputs=ASKED, cotangents=COTANGENTS, train=True
+    )
 
 
 def test_gradients_of_several_calls_add_up():

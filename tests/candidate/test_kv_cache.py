@@ -62,7 +62,7 @@ GIVEN_PARTS = [[("x", part.expand(2, part.shape[1], 3))] for part in PARTS]
 def session(form):
     text, cache = FORMS[form]
     made = loaded(text)
-    made.ask("keep", **plain(cache))
+    made.ask("declare_cache", **plain(cache))
     made.ask("build", name="Net", init={"width": 3}, seed=0)
     return made
 
@@ -72,7 +72,7 @@ def test_steps_go_on_from_each_other_and_begin_anew(form):
     """Each call sees those before it; the next sequence, and a plain call, see none of them."""
     made = session(form)
     for _ in range(2):
-        outputs = made.ask("steps", calls=GIVEN_PARTS, batch=2, length=4)["outputs"]
+        outputs = made.ask("cached_steps", calls=GIVEN_PARTS, batch=2, length=4)["outputs"]
         assert [outputs[str(i)][0, 0, 0].item() for i in range(3)] == [1, 21, 22]
     alone = made.ask("call", inputs=GIVEN_PARTS[1])["output"]
     assert alone[0, 0, 0].item() == 20
@@ -83,7 +83,7 @@ def test_rows_follow_their_parents(form):
     """Before the last call, row b becomes what row parents[b] was."""
     first = [("x", torch.tensor([1.0, 100.0])[:, None, None].expand(2, 1, 3))]
     told = session(form).ask(
-        "steps", calls=[first, first], batch=2, length=2, parents=torch.tensor([1, 1])
+        "cached_steps", calls=[first, first], batch=2, length=2, parents=torch.tensor([1, 1])
     )
     assert told["outputs"]["1"][:, 0, 0].tolist() == [101, 200]
 

@@ -108,10 +108,10 @@ def test_put_copies_parameters_only():
     """Values go into the parameters; a buffer of that name is missing, not overwritten."""
     session = made(NET)
     new = {"proj.weight": torch.zeros(4, 4), "proj.bias": torch.ones(4)}
-    assert session.ask("put", tensors=new) == {"missing": [], "extra": [], "shapes": {}}
+    assert session.ask("set_parameters", tensors=new) == {"missing": [], "extra": [], "shapes": {}}
     out = called(session, ("x", randn(1, 2, 4)))["output"]
     assert torch.equal(out, torch.full((1, 2, 4), 2.0))
-    told = session.ask("put", tensors={"pe": torch.zeros(4)})
+    told = session.ask("set_parameters", tensors={"pe": torch.zeros(4)})
     assert told["missing"] == ["pe"]
     assert torch.equal(session.ask("buffers")["tensors"]["pe"], torch.ones(4))
 
@@ -120,9 +120,9 @@ def test_put_tells_what_does_not_fit_and_then_changes_nothing():
     """Missing and extra names and other shapes are told; half a set of weights is never loaded."""
     session = made(NET)
     before = session.ask("parameters")["tensors"]["proj.bias"].clone()
-    told = session.ask("put", tensors={"proj.bias": torch.zeros(4), "w": torch.zeros(1)})
+    told = session.ask("set_parameters", tensors={"proj.bias": torch.zeros(4), "w": torch.zeros(1)})
     assert (told["missing"], told["extra"]) == (["w"], ["proj.weight"])
-    told = session.ask("put", tensors={"proj.weight": torch.zeros(2, 2)})
+    told = session.ask("set_parameters", tensors={"proj.weight": torch.zeros(2, 2)})
     assert told["shapes"] == {"proj.weight": [[4, 4], [2, 2]]}
     assert torch.equal(session.ask("parameters")["tensors"]["proj.bias"], before)
 
@@ -209,7 +209,7 @@ def test_call_of_a_plain_callable_object():
 
 
 @pytest.mark.parametrize("raises", ["SystemExit(3)", "KeyboardInterrupt()", "GeneratorExit()"])
-@pytest.mark.parametrize("verb", ["call", "after", "trace"])
+@pytest.mark.parametrize("verb", ["call", "inputs_after_call", "trace"])
 def test_exits_are_answers(raises, verb):
     """sys.exit() and its like in forward end neither the session nor this process."""
     session = made(module(f"raise {raises}"))
@@ -225,7 +225,7 @@ def test_exits_are_answers(raises, verb):
 def test_after_shows_what_forward_did_to_its_inputs():
     """The inputs come back as forward left them; an input of None has nothing to show."""
     session = made(module("x += 1\nreturn x", head="self, x, mask=None"))
-    told = called(session, ("x", torch.zeros(2)), ("mask", None), verb="after")
+    told = called(session, ("x", torch.zeros(2)), ("mask", None), verb="inputs_after_call")
     assert torch.equal(told["tensors"].pop("x"), torch.ones(2))
     assert told == {"tensors": {}, "alias": "x", "learns": "", "overwritten": False}
 
@@ -233,7 +233,7 @@ def test_after_shows_what_forward_did_to_its_inputs():
 def test_after_tells_what_requires_a_gradient_now():
     """Which it did not before."""
     session = made(module("x.requires_grad_()\nreturn x * 2"))
-    assert called(session, ("x", torch.zeros(2)), verb="after")["learns"] == "x"
+    assert called(session, ("x", torch.zeros(2)), verb="inputs_after_call")["learns"] == "x"
 
 
 @pytest.mark.parametrize("line", ["x += 1", "x.mul_(1)", "x.data.zero_()", "mask |= True"])
@@ -259,9 +259,9 @@ def test_an_output_that_the_next_call_overwrites_is_told():
     """A buffer that is returned; one that is only read stays as it is."""
     own = "self.out = torch.zeros(2)"
     written = made(module("self.out.copy_(x)\nreturn self.out", init=own))
-    assert called(written, ("x", torch.ones(2)), verb="after")["overwritten"] is True
+    assert called(written, ("x", torch.ones(2)), verb="inputs_after_call")["overwritten"] is True
     read = made(module("return self.out[: len(x)]", init=own))
-    assert called(read, ("x", torch.ones(2)), verb="after")["overwritten"] is False
+    assert called(read, ("x", torch.ones(2)), verb="inputs_after_call")["overwritten"] is False
 
 
 def test_gradients_of_inputs_and_weights():

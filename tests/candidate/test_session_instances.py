@@ -32,7 +32,7 @@ def test_spoiled_gives_a_buffer_other_values(body, outputs, spoiled):
     """In an instance that was never called; that the call made it anew is told."""
     session = made(module(body, TABLE))
     recipe = {"name": "Net", "init": {"width": 2}, "seed": 0}
-    told = session.ask("spoiled", **recipe, buffer="pe", inputs=[("x", torch.zeros(1))])
+    told = session.ask("with_changed_buffer", **recipe, buffer="pe", inputs=[("x", torch.zeros(1))])
     assert ([a["output"].item() for a in told["answers"]], told["spoiled"]) == (outputs, spoiled)
     assert called(session, ("x", torch.zeros(1)))["output"].item() == outputs[0]
 
@@ -51,5 +51,5 @@ def test_beside_builds_another_instance(body, init, same):
     before = called(session, ("x", torch.ones(2)))["output"]
     recipe = {"name": "Net", "init": {"width": 3}, "seed": 0}
     x = [("x", torch.ones(2))]
-    after = session.ask("beside", **recipe, other=x, inputs=x)["output"]
+    after = session.ask("after_sibling", **recipe, other=x, inputs=x)["output"]
     assert torch.equal(before, after) is same

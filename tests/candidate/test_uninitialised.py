@@ -56,7 +56,7 @@ def test_a_text_that_cannot_ask_for_booleans_is_called_once():
     assert not allocates({"torch", "Tensor", "zeros"})
     session = made(module("return x"))
     session.words = frozenset({"zeros"})
-    assert len(session.ask("unwritten", **ASKED, inputs=[[("x", X)]])["answers"]) == 1
+    assert len(session.ask("uninitialised_memory", **ASKED, inputs=[[("x", X)]])["answers"]) == 1
 
 
 def test_what_begins_unwritten_is_named_and_what_is_read_is_nan():
@@ -68,9 +68,9 @@ def test_what_begins_unwritten_is_named_and_what_is_read_is_nan():
         ),
         width=3,
     )
-    session.ask("put", tensors={"bias": torch.ones(3)})
+    session.ask("set_parameters", tensors={"bias": torch.ones(3)})
     kept = session.built
-    told = session.ask("unwritten", **ASKED, inputs=[[("x", X)]])
+    told = session.ask("uninitialised_memory", **ASKED, inputs=[[("x", X)]])
     assert told["begun"] == ["bias"]
     assert [answer["output"].tolist() for answer in told["answers"]] == [[2.0] * 3, [1.0] * 3]
     assert session.built is kept

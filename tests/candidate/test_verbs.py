@@ -32,11 +32,11 @@ def test_what_is_put_aside_comes_back():
     """Another module is built and called, then the first one answers as before."""
     session = made(LINEAR)
     before = called(session, ("x", X))["output"]
-    session.ask("aside")
+    session.ask("put_aside")
     session.ask("build", name="Net", init={"width": 6}, seed=1)
     assert called(session, ("x", randn(2, 3, 6)))["output"].shape[-1] == 6
-    session.ask("back")
-    session.ask("back")  # once too often does no harm
+    session.ask("take_back")
+    session.ask("take_back")  # once too often does no harm
     assert torch.equal(called(session, ("x", X))["output"], before)
 
 
@@ -44,17 +44,19 @@ def test_a_twin_has_the_same_weights_and_is_another_module():
     """What is done to the twin does not reach the one that was put aside."""
     session = made(LINEAR)
     before = called(session, ("x", X))["output"]
-    assert session.ask("twin", dtype="float32") == {}
+    assert session.ask("cast_twin", dtype="float32") == {}
     assert torch.equal(called(session, ("x", X))["output"], before)
-    session.ask("put", tensors={"proj.bias": torch.ones(4), "proj.weight": torch.zeros(4, 4)})
-    session.ask("back")
+    session.ask(
+        "set_parameters", tensors={"proj.bias": torch.ones(4), "proj.weight": torch.zeros(4, 4)}
+    )
+    session.ask("take_back")
     assert torch.equal(called(session, ("x", X))["output"], before)
 
 
 def test_a_module_that_cannot_be_copied_says_so():
     """A tensor with a history as an attribute: deepcopy refuses."""
     session = made(module("return x", f"{INIT}\nself.kept = self.proj.weight * 2"))
-    assert session.ask("twin", dtype="float32") == {"failed": True}
+    assert session.ask("cast_twin", dtype="float32") == {"failed": True}
     assert session.ask("cast_calls", dtypes=["float64"], inputs=[]) == {"failed": True}
 
 
@@ -76,7 +78,7 @@ def test_what_is_alike_along_the_batch_lies_in_memory_once():
 
 
 def laid(session, way, x=X):
-    return session.ask("strided", inputs=[[("x", x)]], ways=[way])
+    return session.ask("strided_calls", inputs=[[("x", x)]], ways=[way])
 
 
 def test_a_second_instance_that_loads_the_checkpoint_is_the_same():
@@ -84,10 +86,10 @@ def test_a_second_instance_that_loads_the_checkpoint_is_the_same():
     session = made(LINEAR)
     before = called(session, ("x", X))["output"]
     asked = {"name": "Net", "init": {"width": 4}, "seed": 7}
-    assert torch.equal(told(session, "reload", X, **asked)["output"], before)
+    assert torch.equal(told(session, "call_reloaded", X, **asked)["output"], before)
     drawn = made(module("return self.w * x", "self.w = torch.randn(width)"))
     before = called(drawn, ("x", X))["output"]
-    assert not torch.equal(told(drawn, "reload", X, **asked)["output"], before)
+    assert not torch.equal(told(drawn, "call_reloaded", X, **asked)["output"], before)
     assert torch.equal(called(drawn, ("x", X))["output"], before)
 
 
@@ -99,7 +101,7 @@ def test_a_new_instance_has_the_same_parameters_and_no_past():
     counting = module("self.n += 1\nreturn self.proj(x) * self.n", f"{INIT}\nself.n = 0")
     session = made(counting)
     first = called(session, ("x", X))["output"]
-    answer = session.ask("anew", **ANEW, inputs=[[("x", X)], [("x", X)]], train=False)
+    answer = session.ask("fresh_instance", **ANEW, inputs=[[("x", X)], [("x", X)]], train=False)
     again, twice = (told["output"] for told in answer["answers"])
     assert torch.equal(again, first)
     assert torch.equal(twice, first * 2)
@@ -113,18 +115,18 @@ def test_what_calls_did_to_the_parameters_of_a_new_instance_is_told():
     session = made(module(busy, INIT))
     before = session.ask("parameters")["tensors"]["proj.bias"]
     calls = [[("x", X)], [("x", X)]]
-    answer = session.ask("anew", **ANEW, inputs=calls, train=[False, True])
+    answer = session.ask("fresh_instance", **ANEW, inputs=calls, train=[False, True])
     assert list(answer["before"]) == ["proj.bias"]
     assert torch.equal(answer["before"]["proj.bias"], before)
     assert torch.equal(answer["after"]["proj.bias"], before + 1)
     assert torch.equal(session.ask("parameters")["tensors"]["proj.bias"], before)
-    assert session.ask("anew", **ANEW, inputs=calls, train=False)["after"] == {}
+    assert session.ask("fresh_instance", **ANEW, inputs=calls, train=False)["after"] == {}
 
 
 def test_a_parameter_that_is_gone_has_no_value_after_the_calls():
     """And a module of another make is built all the same."""
     session = made(module("self.proj.bias = None\nreturn self.proj(x)", INIT))
-    answer = session.ask("anew", **ANEW, inputs=[[("x", X)]], train=False)
+    answer = session.ask("fresh_instance", **ANEW, inputs=[[("x", X)]], train=False)
     assert (list(answer["before"]), answer["after"]) == (["proj.bias"], {})
 
 
@@ -132,9 +134,11 @@ def test_what_the_task_says_is_built_and_called_by_position():
     """With the same parameters; what is None at the end is left out, and the first module stays."""
     session = made(module("return self.proj(x)", INIT))
     before = called(session, ("x", X))["output"]
-    (answer,) = session.ask("stated", **ANEW, inputs=[[("x", X), ("mask", None)]])["answers"]
+    (answer,) = session.ask("positional_calls", **ANEW, inputs=[[("x", X), ("mask", None)]])[
+        "answers"
+    ]
     assert torch.equal(answer["output"], before)
-    answer = session.ask("stated", **ANEW, inputs=[[("x", X), ("mask", X)]])
+    answer = session.ask("positional_calls", **ANEW, inputs=[[("x", X), ("mask", X)]])
     assert answer["raised"]["error"] == "TypeError"
     assert torch.equal(called(session, ("x", X))["output"], before)
 
@@ -142,14 +146,14 @@ def test_what_the_task_says_is_built_and_called_by_position():
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there():
     """Said, not tried."""
-    assert told(made(LINEAR), "on", X, device="cuda") == {"absent": True}
+    assert told(made(LINEAR), "call_on_device", X, device="cuda") == {"absent": True}
 
 
 def test_an_exported_program_gives_the_same():
     """Functions too; the module itself is called again afterwards."""
     session = made(LINEAR)
     before = called(session, ("x", X))["output"]
-    assert torch.allclose(told(session, "export", X)["output"], before)
+    assert torch.allclose(told(session, "call_exported", X)["output"], before)
     assert torch.equal(called(session, ("x", X))["output"], before)
 
 
@@ -167,7 +171,7 @@ self.c.weight.data = self.a.weight.data
 self.c.weight.requires_grad_(False)
 self.register_buffer("pe", torch.zeros(3))
 self.register_buffer("own", torch.ones(3, requires_grad=True), persistent=False)"""
-    facts = made(module("return x", init)).ask("facts")
+    facts = made(module("return x", init)).ask("module_facts")
     assert facts == {
         "trained": ["a.weight"],
         "tied": [["a.weight", "b.weight"]],
@@ -183,7 +187,7 @@ self.register_buffer("own", torch.ones(3, requires_grad=True), persistent=False)
 def test_a_function_is_made_of_nothing():
     """No parameter, no name."""
     session = made(f"{HEAD}def Net(x):\n    return x * 2\n")
-    assert set(map(str, session.ask("facts").values())) == {"[]"}
+    assert set(map(str, session.ask("module_facts").values())) == {"[]"}
 
 
 @pytest.mark.parametrize(
@@ -191,7 +195,7 @@ def test_a_function_is_made_of_nothing():
 )
 def test_an_output_in_the_memory_of_an_input(returned, name):
     """The argument itself or a view of it."""
-    assert told(made(module(f"return {returned}")), "after", X)["alias"] == name
+    assert told(made(module(f"return {returned}")), "inputs_after_call", X)["alias"] == name
 
 
 def test_a_copy_in_another_type_leaves_the_module_as_it_is():
@@ -211,13 +215,13 @@ def test_weights_are_lent_for_a_call_each():
     own = session.ask("parameters")["tensors"]
     lent = {n: torch.zeros_like(t) for n, t in own.items()}
     given = [("x", X)]
-    answer = session.ask("lent", weights=[lent, own], inputs=[given, given], back=own)
+    answer = session.ask("with_weights", weights=[lent, own], inputs=[given, given], back=own)
     zero, usual = (a["output"] for a in answer["answers"])
     assert not zero.any()
     assert torch.equal(usual, called(session, ("x", X))["output"])
-    misfit = session.ask("lent", weights=[{"no": X}], inputs=[given], back=own)
+    misfit = session.ask("with_weights", weights=[{"no": X}], inputs=[given], back=own)
     assert misfit["missing"] == ["no"]
-    session.ask("lent", weights=[lent], inputs=[[("x", None)]], back=own)
+    session.ask("with_weights", weights=[lent], inputs=[[("x", None)]], back=own)
     assert torch.equal(session.ask("parameters")["tensors"]["proj.bias"], own["proj.bias"])
 
 
@@ -240,7 +244,7 @@ def test_trespasses_are_told(line, said):
     try:
         session = made(module(f"{line}\nreturn x"))
         asked = {"name": "Net", "init": {"width": 4}, "seed": 5}
-        found = told(session, "trespasses", X, **asked)["changes"]
+        found = told(session, "side_effects", X, **asked)["changes"]
     finally:
         F.gelu = real
         torch.set_default_dtype(torch.float32)
@@ -253,8 +257,8 @@ def test_trespasses_are_told(line, said):
 def test_a_seed_in_the_constructor_is_told_and_drawing_weights_is_not():
     """Building may draw, and nothing else."""
     asked = {"name": "Net", "init": {"width": 4}, "seed": 5}
-    assert told(made(LINEAR), "trespasses", X, **asked) == {"changes": []}
+    assert told(made(LINEAR), "side_effects", X, **asked) == {"changes": []}
     seeded = made(module("return x", "torch.manual_seed(0)"))
-    assert told(seeded, "trespasses", X, **asked)["changes"] == [
+    assert told(seeded, "side_effects", X, **asked)["changes"] == [
         "the random seed was set while building"
     ]

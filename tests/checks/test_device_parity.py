@@ -61,4 +61,4 @@ def test_a_real_gpu():
 def test_the_verb_says_that_there_is_none():
     """Without a GPU the candidate is not even asked."""
     made = probe(kind=HostProbe)
-    assert made.on("cuda", made.draw()) is None
+    assert made.call_on_device("cuda", made.draw()) is None

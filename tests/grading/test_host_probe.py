@@ -54,7 +54,7 @@ def test_measure_and_pick():
     """Axes by the round's sizes; integers in a half-open range."""
     made = probe(TWICE)
     assert (made.measure("3*D"), made.measure("hd")) == (24, 4)
-    assert {made.pick(2, 4) for _ in range(50)} == {2, 3}
+    assert {made.random_integer(2, 4) for _ in range(50)} == {2, 3}
 
 
 # ---------------------------------------------------------------- asking
@@ -132,7 +132,7 @@ def test_inputs_after_parameters_and_buffers():
                   "nn.Parameter(torch.ones(2))")  # fmt: skip
     made = probe(text)
     inputs = made.draw()
-    after = made.inputs_after(inputs)
+    after = made.inputs_after_call(inputs)
     torch.testing.assert_close(after.inputs["x"], inputs["x"] + 1)
     assert (after.alias, after.learns, after.overwritten) == ("x", "", False)
     assert (set(made.parameters()), set(made.buffers())) == ({"w"}, {"pe"})
@@ -150,9 +150,9 @@ return x""",
 def test_raised_tells_the_exception_and_restores_the_round():
     """Other sizes are built and called; then the module of this round stands again."""
     made = probe(LIMITED)
-    assert made.raised({"S": 6})[:2] == ("IndexError", "LookupError")
-    assert made.raised({"D": 7})[0] == "ValueError"
-    assert made.raised({"S": 5}) is None
+    assert made.exception_at({"S": 6})[:2] == ("IndexError", "LookupError")
+    assert made.exception_at({"D": 7})[0] == "ValueError"
+    assert made.exception_at({"S": 5}) is None
     assert made.host.session.built.width == 8
 
 
@@ -164,8 +164,8 @@ def test_raised_keeps_a_head_width_that_is_a_size_of_its_own():
         inputs=(Input(name="x", axes=("S", "S", "hd")),),
     )
     made = probe(LIMITED, contract)
-    assert made.raised({"S": 9})[0] == "IndexError"
-    assert made.raised({"hd": 3})[0] == "ValueError"
+    assert made.exception_at({"S": 9})[0] == "IndexError"
+    assert made.exception_at({"hd": 3})[0] == "ValueError"
 
 
 # ---------------------------------------------------------------- weights and the reference

@@ -7,7 +7,7 @@ import torch
 from modules import PLAIN, SIZES, hosted, module
 
 from attnlab.candidate.host import Died, Raised
-from attnlab.checks.base import After, CannotTell, Facts
+from attnlab.checks.base import CannotTell, InputsAfterCall, ModuleFacts
 from attnlab.grading.decode import Odd
 from attnlab.grading.host_probe import Bench, HostProbe
 from attnlab.grading.inputs.draw import Dice
@@ -37,7 +37,7 @@ def test_other_lengths_use_the_same_module():
     """Nothing is built where the constructor's arguments stay."""
     made = probe()
     weights = {n: p.clone() for n, p in made.parameters().items()}
-    other = made.at({"S": 9})
+    other = made.variant({"S": 9})
     assert other.call(other.draw()).shape == (2, 9, 8)
     assert all(torch.equal(w, other.parameters()[n]) for n, w in weights.items())
 
@@ -47,7 +47,7 @@ def test_another_width_is_another_module_and_the_first_comes_back():
     made = probe()
     inputs = made.draw()
     before = made.call(inputs)
-    other = made.at({"D": 12})
+    other = made.variant({"D": 12})
     assert other.call(other.draw()).shape == (2, 4, 12)
     assert made.latest is other
     made.back()
@@ -60,7 +60,7 @@ def test_another_type_is_a_copy_with_the_same_weights():
     made = probe()
     inputs = made.draw()
     before = made.call(inputs)
-    wide = made.at(dtype="float64")
+    wide = made.variant(dtype="float64")
     out = wide.call({"x": inputs["x"].double()})
     assert out.dtype is wide.draw()["x"].dtype is torch.float64
     assert (out - before).abs().max() <= made.tolerance(before)
@@ -69,9 +69,9 @@ def test_another_type_is_a_copy_with_the_same_weights():
 
 def test_a_module_that_only_knows_float32_is_not_widened():
     """A crash there, or an output in float32, is no float64."""
-    assert probe().in_float64() is not None
-    assert probe(module("return x.float()")).in_float64() is None
-    assert probe(module("return x @ torch.ones(8, 8)")).in_float64() is None
+    assert probe().float64_variant() is not None
+    assert probe(module("return x.float()")).float64_variant() is None
+    assert probe(module("return x @ torch.ones(8, 8)")).float64_variant() is None
 
 
 def test_a_new_instance_is_called_in_the_modes_that_are_asked_for():
@@ -80,7 +80,10 @@ def test_a_new_instance_is_called_in_the_modes_that_are_asked_for():
     busy = "if self.training:\n    self.w.data += 1\nreturn x + self.b"
     made = probe(module(busy, text))
     inputs = made.draw()
-    first, second = made.anew([inputs]), made.anew([inputs, inputs], train=[False, True])
+    first, second = (
+        made.fresh_instance([inputs]),
+        made.fresh_instance([inputs, inputs], train=[False, True]),
+    )
     assert torch.equal(first.outputs[0], second.outputs[0])
     assert (first.before, list(second.before), len(second.outputs)) == ({}, ["w"], 2)
     assert torch.equal(second.after["w"], torch.full((8,), 2.0))
@@ -90,8 +93,8 @@ def test_a_new_instance_is_called_in_the_modes_that_are_asked_for():
 def test_as_built_shows_what_the_constructor_drew():
     """Not the weights that were put in since."""
     made = probe(module("return x * self.w", "self.w = nn.Parameter(torch.ones(width))"))
-    made.overwrite({"w": torch.zeros(8)})
-    assert made.as_built()["w"].sum() == 8
+    made.set_parameters({"w": torch.zeros(8)})
+    assert made.initial_parameters()["w"].sum() == 8
     made.back()
     assert made.parameters()["w"].sum() == 0
 
@@ -117,28 +120,28 @@ def test_an_answer_that_is_no_trace_ends_the_candidate(answer):
 )
 def test_facts_that_make_no_sense_are_none(answer):
     """Names are read from lists alone."""
-    facts = answering(answer).facts()
-    assert isinstance(facts, Facts)
+    facts = answering(answer).module_facts()
+    assert isinstance(facts, ModuleFacts)
     assert facts.trained == facts.saved == ()
     assert not any(facts.tied + facts.copies)
 
 
 def test_names_that_make_no_sense_are_cut():
     """A process may send any number of names of any length."""
-    told = answering({"changes": ["x" * 999] * 999}).trespasses({})
+    told = answering({"changes": ["x" * 999] * 999}).side_effects({})
     assert len(told) == 200
     assert max(map(len, told)) == 200
-    told = answering({"alias": "y" * 999, "learns": "z" * 999}).inputs_after({})
-    assert told == After(inputs={}, alias="y" * 100, learns="z" * 100)
-    assert answering({}).inputs_after({}) == After(inputs={})
+    told = answering({"alias": "y" * 999, "learns": "z" * 999}).inputs_after_call({})
+    assert told == InputsAfterCall(inputs={}, alias="y" * 100, learns="z" * 100)
+    assert answering({}).inputs_after_call({}) == InputsAfterCall(inputs={})
 
 
 def test_a_spoiled_buffer_that_nobody_kept_tells_nothing():
     """A call that made it anew, or did not go on with it, is no proof."""
     two = {"answers": [{"output": torch.zeros(1)}, {"output": torch.ones(1)}]}
-    assert answering({**two, "spoiled": False}).spoiled("pe", {}) is None
-    assert answering({"raised": {}}).spoiled("pe", {}) is None
-    usual, other = answering({**two, "spoiled": True}).spoiled("pe", {})
+    assert answering({**two, "spoiled": False}).with_changed_buffer("pe", {}) is None
+    assert answering({"raised": {}}).with_changed_buffer("pe", {}) is None
+    usual, other = answering({**two, "spoiled": True}).with_changed_buffer("pe", {})
     assert (usual.item(), other.item()) == (0.0, 1.0)
 
 
@@ -147,14 +150,14 @@ def test_an_output_on_another_device_is_odd(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     made = answering({"output": torch.zeros(1), "device": "cpu"})
     with pytest.raises(Odd, match="inputs on cuda gave an output on cpu"):
-        made.on("cuda", {})
-    assert answering({"absent": True}).on("cuda", {}) is None
+        made.call_on_device("cuda", {})
+    assert answering({"absent": True}).call_on_device("cuda", {}) is None
 
 
 def test_an_exporter_that_does_not_load_is_no_fault_of_the_candidate():
     """It cannot be told, which is neither a pass nor a failure."""
     with pytest.raises(CannotTell, match="export does not load where the candidate runs") as caught:
-        answering({"unable": "OSError: no"}).exported({})
+        answering({"unable": "OSError: no"}).call_exported({})
     assert caught.value.reason == "export"
 
 

@@ -72,7 +72,9 @@ def test_the_users_module_is_copied():
     module = Layer().double().train()
     host = LiveHost(subject(module))
     assert host.ask("build", name=None, init={}, seed=0) == {}
-    host.ask("put", tensors={"proj.weight": torch.zeros(8, 8), "proj.bias": torch.zeros(8)})
+    host.ask(
+        "set_parameters", tensors={"proj.weight": torch.zeros(8, 8), "proj.bias": torch.zeros(8)}
+    )
     out = host.ask("call", inputs=[("x", torch.randn(1, 2, 8))])["output"]
     assert (out.dtype, out.count_nonzero().item()) == (torch.float32, 0)
     assert module.training
@@ -88,7 +90,7 @@ def test_kept_weights_are_not_replaced():
     host.ask("build", name=None, init={}, seed=0)
     weights = reference.equip({}, Dice(0))
     assert torch.equal(weights["proj.weight"], module.proj.weight)
-    assert host.ask("put", tensors={"proj.weight": torch.zeros(8, 8)}) == {}
+    assert host.ask("set_parameters", tensors={"proj.weight": torch.zeros(8, 8)}) == {}
     assert host.ask("parameters")["tensors"]["proj.weight"].count_nonzero().item()
 
 

@@ -17,7 +17,9 @@ def asked(monkeypatch, *took):
     ticks = iter(t for seconds in took for t in (0.0, seconds))
     monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
     found = []
-    grade(monkeypatch, check("a", lambda p: found.append((p.sizes, p.seconds(64))), few=True))
+    grade(
+        monkeypatch, check("a", lambda p: found.append((p.sizes, p.expected_seconds(64))), few=True)
+    )
     return found
 
 

@@ -37,7 +37,7 @@ def graded(monkeypatch, *checks, until="end", contract=CONTRACT, host=None):
 
 def noting(seen, name, failure=None):
     def run(probe):
-        seen.append((name, probe.sizes["S"], probe.light))
+        seen.append((name, probe.sizes["S"], probe.confirming))
         return failure
 
     return run

@@ -180,7 +180,7 @@ CHEATS = {
         top="""
         from attnlab.candidate.session import Session
         Session.do_call = lambda self, inputs, train=False: {"output": dict(inputs)["x"]}
-        Session.do_put = lambda self, tensors: {"missing": [], "extra": [], "shapes": {}}
+        Session.do_set_parameters = lambda self, tensors: {"missing": [], "extra": [], "shapes": {}}
         """,
     ),
     "the weights are said not to fit": candidate(
@@ -188,14 +188,14 @@ CHEATS = {
         top="""
         from attnlab.candidate.session import Session
         told = {"missing": ["qkv_proj.weight"], "extra": [], "shapes": {}}
-        Session.do_put = lambda self, tensors: told
+        Session.do_set_parameters = lambda self, tensors: told
         """,
     ),
     "the weights are put elsewhere": candidate(
         right=False,
         top="""
         from attnlab.candidate.session import Session
-        Session.do_put = lambda self, tensors: {"missing": [], "extra": [], "shapes": {}}
+        Session.do_set_parameters = lambda self, tensors: {"missing": [], "extra": [], "shapes": {}}
         """,
     ),
     "the session answers with junk": candidate(

@@ -199,8 +199,8 @@ KEEPS = Contract(
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("torch.cat((cache, v), dim=1)", "torch.cat((v, cache), dim=1)", "steps"),
-        ("triu(K - S + 1)", "triu(1)", "steps"),
+        ("torch.cat((cache, v), dim=1)", "torch.cat((v, cache), dim=1)", "cached_steps"),
+        ("triu(K - S + 1)", "triu(1)", "cached_steps"),
         ("scores = scores + mask", "scores = scores - mask", "call"),
         ("scores = scores + mask", "scores = scores + mask * (not self.training)", "train"),
     ],

@@ -114,7 +114,7 @@ def apart(probe: Probe, a: Tensor, b: Tensor) -> Tensor:
 def stepwise(probe: Probe, lengths: list[int], train: bool = False) -> Failure | None:
     """A sequence at once, and in steps of these lengths that share a cache: what differs."""
     inputs = ordered(probe)
-    outputs = probe.steps(parts(probe.contract, inputs, lengths), train=train)
+    outputs = probe.cached_steps(parts(probe.contract, inputs, lengths), train=train)
     how = " in train mode" if train else ""
     return in_steps(probe, probe.call(inputs), outputs, lengths, how)
 

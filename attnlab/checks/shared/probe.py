@@ -36,7 +36,7 @@ class Gradients:
 
 
 @record
-class Network:
+class InterleavedGradients:
     """What came of several calls amid a network: inputs that another layer made, outputs that go on
     to one, calls before the gradients of others came back. The candidate process's own word."""
 
@@ -49,7 +49,7 @@ class Network:
 
 
 @record
-class Seen:
+class AttentionInternals:
     """The insides of attention, as the operations of one forward pass show them."""
 
     scores: tuple[Tensor, ...]  # what each softmax over the keys was given, or a fused kernel's
@@ -58,7 +58,7 @@ class Seen:
 
 
 @record
-class After:
+class InputsAfterCall:
     """What a call did to its inputs. The candidate process's own word."""
 
     inputs: Inputs  # as the module left them
@@ -68,7 +68,7 @@ class After:
 
 
 @record
-class Anew:
+class FreshInstance:
     """What came of calls of a new instance. The candidate process's own word."""
 
     outputs: tuple[Tensor, ...]
@@ -77,7 +77,7 @@ class Anew:
 
 
 @record
-class Facts:
+class ModuleFacts:
     """What the module is made of. The candidate process's own word."""
 
     trained: tuple[str, ...]  # parameters that require a gradient, tied ones by their first name
@@ -101,7 +101,7 @@ class Probe(Protocol):
         """The sizes of this round by symbol: B, S, D, H, hd, ..."""
 
     @property
-    def drawn(self) -> str:
+    def inputs_description(self) -> str:
         """What is unusual of the inputs and weights of this round, for a message, or ""."""
 
     @property
@@ -109,7 +109,7 @@ class Probe(Protocol):
         """False at sizes that only confirm what was looked at closely at others."""
 
     @property
-    def light(self) -> bool:
+    def confirming(self) -> bool:
         """True where the values at this round's sizes are known to be right: what follows is to
         confirm."""
 
@@ -132,15 +132,15 @@ class Probe(Protocol):
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
         """A tensor of the same shape and dtype, drawn from N(0, scale**2)."""
 
-    def some(self, ways: Sequence[T]) -> list[T]:
+    def choose_ways(self, ways: Sequence[T]) -> list[T]:
         """All ways to look at a property; one at random where the values at this round's sizes are
         known to be right."""
 
-    def seconds(self, length: int) -> float:
+    def expected_seconds(self, length: int) -> float:
         """What a call of one sequence of this length may take, as one of a few positions lets
         expect: in plain Python each pair of positions takes its time."""
 
-    def pick(self, low: int, high: int) -> int:
+    def random_integer(self, low: int, high: int) -> int:
         """A random integer in [low, high)."""
 
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
@@ -162,10 +162,10 @@ class Probe(Protocol):
     def expected_in_training(self, inputs: Inputs, times: int) -> list[Tensor]:
         """The reference's outputs for these inputs in train mode, of so many calls."""
 
-    def rounded(self, inputs: Inputs) -> Tensor:
+    def expected_in_float32(self, inputs: Inputs) -> Tensor:
         """The reference's output in float32: what it is off by is nobody's fault."""
 
-    def steep(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
+    def gradient_sample(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
         """Inputs and the module's gradients at them, shared as those of `sample` are. The first
         query may attend to one key alone where the mask is "random". Under a causal mask it is in
         train mode, where no dropout is promised. With none it is, too, of one long sequence, with a
@@ -177,17 +177,19 @@ class Probe(Protocol):
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """The reference's gradients in float64, with the same weights; raises `CannotTell`."""
 
-    def network(self, several: Sequence[Inputs], train: bool = False) -> Network:
+    def interleaved_gradients(
+        self, several: Sequence[Inputs], train: bool = False
+    ) -> InterleavedGradients:
         """Gradients as a network makes them, from outputs that are to be changed by a lot."""
 
-    def inputs_after(self, inputs: Inputs) -> After:
+    def inputs_after_call(self, inputs: Inputs) -> InputsAfterCall:
         """What a call does to its inputs."""
 
-    def spoiled(self, buffer: str, inputs: Inputs) -> tuple[Tensor, Tensor] | None:
+    def with_changed_buffer(self, buffer: str, inputs: Inputs) -> tuple[Tensor, Tensor] | None:
         """The outputs of two new instances, of which the second has other values in a buffer; None
         where the call gives it new ones, or does not go on with these."""
 
-    def beside(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
+    def after_sibling(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
         """The output after an instance of other sizes was built and called, and its parameters were
         changed."""
 
@@ -197,19 +199,21 @@ class Probe(Protocol):
     def buffers(self) -> Mapping[str, Tensor]:
         """Buffers by dotted name, as the module holds them."""
 
-    def lines(self, *names: str) -> tuple[int, ...]:
+    def call_lines(self, *names: str) -> tuple[int, ...]:
         """The lines of the candidate's text that call something of these names, where there is a
         text."""
 
-    def raised(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
+    def exception_at(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
         """The exception that building and calling at these sizes raises, as the names of its class
         and of that one's bases; None when nothing is raised."""
 
-    def anew(self, several: Sequence[Inputs], train: bool | Sequence[bool] = False) -> Anew:
+    def fresh_instance(
+        self, several: Sequence[Inputs], train: bool | Sequence[bool] = False
+    ) -> FreshInstance:
         """Calls of a new instance with the same parameters, which knows nothing of former calls;
         the module itself stays as it is."""
 
-    def unwritten(
+    def uninitialised_memory(
         self, several: Sequence[Inputs]
     ) -> tuple[list[tuple[Inputs, Tensor]], tuple[str, ...]]:
         """Calls as `anew` makes them, where memory that nobody wrote holds NaN, or the largest
@@ -220,10 +224,10 @@ class Probe(Protocol):
         """The weights of this round by the reference's names, or by the module's own where there is
         no reference; raises `Skip` where the reference's have no place in the module."""
 
-    def put(self, weights: Mapping[str, Tensor]) -> None:
+    def set_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Replace weights, by the names that `weights` gives."""
 
-    def lent(
+    def with_weights(
         self,
         several: Sequence[tuple[Mapping[str, Tensor], Inputs]],
         back: Mapping[str, Tensor],
@@ -232,13 +236,13 @@ class Probe(Protocol):
         """The outputs of calls, each with other weights, after which `back` are put; by the names
         that `weights` gives, or by the module's own."""
 
-    def rebuilt(
+    def call_rebuilt(
         self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
     ) -> Tensor:
         """The output of an instance of other sizes with these weights; then the module is built
         anew."""
 
-    def steps(
+    def cached_steps(
         self,
         calls: Sequence[Inputs],
         parents: Tensor | None = None,
@@ -249,14 +253,14 @@ class Probe(Protocol):
         reordered after the first: row b goes on from what row parents[b] has seen. There, too,
         another instance may be called `beside` this one."""
 
-    def seen(self, inputs: Inputs) -> Seen:
+    def attention_internals(self, inputs: Inputs) -> AttentionInternals:
         """What softmax was given and what values were mixed by. The candidate process's word."""
 
-    def at(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> Probe:
+    def variant(self, sizes: Mapping[str, int] | None = None, dtype: str = "float32") -> Probe:
         """A probe at other sizes, or in another dtype. The module of this one is gone after it, so
         a check that wants both asks this one first."""
 
-    def cast(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
+    def cast_calls(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
         """The outputs of copies of the module in other dtypes, for the inputs in that dtype: those
         of each dtype."""
 
@@ -266,50 +270,50 @@ class Probe(Protocol):
         """The gradients of copies of the module in other dtypes, for the inputs in that dtype and
         the same cotangent: those of each dtype."""
 
-    def in_float64(self) -> Probe | None:
+    def float64_variant(self) -> Probe | None:
         """A probe in float64, or None where the module does not run in it."""
 
-    def steep_in_float64(self) -> tuple[Probe, Inputs, Gradients] | None:
+    def gradient_sample_in_float64(self) -> tuple[Probe, Inputs, Gradients] | None:
         """A probe in float64 with inputs and the module's gradients at them, or None where it does
         not run in float64."""
 
-    def known(self) -> Mapping[str, Tensor] | None:
+    def given_parameters(self) -> Mapping[str, Tensor] | None:
         """The parameters that the module was given for this round, by its own names; None where it
         has its own."""
 
-    def on(self, device: str, inputs: Inputs) -> Tensor | None:
+    def call_on_device(self, device: str, inputs: Inputs) -> Tensor | None:
         """The output of a call on another device, brought back; None where there is no such."""
 
-    def strided(self, several: Sequence[Inputs], ways: Sequence[str]) -> list[Tensor]:
+    def strided_calls(self, several: Sequence[Inputs], ways: Sequence[str]) -> list[Tensor]:
         """The outputs of calls with the same values at other strides, each in its way: "turned",
         the axes laid out backwards; "cropped", a corner of a larger tensor; "expanded", in memory
         once where all along the first axis are alike."""
 
-    def stated(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
+    def positional_calls(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
         """The outputs of a new instance with the same parameters that is built and called by
         position, in the contract's order; inputs at the end that are None are left out, and when
         `bare` the constructor's arguments that have a default, too."""
 
-    def reloaded(self, inputs: Inputs) -> Tensor | None:
+    def call_reloaded(self, inputs: Inputs) -> Tensor | None:
         """The output of another instance that loaded this one's state_dict, or None where it could
         not; then `at` holds."""
 
-    def exported(self, inputs: Inputs) -> Tensor:
+    def call_exported(self, inputs: Inputs) -> Tensor:
         """The output of the program that torch.export makes of the module."""
 
-    def overwrite(self, parameters: Mapping[str, Tensor]) -> None:
+    def set_parameters(self, parameters: Mapping[str, Tensor]) -> None:
         """Give parameters other values, by the module's own names."""
 
-    def as_built(self) -> Mapping[str, Tensor]:
+    def initial_parameters(self) -> Mapping[str, Tensor]:
         """The parameters of a fresh module, as its constructor left them; then as after `at`."""
 
-    def facts(self) -> Facts:
+    def module_facts(self) -> ModuleFacts:
         """What the module is made of."""
 
     def operations(self, inputs: Inputs) -> Sequence[Op]:
         """The operations of one forward pass. The candidate process's own word."""
 
-    def trespasses(self, inputs: Inputs) -> Sequence[str]:
+    def side_effects(self, inputs: Inputs) -> Sequence[str]:
         """What importing, building and calling changed outside the module, one phrase each."""
 
     def measure(self, axis: str) -> int:

@@ -42,7 +42,7 @@ class Source(Protocol):
 
     contract: Contract
 
-    def seconds(self, length: int) -> float: ...
+    def expected_seconds(self, length: int) -> float: ...
 
     thorough: bool
     compared: bool
@@ -62,7 +62,7 @@ class Source(Protocol):
     ) -> Gradients: ...
 
 
-class Pool:
+class SampleCache:
     """The samples of one round. Nobody writes into them."""
 
     def __init__(self, source: Source) -> None:
@@ -114,7 +114,7 @@ class Pool:
         assert right is not None
         return right
 
-    def steep(self, mask: Mask) -> tuple[Inputs, Gradients]:
+    def gradient_sample(self, mask: Mask) -> tuple[Inputs, Gradients]:
         """Inputs whose first query has one key, where the mask is a random one: the sum of its
         weights is 1 before it is divided by."""
         if not self.source.compared:
@@ -136,7 +136,7 @@ class Pool:
 
     def _layer(self) -> Inputs:
         """One long sequence, alone in its batch: sizes for which code has a way of its own."""
-        slow = self.source.seconds(MANY) > PATIENCE
+        slow = self.source.expected_seconds(MANY) > PATIENCE
         more = (FEWER if slow else MANY) - self.source.sizes.get("S", MANY)
         return self.source.draw("none", longer=max(more, 0), alone=True)
 

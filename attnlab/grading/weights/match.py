@@ -120,7 +120,7 @@ class Trial:
     def equal(self, at: Places) -> bool:
         """The output with the weights put in this way is the reference's."""
         host = self.desk.host
-        answered(host.ask("put", tensors=carried(self.weights, at)))
+        answered(host.ask("set_parameters", tensors=carried(self.weights, at)))
         out = answered(host.ask("call", inputs=list(self.inputs.items()))).get("output")
         if not isinstance(out, Tensor) or out.shape != self.expected.shape or out.is_complex():
             return False
@@ -296,7 +296,7 @@ def _by_map(
         at = places(entries, _parameters(desk.host), theirs, sizes)
     except Misfit as reason:
         return Equipped(f"the reference's weights do not go in at these sizes: {reason}")
-    refusal = misfit(answered(desk.host.ask("put", tensors=carried(weights, at))))
+    refusal = misfit(answered(desk.host.ask("set_parameters", tensors=carried(weights, at))))
     return Equipped(refusal, at, theirs)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attnlab.candidate.host import Raised
-from attnlab.grading.inputs.cache import ALL, EXPLAINING, FAINT, FEWER, MANY, SOME, Pool
+from attnlab.grading.inputs.cache import ALL, EXPLAINING, FAINT, FEWER, MANY, SOME, SampleCache
 from attnlab.grading.inputs.draw import Dice, inputs
 from attnlab.records import Contract, Input
 
@@ -35,7 +35,7 @@ class Source:
         sizes = {**self.sizes, "S": self.sizes["S"] + longer}
         return inputs(self.contract, sizes | ({"B": 1} if alone else {}), self.dice, mask, scale)
 
-    def seconds(self, length):
+    def expected_seconds(self, length):
         return self.pace * length
 
     def call(self, given, train=False):
@@ -60,7 +60,7 @@ class Source:
 def test_what_nearly_every_check_wants_comes_in_one_go():
     """And is the same whoever asks; other kinds are had when they are asked for."""
     source = Source()
-    pool = Pool(source)
+    pool = SampleCache(source)
     first, out = pool.sample("random", 1.0)
     again, same = pool.sample("random", 1.0)
     assert source.asked == [len(ALL)]
@@ -73,7 +73,7 @@ def test_what_nearly_every_check_wants_comes_in_one_go():
 def test_sizes_that_only_confirm_take_fewer_calls():
     """What else explains a wrong value is had in one more go."""
     source = Source(thorough=False)
-    pool = Pool(source)
+    pool = SampleCache(source)
     pool.sample("none", 1.0)
     pool.fetch(pool.usual(EXPLAINING))
     pool.sample("causal", 1.0)
@@ -83,7 +83,7 @@ def test_sizes_that_only_confirm_take_fewer_calls():
 def test_where_one_kind_fails_the_others_are_still_there():
     """Each is then asked for by itself, and says for itself what it says."""
     source = Source(breaks=("none",))
-    pool = Pool(source)
+    pool = SampleCache(source)
     assert pool.sample("random", 1.0)[1].shape == (2, 4, 8)
     with pytest.raises(Raised):
         pool.sample("none", 1.0)
@@ -92,16 +92,16 @@ def test_where_one_kind_fails_the_others_are_still_there():
 
 def test_without_a_mask_all_kinds_are_one():
     """And to a module that takes ids, all scales."""
-    pool = Pool(Source(X))
+    pool = SampleCache(Source(X))
     assert pool.sample("causal", 1.0)[1] is pool.sample("none", 1.0)[1]
-    pool = Pool(Source(IDS))
+    pool = SampleCache(Source(IDS))
     assert pool.sample("random", 30.0)[1] is pool.sample("random", 1.0)[1]
 
 
 def test_the_reference_is_asked_once_for_all_samples():
     """In one batch for those of one form; every time for inputs that are no samples, whose memory
     another may have next."""
-    pool = Pool(Source())
+    pool = SampleCache(Source())
     given, _ = pool.sample("random", 1.0)
     worked = []
 
@@ -125,10 +125,10 @@ def test_the_reference_is_asked_once_for_all_samples():
 def test_gradients_are_taken_where_one_query_has_one_key():
     """A sum of weights that is 1 before it is divided by hides what a division by it does."""
     source = Source()
-    pool = Pool(source)
-    given, _ = pool.steep("random")
+    pool = SampleCache(source)
+    given, _ = pool.gradient_sample("random")
     assert (given["mask"][:, 0].sum(-1) == 3).all()
-    assert pool.steep("random")[0] is given
+    assert pool.gradient_sample("random")[0] is given
     assert source.asked == ["gradients, size 1"]
 
 
@@ -136,31 +136,31 @@ def test_what_is_slow_gets_a_shorter_sequence():
     """A backward pass takes longer still."""
     source = Source(compared=True)
     source.pace = 1.0
-    assert Pool(source).steep("none")[0]["x"].shape[:2] == (1, FEWER)
+    assert SampleCache(source).gradient_sample("none")[0]["x"].shape[:2] == (1, FEWER)
 
 
 def test_gradients_without_a_mask_are_those_of_a_first_layer_that_trains():
     """Where values can be compared: in train mode if no dropout is asked for, far from the loss,
     and of weights alone where the inputs' are seen with a mask."""
     source = Source(compared=True)
-    pool = Pool(source)
-    pool.steep("random")
-    pool.steep("none")
-    pool.steep("causal")
+    pool = SampleCache(source)
+    pool.gradient_sample("random")
+    pool.gradient_sample("none")
+    pool.gradient_sample("causal")
     far = f"size {FAINT:g}"
     assert source.asked == [
         "gradients, size 1",
         f"gradients in train mode, still inputs, {far}",
         "gradients in train mode, size 1",
     ]
-    shapes = [pool.steep(mask)[0]["x"].shape[:2] for mask in ("random", "none", "causal")]
+    shapes = [pool.gradient_sample(mask)[0]["x"].shape[:2] for mask in ("random", "none", "causal")]
     assert shapes == [(2, 4), (1, MANY), (2, 4)]
     alone = Source(X, compared=True)
-    Pool(alone).steep("random")
+    SampleCache(alone).gradient_sample("random")
     assert alone.asked == [f"gradients in train mode, {far}"]
-    both = Pool(alone)
-    assert both.steep("random") is not both.steep("none")
+    both = SampleCache(alone)
+    assert both.gradient_sample("random") is not both.gradient_sample("none")
     assert alone.asked[2:] == ["gradients, still inputs, size 1"]
     alone.contract = replace(alone.contract, promises=("dropout",))
-    Pool(alone).steep("random")
+    SampleCache(alone).gradient_sample("random")
     assert alone.asked[-1] == f"gradients, {far}"
