@@ -18,10 +18,12 @@ ROOMS = (
     {"records"},
     {"catalogue"},
     {"target"},
-    {"lessons", "progress", "verdict", "checks"},
+    {"lessons", "progress", "verdict"},
     {"tracer"},
     {"candidate"},
     {"references"},
+    {"probe"},
+    {"checks"},
     {"grading"},
     {"worker/sandbox"},
     {"mutation_testing"},
@@ -35,7 +37,13 @@ ROOMS = (
 )
 FRONT = {"render", "commands", "cli", "__main__", "doctor", "progress", "verdict", "catalogue"}
 LONGEST = 350  # lines of a file, without its classes
-SECRET = {"grading", "references", "checks", "mutation_testing"}  # what a candidate must not see
+SECRET = {
+    "probe",
+    "grading",
+    "references",
+    "checks",
+    "mutation_testing",
+}  # what a candidate must not see
 
 
 class Import(NamedTuple):
@@ -55,7 +63,7 @@ def shown(path: Path) -> str:
 
 
 def dotted(path: Path) -> str:
-    """`attnlab.grading.inputs.draw` of a file; a folder's `__init__` is the folder."""
+    """`attnlab.probe.inputs.draw` of a file; a folder's `__init__` is the folder."""
     parts = ("attnlab", *path.relative_to(PACKAGE).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -153,7 +161,7 @@ def test_the_front_never_needs_torch():
 def test_the_judge_never_sees_a_challenge():
     """It gets a job; what the answer would be is not in it."""
     for path in files():
-        if room(dotted(path)) in {"tracer", "candidate", "grading", "worker", "checks"}:
+        if room(dotted(path)) in {"tracer", "candidate", "probe", "grading", "worker", "checks"}:
             names = {
                 alias.name
                 for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

@@ -26,7 +26,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from enum import IntEnum
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnlab.catalogue.contract_facts import (
     NEEDS_TEXT,
@@ -35,8 +35,9 @@ from attnlab.catalogue.contract_facts import (
     mask_input,
     query_axis,
 )
-from attnlab.checks.shared.probe import (
+from attnlab.probe.answers import (
     AttentionInternals,
+    CannotTell,
     FreshInstance,
     Gradients,
     Inputs,
@@ -44,13 +45,19 @@ from attnlab.checks.shared.probe import (
     InterleavedGradients,
     Mask,
     ModuleFacts,
-    Probe,
+    Skip,
     Tensor,
 )
 from attnlab.records import Contract, record
 
+if TYPE_CHECKING:
+    from attnlab.probe.probe import Probe
+else:
+    Probe = Any  # so that checks are read without torch
+
 __all__ = [
     "AttentionInternals",
+    "CannotTell",
     "FreshInstance",
     "Gradients",
     "Inputs",
@@ -59,6 +66,7 @@ __all__ = [
     "Mask",
     "ModuleFacts",
     "Probe",
+    "Skip",
     "Tensor",
     "data_inputs",
     "key_axis",
@@ -67,18 +75,6 @@ __all__ = [
 ]
 
 SAME = 1e-5  # of the largest output: how far two runs of the same float32 module may differ
-
-
-class Skip(Exception):
-    """The property does not apply at these sizes; the message says why."""
-
-
-class CannotTell(Exception):
-    """The check could not be made. `reason` is a short key, such as "no-weights"."""
-
-    def __init__(self, message: str, reason: str = "error") -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 @record

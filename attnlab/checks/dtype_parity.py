@@ -35,7 +35,7 @@ from attnlab.checks.base import (
     query_axis,
 )
 from attnlab.checks.shared.inputs import EPS, ROUNDINGS, hidden, moved, off, sizes_of
-from attnlab.checks.shared.probe import LOUD
+from attnlab.probe.answers import LOUD
 
 TITLE = "Other dtypes give the same"
 NEEDS = ("output", "dtypes")

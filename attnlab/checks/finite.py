@@ -9,7 +9,7 @@ to: rows without any key are the business of `fully-masked-row`.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Tier, first_index
-from attnlab.checks.shared.probe import LOUD
+from attnlab.probe.answers import LOUD
 
 TITLE = "Outputs are finite"
 NEEDS = ("output",)
@@ -36,4 +36,4 @@ def _narrow(probe: Probe, inputs: Inputs) -> bool:
         name: t.double() if t is not None and t.is_floating_point() else t
         for name, t in inputs.items()
     }
-    return wide is not None and wide.call(given).isfinite().all().item()
+    return wide is not None and bool(wide.call(given).isfinite().all())

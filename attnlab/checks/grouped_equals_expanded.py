@@ -70,10 +70,11 @@ def _served(probe: Probe, rows: Mapping[str, Tensor]) -> Failure | None:
     for name in (n for n in rows if n.endswith("weight")):
         for group in range(shared):
             new = bare[name].clone()
-            part = new.unflatten(0, (shared, -1))[group]
+            part = new.view(shared, -1, *new.shape[1:])[group]
             part.copy_(probe.noise(part, part.shape[-1] ** -0.5))
             probe.set_weights({**bare, name: new})
-            moved = (probe.call(inputs) != before).unflatten(-1, (heads, -1)).movedim(-2, 0)
+            changed = probe.call(inputs) != before
+            moved = changed.view(*changed.shape[:-1], heads, -1).movedim(-2, 0)
             served = moved.flatten(1).any(1).nonzero().flatten().tolist()
             found.setdefault(name, []).append(served)
     probe.set_weights(weights)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from attnlab.catalogue.contract_facts import by_query, query_axis
 from attnlab.checks.base import Failure, Inputs, Mask, Probe, Skip, Tensor, Tier, data_inputs
 from attnlab.checks.shared.inputs import beside, moved, off, sizes_of
-from attnlab.checks.shared.probe import LOUD
+from attnlab.probe.answers import LOUD
 
 TITLE = "Long sequences give what the reference gives"
 NEEDS = ("reference", "output", "positions")

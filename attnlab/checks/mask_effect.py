@@ -28,7 +28,7 @@ from attnlab.checks.base import (
     query_axis,
 )
 from attnlab.checks.shared.inputs import hidden, moved
-from attnlab.checks.shared.probe import LOUD
+from attnlab.probe.answers import LOUD
 
 TITLE = "Masked keys change nothing"
 NEEDS = ("mask", "keys")

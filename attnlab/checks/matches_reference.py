@@ -20,7 +20,7 @@ from attnlab.catalogue.contract_facts import abilities, by_query
 from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, Tier, mask_input, masks, said
 from attnlab.checks.shared.inputs import beside, in_steps, ordered, parts, sizes_of
 from attnlab.checks.shared.mask_patterns import SHAPES, shaped
-from attnlab.checks.shared.probe import LOUD, SMALL
+from attnlab.probe.answers import LOUD, SMALL
 
 TITLE = "Values equal the reference's"
 NEEDS = ("reference", "output")

@@ -22,7 +22,7 @@ from attnlab.checks.base import (
     query_axis,
 )
 from attnlab.checks.shared.inputs import allowed, moved
-from attnlab.checks.shared.probe import SMALL
+from attnlab.probe.answers import SMALL
 
 TITLE = "Every allowed key matters"
 NEEDS = ("batch", "attention", "all-keys")

@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from attnlab.candidate.host import LocalHost, answered
 from attnlab.candidate.session import Session
 from attnlab.checks.base import data_inputs, load_checks, parts_of
-from attnlab.grading.host_probe import Bench
-from attnlab.grading.inputs import draw
-from attnlab.grading.inputs.draw import Dice
-from attnlab.grading.reference import UnitReference
 from attnlab.grading.runner import run_checks
+from attnlab.probe.inputs import draw
+from attnlab.probe.inputs.draw import Dice
+from attnlab.probe.probe import GradingContext
+from attnlab.probe.reference import UnitReference
 from attnlab.records import CheckResult, Contract, Trace, from_json
 from attnlab.sizes import Sizes
 from attnlab.tracer.axes.agree import Run
@@ -97,7 +97,7 @@ def _before(part: str) -> set[str]:
 def _run(subject: Subject, only: frozenset[str]) -> tuple[CheckResult, ...]:
     host = LiveHost(subject)
     return run_checks(
-        Bench(
+        GradingContext(
             contract=subject.contract,
             name=None,
             host=host,

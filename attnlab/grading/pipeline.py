@@ -15,10 +15,13 @@ from typing import Self
 
 from attnlab.candidate.host import Died, Host, Raised, Spawn, answered
 from attnlab.candidate.session import HUNG
-from attnlab.grading.host_probe import Bench
-from attnlab.grading.inputs.draw import Dice
-from attnlab.grading.inputs.source_numbers import numbers_in
-from attnlab.grading.reference import (
+from attnlab.grading.refusals import Refusal, absent, unfed, unsaid
+from attnlab.grading.runner import run_checks
+from attnlab.grading.trace_stage import look, surroundings
+from attnlab.probe.inputs.draw import Dice
+from attnlab.probe.inputs.source_numbers import numbers_in
+from attnlab.probe.probe import GradingContext
+from attnlab.probe.reference import (
     USES,
     BadReference,
     FileReference,
@@ -26,9 +29,6 @@ from attnlab.grading.reference import (
     Shelf,
     UnitReference,
 )
-from attnlab.grading.refusals import Refusal, absent, unfed, unsaid
-from attnlab.grading.runner import run_checks
-from attnlab.grading.trace_stage import look, surroundings
 from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report, Trace
 from attnlab.sizes import built, with_hd
 
@@ -51,7 +51,7 @@ def inspect(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:
                 outcome, message = _memory(trace)
                 refusal = unfed(job, trace)
             if "check" in job.stages and job.contract is not None:
-                checks = run_checks(_bench(job, hosts, seed))
+                checks = run_checks(_grading_context(job, hosts, seed))
         except Raised as error:
             outcome, message = _ended(error), _raised(job, error)
             refusal = unsaid(job, error)
@@ -86,10 +86,10 @@ def _memory(trace: Trace) -> tuple[JobOutcome, str]:
     return "ok", ""
 
 
-def _bench(job: Job, hosts: Hosts, seed: int) -> Bench:
+def _grading_context(job: Job, hosts: Hosts, seed: int) -> GradingContext:
     assert job.contract is not None
     host, reference = hosts.candidate(), hosts.reference()  # a file that does not load needs none
-    return Bench(
+    return GradingContext(
         contract=job.contract,
         name=job.candidate.name,
         host=host,

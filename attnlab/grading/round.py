@@ -9,8 +9,8 @@ from functools import lru_cache, partial
 from attnlab.candidate.host import Died, Raised
 from attnlab.candidate.session import HUNG
 from attnlab.checks.base import CannotTell, Failure, Inputs, Part, Skip, Steps, Tier, driven
-from attnlab.grading.decode import Odd
-from attnlab.grading.host_probe import HostProbe
+from attnlab.probe.decode import Odd
+from attnlab.probe.probe import Probe
 from attnlab.records import CheckResult, Outcome
 from attnlab.sizes import Sizes
 from attnlab.verdict import UNSEEN
@@ -83,10 +83,10 @@ class State:
 class Round:
     """The checks at one set of sizes; values first, for they say which others are worth a call."""
 
-    def __init__(self, probe: HostProbe, state: State, number: int, plan: Plan) -> None:
+    def __init__(self, probe: Probe, state: State, number: int, plan: Plan) -> None:
         self.probe, self.state = probe, state
         self.number, self.telling, self.last = number, plan.telling, number + 1 == plan.count
-        self.until = probe.bench.until
+        self.until = probe.context.until
         self.ready = False
         self.sure = False  # values are known, right or wrong
 
@@ -221,7 +221,7 @@ class Round:
         if death.reason == "timeout":
             self.state.over = LATE
         else:
-            self.probe.host = self.probe.bench.host = self.probe.bench.renew()
+            self.probe.host = self.probe.context.host = self.probe.context.renew()
         return _died(part, death, self.probe.latest.sizes)
 
 
@@ -235,7 +235,7 @@ def _begin(part: Part, steps: Steps, wanted: dict[str, list[Inputs]]) -> Failure
     return None
 
 
-def _verdict(part: Part, probe: HostProbe, doing: Doing) -> CheckResult:
+def _verdict(part: Part, probe: Probe, doing: Doing) -> CheckResult:
     probe.strict = part.tier > Tier.SHAPE
     try:
         failure = doing()

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import abilities
 from attnlab.checks.base import Part, load_checks, parts_of
-from attnlab.grading.host_probe import Bench, HostProbe
-from attnlab.grading.inputs.patterns import FIRSTS, USUAL, manner_of
-from attnlab.grading.inputs.sizes import rounds
-from attnlab.grading.pacing import LENGTHS, pairs
 from attnlab.grading.round import Plan, Round, State, result_of, unseen
+from attnlab.probe.inputs.patterns import FIRSTS, USUAL, manner_of
+from attnlab.probe.inputs.sizes import rounds
+from attnlab.probe.pacing import LENGTHS, pairs
+from attnlab.probe.probe import GradingContext, Probe
 from attnlab.records import CheckResult, Outcome
 from attnlab.sizes import Sizes
 from attnlab.verdict import UNSEEN
@@ -23,7 +23,7 @@ INPUTS = "input-unchanged"
 ORDER: dict[Outcome, int] = {"failed": 0, "error": 1, "passed": 2, "skipped": 3}
 
 
-def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
+def run_checks(context: GradingContext) -> tuple[CheckResult, ...]:
     """What to look at first stands first: failures, those they explain, then the rest.
 
     The first round has the example's sizes, so a failure that the user can see in `run` comes
@@ -31,56 +31,56 @@ def run_checks(bench: Bench) -> tuple[CheckResult, ...]:
     explain a wrong one are left to sizes that tell more.
     """
     state = State()
-    parts = _asked_for(bench)
-    applying = list(_applying(bench, parts, state))
+    parts = _asked_for(context)
+    applying = list(_applying(context, parts, state))
     sizes_of = rounds(
-        bench.contract, bench.dice.plain, bench.numbers, narrow=bench.reference is not None
+        context.contract, context.dice.plain, context.numbers, narrow=context.reference is not None
     )
     confirms = 0  # rounds whose inputs were drawn in a manner of their own
-    plan = Plan(len(sizes_of), telling=1 if bench.contract.vary and len(sizes_of) > 1 else 0)
+    plan = Plan(len(sizes_of), telling=1 if context.contract.vary and len(sizes_of) > 1 else 0)
     for number, sizes in enumerate(sizes_of):
         if state.over:
             break
-        if number > plan.telling and _endless(bench, sizes):
+        if number > plan.telling and _endless(context, sizes):
             continue
         left = [p for p in applying if state.open(p) and (number < FIRST or not p.few)]
         apart = number >= plan.telling + USUALLY and state.right and sizes.get("S", 2) > 1
         usual = FIRSTS.get(number - plan.telling, USUAL) if state.right else USUAL
         manner = manner_of(confirms) if apart else usual
         confirms += apart
-        probe = HostProbe(bench, sizes, thorough=number == plan.telling, manner=manner)
+        probe = Probe(context, sizes, thorough=number == plan.telling, manner=manner)
         Round(probe, state, number, plan).make(left)
-    _written(bench, applying, state)
+    _written(context, applying, state)
     for part in (p for p in applying if p.id not in state.results):
         state.put(part, unseen(part, state.over), 0)
     return _ordered(parts, state)
 
 
-def _endless(bench: Bench, sizes: Sizes) -> bool:
+def _endless(context: GradingContext, sizes: Sizes) -> bool:
     """Whether a call would take all the time of a module that goes through pairs one by one."""
     length = max((sizes.get(s, 1) for s in LENGTHS), default=1)
-    return (bench.pace or 0.0) * sizes.get("B", 1) * pairs(sizes, length) > PATIENCE
+    return (context.pace or 0.0) * sizes.get("B", 1) * pairs(sizes, length) > PATIENCE
 
 
-def _written(bench: Bench, applying: list[Part], state: State) -> None:
+def _written(context: GradingContext, applying: list[Part], state: State) -> None:
     """Inputs are looked at closely in few calls; that one was written into is noticed in all."""
     part = next((p for p in applying if p.id == INPUTS), None)
-    if bench.wrote is None or part is None or not state.passed(part):
+    if context.wrote is None or part is None or not state.passed(part):
         return
-    name, sizes = bench.wrote
+    name, sizes = context.wrote
     failed = result_of(part, "failed", f"forward wrote into its argument {name} at these sizes")
     state.put(part, replace(failed, sizes=sizes), state.rounds[part.id])
 
 
-def _asked_for(bench: Bench) -> tuple[Part, ...]:
-    return tuple(p for p in parts_of(load_checks()) if not bench.only or p.id in bench.only)
+def _asked_for(context: GradingContext) -> tuple[Part, ...]:
+    return tuple(p for p in parts_of(load_checks()) if not context.only or p.id in context.only)
 
 
-def _applying(bench: Bench, parts: tuple[Part, ...], state: State) -> Iterator[Part]:
-    have = abilities(bench.contract) | ({"reference"} if bench.reference else set())
+def _applying(context: GradingContext, parts: tuple[Part, ...], state: State) -> Iterator[Part]:
+    have = abilities(context.contract) | ({"reference"} if context.reference else set())
     for part in parts:
         reason = part.missing(have)
-        if part.on_demand and not bench.full:
+        if part.on_demand and not context.full:
             reason = "made on demand only"
         if reason is None:
             yield part

@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from attnlab.candidate.host import Died, Host, Raised, answered
-from attnlab.grading.inputs import draw
-from attnlab.grading.inputs.draw import Dice
-from attnlab.grading.inputs.sizes import naming
+from attnlab.probe.inputs import draw
+from attnlab.probe.inputs.draw import Dice
+from attnlab.probe.inputs.sizes import naming
 from attnlab.records import Contract, Finding, Job, Look, Trace, from_json, plain
 from attnlab.sizes import Sizes, Unmeasured, built, with_hd
 from attnlab.tracer.axes.agree import Run, input_axes, name_rows

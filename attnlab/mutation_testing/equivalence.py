@@ -24,9 +24,9 @@ from attnlab.candidate.session import Session
 from attnlab.candidate.uninitialised import new_memory_is_nan
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.shared.inputs import parts
-from attnlab.grading.inputs import draw
-from attnlab.grading.inputs.draw import Dice
 from attnlab.mutation_testing.scenarios import Scene, Step, scenes_of
+from attnlab.probe.inputs import draw
+from attnlab.probe.inputs.draw import Dice
 from attnlab.records import Code, Contract, plain
 from attnlab.sizes import built
 

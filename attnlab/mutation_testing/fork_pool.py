@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import NoReturn
 
 from attnlab.grading.pipeline import inspect
-from attnlab.grading.reference import Shelf
 from attnlab.mutation_testing.equivalence import Standard, difference, standard
 from attnlab.mutation_testing.in_process_host import spawn_apart
+from attnlab.probe.reference import Shelf
 from attnlab.records import Code, Contract, JobOutcome, Limits, Report, from_json, to_json
 from attnlab.records.trial import TrialJob, TrialReport, Tried, passes
 from attnlab.worker.sandbox.layers import memory

@@ -11,9 +11,9 @@ import torch
 
 from attnlab.catalogue.contract_facts import by_query
 from attnlab.checks.base import Inputs, Mask
-from attnlab.grading.inputs import draw
-from attnlab.grading.inputs.draw import Dice
-from attnlab.grading.inputs.sizes import rounds, suits, within
+from attnlab.probe.inputs import draw
+from attnlab.probe.inputs.draw import Dice
+from attnlab.probe.inputs.sizes import rounds, suits, within
 from attnlab.records import Contract
 from attnlab.sizes import Sizes, measure, with_hd
 

@@ -40,7 +40,7 @@ from attnlab.grading.in_process import (
     output_of,
     with_promises,
 )
-from attnlab.grading.inputs.sizes import LONG, ROUNDS, within
+from attnlab.probe.inputs.sizes import LONG, ROUNDS, within
 from attnlab.records import CheckResult, Contract, Input
 from attnlab.sizes import with_hd
 from attnlab.testing.arguments import must_be_called, must_be_known, must_be_weights, seed_of

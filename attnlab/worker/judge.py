@@ -20,7 +20,7 @@ from typing import Any
 
 from attnlab.candidate.host import Died
 from attnlab.grading.pipeline import inspect
-from attnlab.grading.reference import BadReference, Shelf
+from attnlab.probe.reference import BadReference, Shelf
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.trial import TrialJob, TrialReport

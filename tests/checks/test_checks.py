@@ -183,9 +183,9 @@ def test_an_answer_that_lost_its_elements_is_not_right(check):
     """Nothing differs from nothing: a shape that changes after the first looks is a failure."""
     from attnlab.candidate.host import LocalHost
     from attnlab.checks.base import Failure
-    from attnlab.grading.host_probe import Bench, HostProbe
-    from attnlab.grading.inputs.draw import Dice
-    from attnlab.grading.reference import UnitReference
+    from attnlab.probe.inputs.draw import Dice
+    from attnlab.probe.probe import GradingContext, Probe
+    from attnlab.probe.reference import UnitReference
     from attnlab.sizes import with_hd
 
     case = next(iter(CASES[check].RIGHT.values()))
@@ -196,8 +196,8 @@ def test_an_answer_that_lost_its_elements_is_not_right(check):
     )
     host.ask("load", file="m.py", text=source, path="", own=None)
     reference = UnitReference(UNIT) if case.reference else None
-    bench = Bench(case.contract, "M", host, lambda: host, Dice(1), reference)
-    probe = HostProbe(bench, with_hd(case.contract.sizes))
+    context = GradingContext(case.contract, "M", host, lambda: host, Dice(1), reference)
+    probe = Probe(context, with_hd(case.contract.sizes))
     probe.equip()
     part = next(p for p in parts_of(load_checks()) if p.id == check)
     assert isinstance(part.failure(probe), Failure)

@@ -9,12 +9,12 @@ from trial import ATTENTION, SELF
 from attnlab.candidate.host import LocalHost
 from attnlab.checks import device_parity as check
 from attnlab.checks.base import Failure, Skip
-from attnlab.grading.host_probe import Bench, HostProbe
-from attnlab.grading.inputs.draw import Dice
+from attnlab.probe.inputs.draw import Dice
+from attnlab.probe.probe import GradingContext, Probe
 from attnlab.sizes import with_hd
 
 
-class Probe(HostProbe):
+class Probe(Probe):
     """A GPU whose answers are the CPU's times a factor; none without a factor."""
 
     factor: float | None = None
@@ -26,7 +26,7 @@ class Probe(HostProbe):
 def probe(factor=None, kind=Probe):
     host = LocalHost()
     host.ask("load", file="m.py", text=ATTENTION, path="", own=None)
-    made = kind(Bench(SELF, "M", host, lambda: host, Dice(1), None), with_hd(SELF.sizes))
+    made = kind(GradingContext(SELF, "M", host, lambda: host, Dice(1), None), with_hd(SELF.sizes))
     made.equip()
     made.factor = factor
     return made
@@ -54,11 +54,11 @@ def test_something_else_fails():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_a_real_gpu():
     """The verb moves module and inputs there and the output back."""
-    assert check.run(probe(kind=HostProbe)) is None
+    assert check.run(probe(kind=Probe)) is None
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_the_verb_says_that_there_is_none():
     """Without a GPU the candidate is not even asked."""
-    made = probe(kind=HostProbe)
+    made = probe(kind=Probe)
     assert made.call_on_device("cuda", made.draw()) is None

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnlab.checks import permutation_equivariance as check
 from attnlab.checks.base import Failure, Skip, driven, load_checks
-from attnlab.grading.inputs.draw import Dice, inputs
+from attnlab.probe.inputs.draw import Dice, inputs
 from attnlab.records import Contract, Input
 from attnlab.references.attention import MultiHeadSelfAttention
 from attnlab.references.positional import SinusoidalPositionalEncoding

@@ -16,7 +16,7 @@ from attnlab.grading.in_process import (
     output_of,
     with_promises,
 )
-from attnlab.grading.inputs.draw import Dice
+from attnlab.probe.inputs.draw import Dice
 
 SIZES = {"B": 2, "S": 4, "D": 8}
 

@@ -8,7 +8,7 @@ from modules import ATTENTION, FLAGSHIP, HEAD, PLAIN, inspected, job, local, mod
 from attnlab.candidate.host import Died, LocalHost
 from attnlab.checks.base import load_checks
 from attnlab.grading.pipeline import inspect
-from attnlab.grading.reference import BadReference, Shelf
+from attnlab.probe.reference import BadReference, Shelf
 from attnlab.records import Code, Own
 
 GOOD = (

@@ -8,10 +8,10 @@ from fakes import check
 from attnlab.candidate.host import Died, LocalHost
 from attnlab.checks.base import Failure, Tier
 from attnlab.grading import runner
-from attnlab.grading.host_probe import Bench
-from attnlab.grading.inputs.draw import Dice
-from attnlab.grading.reference import UnitReference
 from attnlab.grading.runner import run_checks
+from attnlab.probe.inputs.draw import Dice
+from attnlab.probe.probe import GradingContext
+from attnlab.probe.reference import UnitReference
 from attnlab.records import Contract, Input
 
 UNIT = "MultiHeadSelfAttention"
@@ -29,10 +29,10 @@ def graded(monkeypatch, *checks, until="end", contract=CONTRACT, host=None):
     monkeypatch.setattr(runner, "load_checks", lambda: checks)
     host = host or LocalHost()
     host.ask("load", file="m.py", text=TEXT, path="", own=None)
-    bench = Bench(
+    context = GradingContext(
         contract, UNIT, host, lambda: host, Dice(0), UnitReference(UNIT), until=until
     )  # fmt: skip
-    return {result.id: result for result in run_checks(bench)}
+    return {result.id: result for result in run_checks(context)}
 
 
 def noting(seen, name, failure=None):
@@ -179,8 +179,8 @@ def test_a_crash_of_the_first_call_is_the_first_failure(monkeypatch, until):
     host = Counting()
     host.ask("load", file="m.py", text=FALLS_ONCE, path="", own=None)
     reference = UnitReference(UNIT)
-    bench = Bench(CONTRACT, "Falls", host, lambda: host, Dice(0), reference, until=until)
-    found = {result.id: result for result in run_checks(bench)}
+    context = GradingContext(CONTRACT, "Falls", host, lambda: host, Dice(0), reference, until=until)
+    found = {result.id: result for result in run_checks(context)}
     assert (found["output-shape"].outcome, found["output-shape"].reason) == ("failed", "crashed")
     assert "not yet" in found["output-shape"].message
     if until != "end":

@@ -7,9 +7,9 @@ from fakes import Host, calls, check, fails, grade, ids, raises
 from modules import PLAIN, job, local, module
 
 from attnlab.checks.base import CannotTell, Failure, Skip, Tier, load_checks
-from attnlab.grading.inputs.sizes import rounds
 from attnlab.grading.pipeline import inspect
-from attnlab.grading.reference import BadReference
+from attnlab.probe.inputs.sizes import rounds
+from attnlab.probe.reference import BadReference
 from attnlab.records import Contract, Input
 
 GOOD = module("return x")

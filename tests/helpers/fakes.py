@@ -7,9 +7,9 @@ from modules import PLAIN
 
 from attnlab.checks.base import Check, Failure, Part, Tier
 from attnlab.grading import runner
-from attnlab.grading.host_probe import Bench
-from attnlab.grading.inputs.draw import Dice
 from attnlab.grading.runner import run_checks
+from attnlab.probe.inputs.draw import Dice
+from attnlab.probe.probe import GradingContext
 
 
 def check(name, run=lambda probe: None, tier=Tier.SHAPE, needs=(), **more):
@@ -39,7 +39,7 @@ class Host:
 def grade(monkeypatch, *checks, host=None, renew=None, contract=PLAIN, reference=None):
     """The results of these checks alone, over a host that answers everything."""
     monkeypatch.setattr(runner, "load_checks", lambda: checks)
-    bench = Bench(
+    context = GradingContext(
         contract=contract,
         name="Net",
         host=host or Host(),
@@ -47,7 +47,7 @@ def grade(monkeypatch, *checks, host=None, renew=None, contract=PLAIN, reference
         dice=Dice(0),
         reference=reference,
     )
-    return run_checks(bench)
+    return run_checks(context)
 
 
 def ids(results):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from modules import ATTENTION, MASK, X, module, traced
 
-from attnlab.grading.inputs.sizes import naming
+from attnlab.probe.inputs.sizes import naming
 from attnlab.records import Contract, Input
 from attnlab.sizes import measure, with_hd
 from attnlab.tracer.axes.agree import Symbols

@@ -1,0 +1,167 @@
+"""What few inputs have, drawn at sizes that confirm what was looked at closely at others.
+
+A random mask hides a third of the keys of every query, random inputs are all of one size, and
+weights have biases. What goes wrong elsewhere costs no call more where the inputs of each round are
+drawn in a manner of their own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from attnlab.catalogue.contract_facts import by_query
+from attnlab.probe.answers import Inputs, Mask
+from attnlab.probe.inputs.draw import Dice, keep_first
+from attnlab.records import Contract, Input
+
+RANDOM, EMPTY = "random", "empty-rows"  # kinds of masks
+DENSE = 0.85  # share of keys that a dense mask forbids
+SOME = 0.35  # and another one
+MANY = 16  # queries, of which the later half sees other keys
+NOTHING = 0.15  # share of positions that are all zero
+ROWS = (0.001, 0.01, 0.1, 1.0, 4.0)  # sizes of positions
+SAMPLES = (1.0, 0.003, 0.03)  # sizes of whole sequences
+
+
+class Manner(NamedTuple):
+    """How inputs and weights of a round are drawn."""
+
+    dense: bool = False  # masks hide most keys, and from every query its own position
+    alike: bool = False  # all queries but one see the same keys, and one is hidden from all
+    open: bool = False  # in place of no mask: one that hides nothing
+    uneven: bool = False  # positions of very different size
+    small: bool = False  # sequences of very different size
+    empty: bool = False  # positions that are all zero
+    bias: bool = True
+    first: str = ""  # the first sequence's mask: "open" or "causal", while the others' are random
+
+    def said(self, masked: bool = True, weighted: bool = True) -> str:
+        """For a message: what is unusual, of what there is."""
+        masks = "most keys hidden" if self.dense else "a key hidden from all" if self.alike else ""
+        masks = f"only the first mask is {self.first}" if self.first else masks
+        data = "some positions of x all zero" if self.empty else ""
+        data = "positions of x of very different size" if self.uneven else data
+        weights = "" if self.bias or not weighted else "biases of zero"
+        return ", ".join(filter(None, (masks if masked else "", data, weights)))
+
+
+USUAL = Manner()
+# Of the rounds after the telling one, by how far after: for code that takes what holds of the first
+# mask for true of all.
+FIRSTS = {1: Manner(first="causal"), 2: Manner(first="open")}
+MANNERS = (
+    Manner(dense=True, uneven=True),
+    Manner(alike=True, open=True, small=True, empty=True, bias=False),
+)
+
+
+def manner_of(number: int) -> Manner:
+    """That of the rounds that only confirm, one after the other."""
+    return MANNERS[number % len(MANNERS)]
+
+
+def mannered(manner: Manner, contract: Contract, given: Inputs, dice: Dice, mask: Mask) -> Inputs:
+    """The inputs of a usual draw, of this kind of mask, in this manner."""
+    found = dict(given)
+    for spec in contract.inputs:
+        value = given[spec.name]
+        if spec.role == "mask":
+            found[spec.name] = _mask(manner, spec, value, dice, mask)
+        elif spec.role == "data" and value is not None and value.is_floating_point():
+            found[spec.name] = _data(manner, spec, value, dice)
+    keep_first(contract, found)
+    return found
+
+
+def _mask(
+    manner: Manner, spec: Input, value: Tensor | None, dice: Dice, mask: Mask
+) -> Tensor | None:
+    if value is None or mask not in (RANDOM, EMPTY):
+        return value
+    forbidden = value if spec.forbids else ~value
+    if manner.first:
+        forbidden = _first(manner.first, forbidden, spec, mask)
+    elif mask == EMPTY:
+        return value
+    elif manner.dense:
+        forbidden = _dense(forbidden, spec, dice)
+    elif manner.alike and by_query(spec):
+        forbidden = _alike(forbidden, dice)
+    return forbidden if spec.forbids else ~forbidden
+
+
+def _first(kind: str, forbidden: Tensor, spec: Input, mask: Mask) -> Tensor:
+    """The first sample is of this kind. Where rows may be empty, its rows are, or all but one."""
+    if spec.axes[0] != "B" or len(forbidden) < 2:
+        return forbidden
+    found = forbidden.clone()
+    if mask == EMPTY:
+        found[0] = True
+        first = found[0, ..., :1, 0] if found.dim() > 2 else found[0, :1]
+        first.fill_(kind != "causal" or not by_query(spec))
+    elif kind == "causal" and by_query(spec):
+        found[0] = torch.ones_like(found[0]).triu(1)
+    else:
+        found[0] = False
+    return found
+
+
+def _dense(forbidden: Tensor, spec: Input, dice: Dice) -> Tensor:
+    """Every query keeps a key: the one after its own position, where it has one."""
+    keys = forbidden.shape[-1]
+    forbidden = forbidden | dice.chance(tuple(forbidden.shape), DENSE)
+    keep = dice.integers(forbidden.shape[:-1], keys)
+    if by_query(spec) and forbidden.shape[-2] == keys and keys > 1:
+        forbidden.diagonal(dim1=-2, dim2=-1).fill_(True)
+        keep = ((torch.arange(keys) + 1) % keys).expand(keep.shape)
+    return forbidden.scatter(-1, keep.unsqueeze(-1), value=False)
+
+
+def _alike(forbidden: Tensor, dice: Dice) -> Tensor:
+    """Rows of keys that are the same for every query but one, and in the first sample a key that
+    nobody sees."""
+    *samples, queries, keys = forbidden.shape
+    if keys == 1:
+        return torch.zeros_like(forbidden)
+    hidden = dice.plain.randrange(keys)
+    kept = (hidden + 1 + dice.integers((*samples, 1, 1), keys - 1)) % keys
+    same = dice.chance((*samples, 1, keys), SOME).scatter(-1, kept, value=False)
+    found = same.expand(forbidden.shape).clone()
+    if queries > MANY:  # a chunk of queries must not do with the rows of another
+        other = dice.chance((*samples, 1, keys), SOME).scatter(-1, kept, value=False)
+        found[..., queries // 2 :, :] = other
+    found[..., dice.plain.randrange(queries), :] = False
+    first = found[0] if samples else found
+    first[..., hidden] = True
+    return found
+
+
+def _data(manner: Manner, spec: Input, value: Tensor, dice: Dice) -> Tensor:
+    positions = (*value.shape[:-1], 1)
+    if manner.uneven:
+        sizes = torch.tensor(ROWS)
+        value = value * sizes[dice.integers(positions, len(sizes))]
+    if manner.small:
+        value = value * _samples(value, dice)
+    if manner.empty:
+        value = value.masked_fill(_empty(spec, positions, dice), 0.0)
+    return value
+
+
+def _empty(spec: Input, positions: tuple[int, ...], dice: Dice) -> Tensor:
+    """Some positions, one at least in every sample: chance alone may leave out a small batch."""
+    empty = dice.chance(positions, NOTHING)
+    samples = empty.view(positions[0] if spec.axes[0] == "B" else 1, -1)
+    if samples.shape[1] > 1:
+        samples.scatter_(1, dice.integers((len(samples), 1), samples.shape[1]), value=True)
+    return empty
+
+
+def _samples(value: Tensor, dice: Dice) -> Tensor:
+    """A size for each sequence, of which one is usual: small differences are seen in no other."""
+    sizes = torch.tensor(SAMPLES).repeat(value.shape[0])[: value.shape[0]]
+    sizes = sizes.roll(dice.plain.randrange(len(sizes)))
+    return sizes.view(-1, *(1 for _ in value.shape[1:]))

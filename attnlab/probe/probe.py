@@ -1,0 +1,805 @@
+"""The probe: what a check can ask of a candidate and of the reference.
+
+The judge holds it. It draws seeds, sizes, inputs and weights, asks the candidate's process, a
+`Host`, a verb of the same name as the method, and compares nothing: that is what checks do. Where
+a method rests on the candidate process's own word, its docstring says so.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from attnlab.candidate.host import Died, Host, Raised, answered
+from attnlab.catalogue.contract_facts import data_inputs
+from attnlab.probe.answers import (
+    AttentionInternals,
+    CannotTell,
+    FreshInstance,
+    Gradients,
+    Inputs,
+    InputsAfterCall,
+    InterleavedGradients,
+    Mask,
+    ModuleFacts,
+    Skip,
+)
+from attnlab.probe.decode import (
+    Odd,
+    gradients_in,
+    in_units,
+    is_plain,
+    list_in,
+    names_in,
+    output_in,
+    refuse,
+    tensors_in,
+)
+from attnlab.probe.inputs import draw
+from attnlab.probe.inputs.batching import stacked
+from attnlab.probe.inputs.cache import EXPLAINING, SampleCache
+from attnlab.probe.inputs.draw import Dice
+from attnlab.probe.inputs.patterns import USUAL, Manner, mannered
+from attnlab.probe.inputs.sizes import within
+from attnlab.probe.pacing import LENGTHS, PILOT, QUICK, pairs
+from attnlab.probe.reference import Reference, finite
+from attnlab.probe.source_calls import calling
+from attnlab.probe.weights.layouts import carried
+from attnlab.probe.weights.match import Desk, Equipped, Outfitter
+from attnlab.records import Contract, Op, Until, from_json, plain
+from attnlab.sizes import Sizes, built, measure, with_hd
+from attnlab.tracer.raw_trace import RawTrace
+
+Weights = Mapping[str, Tensor]
+T = TypeVar("T")
+SLACK = 64  # matmuls, a softmax and a norm, one after the other, with room
+STEEP = 2.0**12  # a cotangent as of a loss that is scaled up; a power of two rounds nothing
+SPAN = 20  # positions of the one sequence whose gradients are taken
+LONGEST = 32 << 20  # characters of a trace
+
+
+@dataclass
+class GradingContext:
+    """What the rounds of one job share."""
+
+    contract: Contract
+    name: str | None  # the class to build; None = the only one
+    host: Host
+    renew: Callable[[], Host]  # a fresh host, after the last one died
+    dice: Dice
+    reference: Reference | None
+    outfitter: Outfitter = field(default_factory=Outfitter)
+    text: str = ""  # the candidate's source, to be read and not run
+    numbers: tuple[int, ...] = ()  # that it names
+    full: bool = False  # also the checks that are made on demand only
+    until: Until = "end"
+    only: frozenset[str] = frozenset()  # the checks to make; none named = all
+    pace: float | None = None  # seconds for a pair of positions in a head, once it is known
+    wrote: tuple[str, Sizes] | None = None  # the argument that a call wrote into, at which sizes
+
+
+class Probe:
+    """One round: one set of sizes, one freshly built module, one set of weights."""
+
+    def __init__(
+        self,
+        context: GradingContext,
+        sizes: Sizes,
+        dtype: str = "float32",
+        thorough: bool = True,
+        manner: Manner = USUAL,
+    ) -> None:
+        self.context = context
+        self.manner = manner
+        self.thorough = thorough
+        self.confirming = False  # True where values are right: what follows is to confirm
+        self.pool = SampleCache(self)
+        self.compared = context.reference is not None
+        self.contract = context.contract
+        self.sizes = sizes
+        self.host = context.host
+        self.dice = context.dice
+        self.reference = context.reference
+        self.strict = False  # True once output-shape has passed: the shape must not change again
+        self.equipped = Equipped()
+        self.dtype = dtype
+        self.fall: Raised | None = None  # of the first call of all
+        self.shapes: dict[tuple[torch.Size, ...], tuple[int, ...]] = {}  # of outputs, by inputs
+        self.latest = self  # the probe that was asked last: one that `at` made, or this one
+        self.away = False  # whether the host has that one's module
+        self.seed = self.dice.plain.getrandbits(32)  # of instances that are to be alike
+
+    def equip(self) -> None:
+        """Build the module and give it the reference's weights, where they fit."""
+        if self.contract.cache:
+            answered(self.host.ask("declare_cache", **plain(self.contract.cache)))
+        self.pool, self.away = SampleCache(self), False
+        if self.reference is not None:
+            drawn = self.pool.usual()
+            given = list(drawn.values())
+            context, bias = self.context, self.manner.bias
+            desk = Desk(
+                self.host, context.name, self.reference, self.contract, self.dice, given, bias
+            )
+            self.equipped = equipped = self.context.outfitter.equip(desk, self.sizes)
+            if "answers" in equipped.told:
+                self.pool.fetch(drawn, lambda: self.outputs(equipped.told, given))
+            fell = equipped.told.get("fell")
+            self.fall = Raised({"verb": "call", **fell}) if isinstance(fell, dict) else None
+        else:
+            self._build(self.sizes)
+        self.latest = self
+
+    def recipe(self) -> dict[str, Any]:
+        init = built(self.contract.init, self.sizes)
+        return {"name": self.context.name, "init": init, "seed": self.dice.plain.getrandbits(32)}
+
+    def _build(self, sizes: Sizes, weights: Weights | None = None) -> None:
+        init, seed = built(self.contract.init, sizes), self.dice.plain.getrandbits(32)
+        put = dict(weights) if weights is not None else None
+        answered(self.host.ask("build", name=self.context.name, init=init, seed=seed, put=put))
+
+    def variant(
+        self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", fresh: bool = False
+    ) -> Probe:
+        """A probe at other sizes, or in another dtype. The module of this one is gone after it, so
+        a check that wants both asks this one first."""
+        self.back()
+        wanted = {**self.sizes, **(sizes or {})}
+        if "hd" not in self.contract.sizes:
+            wanted.pop("hd", None)  # it was D / H, and these may be others
+        other = Probe(self.context, with_hd(wanted), dtype, thorough=False)
+        other.reference, other.strict, self.latest = None, self.strict, other
+        recipe = other.recipe()
+        same = recipe["init"] == self.recipe()["init"]
+        if same and dtype == self.dtype:  # other sizes need no other module
+            return other
+        self.away = True
+        if (
+            same
+            and not fresh
+            and not answered(self.host.ask("cast_twin", dtype=dtype)).get("failed")
+        ):
+            return other
+        weights = self.parameters()
+        answered(self.host.ask("put_aside"))
+        answered(self.host.ask("build", **recipe))
+        if not same:
+            weights = draw.weights({n: p.shape for n, p in other.parameters().items()}, self.dice)
+        other.set_parameters(weights)
+        if dtype != self.dtype:  # or tables in float64 and in complex numbers would be cast, too
+            answered(self.host.ask("cast", dtype=dtype))
+        return other
+
+    def float64_variant(self) -> Probe | None:
+        """A probe in float64, or None where the module does not run in it."""
+        try:
+            wide = self.variant(dtype="float64")
+            return wide if wide.call(wide.draw()).dtype is torch.float64 else None
+        except Raised:
+            return None
+
+    def initial_parameters(self) -> Mapping[str, Tensor]:
+        """The parameters of a fresh module, as its constructor left them; then as after `at`."""
+        self.back()
+        self.latest, self.away = Probe(self.context, self.sizes), True
+        answered(self.host.ask("put_aside"))
+        answered(self.host.ask("build", **self.recipe()))
+        return self.parameters()
+
+    def back(self) -> None:
+        """The module of this probe again, after `at`."""
+        self.latest = self
+        if self.away:
+            self.away = False
+            answered(self.host.ask("take_back"))
+
+    # ------------------------------------------------------------ drawing
+
+    def draw(
+        self, mask: Mask = "random", scale: float = 1.0, longer: int = 0, alone: bool = False
+    ) -> Inputs:
+        """Fresh inputs in the contract's order, `longer` positions more where S may vary, of one
+        sequence `alone` where B may.
+
+        Masks other than "empty-rows" leave every query at least one key; "none" passes None where
+        the mask is optional, else a mask that forbids nothing, as "open" does; "padding"
+        forbids the ends of ragged sequences; "one-key" leaves each query one key. Floats are
+        N(0, scale**2)."""
+        sizes = self.sizes
+        if alone and "B" in self.contract.vary and "B" in sizes:
+            sizes = {**sizes, "B": 1}
+        lengths = [s for s in LENGTHS if s in self.contract.vary and s in sizes]
+        if longer and lengths:
+            sizes = within({**sizes, **{s: max(sizes[s] + longer, 1) for s in lengths}})
+        open_mask = self.manner.open and mask == "none"
+        drawn = draw.inputs(self.contract, sizes, self.dice, "open" if open_mask else mask, scale)
+        if self.manner is not USUAL:
+            drawn = mannered(self.manner, self.contract, drawn, self.dice, mask)
+        dtype = getattr(torch, self.dtype)
+        return {
+            n: t.to(dtype) if t is not None and t.is_floating_point() else t
+            for n, t in drawn.items()
+        }
+
+    @property
+    def inputs_description(self) -> str:
+        """What is unusual of the inputs and weights of this round, for a message, or ""."""
+        masked = any(i.role == "mask" for i in self.contract.inputs)
+        return self.manner.said(masked, bool(self.reference and self.reference.weights))
+
+    def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
+        """A tensor of the same shape and dtype, drawn from N(0, scale**2)."""
+        if like.dtype is torch.bool:
+            return self.dice.chance(tuple(like.shape), 0.5)
+        if not like.is_floating_point():
+            return self.dice.integers(like.shape, self.sizes.get("V", 16))
+        return self.dice.normal(like.shape, scale).to(like.dtype)
+
+    def choose_ways(self, ways: Sequence[T]) -> list[T]:
+        """All ways to look at a property; one at random where the values at this round's sizes are
+        known to be right."""
+        return [self.dice.plain.choice(ways)] if self.confirming and ways else list(ways)
+
+    def random_integer(self, low: int, high: int) -> int:
+        """A random integer in [low, high)."""
+        return self.dice.plain.randrange(low, high)
+
+    def sample(self, mask: Mask = "random", scale: float = 1.0) -> tuple[Inputs, Tensor]:
+        """Inputs as `draw` makes them and the module's output for them, the same for every check of
+        a round: not to be written into."""
+        if self.fall:
+            raise self.fall
+        inputs, out = self.pool.sample(mask, scale)
+        self._same_shape(out, inputs)
+        return inputs, out
+
+    def gradient_sample(self, mask: Mask = "random") -> tuple[Inputs, Gradients]:
+        """Inputs and the module's gradients at them, shared as those of `sample` are. The first
+        query may attend to one key alone where the mask is "random". Under a causal mask it is in
+        train mode, where no dropout is promised. With none it is, too, of one long sequence, with a
+        small cotangent, and inputs are still where there are other kinds."""
+        return self.pool.gradient_sample(mask)
+
+    def gradient_sample_in_float64(self) -> tuple[Probe, Inputs, Gradients] | None:
+        """A probe in float64 with inputs and the module's gradients at them, or None where it does
+        not run in float64."""
+        try:
+            wide = self.variant(dtype="float64")
+            more = SPAN - self.sizes.get("S", SPAN)
+            inputs = wide.draw("none", longer=max(more, 0), alone=True)
+            found = wide.gradients(inputs)
+        except Raised:
+            if self.float64_variant() is None:
+                return None
+            raise
+        return (wide, inputs, found) if found.dtype == str(torch.float64) else None
+
+    def prefetch(self) -> None:
+        """Have what explains a wrong value or confirms a right one in one go."""
+        self.pool.fetch(self.pool.usual(EXPLAINING))
+
+    def cotangent(self, inputs: Inputs) -> Tensor:
+        shape = self._shape(inputs) if self.strict else self.call(inputs).shape
+        return self.dice.normal(shape)
+
+    # ------------------------------------------------------------ calls
+
+    def call(self, inputs: Inputs, train: bool = False) -> Tensor:
+        """The module's output, under no_grad and in eval mode unless `train`."""
+        answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
+        return self.output(answer, inputs)
+
+    def calls(
+        self, several: Sequence[Inputs], train: bool | Sequence[bool] = False
+    ) -> list[Tensor]:
+        """The outputs of several calls, one after the other; cheaper than to ask for each. `train`
+        is of all, or of each."""
+        asked = [list(inputs.items()) for inputs in several]
+        return self.outputs(answered(self.host.ask("calls", inputs=asked, train=train)), several)
+
+    def fresh_instance(
+        self, several: Sequence[Inputs], train: bool | Sequence[bool] = False
+    ) -> FreshInstance:
+        """Calls of a new instance with the same parameters, which knows nothing of former calls;
+        the module itself stays as it is."""
+        asked = [list(inputs.items()) for inputs in several]
+        recipe = {**self.recipe(), "seed": self.seed}
+        told = answered(self.host.ask("fresh_instance", **recipe, inputs=asked, train=train))
+        return FreshInstance(
+            outputs=tuple(self.outputs(told, several)),
+            before=tensors_in(told, "before"),
+            after=tensors_in(told, "after"),
+        )
+
+    def positional_calls(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
+        """The outputs of a new instance with the same parameters that is built and called by
+        position, in the contract's order; inputs at the end that are None are left out, and when
+        `bare` the constructor's arguments that have a default, too."""
+        asked = [list(inputs.items()) for inputs in several]
+        recipe = {**self.recipe(), "seed": self.seed}
+        if bare:
+            own = self.contract.defaults
+            recipe["init"] = {n: v for n, v in recipe["init"].items() if n not in own}
+        return self.outputs(
+            answered(self.host.ask("positional_calls", **recipe, inputs=asked)), several
+        )
+
+    def with_weights(
+        self, several: Sequence[tuple[Weights, Inputs]], back: Weights, own: bool = False
+    ) -> list[Tensor]:
+        """The outputs of calls, each with other weights, after which `back` are put; by the names
+        that `weights` gives, or by the module's own."""
+        weights = [self._placed(lent, own) for lent, _ in several]
+        given = [inputs for _, inputs in several]
+        asked = [list(inputs.items()) for inputs in given]
+        placed = self._placed(back, own)
+        told = answered(self.host.ask("with_weights", weights=weights, inputs=asked, back=placed))
+        refuse(told)
+        return self.outputs(told, given)
+
+    def call_rebuilt(
+        self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
+    ) -> Tensor:
+        """The output of an instance of other sizes with these weights; then the module is built
+        anew."""
+        held = self.parameters()
+        try:
+            self._build(with_hd({**self.sizes, **sizes}))
+            self.set_weights(weights)
+            return self.call(inputs)
+        finally:
+            self._build(self.sizes, held)
+
+    def call_reloaded(self, inputs: Inputs) -> Tensor | None:
+        """The output of another instance that loaded this one's state_dict, or None where it could
+        not; then `at` holds."""
+        asked = {**self.recipe(), "inputs": list(inputs.items())}
+        answer = answered(self.host.ask("call_reloaded", **asked))
+        if "refused" in answer:
+            return None
+        return self.output(answer, inputs)
+
+    def call_exported(self, inputs: Inputs) -> Tensor:
+        """The output of the program that torch.export makes of the module."""
+        answer = answered(self.host.ask("call_exported", inputs=list(inputs.items())))
+        if "unable" in answer:
+            why = str(answer["unable"])[:200]
+            raise CannotTell(
+                f"torch.export does not load where the candidate runs: {why}", "export"
+            )
+        return self.output(answer, inputs)
+
+    def call_on_device(self, device: str, inputs: Inputs) -> Tensor | None:
+        """The output of a call on another device, brought back; None where there is no such."""
+        if not getattr(torch, device).is_available():
+            return None
+        answer = answered(
+            self.host.ask("call_on_device", device=device, inputs=list(inputs.items()))
+        )
+        if answer.get("absent"):
+            return None
+        if answer.get("device", device) != device:
+            place = str(answer.get("device"))[:20]
+            raise Odd(f"inputs on {device} gave an output on {place}")
+        return self.output(answer, inputs)
+
+    def strided_calls(self, several: Sequence[Inputs], ways: Sequence[str]) -> list[Tensor]:
+        """The outputs of calls with the same values at other strides, each in its way: "turned",
+        the axes laid out backwards; "cropped", a corner of a larger tensor; "expanded", in memory
+        once where all along the first axis are alike."""
+        asked = [list(inputs.items()) for inputs in several]
+        told = answered(self.host.ask("strided_calls", inputs=asked, ways=list(ways)))
+        return self.outputs(told, several)
+
+    def cast_calls(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
+        """The outputs of copies of the module in other dtypes, for the inputs in that dtype: those
+        of each dtype."""
+        self.back()  # another type may have needed an instance of its own
+        asked = [list(inputs.items()) for inputs in several]
+        told = self.host.ask("cast_calls", dtypes=list(dtypes), inputs=asked)
+        if "raised" not in told and not told.get("failed"):
+            outputs = iter(self.outputs(told, [*several] * len(dtypes)))
+            return [[next(outputs) for _ in several] for _ in dtypes]
+        # No copy can be made of it, or what a copy holds belongs to the first one: new instances.
+        return [self._in_new(dtype, several) for dtype in dtypes]
+
+    def _in_new(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
+        to, other = getattr(torch, dtype), self.variant(dtype=dtype, fresh=True)
+        found: list[Tensor] = other.calls(
+            [{n: _cast(t, to) for n, t in i.items()} for i in several]
+        )
+        return found
+
+    def cached_steps(
+        self,
+        calls: Sequence[Inputs],
+        parents: Tensor | None = None,
+        train: bool = False,
+        beside: bool = False,
+    ) -> list[Tensor]:
+        """The outputs of calls that share one cache, empty at first. With `parents` the cache is
+        reordered after the first: row b goes on from what row parents[b] has seen. There, too,
+        another instance may be called `beside` this one."""
+        asked = [list(inputs.items()) for inputs in calls]
+        spec = data_inputs(self.contract, "S")[0]
+        length = sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls)
+        rows = calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
+        other = {"other": list(calls[0].items()), **self.recipe()} if beside else None
+        told = answered(
+            self.host.ask(
+                "cached_steps",
+                calls=asked,
+                batch=rows,
+                length=length,
+                parents=parents,
+                train=train,
+                beside=other,
+            )
+        )
+        found = list(tensors_in(told, "outputs").values())
+        if len(found) != len(calls) or not all(map(is_plain, found)):
+            raise Odd("forward with a cache returned something else than one plain tensor")
+        return found
+
+    def after_sibling(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
+        """The output after an instance of other sizes was built and called, and its parameters were
+        changed."""
+        others = with_hd({**self.sizes, **sizes})
+        init = built(self.contract.init, others)
+        given = draw.inputs(self.contract, others, self.dice)
+        asked = {**self.recipe(), "init": init, "other": list(given.items())}
+        told = answered(self.host.ask("after_sibling", **asked, inputs=list(inputs.items())))
+        return self.output(told, inputs)
+
+    def with_changed_buffer(self, buffer: str, inputs: Inputs) -> tuple[Tensor, Tensor] | None:
+        """The outputs of two new instances, of which the second has other values in a buffer; None
+        where the call gives it new ones, or does not go on with these."""
+        recipe = {**self.recipe(), "seed": self.seed}
+        told = self.host.ask(
+            "with_changed_buffer", **recipe, buffer=buffer, inputs=list(inputs.items())
+        )
+        if "raised" in told or told.get("spoiled") is not True:
+            return None
+        usual, other = self.outputs(told, [inputs, inputs])
+        return usual, other
+
+    def uninitialised_memory(
+        self, several: Sequence[Inputs]
+    ) -> tuple[list[tuple[Inputs, Tensor]], tuple[str, ...]]:
+        """Calls as `anew` makes them, where memory that nobody wrote holds NaN, or the largest
+        integer, or either boolean: inputs and outputs; and the parameters that such an instance
+        begins with. The candidate process's own word."""
+        asked = [list(inputs.items()) for inputs in several]
+        recipe = {**self.recipe(), "seed": self.seed}
+        told = answered(self.host.ask("uninitialised_memory", **recipe, inputs=asked))
+        twice = len(list_in(told.get("answers"))) == 2 * len(several)
+        given = [*several] * (2 if twice else 1)
+        return list(zip(given, self.outputs(told, given), strict=True)), names_in(told.get("begun"))
+
+    def inputs_after_call(self, inputs: Inputs) -> InputsAfterCall:
+        """What a call does to its inputs."""
+        told = answered(self.host.ask("inputs_after_call", inputs=list(inputs.items())))
+        return InputsAfterCall(
+            inputs=tensors_in(told, "tensors"),
+            alias=str(told.get("alias") or "")[:100],
+            learns=str(told.get("learns") or "")[:100],
+            overwritten=told.get("overwritten") is True,
+        )
+
+    def outputs(self, told: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
+        answers = told.get("answers")
+        if not isinstance(answers, list) or len(answers) != len(several):
+            answers = [{}] * len(several)
+        return [
+            self.output(answer if isinstance(answer, dict) else {}, inputs)
+            for answer, inputs in zip(answers, several, strict=True)
+        ]
+
+    def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
+        self.note_written(answer, inputs)
+        out = output_in(answer)
+        self._same_shape(out, inputs)
+        return out
+
+    def note_written(self, answer: dict[str, Any], inputs: Inputs) -> None:
+        """That a call wrote into an argument, of which its answer tells."""
+        wrote = answer.get("wrote")  # which may be anything
+        if isinstance(wrote, str) and wrote in inputs and self.context.wrote is None:
+            self.context.wrote = wrote, self.latest.sizes
+
+    def _same_shape(self, out: Tensor, inputs: Inputs) -> None:
+        """Differences to an empty or a broadcast output can hide everything."""
+        if not self.strict:
+            return
+        given = tuple(t.shape for t in inputs.values() if t is not None)
+        shape = self.shapes.get(given)
+        if shape is None:
+            shape = self.shapes[given] = self._shape(inputs)
+        if tuple(out.shape) != shape:
+            raise Odd(f"forward returned shape {tuple(out.shape)} this time, expected {shape}")
+
+    def _shape(self, inputs: Inputs) -> tuple[int, ...]:
+        """What a call with these inputs should return."""
+        sizes = dict(self.sizes)
+        for axis in ("B", *LENGTHS):
+            there = (s for s in data_inputs(self.contract, axis) if inputs[s.name] is not None)
+            for spec in there:
+                sizes[axis] = inputs[spec.name].shape[spec.axes.index(axis)]
+        return tuple(measure(axis, sizes) for axis in self.contract.output)
+
+    # ------------------------------------------------------------ gradients
+
+    def gradients(
+        self,
+        inputs: Inputs,
+        train: bool = False,
+        still: bool = False,
+        size: float = 1.0,
+        cotangent: Tensor | None = None,
+    ) -> Gradients:
+        """Gradients with respect to every floating-point input and every parameter."""
+        cotangent = self.cotangent(inputs) if cotangent is None else cotangent
+        asked = {"inputs": list(inputs.items()), "cotangent": cotangent * size, "train": train}
+        told = answered(self.host.ask("gradients", **asked, still=still))
+        self.note_written(told, inputs)
+        return gradients_in(told, cotangent, size, train, still)
+
+    def cast_gradients(
+        self, dtypes: Sequence[str], inputs: Inputs, train: bool = False
+    ) -> list[Gradients]:
+        """The gradients of copies of the module in other dtypes, for the inputs in that dtype and
+        the same cotangent: those of each dtype."""
+        self.back()
+        cotangent = self.cotangent(inputs)
+        asked = {"inputs": list(inputs.items()), "cotangent": cotangent, "train": train}
+        told = self.host.ask("cast_gradients", dtypes=list(dtypes), **asked)
+        answers = [a for a in list_in(told.get("answers")) if isinstance(a, dict)]
+        if "raised" not in told and len(answers) == len(dtypes):
+            return [gradients_in(answer, cotangent, 1.0, train) for answer in answers]
+        found = []
+        for dtype in dtypes:
+            to, other = getattr(torch, dtype), self.variant(dtype=dtype, fresh=True)
+            given = {n: _cast(t, to) for n, t in inputs.items()}
+            found.append(other.gradients(given, train, cotangent=cotangent))
+        return found
+
+    def interleaved_gradients(
+        self, several: Sequence[Inputs], train: bool = False
+    ) -> InterleavedGradients:
+        """Gradients as a network makes them, from outputs that are to be changed by a lot."""
+        cotangents = [self.cotangent(inputs) for inputs in several]
+        asked = {"inputs": [list(i.items()) for i in several], "train": train}
+        told = answered(
+            self.host.ask(
+                "interleaved_gradients", **asked, cotangents=[c * STEEP for c in cotangents]
+            )
+        )
+        *outputs, after = self.outputs(told, [*several, several[0]])
+        slopes = [tensors_in({"inputs": i}, "inputs") for i in list_in(told.get("inputs"))]
+        slopes += [{}] * (len(several) - len(slopes))
+        return InterleavedGradients(
+            outputs=tuple(outputs),
+            inputs=tuple(in_units(each, STEEP) for each in slopes[: len(several)]),
+            parameters=in_units(tensors_in(told, "weights"), STEEP),
+            cotangents=tuple(cotangents),
+            frozen=in_units(tensors_in(told, "frozen"), STEEP),
+            after=after,
+        )
+
+    # ------------------------------------------------------------ what is right
+
+    def expected(self, inputs: Inputs, weights: Mapping[str, Tensor] | None = None) -> Tensor:
+        """The reference's output in float64, with the same weights or others of its own names;
+        raises `CannotTell`."""
+        reference = self._comparable()
+        if weights is None:
+            return finite(self.pool.expected(inputs, reference.call))
+        held = dict(reference.weights)
+        reference.put(weights)
+        right = reference.call(inputs)
+        reference.put(held)
+        return finite(right)
+
+    def expected_each(self, several: Sequence[Inputs]) -> list[Tensor]:
+        """What `expected` gives for each; cheaper than to ask for each."""
+        found = stacked(self.contract, several, self._comparable().call)
+        return [finite(right) for right in found]
+
+    def expected_in_training(self, inputs: Inputs, times: int) -> list[Tensor]:
+        """The reference's outputs for these inputs in train mode, of so many calls."""
+        seed = self.dice.plain.getrandbits(32)
+        return [finite(t) for t in self._comparable().in_training(inputs, times, seed)]
+
+    def expected_in_float32(self, inputs: Inputs) -> Tensor:
+        """The reference's output in float32: what it is off by is nobody's fault."""
+        return finite(self._comparable().rounded(inputs))
+
+    def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        """The reference's gradients in float64, with the same weights; raises `CannotTell`."""
+        found = self._comparable().gradients(inputs, cotangent)
+        return replace(found, parameters=self.equipped.gradients(found.parameters))
+
+    def _comparable(self) -> Reference:
+        if self.reference is None:
+            raise CannotTell("there is no reference for this module", "no-reference")
+        if self.equipped.refusal:
+            raise CannotTell(self.equipped.refusal, "no-weights")
+        return self.reference
+
+    def tolerance(self, expected: Tensor) -> float:
+        """The largest absolute difference that rounding in float32 explains."""
+        largest = expected.abs().max().item() if expected.numel() else 1.0
+        terms = max(self.sizes.values(), default=1)
+        eps: float = torch.finfo(getattr(torch, self.dtype)).eps
+        return SLACK * math.sqrt(terms) * eps * max(1.0, largest)
+
+    def measure(self, axis: str) -> int:
+        """The size of an axis such as "B" or "3*D" in this round."""
+        return measure(axis, self.sizes)
+
+    # ------------------------------------------------------------ weights
+
+    def parameters(self) -> Mapping[str, Tensor]:
+        """Parameters by dotted name, as the module holds them."""
+        return tensors_in(answered(self.host.ask("parameters")), "tensors")
+
+    def buffers(self) -> Mapping[str, Tensor]:
+        """Buffers by dotted name, as the module holds them."""
+        return tensors_in(answered(self.host.ask("buffers")), "tensors")
+
+    def given_parameters(self) -> Mapping[str, Tensor] | None:
+        """The parameters that the module was given for this round, by its own names; None where it
+        has its own."""
+        if self.context.reference is None or self.equipped.refusal:
+            return None
+        return self._placed(self.context.reference.weights)
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The weights of this round by the reference's names, or by the module's own where there is
+        no reference; raises `Skip` where the reference's have no place in the module."""
+        if self.equipped.refusal:
+            raise Skip(f"its weights cannot be told apart: {self.equipped.refusal}")
+        return self.parameters() if self.reference is None else self.reference.weights
+
+    def set_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Replace weights, by the names that `weights` gives."""
+        refuse(answered(self.host.ask("set_parameters", tensors=self._placed(weights))))
+
+    def set_parameters(self, parameters: Mapping[str, Tensor]) -> None:
+        """Give parameters other values, by the module's own names."""
+        answered(self.host.ask("set_parameters", tensors=dict(parameters)))
+
+    def _placed(self, weights: Weights, own: bool = False) -> dict[str, Tensor]:
+        """By the module's own names and layouts."""
+        at = None if own else self.equipped.at
+        return dict(weights) if at is None else carried(dict(weights), at)
+
+    # ------------------------------------------------------------ insides
+
+    def attention_internals(self, inputs: Inputs) -> AttentionInternals:
+        """What softmax was given and what values were mixed by. The candidate process's word."""
+        told = answered(self.host.ask("attention_internals", inputs=list(inputs.items())))
+        lowest = told.get("lowest")
+        return AttentionInternals(
+            scores=tuple(tensors_in(told, "scores").values()),
+            sums=tuple(tensors_in(told, "sums").values()),
+            lowest=lowest if isinstance(lowest, float) else math.nan,
+        )
+
+    def module_facts(self) -> ModuleFacts:
+        """What the module is made of."""
+        told = answered(self.host.ask("module_facts"))
+        return ModuleFacts(
+            trained=names_in(told.get("trained")),
+            tied=tuple(map(names_in, list_in(told.get("tied")))),
+            copies=tuple(map(names_in, list_in(told.get("copies")))),
+            held=names_in(told.get("held")),
+            buffers=names_in(told.get("buffers")),
+            learning=names_in(told.get("learning")),
+            saved=names_in(told.get("saved")),
+            modules=names_in(told.get("modules")),
+        )
+
+    def operations(self, inputs: Inputs) -> Sequence[Op]:
+        """The operations of one forward pass. The candidate process's own word."""
+        answer = answered(self.host.ask("trace", inputs=list(inputs.items()), seed=0))
+        text = str(answer.get("trace", ""))
+        try:
+            if len(text) > LONGEST:
+                raise ValueError("too long")  # noqa: TRY301 - both are no trace
+            raw = from_json(RawTrace, text)
+        except (TypeError, ValueError) as error:
+            raise Died("crashed", "answered with no trace") from error
+        if raw.fall is not None:
+            raise Raised({**plain(raw.fall), "verb": "trace"})
+        return raw.ops
+
+    def side_effects(self, inputs: Inputs) -> Sequence[str]:
+        """What importing, building and calling changed outside the module, one phrase each."""
+        asked = {**self.recipe(), "inputs": list(inputs.items())}
+        return names_in(answered(self.host.ask("side_effects", **asked)).get("changes"))
+
+    def call_lines(self, *names: str) -> tuple[int, ...]:
+        """The lines of the candidate's text that call something of these names, where there is a
+        text."""
+        text: str = self.context.text
+        return calling(text, frozenset(names))
+
+    # ------------------------------------------------------------ refusals
+
+    def exception_at(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
+        """The exception that building and calling at these sizes raises, as the names of its class
+        and of that one's bases; None when nothing is raised."""
+        other = {**self.sizes, **sizes}
+        if "hd" not in self.contract.sizes:
+            other.pop("hd", None)  # it was D / H, and these may be others
+        other = with_hd(other)
+        given = draw.inputs(self.contract, other, self.dice)
+        try:
+            self._build(other)
+        except Raised as error:
+            kinds: tuple[str, ...] | None = error.kinds
+        else:  # what is impossible is so the second time, and in training
+            told = [self._refusal(given, train) for train in (False, True)]
+            self._accepted(other)
+            told += [self._refusal(given, False), self._refused_while_it_learns(given)]
+            kinds = told[0] if all(told) else None
+        self.equip()
+        return kinds
+
+    def _accepted(self, other: Sizes) -> None:
+        """A call that is no reason to refuse: what the constructor was told is as it was there."""
+        told = {str(value) for value in self.contract.init.values()}
+        sizes = {s: n if s in told else self.sizes.get(s, n) for s, n in other.items()}
+        given = draw.inputs(self.contract, within(with_hd(sizes)), self.dice)
+        self._refusal(given, train=False)
+
+    def _refused_while_it_learns(self, inputs: Inputs) -> tuple[str, ...] | None:
+        try:
+            asked = {"inputs": list(inputs.items()), "cotangent": torch.zeros(())}
+            answered(self.host.ask("gradients", **asked))
+        except Raised as error:
+            return error.kinds
+        return None
+
+    def _refusal(self, inputs: Inputs, train: bool) -> tuple[str, ...] | None:
+        try:
+            answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
+        except Raised as error:
+            return error.kinds
+        return None
+
+    # ------------------------------------------------------------ time
+
+    def expected_seconds(self, length: int) -> float:
+        """What a call of one sequence of this length may take, as one of a few positions lets
+        expect: in plain Python each pair of positions takes its time."""
+        return pairs(self.sizes, length) * self._pace()
+
+    def _pace(self) -> float:
+        """Seconds for a pair of positions in a head; 0 where all pairs are had in one go."""
+        if self.context.pace is None:
+            now = next((self.sizes[s] for s in LENGTHS if s in self.sizes), PILOT)
+            inputs = self.draw("none", longer=PILOT - now, alone=True)
+            took = self._timed(inputs)
+            if took > QUICK:  # the machine may have been busy
+                took = min(took, self._timed(inputs))
+            self.context.pace = took / pairs(self.sizes, PILOT) if took > QUICK else 0.0
+        pace: float = self.context.pace
+        return pace
+
+    def _timed(self, inputs: Inputs) -> float:
+        start = time.monotonic()
+        self.call(inputs)
+        return time.monotonic() - start
+
+
+def _cast(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    return t.to(dtype) if t is not None and t.is_floating_point() else t

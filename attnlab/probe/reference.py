@@ -1,0 +1,278 @@
+"""The right answer: a unit of references/ in this process, or a solution file in its own child."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Collection, Mapping
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.candidate.host import Died, Host, Raised, answered
+from attnlab.probe.answers import CannotTell, Gradients, Inputs
+from attnlab.probe.inputs.draw import Dice, weights
+from attnlab.records import Cache, Code, plain
+
+SYNONYMS = {"max_len": "max_seq_len"}  # a task's name for an argument: ours
+USES = 20  # jobs that one process of a solution serves
+
+
+class BadReference(Exception):
+    """The reference itself failed, so nothing can be said of the candidate."""
+
+
+class Reference(Protocol):
+    weights: dict[str, Tensor]  # that it has now, by name
+
+    def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
+        """Build it, draw its weights and return them by name; without `bias` biases are zero."""
+
+    def put(self, weights: Mapping[str, Tensor]) -> None:
+        """Replace its weights, by name."""
+
+    def call(self, inputs: Inputs) -> Tensor:
+        """Its output, in float64."""
+
+    def rounded(self, inputs: Inputs) -> Tensor:
+        """Its output in float32, where it rounds as any module does."""
+
+    def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
+        """Its outputs of so many calls in train mode."""
+
+    def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        """Gradients of (output * cotangent).sum(), in float64."""
+
+
+class UnitReference:
+    """A class of `attnlab/references/`, run here in float64. Its masks are True where a key may not
+    be attended to; those of the inputs that are `turned` say the opposite."""
+
+    turned: Collection[str] = ()
+
+    def __init__(self, name: str, turned: Collection[str] = ()) -> None:
+        from attnlab.references import unit
+
+        try:
+            self.kind = unit(name)
+        except KeyError as error:
+            raise BadReference(str(error.args[0])) from None
+        self.name = name
+        self.module: nn.Module = nn.Identity()
+        self.takes = inspect.signature(self.kind).parameters
+        kinds = inspect.signature(self.kind.forward).parameters
+        self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
+        self.turned = turned
+        self.weights: dict[str, Tensor] = {}
+
+    def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
+        named = {n if n in self.takes else SYNONYMS.get(n, n): v for n, v in init.items()}
+        self.module = _built(self.name, named)
+        shapes = {n: p.shape for n, p in self.module.named_parameters()}
+        self.put(weights(shapes, dice, bias))
+        return self.weights
+
+    def put(self, weights: Mapping[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, parameter in self.module.named_parameters():
+                parameter.copy_(weights[name])
+        self.weights = dict(weights)
+
+    def call(self, inputs: Inputs) -> Tensor:
+        with torch.inference_mode():  # ours: nothing of it is kept for a backward pass
+            out: Tensor = self._run(self._own(inputs))
+        return out
+
+    def rounded(self, inputs: Inputs) -> Tensor:
+        exact, self.module = self.module, deepcopy(self.module).float()
+        try:
+            with torch.inference_mode():
+                out: Tensor = self._run(self._own(inputs, torch.float32))
+        finally:
+            self.module = exact
+        return out.double()
+
+    def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
+        own = self._own(inputs)
+        self.module.train()
+        try:
+            with torch.random.fork_rng(devices=()), torch.inference_mode():
+                torch.manual_seed(seed)
+                return [self._run(own) for _ in range(times)]
+        finally:
+            self.module.eval()
+
+    def _own(self, inputs: Inputs, dtype: torch.dtype = torch.float64) -> Inputs:
+        """Inputs as it takes them."""
+        own = {n: _in(t, dtype) for n, t in inputs.items()}
+        return own | {n: ~t for n, t in own.items() if n in self.turned and t is not None}
+
+    def _run(self, given: Inputs) -> Tensor:
+        """By position, since names are the candidate's, but for what only has a name."""
+        args = [t for n, t in given.items() if n not in self.named]
+        out: Tensor = self.module(*args, **{n: t for n, t in given.items() if n in self.named})
+        return out
+
+    def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        given = self._own(inputs)
+        floats = {n: t for n, t in given.items() if t is not None and t.is_floating_point()}
+        for t in floats.values():
+            t.requires_grad_()
+        self.module.zero_grad()
+        out = self._run(given)
+        if out.requires_grad:
+            (out * cotangent.double()).sum().backward()  # type: ignore[no-untyped-call]
+        weights = self.module.named_parameters()
+        return Gradients(
+            cotangent=cotangent,
+            inputs={n: t.grad for n, t in floats.items() if t.grad is not None},
+            parameters={n: w.grad for n, w in weights if w.grad is not None},
+        )
+
+
+def _built(name: str, init: dict[str, object]) -> nn.Module:
+    """A reference keeps nothing from call to call, so the next job may have the same one."""
+    try:
+        return _kept(name, **init)
+    except TypeError:  # an argument that cannot be hashed
+        return _kept.__wrapped__(name, **init)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _kept(name: str, **init: object) -> nn.Module:
+    from attnlab.references import unit
+
+    module: nn.Module = unit(name)(**init).eval().double()
+    return module
+
+
+class FileReference:
+    """A challenge's own solution, in a child like any candidate's: in float64 if it is `wide`, as
+    its contract tells, else in float32."""
+
+    def __init__(
+        self, code: Code, host: Host, cache: Cache | None = None, wide: bool = False
+    ) -> None:
+        self.code, self.host, self.cache, self.wide = code, host, cache, wide
+        self.init: dict[str, object] = {}
+        self.weights: dict[str, Tensor] = {}
+        self.uses = 1
+        self.sound = True
+        self._ask("load", file=code.file, text=code.text, path=code.path, own=None)
+        if cache:
+            self._ask("declare_cache", **plain(cache))
+
+    def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
+        self.init = init
+        self._build(seed=0)
+        shapes = {n: p.shape for n, p in self._ask("parameters")["tensors"].items()}
+        self.put(weights(shapes, dice, bias))
+        return self.weights
+
+    def _build(self, seed: int) -> None:
+        self._ask("build", name=self.code.name, init=self.init, seed=seed)
+        if self.wide:
+            self._ask("cast", dtype="float64")
+
+    def put(self, weights: Mapping[str, Tensor]) -> None:
+        self._ask("set_parameters", tensors=dict(weights))
+        self.weights = dict(weights)
+
+    def call(self, inputs: Inputs) -> Tensor:
+        out: Tensor = self._tensor(self._ask("call", inputs=self._own(inputs)))
+        return out.double()
+
+    def _tensor(self, answer: dict[str, Any]) -> Tensor:
+        if "output" not in answer:
+            kind = answer.get("kind", "no tensor")
+            raise BadReference(f"the reference {self.code.file} returned {kind}, not one tensor")
+        out: Tensor = answer["output"]
+        return out
+
+    def rounded(self, inputs: Inputs) -> Tensor:
+        if not self.wide:
+            return self.call(inputs)
+        self._ask("cast", dtype="float32")
+        out = self._tensor(self._ask("call", inputs=list(inputs.items())))
+        self._ask("cast", dtype="float64")  # weights were float32 before: nothing of them is lost
+        return out.double()
+
+    def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
+        self._build(seed)  # what is drawn in a call follows from it
+        self.put(self.weights)
+        told = self._ask("calls", inputs=[self._own(inputs)] * times, train=True)
+        return [self._tensor(answer) for answer in told["answers"]]
+
+    def _own(self, inputs: Inputs) -> list[tuple[str, Tensor | None]]:
+        return [(n, _in(t, torch.float64) if self.wide else t) for n, t in inputs.items()]
+
+    def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
+        told = self._ask("gradients", inputs=self._own(inputs), cotangent=cotangent)
+        return Gradients(
+            cotangent=cotangent,
+            inputs={n: t.double() for n, t in told["inputs"].items()},
+            parameters={n: t.double() for n, t in told["weights"].items()},
+        )
+
+    def answers(self) -> bool:
+        """Whether its process is still there: a candidate of the job before may have ended it."""
+        try:
+            self.host.ask("module_facts")
+        except Died:
+            return False
+        return True
+
+    def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        """A solution that raises or dies is a fault of the challenge, not of the candidate."""
+        try:
+            return answered(self.host.ask(verb, **args))
+        except (Raised, Died) as error:
+            self.sound = False
+            what = f"raised {error}" if isinstance(error, Raised) else str(error)
+            built = ", ".join(f"{name}={value}" for name, value in self.init.items())
+            how = f" (built with {built})" if built else ""
+            raise BadReference(f"the reference {self.code.file} {what}{how}") from error
+
+
+class Shelf:
+    """The last solution that was compared with, in its process, for the next job of its challenge.
+
+    To start one costs as much as to start a candidate, and many are graded by the same solution.
+    """
+
+    def __init__(self) -> None:
+        self.held: FileReference | None = None
+
+    def take(
+        self, code: Code, cache: Cache | None, deadline: float, wide: bool = False
+    ) -> FileReference | None:
+        held, self.held = self.held, None
+        if held is None:
+            return None
+        held.host.until(deadline)
+        like = (held.code, held.cache, held.wide) == (code, cache, wide)
+        if like and held.answers():
+            held.uses += 1
+            return held
+        held.host.close()
+        return None
+
+    def put(self, reference: FileReference) -> None:
+        if self.held is None and reference.sound and reference.uses < USES:
+            self.held = reference
+        else:
+            reference.host.close()
+
+
+def _in(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    return t.to(dtype) if t is not None and t.is_floating_point() else t
+
+
+def finite(right: Tensor) -> Tensor:
+    """What a reference gave, where something can be told by it; raises `CannotTell`."""
+    if not math.isfinite(right.sum().item()):  # one pass; to look at each value takes three
+        raise CannotTell("the reference itself gives NaN or infinity here", "reference")
+    return right

@@ -1,0 +1,119 @@
+"""What names say of weights, and which ways of filling a parameter they leave."""
+
+import pytest
+
+from attnlab.probe.weights.roles import options, pieces, slots, tag
+
+SIZES = {"B": 3, "S": 7, "H": 6, "hd": 5, "Hkv": 2, "D": 30}
+FUSED = {"qkv_proj.weight": (90, 30), "qkv_proj.bias": (90,), "out_proj.weight": (30, 30)}
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "kind"),
+    [
+        ("q_proj.weight", "q", "weight"),
+        ("attn.W_K", "k", "weight"),
+        ("wv", "v", "weight"),
+        ("bq", "q", "bias"),
+        ("bO", "out", "bias"),
+        ("to_qkv.weight", "qkv", "weight"),
+        ("Wqkv.bias", "qkv", "bias"),
+        ("query_key_value.weight", "qkv", "weight"),
+        ("kqv", "kqv", ""),
+        ("attn.c_attn.weight", "qkv", "weight"),
+        ("attn.c_proj.weight", "out", "weight"),
+        ("self_attn.in_proj_bias", "qkv", "bias"),
+        ("to_out.0.weight", "out", "weight"),
+        ("ln_1.bias", "norm", "bias"),
+        ("q_norm.weight", "normq", "weight"),
+        ("gamma", "norm", "weight"),
+        ("beta", "norm", "bias"),
+        ("mlp.up.weight", "up", "weight"),
+        ("linears.2.weight", "", "weight"),
+        ("kernel_a", "", "weight"),
+        ("", "", ""),
+    ],
+)
+def test_a_name_says_its_role(name, role, kind):
+    """The names that attention layers of many libraries use."""
+    said = tag(name)
+    assert (said.role, said.kind) == (role, kind)
+
+
+def test_fused_weights_are_cut_into_pieces():
+    """Queries, keys and values can then go to layers of their own."""
+    found = pieces(FUSED)
+    assert [(p.expression, p.shape, p.tag.role) for p in found[:2]] == [
+        ("part(qkv_proj.weight, 0, 3)", (30, 30), "q"),
+        ("part(qkv_proj.weight, 1, 3)", (30, 30), "k"),
+    ]
+    assert [p.expression for p in found[6:]] == ["out_proj.weight"]
+
+
+def ways(name, shape, theirs=FUSED, sizes=SIZES):
+    (slot,) = slots({name: shape}, sizes)
+    return [o.expression for o in options(slot, pieces(theirs), sizes)]
+
+
+def test_heads_with_layers_of_their_own_are_a_family():
+    """As many members as there are heads, all of one shape."""
+    mine = {f"heads.{i}.key.weight": (5, 30) for i in range(6)}
+    (slot,) = slots(mine, SIZES)
+    assert (slot.name, slot.per, slot.shape) == ("heads.#.key.weight", "H", (5, 30))
+    kinds = [o.expression for o in options(slot, pieces(FUSED), SIZES)]
+    assert kinds[0] == "part(part(qkv_proj.weight, 1, 3), #, H)"
+    assert len(slots({**mine, "heads.6.key.weight": (5, 30)}, SIZES)) == 7
+
+
+def test_a_list_of_layers_may_itself_be_what_says_the_role():
+    """`queries.3.weight`, and key heads that are fewer than query heads."""
+    mine = {f"queries.{i}.weight": (5, 30) for i in range(6)}
+    mine |= {f"keys.{i}.bias": (5,) for i in range(2)}
+    found = slots(mine, {**SIZES, "Hkv": 2})
+    assert [(s.name, s.per) for s in found] == [("queries.#.weight", "H"), ("keys.#.bias", "Hkv")]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "first"),
+    [
+        ("value.weight", (30, 30), "part(qkv_proj.weight, 2, 3)"),
+        ("W_V", (30, 30), "t(part(qkv_proj.weight, 2, 3))"),
+        ("W_V", (6, 30, 5), "permute(split(part(qkv_proj.weight, 2, 3), 0, H), 0, 2, 1)"),
+        ("W_O", (6, 5, 30), "permute(split(out_proj.weight, 1, H), 1, 2, 0)"),
+        ("b_K", (6, 1, 5), "unsqueeze(split(part(qkv_proj.bias, 1, 3), 0, H), 1)"),
+        ("qkv_proj.weight", (90, 30), "qkv_proj.weight"),
+        (
+            "kqv.bias",
+            (90,),
+            "cat(part(qkv_proj.bias, 1, 3), part(qkv_proj.bias, 0, 3), part(qkv_proj.bias, 2, 3))",
+        ),
+    ],
+)
+def test_the_likely_way_comes_first(name, shape, first):
+    """What `Linear` keeps is not transposed, a bare matrix is."""
+    assert ways(name, shape)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "never"),
+    [
+        ("value.weight", (30, 30), "qkv_proj.weight, 1"),
+        ("out.weight", (30, 30), "qkv_proj"),
+        ("norm.weight", (30,), "bias"),
+        ("key.bias", (30,), "weight"),
+    ],
+)
+def test_a_name_binds(name, shape, never):
+    """What is called values never takes keys, whatever would make the output right."""
+    assert not any(never in way for way in ways(name, shape))
+
+
+def test_a_name_that_says_nothing_may_be_all_that_fits():
+    """Four square matrices, each as it is or transposed."""
+    assert len(ways("a", (30, 30))) == 8
+
+
+def test_no_way_where_nothing_fits():
+    """Another shape has no place, nor has a tensor of many axes."""
+    assert ways("q.weight", (30, 29)) == []
+    assert ways("q", (1, 2) * 6) == []
