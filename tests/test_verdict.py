@@ -118,7 +118,7 @@ def test_the_score_is_one_for_a_pass_only(checks, outcome, score):
 
 
 BUGS = (
-    Bug(id="mask", checks=("mask-effect",), weight=3),
+    Bug(id="mask", checks=("reach",), weight=3),
     Bug(id="scale", checks=("causality", "finite")),
 )
 
@@ -126,14 +126,14 @@ BUGS = (
 @pytest.mark.parametrize(
     ("results", "score", "count"),
     [
-        ({"mask-effect": "failed", "causality": "failed", "finite": "passed"}, 0.0, 0),
-        ({"mask-effect": "passed", "causality": "failed", "finite": "passed"}, 0.75, 1),
-        ({"mask-effect": "failed", "causality": "passed", "finite": "passed"}, 0.25, 1),
-        ({"mask-effect": "failed", "causality": "passed", "finite": "skipped"}, 0.0, 0),
+        ({"reach": "failed", "causality": "failed", "finite": "passed"}, 0.0, 0),
+        ({"reach": "passed", "causality": "failed", "finite": "passed"}, 0.75, 1),
+        ({"reach": "failed", "causality": "passed", "finite": "passed"}, 0.25, 1),
+        ({"reach": "failed", "causality": "passed", "finite": "skipped"}, 0.0, 0),
         # Another failure counts as one bug more, so mending all bugs by breaking more is no 1.
-        ({"mask-effect": "passed", "causality": "failed", "finite": "passed", "other": "failed"},
+        ({"reach": "passed", "causality": "failed", "finite": "passed", "other": "failed"},
          0.6, 1),
-        ({"mask-effect": "passed", "causality": "passed", "finite": "passed", "other": "failed"},
+        ({"reach": "passed", "causality": "passed", "finite": "passed", "other": "failed"},
          0.8, 2),
     ],
 )  # fmt: skip
@@ -147,7 +147,7 @@ def test_the_score_weighs_which_bugs_are_gone(results, score, count):
 
 def test_all_bugs_gone_is_a_pass():
     """Nothing is said of bugs where none is left."""
-    checks = tuple(check(name=n) for n in ("mask-effect", "causality", "finite"))
+    checks = tuple(check(name=n) for n in ("reach", "causality", "finite"))
     verdict = judge(replace(CHALLENGE, bugs=BUGS), "net.py", Report(outcome="ok", checks=checks))
     assert (verdict.outcome, verdict.score) == ("passed", 1.0)
     assert "bugs" not in verdict.message
@@ -158,7 +158,7 @@ def test_what_follows_from_a_bug_is_no_other_bug():
     checks = (
         check("failed", "causality"),
         check("failed", "other", folded_under="causality"),
-        check(name="mask-effect"),
+        check(name="reach"),
     )
     verdict = judge(replace(CHALLENGE, bugs=BUGS), "net.py", Report(outcome="ok", checks=checks))
     assert verdict.score == 0.75

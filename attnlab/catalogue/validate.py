@@ -14,6 +14,7 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Literal
 
+from attnlab.catalogue.renamed_checks import RENAMED
 from attnlab.errors import AttnlabError, Refused, Unreadable
 from attnlab.records import Challenge, Verdict, record
 from attnlab.suggest import did_you_mean
@@ -165,11 +166,16 @@ def _unknown_checks(challenge: Challenge) -> list[str]:
     said = {"expected": challenge.expected}
     said |= {f"[[bugs]] {bug.id}": bug.checks for bug in challenge.bugs}
     return [
-        f"challenge.toml: {where} names {name}, which is no check. {did_you_mean(name, known)}"
+        f"challenge.toml: {where} names {name}, which is no check. {_better_check(name, known)}"
         for where, names in said.items()
         for name in names
         if name not in known
     ]
+
+
+def _better_check(name: str, known: Iterable[str]) -> str:
+    new = RENAMED.get(name)
+    return f"It is called {new} now." if new else did_you_mean(name, known)
 
 
 def quotes_fix(hint: str, shipped: str, solution: str) -> str:

@@ -219,7 +219,7 @@ def _load(name: str) -> Check:
 
 def parts_of(checks: Iterable[Check]) -> tuple[Part, ...]:
     """Their parts, the more basic ones first."""
-    return tuple(sorted((p for check in checks for p in check.parts), key=lambda p: p.tier))
+    return tuple(sorted((p for check in checks for p in check.parts), key=lambda p: (p.tier, p.id)))
 
 
 # ---------------------------------------------------------------- what several checks need

@@ -1,50 +1,76 @@
-"""What is said of each position is the formula that the task states.
+"""The encoding of each position is what the formula of the task states.
 
 For the sinusoidal encoding: PE[p, 2i] = sin(p * w_i) and PE[p, 2i+1] = cos(p * w_i) with
-w_i = base ** (-2i / D). One frequency per pair of columns; low i is the fast oscillation. Rotary
-positions turn pair i by p * w_i; ALiBi adds -2 ** (-8h / H) times the distance for head h.
+w_i = base ** (-2i / D): one frequency for each pair of columns. Rotary positions rotate pair i by
+p * w_i. ALiBi adds -2 ** (-8h / H) times the distance for head h.
 
-Wrong: an exponent that grows with every column gives sin and cos of a pair two frequencies.
+Wrong: an exponent that changes with every column gives sin and cos of a pair two frequencies.
 Right: the exponent is that of the even column, for both.
 
-The expected values are computed here in float64. What is compared is the output where forward
-returns the table, and output minus input where it adds it. A table that is returned depends on x's
-shape alone: where x is NaN and infinite, it is the same. A table that is added is added to whatever
-x is, huge, infinite or NaN. Which columns make a pair ("interleaved":
-2i and 2i + 1, "half": i and i + D/2) matters where the task says so.
+Expected values are computed in float64. A table that is returned depends on the shape of x alone; a
+table that is added is added to whatever x is, huge, infinite or NaN. Which columns form a pair
+("interleaved": 2i and 2i + 1, "half": i and i + D/2) matters where the task says so.
+
+With or without a formula: positions are counted along the sequence, not along the batch, so equal
+samples get equal outputs. Wrong: `x + self.pe[: x.size(0)]` on x of shape (B, S, D).
+
+Different positions differ: rows of a table are pairwise different, a rotated vector differs at each
+position, a bias depends on the key, and a whole module gives another output when two earlier
+positions are swapped. Wrong: a table whose rows were never filled; positions in float16.
+
+A bias that falls with distance falls at every step, with another slope for each head. Wrong: the
+sign the other way round; one slope for all heads.
+
+Distances in buckets: with N for a direction, distance n has bucket n where n < N/2, else
+N/2 + floor(N/2 * log(n / (N/2)) / log(distance / (N/2))), and at most N - 1.
 """
+
+from __future__ import annotations
 
 import math
 
-from attnlab.checks.base import Failure, Probe, Tensor, Tier, describe, expected_shape
-from attnlab.checks.shared.positions import bias, first, offset, slopes
-from attnlab.records import Position
+from attnlab.catalogue.contract_facts import data_inputs
+from attnlab.checks.base import (
+    Failure,
+    Part,
+    Probe,
+    Skip,
+    Tensor,
+    Tier,
+    describe,
+    expected_shape,
+    far,
+)
+from attnlab.checks.shared.formulas import (
+    TOLERANCE,
+    wrong_bucket,
+    wrong_rotation,
+    wrong_slopes,
+    wrong_table,
+)
+from attnlab.checks.shared.positions import alike, bias, first, offset, plain_inputs, rows
+from attnlab.records import Input, Position
 
 TITLE = "The encoding follows its formula"
-NEEDS = ("output", "position")
-TIER = Tier.SYMMETRY
-ADVICE = "Work out D=4 by hand: w = [1, 0.01], and row 1 is [0.8415, 0.5403, 0.0100, 0.99995]."
-TURNED = "Turn the vector (1, 0, 0, 0) to position 1 by hand: which two columns change?"
-SLOPES = "Print the slopes for this number of heads and compare with the paper's."
 HUGE, ROUNDED = 1e3, 1e-6  # times x; of a sum that large
-TOLERANCE = 2e-4  # float32 angles at position 100 are off by 1e-5, the subtraction by as much
+LEAST = 3
 
 
-def run(probe: Probe) -> Failure | None:
+# ---------------------------------------------------------------- formula match
+
+
+def _formula(probe: Probe) -> Failure | None:
     position = probe.contract.position
     assert position is not None
     if position.kind == "alibi":
-        return _slopes(bias(probe), causal=position.causal)
+        return wrong_slopes(bias(probe), causal=position.causal)
     if position.kind == "rotary":
-        return _turned(probe, position)
-    failure = _table(probe, position)
+        return _rotation_differs(probe, position)
+    failure = _table_differs(probe, position)
     return failure or _of_the_shape_alone(probe, position) or _nothing_else(probe, position)
 
 
-# ---------------------------------------------------------------- a table
-
-
-def _table(probe: Probe, position: Position) -> Failure | None:
+def _table_differs(probe: Probe, position: Position) -> Failure | None:
     inputs = probe.draw("none")
     out = probe.call(inputs).double()
     if tuple(out.shape) != expected_shape(probe):  # an empty table has no wrong value
@@ -53,36 +79,10 @@ def _table(probe: Probe, position: Position) -> Failure | None:
         out = out - inputs[first(probe)].double()
     for b in range(out.shape[0]):
         layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
-        failures = [_compare(out[b], position.base, b, layout) for layout in layouts]
+        failures = [wrong_table(out[b], position.base, b, layout) for layout in layouts]
         if all(failures):
             return failures[0]
     return None
-
-
-def _compare(table: Tensor, base: float, b: int, layout: str) -> Failure | None:
-    length, width = table.shape
-    pairs = [_pair(column, width, layout) for column in range(width)]
-    rates = table.new_tensor([base ** (-2 * pair / width) for pair, _ in pairs])
-    quarter = table.new_tensor([second * math.pi / 2 for _, second in pairs])  # a cosine's lead
-    right = (table.new_tensor(range(length)).unsqueeze(1) * rates + quarter).sin()
-    bad = ~((table - right).abs() <= TOLERANCE)
-    if not bad.any().item():
-        return None
-    p, column = bad.nonzero()[0].tolist()
-    pair, second = pairs[column]
-    return Failure(
-        message=f"at position {p}, column {column} of {width} (length {length}, sample {b}) the "
-        f"encoding is {table[p, column].item():.5f}, expected {'cos' if second else 'sin'}"
-        f"({p} * {base:g}^(-{2 * pair}/{width})) = {right[p, column].item():.5f}"
-    )
-
-
-def _pair(column: int, width: int, layout: str) -> tuple[int, int]:
-    """Which pair a column belongs to, and 1 for its cosine."""
-    if layout == "half":
-        second, pair = divmod(column, max(1, width // 2))
-        return pair, second
-    return divmod(column, 2)
 
 
 def _of_the_shape_alone(probe: Probe, position: Position) -> Failure | None:
@@ -130,58 +130,213 @@ def _nothing_else(probe: Probe, position: Position) -> Failure | None:
     )
 
 
-# ---------------------------------------------------------------- vectors that turn
-
-
-def _turned(probe: Probe, position: Position) -> Failure | None:
+def _rotation_differs(probe: Probe, position: Position) -> Failure | None:
     inputs = probe.draw("none")
     axis = probe.contract.output.index("S")
     before = inputs[first(probe)].double().movedim(axis, 0).flatten(1, -2)
     after = probe.call(inputs).double().movedim(axis, 0).flatten(1, -2)
     layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
-    failures = [_unturned(before, after, position.base, layout) for layout in layouts]
+    failures = [wrong_rotation(before, after, position.base, layout) for layout in layouts]
     return failures[0] if all(failures) else None
 
 
-def _unturned(before: Tensor, after: Tensor, base: float, layout: str) -> Failure | None:
-    """(S, vectors, D): every pair at position p turned by p * w_i."""
-    width = before.shape[-1]
-    half = width // 2
-    for pair in range(half):
-        i, j = (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + half)
-        frequency = base ** (-2 * pair / width)
-        for p in range(len(before)):
-            cos, sin = math.cos(p * frequency), math.sin(p * frequency)
-            a, b = before[p, :, i], before[p, :, j]
-            gap = (after[p, :, i] - (a * cos - b * sin)).abs()
-            gap = gap.maximum((after[p, :, j] - (a * sin + b * cos)).abs())
-            limit = TOLERANCE * max(1.0, before[p].abs().max().item())
-            if not (gap <= limit).all().item():
-                return Failure(
-                    message=f"at position {p} columns {i} and {j} of {width} are not turned by "
-                    f"{p} * {base:g}^(-{2 * pair}/{width}) = {p * frequency:.5f} radians: they "
-                    f"are off by up to {gap.max().item():.2g}",
-                    advice=TURNED,
-                )
+# ---------------------------------------------------------------- batch axis use
+
+
+def _equal_samples(probe: Probe) -> Failure | None:
+    if probe.sizes.get("B", 1) < 2:
+        raise Skip("a batch of one has one sample only")
+    inputs = probe.draw("none")
+    for spec in probe.contract.inputs:
+        value = inputs[spec.name]
+        if "B" in spec.axes and value is not None:
+            axis = spec.axes.index("B")
+            inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).contiguous()
+    out = probe.call(inputs).movedim(probe.contract.output.index("B"), 0)
+    gap = far(out, out[:1].expand_as(out)).flatten(1).any(1)
+    if gap.any().item():
+        b = gap.tolist().index(True)
+        largest = (out[b] - out[0]).abs().max().item()
+        return Failure(
+            message=f"all samples of the batch were equal, and the output of sample {b} differs "
+            f"from that of sample 0 by up to {largest:.2g}"
+        )
     return None
 
 
-# ---------------------------------------------------------------- a bias
+# ---------------------------------------------------------------- position sensitivity
 
 
-def _slopes(added: Tensor, causal: bool) -> Failure | None:
-    heads, queries, keys = added.shape
-    right = slopes(heads)
-    start = offset(added)
-    for h, matrix in enumerate(added.tolist()):
-        for i in range(queries):
-            for j in range(min(keys, start + i + 1) if causal else keys):
-                expected = -right[h] * abs(j - start - i)
-                if not abs(matrix[i][j] - expected) <= TOLERANCE * max(1.0, -expected):
-                    return Failure(
-                        message=f"head {h} of {heads}: query {i} and key {j} are "
-                        f"{abs(j - start - i)} apart and get {matrix[i][j]:.5f}, expected "
-                        f"-{right[h]:.5f} times the distance = {expected:.5f}",
-                        advice=SLOPES,
-                    )
+def _distinct_positions(probe: Probe) -> Failure | None:
+    position = probe.contract.position
+    if position is None:
+        return _unordered(probe)
+    if position.form == "bias":
+        return _constant_bias(bias(probe))
+    table = rows(probe)
+    if len(table) < 2:
+        raise Skip("there is one position only")
+    pair = alike(table)
+    if pair is None:
+        return None
+    return Failure(
+        message=f"positions {pair[0]} and {pair[1]} of {len(table)} get the same encoding"
+    )
+
+
+def _constant_bias(added: Tensor) -> Failure | None:
+    """A head whose bias is the same for all keys says nothing of positions."""
+    if added.shape[-1] < 2:
+        raise Skip("there is one key only")
+    for head, values in enumerate(added):
+        if not values.abs().max().item() > 0:
+            return Failure(message=f"the bias of head {head} is the same for every key")
     return None
+
+
+def _unordered(probe: Probe) -> Failure | None:
+    if "S" not in probe.contract.output or probe.sizes.get("S", 0) < LEAST:
+        raise Skip("too few positions to exchange two before the last")
+    last = probe.sizes["S"] - 1
+    inputs = probe.draw("none")
+    other = dict(inputs)
+    for spec in _vectors(probe):
+        moved = inputs[spec.name].clone().movedim(spec.axes.index("S"), 0)
+        moved[[last - 2, last - 1]] = moved[[last - 1, last - 2]]
+        other[spec.name] = moved.movedim(0, spec.axes.index("S")).contiguous()
+    at = probe.contract.output.index("S")
+    before, after = probe.call(inputs), probe.call(other)
+    if far(before.select(at, last), after.select(at, last)).any().item() or _uneven(probe, at):
+        return None
+    return Failure(
+        message=f"positions {last - 2} and {last - 1} of the input changed places, and the output "
+        f"at position {last} stayed as it was: it does not know the order"
+    )
+
+
+def _vectors(probe: Probe) -> list[Input]:
+    """What stands at positions; whole numbers beside vectors may say where these stand."""
+    along = data_inputs(probe.contract, "S")
+    return [i for i in along if i.dtype == "float"] or along
+
+
+def _uneven(probe: Probe, at: int) -> bool:
+    """Equal inputs at all positions do not give equal outputs."""
+    inputs = probe.draw("none")
+    for spec in _vectors(probe):
+        axis, value = spec.axes.index("S"), inputs[spec.name]
+        inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).contiguous()
+    out = probe.call(inputs)
+    uneven: bool = far(out, out.narrow(at, 0, 1).expand_as(out)).any().item()
+    return uneven
+
+
+# ---------------------------------------------------------------- monotone bias
+
+
+def _falling_bias(probe: Probe) -> Failure | None:
+    position = probe.contract.position
+    added = bias(probe)
+    if min(added.shape[-2:]) < 2:
+        raise Skip("with one query or one key nothing falls")
+    before = added[:, -1].flip(-1)  # the last query's, from its own key backwards
+    failure = _rises(before, "before", added.shape[-2] - 1)
+    if failure is None and not (position is not None and position.causal):
+        after = added[:, 0, offset(added) :]
+        failure = _rises(after, "after", 0)
+    return failure or _same_slopes(before)
+
+
+def _rises(row: Tensor, side: str, query: int) -> Failure | None:
+    """(H, distances): each value is below the one before."""
+    bad = ~(row[:, 1:] < row[:, :-1])
+    if not bad.any().item():
+        return None
+    head, d = bad.nonzero()[0].tolist()
+    near, away = row[head, d].item(), row[head, d + 1].item()
+    return Failure(
+        message=f"head {head}, query {query}: the key {d + 1} positions {side} it gets a bias of "
+        f"{away:.4g}, the one {d} away {near:.4g}; it should get less"
+    )
+
+
+def _same_slopes(row: Tensor) -> Failure | None:
+    slopes = [round(v, 6) for v in row[:, 1].tolist()]
+    for head, slope in enumerate(slopes):
+        if slope in slopes[:head]:
+            other = slopes.index(slope)
+            return Failure(message=f"heads {other} and {head} have the same slope, {-slope:.4g}")
+    return None
+
+
+# ---------------------------------------------------------------- bucket resolution
+
+
+def _buckets(probe: Probe) -> Failure | None:
+    position = probe.contract.position
+    assert position is not None
+    length = position.distance + 3
+    wide = probe.variant({"Sq": length, "Sk": length, **({"B": 1} if "B" in probe.sizes else {})})
+    out = wide.call(plain_inputs(wide))
+    added = out.reshape(-1, *out.shape[-3:])[0]
+    past = added[:, -1].flip(-1)  # of the last query: distance 0, 1, 2, ... backwards
+    failure = wrong_bucket(past, position, "before")
+    if failure is None and not position.causal:
+        failure = wrong_bucket(added[:, 0], position, "after") or _same_on_both_sides(added)
+    return failure
+
+
+def _same_on_both_sides(added: Tensor) -> Failure | None:
+    middle = added.shape[-1] // 2
+    if (added[:, middle, middle - 1] == added[:, middle, middle + 1]).all().item():
+        return Failure(message="the key before a query and the one after it get the same bias")
+    return None
+
+
+PARTS = (
+    Part(
+        id="formula-match",
+        title="The encoding follows its formula",
+        needs=("output", "position"),
+        tier=Tier.SYMMETRY,
+        advice="Work out D=4 by hand: w = [1, 0.01], row 1 is [0.8415, 0.5403, 0.0100, 1.0000].",
+        run=_formula,
+    ),
+    Part(
+        id="batch-axis-use",
+        title="The place in a batch means nothing",
+        needs=("output", "batch", "ordered"),
+        tier=Tier.SAMPLES,
+        advice=(
+            "Look at the index of the table: x.size(0) is the batch; positions _equal_samples "
+            "along x.size(1)."
+        ),
+        run=_equal_samples,
+    ),
+    Part(
+        id="position-sensitivity",
+        title="Positions can be told apart",
+        needs=("output", "ordered"),
+        tier=Tier.ORDER,
+        advice="Feed zeros and print two rows of the result: what is added must differ.",
+        run=_distinct_positions,
+        few=True,
+    ),
+    Part(
+        id="monotone-bias",
+        title="The bias falls with distance",
+        needs=("output", "monotone", "bias"),
+        tier=Tier.WEIGHTS,
+        advice="Print the last query's row of the bias: it falls with each key before its own.",
+        run=_falling_bias,
+    ),
+    Part(
+        id="bucket-resolution",
+        title="Distances fall into their buckets",
+        needs=("output", "bucketed", "bias"),
+        tier=Tier.WEIGHTS,
+        advice="Print the buckets of distances 0 to 20 and compare them with the formula.",
+        run=_buckets,
+        once=True,
+    ),
+)

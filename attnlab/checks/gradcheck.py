@@ -1,39 +1,34 @@
-"""Gradients are the slopes of the outputs.
+"""Gradients equal the slopes of the outputs, found by finite differences.
 
-Moving an input or the weights a little in a random direction changes the output by as much as the
-gradient says. This needs no reference, so it holds a module to its own values.
+A small step of the inputs or weights in a random direction changes the output by as much as the
+gradient says. This needs no reference: the module is compared with its own values.
 
-Wrong: `weights.detach() @ v`, `.data`, a `no_grad` around a part: values change with what autograd
-does not see. A hand-written backward that forgets a factor.
+Wrong: `weights.detach() @ v`, `.data`, `torch.no_grad()` around a part: values depend on what
+autograd does not see. A hand-written backward that forgets a factor, or swaps two elements.
 Right: every step is an operation that autograd can follow.
 
 Computed in float64 with central differences, in one direction for all inputs and weights together
-("fast mode"); where that slope is wrong, for each input and for the weights by themselves. A module
-that does not run in float64 is not looked at, nor are the weights of one that takes tokens, since
-the row of a padding token changes values and never learns.
+("fast mode"); where that slope is wrong, for each input and for the weights by themselves. On
+demand every element is moved by itself, which takes two calls for each. A module that does not run
+in float64 is left out, and so are the weights of one that takes tokens, since the row of a padding
+token changes values and is not trained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from attnlab.checks.base import Failure, Gradients, Inputs, Probe, Skip, Tensor, Tier
+from attnlab.checks.base import Failure, Gradients, Inputs, Part, Probe, Skip, Tensor, Tier
 from attnlab.checks.shared.inputs import sizes_of
 
-TITLE = "Gradients are the slopes of the outputs"
-NEEDS = ("output", "floats")
-TIER = Tier.SLOPES
-ADVICE = "Look for detach, no_grad, .data, .item or NumPy between this tensor and the output."
-ONCE = True
+TITLE = "Gradients equal finite differences"
 # How far to step, and by how much the two slopes may differ: relative, and per unit of output.
 STEP, NEAR = 1e-5, (1e-4, 1e-6)
 # For parts that compute in float32: from the slopes of a long step and of one twice as long follows
 # that of none, but for the fourth power of the step. The worst of right modules with softmax, core
 # or norm in float32 is off by 9e-5 per unit, over 60 seeds; at shorter steps rounding is more.
 LONG, ROUGH = 2e-3, (1e-3, 1e-4)
-
-
 Ways = dict[str, Tensor]  # a direction to step in, for each tensor that moves
 
 
@@ -51,7 +46,7 @@ class Point:
         known = probe.given_parameters()
         found = probe.gradient_sample_in_float64()
         if found is None:
-            raise Skip("the module does not run in float64")
+            raise Skip("the module does not _one_direction in float64")
         wide, inputs, gradients = found
         weights = wide.parameters() if known is None else known
         learns = set(probe.module_facts().trained)  # what is frozen has no gradient by intention
@@ -105,7 +100,10 @@ class Point:
         return value
 
 
-def run(probe: Probe) -> Failure | None:
+# ---------------------------------------------------------------- gradcheck
+
+
+def _one_direction(probe: Probe) -> Failure | None:
     at = Point.of(probe)
     # The row of a padding token has no gradient by intention.
     tokens = any(i.dtype == "int" for i in probe.contract.inputs)
@@ -128,3 +126,61 @@ def _slope(gradients: Mapping[str, Tensor], ways: Ways) -> float:
     """What autograd says of a step along these ways; what no path leads to has no gradient."""
     found = {n: g for n, g in gradients.items() if n in ways}
     return sum(float((g.double() * ways[n]).sum().item()) for n, g in found.items())
+
+
+# ---------------------------------------------------------------- gradcheck full
+
+
+def _every_element(probe: Probe) -> Failure | None:
+    return next(_wrong(Point.of(probe)), None)
+
+
+def _wrong(at: Point) -> Iterator[Failure]:
+    """Elements whose gradient is not the slope."""
+    for name in at.floats():
+        for way in _unit_directions(at.inputs[name]):
+            failure = at.differs({name: way}, {}, _element(name, way))
+            if failure:
+                yield failure
+    for name, weight in at.weights.items():
+        for way in _unit_directions(weight):
+            failure = at.differs({}, {name: way}, _element(name, way))
+            if failure:
+                yield failure
+
+
+def _unit_directions(like: Tensor) -> Iterator[Tensor]:
+    """One direction for each element."""
+    for i in range(like.numel()):
+        way = like.new_zeros(like.numel())
+        way[i] = 1.0
+        yield way.view(like.shape)
+
+
+def _element(name: str, way: Tensor) -> str:
+    return f"{name}{way.nonzero()[0].tolist()}"
+
+
+PARTS = (
+    Part(
+        id="gradcheck",
+        title="Gradients are the slopes of the outputs",
+        needs=("output", "floats"),
+        tier=Tier.SLOPES,
+        advice=(
+            "Look for detach, no_grad, .data, .item or NumPy between this tensor and the output."
+        ),
+        run=_one_direction,
+        once=True,
+    ),
+    Part(
+        id="gradcheck-full",
+        title="Every element of the gradients is right",
+        needs=("output", "floats"),
+        tier=Tier.ELEMENTS,
+        advice="Compare your backward with autograd's of a plain forward, element by element.",
+        run=_every_element,
+        once=True,
+        on_demand=True,
+    ),
+)

@@ -1,31 +1,74 @@
-"""With the same weights and inputs, the gradients equal the reference's.
+"""With the same weights and inputs, the gradients equal the reference's, also inside a network.
 
-A module can compute the right values and still not learn: a step that leaves the graph sends
-nothing back, or sends back something else.
+A module can compute the right values and still not learn: a step that leaves the graph has no
+gradient, or a wrong one. What is compared is the gradient of the output times a random cotangent,
+for every floating-point input and every parameter. A gradient that is missing where the reference
+has one counts as zero. Once inputs require no gradient, as those of a first layer.
 
-Wrong: `weights.detach() @ v`, a softmax in NumPy, `with torch.no_grad()` around the scores, writing
-through `.data`: forward is right, and queries and keys never learn.
+Wrong: `weights.detach() @ v`, a softmax in NumPy, `torch.no_grad()` around the scores, `.data`.
 Right: every step is an operation that autograd can follow.
 
-What is compared is the gradient of the output times a random cotangent, for every floating-point
-input and every parameter; the reference's is computed in float64. A gradient that is missing where
-the reference has one counts as zero. Under a mask, one query is left a single key. Once inputs
-require no gradient, as those of a first layer: a checkpoint in its reentrant form then gives none.
+Gradients are finite: a NaN that `nan_to_num` removes from the output is still in the backward pass,
+and the square root of an exact zero has an infinite slope.
+
+Every parameter gets a gradient: a projection that is built and never called gets none. A gradient
+of zeros counts as none for a matrix; the bias of the keys may have one, since softmax removes it.
+
+Inside a network inputs are no leaves of the graph nor contiguous, the incoming gradient is a view,
+and may be large; the layer is called again before backward, gradients accumulate, and parameters
+may be frozen. Wrong: a custom `backward` that calls `view` on its gradient; weights kept on `self`
+for backward; `if not x.is_leaf: x = x.detach()`; `zero_grad()` in forward; a hook that clamps
+gradients. Right: `ctx.save_for_backward`, and a forward that does not depend on the graph.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tier, masks
-from attnlab.checks.shared.inputs import rather, slopes_differ
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    InterleavedGradients,
+    Mask,
+    Part,
+    Probe,
+    Skip,
+    Tensor,
+    Tier,
+    far,
+    first_index,
+    masks,
+)
+from attnlab.checks.shared.inputs import beside, rather, sizes_of, slopes_differ
 
 TITLE = "Gradients equal the reference's"
-NEEDS = ("reference", "output")
-FEW = True
-TIER = Tier.LEARNING
-ADVICE = (
-    "Look for detach, no_grad, .data, .item or NumPy on the way from this tensor to the output."
-)
+ENOUGH = 3  # positions: with one, a softmax has nothing to choose and no gradient
+LONG = 150  # positions: more than blocks of 128 have
+PATIENCE, FEWER = 0.5, 24  # seconds that such a call may take; positions where it takes longer
+AGAIN = 1  # the call that is made once more
 
 
-def run(probe: Probe) -> Failure | None:
+# ---------------------------------------------------------------- gradients finite
+
+
+def _finite_gradients(probe: Probe) -> Failure | None:
+    _, found = probe.gradient_sample()
+    if not found.inputs and not found.parameters:
+        raise Skip("there is nothing to differentiate by")
+    for name, gradient in [*found.inputs.items(), *found.parameters.items()]:
+        bad = ~gradient.isfinite()
+        if bad.any().item():
+            return Failure(
+                message=f"{int(bad.sum().item())} of {gradient.numel()} values of the gradient of "
+                f"{name} are NaN or infinite"
+            )
+    return None
+
+
+# ---------------------------------------------------------------- gradients match
+
+
+def _equal_gradients(probe: Probe) -> Failure | None:
     kinds = masks(probe.contract, "random", "causal")
     for mask in dict.fromkeys((*kinds, "none")):
         inputs, found = probe.gradient_sample(mask)
@@ -40,3 +83,131 @@ def run(probe: Probe) -> Failure | None:
         if failure:
             return rather(probe, failure, inputs, found.train)
     return None
+
+
+# ---------------------------------------------------------------- every parameter reached
+
+
+def _every_parameter(probe: Probe) -> Failure | None:
+    trained = probe.module_facts().trained
+    if not trained:
+        raise Skip("the module has no parameter that is trained")
+    if any(probe.sizes.get(s, ENOUGH) < ENOUGH for s in ("S", "Sq", "Sk")):
+        raise Skip("too few positions for every weight to matter")
+    left = set(trained)
+    kinds: tuple[Mask, ...] = ("random", "none")
+    for mask in kinds:  # one may hide what another shows
+        for name, gradient in probe.gradient_sample(mask)[1].parameters.items() if left else ():
+            if gradient.dim() < 2 or gradient.count_nonzero().item():
+                left.discard(name)
+    missing = [name for name in trained if name in left]
+    if not missing:
+        return None
+    more = f" (nor {', '.join(missing[1:4])})" if len(missing) > 1 else ""
+    return Failure(
+        message=f"no gradient reaches the parameter {missing[0]}{more}, so it never learns"
+    )
+
+
+# ---------------------------------------------------------------- in a network
+
+
+def _in_a_network(probe: Probe) -> Failure | None:
+    if not probe.thorough:
+        raise Skip("it is looked at where sizes tell more")
+    calm = probe.sample()
+    one = probe.draw("none", longer=1 - probe.sizes.get("S", 1), alone=True)
+    more = LONG if probe.expected_seconds(LONG) <= PATIENCE else FEWER
+    calls = [calm[0], probe.draw("causal"), one, probe.draw("random", longer=more, alone=True)]
+    found = probe.interleaved_gradients(calls, train="dropout" not in probe.contract.promises)
+    failure = _each_call(probe, calls, found)
+    if failure or not far(found.after, calm[1]).any().item():
+        return failure
+    gap = far(found.after, calm[1])
+    return Failure(
+        message=f"after gradients in train mode, the output in eval mode is another than before "
+        f"at {first_index(gap)}, by up to {(found.after - calm[1]).abs().max().item():.2g}"
+    )
+
+
+def _each_call(probe: Probe, calls: list[Inputs], found: InterleavedGradients) -> Failure | None:
+    """The calls one after the other, then what they have in common."""
+    total: dict[str, Tensor] = {}
+    for number, inputs in enumerate(calls):
+        right = probe.expected_gradients(inputs, found.cotangents[number])
+        total = {n: total[n] + g if n in total else g for n, g in right.parameters.items()}
+        how = " amid a network"
+        failure = None
+        if not number and "dropout" not in probe.contract.promises:
+            failure = _wrong_output(probe, inputs, found.outputs[number])
+        failure = failure or slopes_differ(probe, found.inputs[number], right.inputs, how)
+        if not number:
+            frozen = " where all parameters are frozen"
+            failure = failure or slopes_differ(probe, found.frozen, right.inputs, frozen)
+        if failure:
+            told = replace(failure, sizes=sizes_of(probe, inputs))
+            return rather(probe, told, inputs, "dropout" not in probe.contract.promises)
+        if number == AGAIN:
+            total = {n: total[n] + g for n, g in right.parameters.items()}
+    many = f", the sum of {len(calls) + 1} calls,"
+    return slopes_differ(probe, found.parameters, total, many)
+
+
+def _wrong_output(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
+    """The output while gradients are recorded; where it is off without them, too, that is said."""
+    right = probe.expected(inputs)
+    failure = beside(probe, out, right, "with gradients enabled")
+    return failure and (beside(probe, probe.call(inputs), right, "in eval mode") or failure)
+
+
+PARTS = (
+    Part(
+        id="gradients-finite",
+        title="Gradients are finite",
+        needs=("output",),
+        tier=Tier.REGIMES,
+        advice=(
+            "Use torch.autograd.set_detect_anomaly(True) on this call to see which backward "
+            "step it is."
+        ),
+        run=_finite_gradients,
+        few=True,
+    ),
+    Part(
+        id="gradients-match",
+        title="Gradients equal the reference's",
+        needs=("reference", "output"),
+        tier=Tier.LEARNING,
+        advice=(
+            "Look for detach, no_grad, .data, .item or NumPy on the way from this tensor to the "
+            "output."
+        ),
+        run=_equal_gradients,
+        few=True,
+    ),
+    Part(
+        id="every-parameter-reached",
+        title="Every parameter takes part",
+        needs=("output",),
+        tier=Tier.SLOPES,
+        advice=(
+            "Search forward for the name of this parameter: is it used, and on the way to the "
+            "output?"
+        ),
+        run=_every_parameter,
+        trusted=False,
+        few=True,
+    ),
+    Part(
+        id="in-a-network",
+        title="Amid other layers it learns the same",
+        needs=("reference", "output", "floats"),
+        tier=Tier.SLOPES,
+        advice=(
+            "Look for what depends on the graph: is_leaf, requires_grad, is_grad_enabled, "
+            "hooks, a custom backward, tensors that are kept on self for it."
+        ),
+        run=_in_a_network,
+        few=True,
+    ),
+)

@@ -1,43 +1,93 @@
-"""With the same weights and inputs, the output equals the reference's.
+"""With the same weights and inputs, the output equals the reference's, at every size and scale.
 
 The reference is computed in float64 with weights that were drawn for this run and copied into both.
-Only parameters are copied, never buffers: a wrong table must stay wrong.
+Only parameters are copied, never buffers: a wrong table must stay wrong. The difference may be as
+large as float32 rounding explains.
 
-Wrong: `scores * hd ** 0.5` where a division was meant: every other property holds, values differ.
-Right: the largest difference stays within what float32 rounding explains.
+Wrong: `scores * hd ** 0.5` where a division was meant: every other property holds, values differ. A
+mask or table that is kept from the call before, though the next sequence has another length.
+Right: every step of the formula, in its order.
 
-A call with another length must give the same, since a mask or a table may be kept from the call
-before.
+Long sequences of a few hundred positions. Wrong: positions in bfloat16, which has no 257;
+`torch.arange(S) % 256`; a mask made for 128 positions.
 
-Where the parameters have other names or layouts, the weights are put in by a map: declared, or
-found by names and shapes and proven by equality. Without one nothing can be compared, and that is
-what is said: it is not a failure.
+Large inputs, so that scores are far below 0. Wrong: `scores.masked_fill(mask, -1e3)`;
+`scores.clamp(-50, 50)`. Right: a fill of -inf, or of the least number of the dtype. As much is
+allowed as rounding of the inputs alone changes the reference's output.
+
+Extreme sizes: one sample, one position, and the longest sequence `M`. Wrong: `squeeze()` without an
+axis; a table with one row too few.
+
+Where parameters have other names or layouts, weights are copied by a map: declared, or found by
+names and shapes and proven by equality. Without one nothing can be compared, and the result is
+"could not be told", not a failure.
 """
+
+from __future__ import annotations
 
 from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import abilities, by_query
-from attnlab.checks.base import Failure, Inputs, Mask, Probe, Tensor, Tier, mask_input, masks, said
-from attnlab.checks.shared.inputs import beside, in_steps, ordered, parts, sizes_of
-from attnlab.checks.shared.mask_patterns import SHAPES, shaped
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Mask,
+    Part,
+    Probe,
+    Skip,
+    Steps,
+    Tensor,
+    Tier,
+    describe,
+    expected_shape,
+    far,
+    first_index,
+    masks,
+    query_axis,
+    said,
+)
+from attnlab.checks.shared.inputs import beside, in_steps, moved, off, ordered, parts, sizes_of
+from attnlab.checks.shared.large_and_long import (
+    END,
+    LOUDER,
+    ROUNDED,
+    Way,
+    early_change,
+    large,
+    large_ways,
+    late_changes,
+    nudged,
+    ragged,
+)
+from attnlab.checks.shared.mask_patterns import unusual_masks
 from attnlab.probe.answers import LOUD, SMALL
 
 TITLE = "Values equal the reference's"
-NEEDS = ("reference", "output")
-TIER = Tier.VALUES
-ADVICE = (
-    "Everything flows but a value is off: recompute the scores of one query by hand and compare, "
-    "then what follows the heads: projection, bias, norm, residual."
+HEADS = (
+    "Compute the scores of one query by hand and compare, then what follows the heads: projection, "
+    "bias, norm, residual."
 )
 BY_HAND = "Work out one value of the output by the formula of the task, and compare."
 MORE = 2  # positions in a call with another length
 STEPS = 3  # of one position, after a prompt
 PAIR = 2  # positions, of which one sees the other; one alone goes on from nothing
-FEWEST = 3  # samples of a batch that has a middle
 WIDEST = 64  # as many positions as the module is wide, where that is no more than this
+COARSE = "bfloat16"
+COUNTS = {"empty-rows", "causal"}  # what invites to count
+# Lengths over 256, where bfloat16 has no odd numbers: a count that is one less than a multiple of
+# four is rounded up to it.
+FOURS = (66, 70)
+PATIENCE = 2.0  # seconds that such a call may take
+# Times the tolerance of a value: where weights are made by taking a row's log-sum-exp from scores,
+# the rounding of a score of thousands moves all of them together.
+ROOM = 3
+SLACK = 64  # roundings in a chain, each as large as that of the input
 
 
-def run(probe: Probe) -> Failure | None:
+# ---------------------------------------------------------------- matches reference
+
+
+def _equals_reference(probe: Probe) -> Failure | None:
     failure = _differs(probe)
     if failure is None or "attention" in abilities(probe.contract):
         return failure
@@ -53,7 +103,7 @@ def _differs(probe: Probe) -> Failure | None:
             return failure
     if not probe.thorough:
         return _in_steps(probe)
-    failure = _without(probe) or _structured(probe) or _longer(probe)
+    failure = _without(probe) or _structured(probe) or _other_lengths(probe)
     return failure or _in_steps(probe)
 
 
@@ -74,12 +124,9 @@ def _structured(probe: Probe) -> Failure | None:
         return None
     base, (spec,) = probe.draw(), specs
     hidden = base[spec.name] == spec.forbids
-    masks = {name: shaped(hidden, name) for name in SHAPES}
-    masks |= _along_the_batch(probe, hidden)
     given = {
         name: {**base, spec.name: mask == spec.forbids}
-        for name, mask in masks.items()
-        if mask is not None
+        for name, mask in unusual_masks(probe.contract, hidden).items()
     }
     calls = list(given.values())
     found = zip(given, calls, probe.calls(calls), probe.expected_each(calls), strict=True)
@@ -88,23 +135,6 @@ def _structured(probe: Probe) -> Failure | None:
         if failure:
             return failure
     return None
-
-
-def _along_the_batch(probe: Probe, hidden: Tensor) -> dict[str, Tensor]:
-    """For code that takes what holds of one sample for true of all."""
-    found = {"that hides all keys": hidden | ~hidden}
-    if "empty-rows" not in probe.contract.promises:
-        found.clear()
-    samples = probe.sizes.get("B", 1)
-    if mask_input(probe.contract).axes[0] != "B" or samples < FEWEST:
-        return found
-    last, ends = hidden.clone(), hidden.clone()
-    last[-1], ends[-1] = False, ends[0]
-    found |= {"of which the last sample's hides nothing": last, "alike at both ends": ends}
-    if "empty-rows" in probe.contract.promises:
-        found["with an empty row in the second sample alone"] = one = hidden.clone()
-        one[1, ..., -1, :] = True
-    return found
 
 
 def _without(probe: Probe) -> Failure | None:
@@ -140,17 +170,12 @@ def _kinds(probe: Probe) -> list[tuple[Mask, float]]:
     return [*((mask, 1.0) for mask in usual), *(("random", scale) for scale in scales)]
 
 
-def _short(now: int, width: int) -> list[tuple[Mask, int]]:
-    """One position, two, and as many as the module is wide: from now on so many more."""
-    found: list[tuple[Mask, int]] = [("random", 1 - now), ("random", PAIR - now)]
-    return [*found, ("random", width - now)] if 0 < width <= WIDEST else found
-
-
-def _longer(probe: Probe) -> Failure | None:
+def _other_lengths(probe: Probe) -> Failure | None:
     """What was kept from the calls before must not be used for a call of another length."""
     now, width = probe.sizes.get("S", 0), probe.sizes.get("D", 0)
     ways = [(mask, MORE) for mask in masks(probe.contract, "padding")]
-    ways += _short(now, width) if now else []
+    lengths = [1, PAIR, width] if 0 < width <= WIDEST else [1, PAIR]
+    ways += [("random", length - now) for length in lengths] if now else []
     drawn = [probe.draw(mask, longer=more) for mask, more in ways]
     for (mask, more), inputs, out in zip(ways, drawn, probe.calls(drawn), strict=True):
         length = "two positions more" if more == MORE else f"{now + more} positions"
@@ -159,3 +184,165 @@ def _longer(probe: Probe) -> Failure | None:
         if failure:
             return replace(failure, sizes=sizes_of(probe, inputs))
     return None
+
+
+# ---------------------------------------------------------------- long sequence
+
+
+def _long_sequence(probe: Probe) -> Failure | None:
+    length = 4 * probe.random_integer(*FOURS)
+    axis = query_axis(probe.contract)
+    now = probe.sizes.get(axis, length)
+    if axis not in probe.contract.vary or now >= length:
+        raise Skip("its length is fixed, or long already")
+    if probe.sizes.get("D", 0) > probe.contract.sizes.get("D", 0):
+        raise Skip("long sequences are looked at in modules no wider than the example's")
+    if probe.expected_seconds(length) > PATIENCE:  # a round of fewer heads may take less
+        raise Skip(
+            f"a call of {length} positions would take {probe.expected_seconds(length):.0f} seconds"
+        )
+    inputs = ragged(probe, length - now)
+    # A maximum over blocks of keys is moved by the last of them.
+    loud = moved(probe, inputs, axis, slice(-END, None), LOUDER)
+    failure = beside(probe, probe.call(loud), probe.expected(loud), f"{length} positions")
+    failure = failure or _coarse(probe, inputs)
+    return failure and replace(failure, sizes=sizes_of(probe, loud))
+
+
+def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
+    """In a type that has no 257: neither keys, where rows may be empty, nor positions, where none
+    sees a later one, are to be counted in it."""
+    contract = probe.contract
+    if COARSE not in contract.dtypes or not COUNTS & set(contract.promises):
+        return None
+    late = sizes_of(probe, inputs).get("S", 0) > ROUNDED  # it may take no more than so many
+    others = late_changes(probe, inputs) if late and "causal" in contract.promises else []
+    out, *after = probe.cast_calls([COARSE], [inputs, *others])[0]
+    failure = off(out, probe.expected(inputs), COARSE)
+    seen = (early_change(probe, out, other, COARSE) for other in after)
+    failure = failure or next(filter(None, seen), None)
+    return failure and replace(failure, message=f"{failure.message}, for long sequences")
+
+
+# ---------------------------------------------------------------- large inputs
+
+
+def _large_inputs(probe: Probe) -> Steps:
+    ways = large_ways(probe.contract)
+    drawn = [large(probe, way) for way in ways]
+    outputs = yield drawn
+    rights = probe.expected_each(drawn)
+    for way, inputs, out, right in zip(ways, drawn, outputs, rights, strict=True):
+        failure = _exceeds_rounding(probe, inputs, out, right, way)
+        if failure:
+            return failure
+    return None
+
+
+def _exceeds_rounding(
+    probe: Probe, inputs: Inputs, out: Tensor, expected: Tensor, way: Way
+) -> Failure | None:
+    gap, limit = (out.double() - expected).abs(), ROOM * probe.tolerance(expected)
+    if (gap <= limit).all().item():
+        return None
+    moved = (probe.expected(nudged(probe, inputs)) - expected).abs().max().item()
+    limit = max(limit, SLACK * moved)
+    if (gap <= limit).all().item():
+        return None
+    limit = max(limit, ROOM * (probe.expected_in_float32(inputs) - expected).abs().max().item())
+    bad = ~(gap <= limit)
+    if not bad.any().item():
+        return None
+    return Failure(
+        message=f"for inputs of scale {way.shared:g} the output differs from the reference's at "
+        f"{first_index(bad)}, by up to {gap.max().item():.2g}; rounding explains {limit:.2g} "
+        f"({way.mask} mask)"
+    )
+
+
+# ---------------------------------------------------------------- edge shapes
+
+
+def _extreme_sizes(probe: Probe) -> Failure | None:
+    return _one_sample(probe) or _extreme_lengths(probe)
+
+
+def _one_sample(probe: Probe) -> Failure | None:
+    """The last sample of a batch, alone in a batch of one."""
+    axes = probe.contract.output
+    size = probe.sizes.get("B", 1)
+    if size < 2 or "B" not in probe.contract.vary or "B" not in axes:
+        return None
+    inputs, whole = probe.sample()
+    one = dict(inputs)
+    for spec in probe.contract.inputs:
+        value = inputs[spec.name]
+        if value is not None and "B" in spec.axes:
+            one[spec.name] = value.narrow(spec.axes.index("B"), size - 1, 1).contiguous()
+    whole = whole.narrow(axes.index("B"), size - 1, 1)
+    out = probe.call(one)
+    if out.shape != whole.shape:
+        shapes = f"{tuple(out.shape)}, expected {tuple(whole.shape)}"
+        return Failure(message=f"a batch of one gave the shape {shapes}")
+    gap = far(whole, out)
+    if gap.any().item():
+        return Failure(
+            message=f"sample {size - 1} alone gave another output than in the batch of {size}, "
+            f"first at {first_index(gap)}"
+        )
+    return None
+
+
+def _extreme_lengths(probe: Probe) -> Failure | None:
+    """One position, and as many as there may be."""
+    if "S" not in probe.contract.vary or "S" not in probe.contract.sizes:
+        return None
+    for length in sorted({1, probe.sizes.get("M", 1)}):
+        other = probe.variant({"S": length})
+        out = other.call(other.draw("random"))
+        if tuple(out.shape) != expected_shape(other):
+            return Failure(
+                message=f"the output is {describe(out, other)}, expected {expected_shape(other)}"
+            )
+        if not out.isfinite().all().item():
+            return Failure(message=f"a sequence of {length} gave NaN or infinity")
+    return None
+
+
+PARTS = (
+    Part(
+        id="matches-reference",
+        title="Values equal the reference's",
+        needs=("reference", "output"),
+        tier=Tier.VALUES,
+        advice=HEADS,
+        run=_equals_reference,
+    ),
+    Part(
+        id="long-sequence",
+        title="Long sequences give what the reference gives",
+        needs=("reference", "output", "positions"),
+        tier=Tier.LEARNING,
+        advice="Look for what depends on the length: a number of positions, a scale, a dtype.",
+        run=_long_sequence,
+        once=True,
+    ),
+    Part(
+        id="large-inputs",
+        title="Large inputs give what the reference gives",
+        needs=("reference", "output", "floats", "attention"),
+        tier=Tier.REGIMES,
+        advice="Look for numbers that scores are compared with or filled by: is -5000 lower?",
+        run=_large_inputs,
+        few=True,
+    ),
+    Part(
+        id="edge-shapes",
+        title="The smallest and largest sizes work",
+        needs=("output",),
+        tier=Tier.REGIMES,
+        advice="Print the shapes of this call step by step: which axis of size 1 is lost?",
+        run=_extreme_sizes,
+        once=True,
+    ),
+)

@@ -24,16 +24,24 @@ Id = Annotated[
 def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
     """Explain a check, a mutation of --strength, or a challenge that you solved."""
     from attnlab.checks.base import load_checks
+
+    ids = [check.id for check in load_checks()]
+    return emit(_check(id_) or _mutation(id_) or _challenge(ctx, id_, ids), json)
+
+
+def _check(id_: str) -> Explained | None:
+    """A check, by the id that it has or had."""
+    from attnlab.catalogue.renamed_checks import RENAMED
+    from attnlab.checks.base import load_checks
     from attnlab.render.explain import Explained
 
-    for check in load_checks():
-        if check.id == id_:
-            text = check.explanation
-            page = Explained(
-                id=id_, kind="check", title=check.title, text=text, advice=check.advice
-            )
-            return emit(page, json)
-    return emit(_mutation(id_) or _challenge(ctx, id_, [check.id for check in load_checks()]), json)
+    check = {check.id: check for check in load_checks()}.get(RENAMED.get(id_, id_))
+    if check is None:
+        return None
+    text = check.explanation
+    if id_ in RENAMED:
+        text = f"`{id_}` is a part of `{check.id}` now.\n\n{text}"
+    return Explained(id=check.id, kind="check", title=check.title, text=text, advice=check.advice)
 
 
 def _mutation(id_: str) -> Explained | None:

@@ -99,7 +99,7 @@ def test_several_bugs_are_read(tmp_path):
         + """
 [[bugs]]
 id = "mask-turned"
-checks = ["mask-effect", "causality"]
+checks = ["masked-keys-ignored", "causality"]
 weight = 2
 [[bugs]]
 id = "scale"
@@ -107,7 +107,7 @@ checks = ["logit-scale"]
 """
     )
     first, second = read_challenge(write(tmp_path, toml=toml)).bugs
-    assert first == Bug(id="mask-turned", checks=("mask-effect", "causality"), weight=2)
+    assert first == Bug(id="mask-turned", checks=("masked-keys-ignored", "causality"), weight=2)
     assert (second.id, second.weight) == ("scale", 1)
 
 

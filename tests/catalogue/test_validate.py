@@ -198,3 +198,9 @@ def test_checks_that_there_are_not_are_told(challenge):
     assert two.startswith(
         "challenge.toml: [[bugs]] sharp names matches-refrence, which is no check"
     )
+
+
+def test_a_check_that_was_renamed_is_named(challenge):
+    """The old id of a part leads to its check."""
+    found = problems(replace(challenge, expected=("edge-shapes",)))
+    assert next(f for f in found if "edge-shapes" in f).endswith("edge-shapes, which is no check. It is called matches-reference now.")

@@ -1,6 +1,7 @@
 """Every check: it catches what it is for, is the first to say so, and lets right code pass.
 
-The cases of a check lie in `check_cases/`, in a file of its name; a new check brings one.
+The cases of a check lie in `check_cases/`, in a file of its name, or in a folder of its name
+with a file for each part; a new check brings one.
 """
 
 import importlib
@@ -23,21 +24,28 @@ from trial import (
 )
 
 from attnlab import checks
+from attnlab.catalogue.renamed_checks import RENAMED
 from attnlab.checks.base import Tier, load_checks, masks, parts_of
+from attnlab.grading import runner
+from attnlab.grading.round import State
 from attnlab.records import Code
 
+HERE = Path(__file__).parent
 CASES = {
-    file.stem.replace("_", "-"): importlib.import_module(f"check_cases.{file.stem}")
-    for file in sorted((Path(__file__).parent / "check_cases").glob("*.py"))
+    file.stem.replace("_", "-"): importlib.import_module(
+        ".".join(file.relative_to(HERE).with_suffix("").parts)
+    )
+    for file in sorted((HERE / "check_cases").rglob("*.py"))
 }
+PARTS = {part.id: part for part in parts_of(load_checks())}
 ELSEWHERE = {"device-parity"}  # needs a GPU: test_device_parity.py
 WRONG = [(id_, name) for id_, cases in CASES.items() for name in cases.WRONG]
 RIGHT = [(id_, name) for id_, cases in CASES.items() for name in cases.RIGHT]
 
 
-def test_every_check_has_cases():
+def test_every_part_of_a_check_has_cases():
     """A check that was never seen to catch anything is no check."""
-    assert set(CASES) == {check.id for check in load_checks()} - ELSEWHERE
+    assert set(CASES) == PARTS.keys() - ELSEWHERE
     assert all(cases.WRONG and len(cases.RIGHT) > 1 for cases in CASES.values())
 
 
@@ -45,24 +53,35 @@ def test_every_check_has_cases():
 LUCK = {"gradcheck-full": {"gradcheck"}, "long-sequence": {"in-a-network"}}
 
 
-@pytest.mark.parametrize(("check", "name"), WRONG)
-def test_what_is_wrong_is_blamed_on_the_property(check, name):
-    """The check is the first failure that no more basic one explains; what is made on demand may
+@pytest.mark.parametrize(("part", "name"), WRONG)
+def test_what_is_wrong_is_blamed_on_the_property(part, name):
+    """The part is the first failure that no more basic one explains; what is made on demand may
     only be sure of what a quicker check sees by luck."""
-    luck = LUCK.get(check, set())
-    results = tried(CASES[check].WRONG[name], until="end" if luck else "reason")
-    assert blames(results) in {check, *luck}
-    assert next(r for r in results if r.id == check).outcome == "failed"
+    luck = LUCK.get(part, set())
+    results = tried(CASES[part].WRONG[name], until="end" if luck else "reason")
+    blamed = {(PARTS[p].check, PARTS[p].title) for p in {part, *luck}}
+    assert (blames(results), results[0].title) in blamed
+    assert next(r for r in results if r.id == PARTS[part].check).outcome == "failed"
     assert results[0].message
     assert results[0].advice
     assert results[0].sizes
 
 
-@pytest.mark.parametrize(("check", "name"), RIGHT)
-def test_what_is_right_passes(check, name):
-    """Whatever its style, and the check really looked."""
-    results = tried(CASES[check].RIGHT[name])
-    assert passes(results, check), [c for c in results if c.outcome in ("failed", "error")]
+@pytest.mark.parametrize(("part", "name"), RIGHT)
+def test_what_is_right_passes(part, name, monkeypatch):
+    """Whatever its style, and the part really looked."""
+    states = []
+
+    class Watched(State):
+        def __init__(self):
+            super().__init__()
+            states.append(self)
+
+    monkeypatch.setattr(runner, "State", Watched)
+    results = tried(CASES[part].RIGHT[name])
+    wrong = [c for c in results if c.outcome in ("failed", "error")]
+    assert passes(results, PARTS[part].check), wrong
+    assert states[-1].results[part].outcome == "passed"
 
 
 def test_other_names_are_not_called_wrong():
@@ -136,7 +155,8 @@ def test_a_check_explains_itself(check):
     assert "\nRight: " in check.doc
     assert check.title
     assert not check.title.endswith(".")
-    assert check.advice.endswith((".", "?"))
+    assert all(part.advice.endswith((".", "?")) for part in check.parts)
+    assert len({part.title for part in check.parts}) == len(check.parts)
 
 
 def test_every_check_lies_in_a_file_of_its_name():
@@ -199,8 +219,7 @@ def test_an_answer_that_lost_its_elements_is_not_right(check):
     context = GradingContext(case.contract, "M", host, lambda: host, Dice(1), reference)
     probe = Probe(context, with_hd(case.contract.sizes))
     probe.equip()
-    part = next(p for p in parts_of(load_checks()) if p.id == check)
-    assert isinstance(part.failure(probe), Failure)
+    assert isinstance(PARTS[check].failure(probe), Failure)
 
 
 def test_memory_that_nobody_wrote_has_a_line():
@@ -210,3 +229,9 @@ def test_memory_that_nobody_wrote_has_a_line():
     line = next(n for n, text in enumerate(source.splitlines(), 1) if "torch.empty" in text)
     told = tried(cases["a bias that was only allocated"])[0].message
     assert told.endswith(f"something is read that nobody wrote; it is allocated on line {line}")
+
+
+def test_every_part_that_was_a_check_is_found_by_its_old_id():
+    """Scripts and challenges hold ids."""
+    parts = {part.id: part.check for part in PARTS.values() if part.id != part.check}
+    assert parts == RENAMED

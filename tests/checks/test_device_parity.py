@@ -19,7 +19,7 @@ class Probe(Probe):
 
     factor: float | None = None
 
-    def on(self, device, inputs):
+    def call_on_device(self, device, inputs):
         return None if self.factor is None else self.call(inputs) * self.factor
 
 

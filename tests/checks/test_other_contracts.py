@@ -4,7 +4,7 @@ wrong ones that nothing had looked at."""
 from dataclasses import replace
 
 import pytest
-from check_cases.prefill_equals_decode import KEPT
+from check_cases.cache_equals_full.prefill_equals_decode import KEPT
 from scenes import ALIBI, KEY_ROW, LOOKUP, ROPE, SLOPED, SLOPED_CAUSAL, SUM, TURNED
 from sources import ACROSS, CACHED, CROSS, DECODER, INNER, PACKED, ROWS
 from trial import ATTENTION, ENCODING, SELF, TABLE, Case, changed, tried
@@ -149,7 +149,7 @@ SLOPES = 'self.register_buffer("slopes", torch.tensor(slopes(num_heads)), persis
 WRONG = {
     "slopes on the class": (
         Case(changed(ALIBI, (SLOPES, "M.slopes = torch.tensor(slopes(num_heads))")), SLOPED, None),
-        {"separate-instances"},
+        {"no-hidden-state"},
     ),
     "a table on the class, as long as the last one's": (
         Case(
@@ -157,7 +157,7 @@ WRONG = {
             replace(ENCODING, buffers=(), vary=("B", "S")),
             None,
         ),
-        {"separate-instances"},
+        {"no-hidden-state"},
     ),
     "causal where there are as many queries as keys": (
         Case(changed(CROSS, (SOFT, SQUARE)), ACROSS, code(CROSS)),
@@ -179,7 +179,7 @@ WRONG = {
             SLOPED,
             None,
         ),
-        {"second-call"},
+        {"no-hidden-state"},
     ),
     "positions that begin again at 4096": (
         Case(
@@ -212,18 +212,18 @@ WRONG = {
             DECODES,
             code(CACHED),
         ),
-        {"matches-reference", "prefill-equals-decode"},
+        {"matches-reference", "cache-equals-full"},
     ),
     "a lookup without a gradient": (
         Case(changed(TOKENS, ("self.weight[ids]", "self.weight.detach()[ids]")), BARE,
              code(TOKENS)),
-        {"gradients-match", "every-parameter-reached"},
+        {"gradients-match"},
     ),
     "what is taken for causal by its first row": (
         Case(changed(ATTENTION, (FIRST_LINE, f"""{FIRST_LINE}
         if mask is not None and S > 2 and mask[0, 0, 1:].all():
             mask = torch.ones(S, S).triu(1).bool().expand_as(mask)"""))),
-        {"matches-reference", "mask-effect"},
+        {"matches-reference", "masked-keys-ignored"},
     ),
     "what is taken for causal by what it hides": (
         Case(changed(ATTENTION, (FIRST_LINE, f"""{FIRST_LINE}
@@ -296,4 +296,4 @@ def test_instances_that_keep_a_cache_have_nothing_in_common_either():
     assert not [(c.id, c.message) for c in results if c.outcome in ("failed", "error")]
     shared = source.replace("self.cache = k, v", "M.cache = k, v").replace("self.cache", "M.cache")
     results = tried(Case(shared, INNER, code(source)))
-    assert (results[0].id, results[0].outcome) == ("separate-instances", "failed")
+    assert (results[0].id, results[0].outcome) == ("no-hidden-state", "failed")

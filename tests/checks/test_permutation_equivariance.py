@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks import permutation_equivariance as check
-from attnlab.checks.base import Failure, Skip, driven, load_checks
+from attnlab.checks.base import Failure, Skip, driven, load_checks, parts_of
 from attnlab.probe.inputs.draw import Dice, inputs
 from attnlab.records import Contract, Input
 from attnlab.references.attention import MultiHeadSelfAttention
@@ -46,10 +46,10 @@ class Probe:
     def calls(self, several, train: bool = False):
         return [self.call(given) for given in several]
 
-    def some(self, ways):
+    def choose_ways(self, ways):
         return list(ways)
 
-    def pick(self, low: int, high: int) -> int:
+    def random_integer(self, low: int, high: int) -> int:
         return self.dice.plain.randrange(low, high)
 
     def call(self, given, train: bool = False) -> Tensor:
@@ -172,7 +172,7 @@ def test_the_order_is_a_shuffle() -> None:
 
 def test_it_is_found_and_stands_behind_what_explains_it() -> None:
     """By its file; leaks and mask faults come first and fold it."""
-    ids = [found.id for found in load_checks()]
+    ids = [part.id for part in parts_of(load_checks())]
     for earlier in ("batch-independence", "causality", "mask-effect"):
         assert ids.index(earlier) < ids.index("permutation-equivariance")
     assert ids.index("permutation-equivariance") < ids.index("matches-reference")

@@ -56,7 +56,7 @@ def test_a_failure_comes_with_the_rows_of_its_sizes():
 
 def test_the_cause_is_told_in_place_of_what_follows():
     """A module that answers differently each time fails nearly everything."""
-    assert examine(subject(Layer("noise")), "batch-independence").result.id == "deterministic-eval"
+    assert examine(subject(Layer("noise")), "batch-independence").result.id == "no-hidden-state"
 
 
 def test_a_crash_shows_the_rows_up_to_it():

@@ -46,7 +46,7 @@ def first(text: str) -> CheckResult:
         ("x * torch.nan", "finite", "NaN or infinite"),
         ("x", "input-unchanged", "the output is a view of the argument x"),
         ("x.transpose(0, 1).transpose(0, 1)", "input-unchanged", "a view of the argument x"),
-        ("x + torch.rand_like(x)", "deterministic-eval", "it is random"),
+        ("x + torch.rand_like(x)", "no-hidden-state", "it is random"),
     ],
 )
 def test_an_odd_output_has_its_own_sentence(returned: str, check: str, said: str) -> None:
@@ -68,7 +68,7 @@ def test_state_is_told_from_chance() -> None:
     """The same input gives the same again, until another one came between."""
     text = module("before, self.kept = self.kept, x.mean()\nreturn x + before", "self.kept = 0.0")
     found = first(text)
-    assert found.id == "deterministic-eval"
+    assert found.id == "no-hidden-state"
     assert "the second time" in found.message
 
 

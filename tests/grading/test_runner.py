@@ -228,9 +228,9 @@ def test_the_order_of_outcomes(monkeypatch):
         check("error", raises(CannotTell("no"))),
         check("failed", fails()),
         check("folded", fails(), Tier.MASKS),
-        check("also-passed"),
+        check("passed-too"),
     )
-    assert ids(results) == ["failed", "folded", "error", "passed", "also-passed", "skipped"]
+    assert ids(results) == ["failed", "folded", "error", "passed", "passed-too", "skipped"]
 
 
 def test_without_the_right_shape_nothing_else_is_looked_at(monkeypatch):

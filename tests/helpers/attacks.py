@@ -292,9 +292,9 @@ OUTPUTS = {
 UNRULY = {
     "seeds the global generator": (
         candidate(before="torch.manual_seed(0); torch.rand(3)"),
-        "no-global-state",
+        "no-hidden-state",
     ),
-    "turns gradients off": (candidate(top="torch.set_grad_enabled(False)"), "no-global-state"),
+    "turns gradients off": (candidate(top="torch.set_grad_enabled(False)"), "no-hidden-state"),
     "a subclass of Tensor": (
         candidate(after="result = result.as_subclass(type('Mine', (torch.Tensor,), {}))"),
         "output-shape",

@@ -127,7 +127,7 @@ def test_the_most_basic_failure_is_told():
     """Noise looks like a leak; the sentence names the noise and what it makes fail."""
     with pytest.raises(PropertyFailed) as caught:
         assert_causal(Net("noise", causal=True), X, sizes=D)
-    assert caught.value.finding.startswith("deterministic-eval: ")
+    assert caught.value.finding.startswith("no-hidden-state: ")
     assert caught.value.finding.endswith("; causality fails too, and may follow from it")
 
 

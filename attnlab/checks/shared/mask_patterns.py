@@ -8,17 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attnlab.checks.base import Tensor
+from attnlab.checks.base import Tensor, mask_input
+from attnlab.records import Contract
+
+FEWEST = 3  # samples of a batch that has a middle
 
 
-def shaped(hidden: Tensor, name: str) -> Tensor | None:
-    """Such a mask, True where a key is hidden, made of a random one whose last axes are queries and
-    keys; None where it has not as many of them as keys. Every query keeps a key."""
+def unusual_masks(contract: Contract, hidden: Tensor) -> dict[str, Tensor]:
+    """Masks that are nearly of a usual kind, by what a message calls them; True where a key is
+    hidden. They are made from a random one, whose last axes are queries and keys."""
+    return {**_patterns(hidden), **_along_the_batch(contract, hidden)}
+
+
+def _patterns(hidden: Tensor) -> dict[str, Tensor]:
+    """Of as many queries as keys; every query keeps a key."""
     if hidden.shape[-1] != hidden.shape[-2] or hidden.shape[-1] < 3:
-        return None
-    made = SHAPES[name](hidden.clone())
-    nothing = made.all(-1, keepdim=True)
-    return made & ~(nothing & _own(hidden))
+        return {}
+    masks = {name: pattern(hidden.clone()) for name, pattern in PATTERNS.items()}
+    own = _own(hidden)
+    return {name: mask & ~(mask.all(-1, keepdim=True) & own) for name, mask in masks.items()}
+
+
+def _along_the_batch(contract: Contract, hidden: Tensor) -> dict[str, Tensor]:
+    """For code that takes the mask of one sample for that of all."""
+    empty_rows = "empty-rows" in contract.promises
+    masks = {"that hides all keys": hidden | ~hidden} if empty_rows else {}
+    if mask_input(contract).axes[0] != "B" or len(hidden) < FEWEST:
+        return masks
+    last, ends = hidden.clone(), hidden.clone()
+    last[-1], ends[-1] = False, ends[0]
+    masks |= {"of which the last sample's hides nothing": last, "alike at both ends": ends}
+    if empty_rows:
+        masks["with an empty row in the second sample alone"] = one = hidden.clone()
+        one[1, ..., -1, :] = True
+    return masks
 
 
 def _own(like: Tensor) -> Tensor:
@@ -70,7 +93,7 @@ def _corner(found: Tensor) -> Tensor:
 
 
 # Of the second of two that follow each other sums are the same.
-SHAPES: dict[str, Callable[[Tensor], Tensor]] = {
+PATTERNS: dict[str, Callable[[Tensor], Tensor]] = {
     "that hides the future and more": lambda hidden: hidden | _causal(hidden),
     "that hides the future, and keys at the left": _left,
     "that hides the past": lambda hidden: _causal(hidden).mT,

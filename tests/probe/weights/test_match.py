@@ -18,7 +18,13 @@ from attnlab.records import Code
 
 CONTRACT = replace(ATTENTION, promises=("averaging",))
 BY_VALUE = ("matches-reference", "gradients-match")
-PROPERTIES = ("finite", "batch-independence", "causality", "mask-effect", "matches-reference")
+PROPERTIES = (
+    "finite",
+    "batch-independence",
+    "causality",
+    "masked-keys-ignored",
+    "matches-reference",
+)
 UNIT = "MultiHeadSelfAttention"
 TWICE = module("return self.proj(x)", "self.proj = nn.Linear(width, width)")
 BREAKABLE = [name for name in RIGHT if "hd**0.5" in RIGHT[name]]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from check_cases.prefill_equals_decode import KEPT
+from check_cases.cache_equals_full.prefill_equals_decode import KEPT
 from sources import CACHED, INNER
 from trial import ATTENTION, ENCODING, KERNEL, SELF, Case, changed
 

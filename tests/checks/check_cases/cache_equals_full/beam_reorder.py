@@ -1,6 +1,6 @@
 """Caches that do not follow their beams."""
 
-from check_cases.prefill_equals_decode import KEPT
+from check_cases.cache_equals_full.prefill_equals_decode import KEPT
 from sources import CACHED, DECODER, INNER
 from trial import Case, changed
 

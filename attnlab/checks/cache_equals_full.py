@@ -1,0 +1,164 @@
+"""A sequence that is read in steps, with a cache, gives what it gives in one pass.
+
+Keys and values of earlier positions never change under a causal mask, so they are kept.
+
+Wrong: a cache joined along the wrong axis or in the wrong order; positions that begin at 0 again in
+each step; keys cached before rotation and read after it; the newest key left out.
+Right: output t of the whole sequence is the output of step t.
+
+Steps of one position, from nothing and after a prompt; in train mode too, unless there is dropout;
+and in each dtype of the contract.
+
+Chunks: inside a chunk the mask must be causal too, aligned with the last key. Wrong: no mask in a
+chunk, since "the cache holds only the past"; `is_causal=True` with more keys than queries. Right:
+query i of a chunk behind p positions sees the keys up to p + i.
+
+Beams: in beam search row b of the next step continues row `parents[b]` of this one. Wrong: keys
+reordered and values not; positions or lengths that are not reordered. Right:
+`index_select(0, parents)` of everything that the cache holds for a row.
+"""
+
+from __future__ import annotations
+
+from attnlab.checks.base import Failure, Inputs, Part, Probe, Skip, Tensor, Tier, data_inputs
+from attnlab.checks.shared.inputs import EPS, ROUNDINGS, differs, ordered, parts, stepwise
+
+TITLE = "Decoding with a cache equals one pass"
+IN_TYPE = "Look at the dtype of what the cache holds: it is that of the keys that come."
+CHUNK = 3
+STEPS = 2  # after the reorder
+
+
+# ---------------------------------------------------------------- prefill equals decode
+
+
+def _single_steps(probe: Probe) -> Failure | None:
+    length = probe.sizes.get("S", 1)
+    if length < 2:
+        raise Skip("one position is one step")
+    for prompt in (1, probe.random_integer(1, length)):
+        failure = stepwise(probe, [prompt, *[1] * (length - prompt)])
+        if failure:
+            return failure
+    lengths = [length - 1, 1]
+    busy = "dropout" not in probe.contract.promises
+    failure = stepwise(probe, lengths, train=True) if busy else None
+    for dtype in probe.contract.dtypes:
+        failure = failure or _in_dtype(probe, dtype, lengths)
+    return failure
+
+
+def _in_dtype(probe: Probe, dtype: str, lengths: list[int]) -> Failure | None:
+    """The last position, with what the cache holds of those before it in this type."""
+    other = probe.variant({}, dtype)
+    inputs = ordered(other)
+    whole = other.call(inputs)
+    last = other.cached_steps(parts(other.contract, inputs, lengths))[-1]
+    right = whole.narrow(other.contract.output.index("S"), lengths[0], lengths[1])
+    if last.shape != right.shape or last.dtype != right.dtype:
+        return Failure(
+            message=f"in {dtype} the step after a prompt gave {tuple(last.shape)} in {last.dtype}, "
+            f"the whole sequence {tuple(right.shape)} in {right.dtype}"
+        )
+    gap = (last.double() - right.double()).abs().max().item()
+    limit = ROUNDINGS * EPS[dtype] * max(1.0, whole.abs().max().item())
+    if gap <= limit:
+        return None
+    return Failure(
+        message=f"in {dtype} the step after a prompt differs from the whole sequence by up to "
+        f"{gap:.2g}; rounding explains {limit:.2g}",
+        advice=IN_TYPE,
+    )
+
+
+# ---------------------------------------------------------------- chunked prefill
+
+
+def _chunks(probe: Probe) -> Failure | None:
+    length = probe.sizes.get("S", 1)
+    if length < CHUNK:
+        raise Skip("too few positions for chunks")
+    first = probe.random_integer(1, length - 1)
+    rest = [CHUNK] * (length // CHUNK)
+    threes = [*rest, length % CHUNK] if length % CHUNK else rest
+    return stepwise(probe, threes) or stepwise(probe, [first, length - first])
+
+
+# ---------------------------------------------------------------- beam reorder
+
+
+def _reordered_beams(probe: Probe) -> Failure | None:
+    rows, length = probe.sizes.get("B", 1), probe.sizes.get("S", 1)
+    if rows < 2 or length < 2:
+        raise Skip("one beam, or one position, has nothing to reorder")
+    inputs, contract = ordered(probe), probe.contract
+    order = [probe.random_integer(0, rows) for _ in range(rows)]
+    order[0], order[1] = 1, 1  # one row has two children, and row 0 has none of its own
+    parents = _first_data(probe, inputs).new_tensor(order).long()
+    after = min(STEPS, length - 1)
+    prompt = length - after
+    calls = parts(contract, inputs, [prompt, *[1] * after])
+    outputs = probe.cached_steps(calls, parents)
+    whole = probe.call(_children(probe, inputs, parents, prompt))
+    for number, out in enumerate(outputs[1:]):
+        right = whole.narrow(contract.output.index("S"), prompt + number, 1)
+        said = f"step {number + 1} after beams were reordered by {order}"
+        failure = differs(probe, right, out, said)
+        if failure:
+            return failure
+    return None
+
+
+def _first_data(probe: Probe, inputs: Inputs) -> Tensor:
+    return inputs[data_inputs(probe.contract, "S")[0].name]
+
+
+def _children(probe: Probe, inputs: Inputs, parents: Tensor, prompt: int) -> Inputs:
+    """Each row's own sequence: the parent's prompt, then what it is given itself."""
+    found = dict(inputs)
+    for spec in data_inputs(probe.contract, "S"):
+        if "B" not in spec.axes:
+            continue
+        rows, at = spec.axes.index("B"), spec.axes.index("S")
+        new = inputs[spec.name].clone()
+        old = inputs[spec.name].index_select(rows, parents)
+        new.narrow(at, 0, prompt).copy_(old.narrow(at, 0, prompt))
+        found[spec.name] = new
+    return found
+
+
+PARTS = (
+    Part(
+        id="prefill-equals-decode",
+        title="Decoding with a cache equals one pass",
+        needs=("cache", "causal", "sequence"),
+        tier=Tier.MASKS,
+        advice=(
+            "Print the shape of keys after each step, and the positions that each step was given."
+        ),
+        run=_single_steps,
+        few=True,
+    ),
+    Part(
+        id="chunked-prefill",
+        title="A prompt in chunks equals one pass",
+        needs=("cache", "causal", "sequence"),
+        tier=Tier.WEIGHTS,
+        advice=(
+            "Print the mask of the second chunk: its last row sees all keys, its first does not."
+        ),
+        run=_chunks,
+        few=True,
+    ),
+    Part(
+        id="beam-reorder",
+        title="The cache follows reordered beams",
+        needs=("beams", "causal", "sequence", "batch"),
+        tier=Tier.WEIGHTS,
+        advice=(
+            "List what the cache holds, and which of it has a row for each beam: all of that moves."
+        ),
+        run=_reordered_beams,
+        few=True,
+    ),
+)

@@ -1,0 +1,110 @@
+"""Attention averages values: the weights of a query are not negative and sum to 1.
+
+Where all positions of the input are equal, the mean is that value, however many keys a query may
+see: so the outputs are equal too, whatever the mask. Rows that all have the same wrong sum show
+only in the weights themselves, which are read off the operations of a forward pass.
+
+Wrong: multiplying by the mask after the softmax; a sigmoid in place of a softmax; a softmax over
+the queries or the heads; weights that are scaled once more after the softmax.
+Right: mask before the softmax, softmax over the keys; `weights.sum(-1)` is 1 in every row.
+
+Where no product of weights with values can be found (a fused kernel, a normalisation at the end),
+nothing is said of the weights themselves.
+"""
+
+from __future__ import annotations
+
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Mask,
+    Part,
+    Probe,
+    Skip,
+    Steps,
+    Tier,
+    data_inputs,
+    far,
+    first_index,
+)
+
+TITLE = "Attention weights are a weighted mean: not negative, with sum 1"
+
+
+# ---------------------------------------------------------------- constant value
+
+
+def _equal_positions(probe: Probe) -> Steps:
+    if probe.sizes.get("S", 1) < 2:
+        raise Skip("with one position every row is trivially 1")
+    at = probe.contract.output.index("S")
+    masks: tuple[Mask, ...] = ("random", "causal", "none")
+    kinds = probe.choose_ways(masks)
+    outputs = yield [_constant(probe, mask) for mask in kinds]
+    for mask, out in zip(kinds, outputs, strict=True):
+        gap = far(out, out.narrow(at, 0, 1).expand_as(out))
+        if gap.any().item():
+            return Failure(
+                message=f"all positions of the input were equal, but the output at "
+                f"{first_index(gap)} is not what position 0 gives ({mask} mask)"
+            )
+    return None
+
+
+def _constant(probe: Probe, mask: Mask) -> Inputs:
+    """The same at every position."""
+    inputs = probe.draw(mask)
+    for along in ("S", "Sk"):  # keys may come from a context
+        for spec in data_inputs(probe.contract, along):
+            axis, value = spec.axes.index(along), inputs[spec.name]
+            inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).clone()
+    return inputs
+
+
+# ---------------------------------------------------------------- row sums
+
+
+def _row_sums(probe: Probe) -> Failure | None:
+    masks: tuple[Mask, ...] = ("random", "none")
+    for mask in probe.choose_ways(masks):
+        seen = probe.attention_internals(probe.draw(mask))
+        if not seen.sums:
+            raise Skip("no product of a softmax's weights with values is to be seen")
+        if not seen.lowest >= 0:
+            return Failure(
+                message=f"values are mixed by a negative weight, {seen.lowest:.3g} ({mask} mask)"
+            )
+        for sums in seen.sums:
+            bad = ~((sums - 1).abs() <= probe.tolerance(sums))
+            if bad.any().item():
+                worst = sums.flatten()[(sums - 1).abs().flatten().argmax()].item()
+                return Failure(
+                    message=f"the weights of row {first_index(bad)} do not sum to 1; the row that "
+                    f"is furthest off sums to {worst:.4g} ({mask} mask)"
+                )
+    return None
+
+
+PARTS = (
+    Part(
+        id="constant-value",
+        title="Attention rows sum to 1",
+        needs=("averaging", "sequence"),
+        tier=Tier.WEIGHTS,
+        advice="Print weights.sum(-1): every row must be 1, after the mask and over the keys.",
+        run=_equal_positions,
+        few=True,
+    ),
+    Part(
+        id="row-sums",
+        title="The weights of a query sum to 1",
+        needs=("averaging", "output"),
+        tier=Tier.SYMMETRY,
+        advice=(
+            "Print weights.sum(-1) right before the product with the values: which step changed it?"
+        ),
+        run=_row_sums,
+        trusted=False,
+        few=True,
+    ),
+)
