@@ -203,4 +203,6 @@ def test_checks_that_there_are_not_are_told(challenge):
 def test_a_check_that_was_renamed_is_named(challenge):
     """The old id of a part leads to its check."""
     found = problems(replace(challenge, expected=("edge-shapes",)))
-    assert next(f for f in found if "edge-shapes" in f).endswith("edge-shapes, which is no check. It is called matches-reference now.")
+    assert next(f for f in found if "is no check" in f).endswith(
+        "edge-shapes, which is no check. It is called matches-reference now."
+    )
