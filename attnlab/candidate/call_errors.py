@@ -8,7 +8,7 @@ from typing import Any
 from attnlab.tracer.recorder import OURS
 
 
-class fitting:  # noqa: N801 - reads as what it is: with fitting(...)
+class ArgumentMismatch:
     """Says what a callable takes and was given, where the two do not fit.
 
     Not a generator: contextlib's frames would be taken for the candidate's.

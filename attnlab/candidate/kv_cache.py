@@ -6,18 +6,14 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
-
-from attnlab.candidate.attention_internals import watched
-from attnlab.tracer.capture import Given, fresh
 
 
 @dataclass
-class Kept:
-    """One cache: empty at `begin`, then filled by each call that takes `arguments`."""
+class KVCache:
+    """One cache: empty after `begin`, then filled by each call that takes `arguments`."""
 
-    built: Any
+    target: Any
     form: str
     argument: str
     new: str
@@ -27,12 +23,12 @@ class Kept:
 
     def begin(self, batch: int, length: int) -> None:
         """Forget everything, and make room for `length` positions of `batch` sequences."""
-        self.cache = _made(getattr(self.built, self.new), batch, length) if self.new else None
+        self.cache = _made(getattr(self.target, self.new), batch, length) if self.new else None
         self.clear()
 
     def clear(self) -> None:
         if self.reset:
-            getattr(self.built, self.reset)()
+            getattr(self.target, self.reset)()
 
     def arguments(self) -> dict[str, Any]:
         return {} if self.form == "inner" else {self.argument: self.cache}
@@ -47,7 +43,7 @@ class Kept:
         self.cache = out[1]
         return out[0]
 
-    def follow(self, parents: Tensor) -> None:
+    def reorder_rows(self, parents: Tensor) -> None:
         """Row b of the cache becomes what row parents[b] was."""
         if not self.reorder:
             self.cache = _rows(self.cache, parents)
@@ -60,9 +56,9 @@ class Kept:
                 getattr(cache, self.reorder)(parents)
             return
         elif self.form == "inner":
-            changed = getattr(self.built, self.reorder)(parents)
+            changed = getattr(self.target, self.reorder)(parents)
         else:
-            changed = getattr(self.built, self.reorder)(self.cache, parents)
+            changed = getattr(self.target, self.reorder)(self.cache, parents)
         self.cache = self.cache if changed is None else changed
 
 
@@ -85,67 +81,3 @@ def _rows(cache: Any, parents: Tensor) -> Any:
         rows = [_rows(value, parents) for value in cache]
         return type(cache)(*rows) if hasattr(cache, "_fields") else type(cache)(rows)
     return cache
-
-
-class Keeping:
-    """Mixed into `Session`: calls that share a cache, and a look at the insides of one."""
-
-    built: Any
-    cache: dict[str, str] = {}  # noqa: RUF012  never written to: how modules keep keys and values
-    kept: Kept | None = None
-
-    def _mode(self, train: bool) -> None:
-        raise NotImplementedError
-
-    def do_build(self, name: str | None, init: dict[str, Any] | list[Any], seed: int) -> Any:
-        raise NotImplementedError
-
-    def _invoke(self, given: Given, goes_on: bool = False) -> Any:
-        raise NotImplementedError
-
-    def do_declare_cache(self, **cache: str) -> Any:
-        """How the modules to be built keep keys and values between calls."""
-        self.cache = cache
-        return {}
-
-    def do_cached_steps(
-        self,
-        calls: list[Given],
-        batch: int,
-        length: int,
-        parents: Tensor | None = None,
-        train: bool = False,
-        beside: dict[str, Any] | None = None,
-    ) -> Any:
-        """The outputs of calls that share a cache. After the first of them it is reordered, or an
-        instance `beside` this one is built and called."""
-        if self.kept is None:
-            raise TypeError("no cache was declared")
-        self._mode(train)
-        found: dict[str, Any] = {}
-        with torch.no_grad():
-            self.kept.built = self.built
-            self.kept.begin(batch, length)
-            for i, inputs in enumerate(calls):
-                if beside is not None and i == 1:
-                    self._aside(**beside)
-                if parents is not None and i == 1:
-                    self.kept.follow(parents)
-                out = self._invoke(fresh(inputs), goes_on=True)
-                found[str(i)] = out.detach().clone() if isinstance(out, Tensor) else None
-        return {"outputs": found}
-
-    def _aside(self, other: Given, **recipe: Any) -> None:
-        """Another instance reads a sequence of its own."""
-        built, kept = self.built, self.kept
-        try:
-            self.do_build(**recipe)
-            self._mode(train=False)
-            self._invoke(fresh(other))
-        finally:
-            self.built, self.kept = built, kept
-
-    def do_attention_internals(self, inputs: Given) -> Any:
-        """What softmax was given and what the values were mixed by."""
-        self._mode(train=False)
-        return watched(lambda: self._invoke(fresh(inputs)))

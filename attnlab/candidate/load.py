@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from attnlab.candidate.call_errors import fitting
+from attnlab.candidate.call_errors import ArgumentMismatch
 
 _loaded: set[str] = set()  # names that candidates have had in sys.modules
 
@@ -19,7 +19,7 @@ _loaded: set[str] = set()  # names that candidates have had in sys.modules
 def made_of(thing: Any, order: list[Any], named: dict[str, Any]) -> Any:
     """What a class or a factory makes; a function that makes no module is itself the module."""
     if inspect.isclass(thing):
-        with fitting(thing, [*map(repr, order), *named]):
+        with ArgumentMismatch(thing, [*map(repr, order), *named]):
             return thing(*order, **named)
     if isinstance(thing, nn.Module):
         return thing

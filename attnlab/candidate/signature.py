@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 
-class Placing:
+class ParameterPositions:
     """Reads a function once: its signature costs as much as a small forward pass."""
 
     def __init__(self) -> None:

@@ -177,11 +177,11 @@ class LiveSession(Session):
         target = subject.module.forward if isinstance(subject.module, nn.Module) else subject.module
         self.file = _source_file(target)
 
-    def _find(self, name: str | None) -> Any:  # noqa: ARG002
+    def find(self, name: str | None) -> Any:  # noqa: ARG002
         return _copied(self.subject.module, self.subject.pick)
 
-    def do_set_parameters(self, tensors: dict[str, Tensor]) -> Any:
-        return {} if self.subject.keep else super().do_set_parameters(tensors)
+    def set_parameters(self, tensors: dict[str, Tensor]) -> dict[str, Any]:
+        return {} if self.subject.keep else super().set_parameters(tensors)
 
 
 class LiveReference(UnitReference):

@@ -169,8 +169,8 @@ def _shown(session: Session, name: str | None, right: Standard, number: int) -> 
     if any(put.get(key) for key in ("missing", "extra", "shapes", "raised")):
         yield {"parameters": "others"}
         return
-    if isinstance(session.built, nn.Module) and scene.dtype is not torch.float32:
-        session.built.to(scene.dtype)  # as it was built, a table of another dtype can be seen
+    if isinstance(session.target, nn.Module) and scene.dtype is not torch.float32:
+        session.target.to(scene.dtype)  # as it was built, a table of another dtype can be seen
     for step in scene.steps:
         yield _asked(session, step, contract, scene)
     yield _held(session, contract)

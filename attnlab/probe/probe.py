@@ -440,7 +440,7 @@ class Probe:
                 length=length,
                 parents=parents,
                 train=train,
-                beside=other,
+                sibling=other,
             )
         )
         found = list(tensors_in(told, "outputs").values())

@@ -42,18 +42,18 @@ def test_parameters_learn_again_after_they_were_frozen():
     """What was frozen before stays so."""
     session, told = network("return self.proj(x) * float(self.proj.weight.requires_grad)")
     assert told["frozen"]["x"].abs().max() == 0
-    assert all(w.requires_grad for w in session.built.parameters())
+    assert all(w.requires_grad for w in session.target.parameters())
 
 
 def test_gradients_of_copies_in_other_types():
     """Each in its type, near those of the module itself, which stays what it is."""
     session = made(module("return self.proj(x)", INIT))
-    kept, asked = session.built, {"inputs": ASKED[0], "cotangent": COTANGENTS[0], "train": True}
+    kept, asked = session.target, {"inputs": ASKED[0], "cotangent": COTANGENTS[0], "train": True}
     right = session.ask("gradients", **asked)
     told = session.ask("cast_gradients", dtypes=["float64", "bfloat16"], **asked)["answers"]
     assert [answer["dtype"] for answer in told] == ["torch.float64", "torch.bfloat16"]
     for answer in told:
         mine, expected = answer["weights"]["proj.weight"], right["weights"]["proj.weight"]
         torch.testing.assert_close(mine.float(), expected, rtol=0.05, atol=0.05)
-    assert session.built is kept
+    assert session.target is kept
     assert kept.proj.weight.dtype is torch.float32

@@ -4,7 +4,7 @@ import pytest
 import torch
 from modules import loaded, module
 
-from attnlab.candidate.kv_cache import Kept
+from attnlab.candidate.kv_cache import KVCache
 from attnlab.records import Cache, plain
 
 RETURNED = module(
@@ -90,7 +90,7 @@ def test_rows_follow_their_parents(form):
 
 def test_what_is_no_pair_is_said_so():
     """Where the contract promises (output, cache), a lone tensor is named."""
-    kept = Kept(None, **plain(Cache()))
+    kept = KVCache(None, **plain(Cache()))
     with pytest.raises(TypeError, match=r"returned Tensor, not the pair \(output, cache\)"):
         kept.output(torch.ones(1))
     with pytest.raises(TypeError, match="returned 3 things"):
@@ -105,11 +105,11 @@ def test_caches_of_layers_are_reordered_one_by_one():
             self.got = parents
 
     layers = [Layer(), Layer()]
-    kept = Kept(None, **plain(Cache(form="given", reorder="reorder")), cache=layers)
-    kept.follow(torch.tensor([1, 0]))
+    kept = KVCache(None, **plain(Cache(form="given", reorder="reorder")), cache=layers)
+    kept.reorder_rows(torch.tensor([1, 0]))
     assert [layer.got.tolist() for layer in layers] == [[1, 0], [1, 0]]
-    nest = Kept(None, **plain(Cache()), cache={"k": (torch.tensor([3, 4]), None)})
-    nest.follow(torch.tensor([1, 1]))
+    nest = KVCache(None, **plain(Cache()), cache={"k": (torch.tensor([3, 4]), None)})
+    nest.reorder_rows(torch.tensor([1, 1]))
     assert nest.cache["k"][0].tolist() == [4, 4]
 
 

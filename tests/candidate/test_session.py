@@ -1,5 +1,6 @@
 """The verbs that a candidate answers to, and what they say of every way to go wrong."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 import torch
 from modules import HEAD, called, loaded, made, module, randn
 
+import attnlab
+from attnlab.candidate.registry import load_verbs
 from attnlab.candidate.session import Session
 
 NET = module(
@@ -26,14 +29,14 @@ def test_build_is_in_eval_mode_and_repeatable():
     first = session.ask("parameters")["tensors"]["proj.weight"].clone()
     session.ask("build", name="Net", init={"width": 4}, seed=0)
     assert torch.equal(session.ask("parameters")["tensors"]["proj.weight"], first)
-    assert not session.built.training
+    assert not session.target.training
 
 
 def test_build_finds_the_only_module():
     """Without a name the one module that the file defines is meant, not those that it imports."""
     session = loaded("from torch.nn import Linear, Module\n" + NET)
     assert session.ask("build", name=None, init={"width": 4}, seed=0) == {}
-    assert type(session.built).__name__ == "Net"
+    assert type(session.target).__name__ == "Net"
 
 
 @pytest.mark.parametrize(
@@ -90,8 +93,8 @@ def test_build_takes_a_function_as_it_is(text):
 def test_build_calls_a_factory(factory):
     """A function that takes the constructor's arguments and gives a module serves as a class."""
     session = made(NET.replace("class Net", "class Impl") + factory)
-    assert type(session.built).__name__ == "Impl"
-    assert (session.built.training, len(session.ask("parameters")["tensors"])) == (False, 2)
+    assert type(session.target).__name__ == "Impl"
+    assert (session.target.training, len(session.ask("parameters")["tensors"])) == (False, 2)
 
 
 # ---------------------------------------------------------------- weights and buffers
@@ -297,13 +300,33 @@ def test_gradients_of_an_output_without_any():
 
 def test_unknown_verbs_are_our_own_fault():
     """The judge asks only what a session can do: anything else is a fault in attnlab."""
-    with pytest.raises(AttributeError):
+    with pytest.raises(KeyError):
         Session().ask("dance")
 
 
 def test_every_verb_is_tried_somewhere():
-    """A verb that is added to the session is called by a test of the lab."""
-    verbs = {name.removeprefix("do_") for name in dir(Session) if name.startswith("do_")}
+    """A verb that is added is called by a test of the child's end."""
+    verbs = set(load_verbs())
     texts = "".join(p.read_text() for p in sorted(Path(__file__).parent.glob("test_*.py")))
-    tried = {verb for verb in verbs if re.search(rf"""do_{verb}|["']{verb}["']""", texts)}
+    tried = {verb for verb in verbs if re.search(rf"""["']{verb}["']""", texts)}
     assert verbs - tried == set()
+
+
+ASKING = ("probe", "grading", "worker", "mutation_testing", "testing")
+ASKED = {"ask", "_ask", "_read", "Step"}  # functions whose first text is a verb
+
+
+def test_what_is_asked_is_what_is_answered():
+    """Both ends of a verb have its one name: each is registered, and each is asked somewhere."""
+    package = Path(attnlab.__file__).parent
+    asked = {
+        text.value
+        for room in ASKING
+        for path in (package / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) in ASKED
+        for text in node.args[:2]
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+    }
+    assert asked == set(load_verbs())

@@ -83,5 +83,5 @@ def test_seeding_gives_the_numbers_of_torch_itself():
 def test_surroundings_may_be_those_of_an_earlier_time():
     """The zygote takes them once, for all the children that it forks."""
     before = Surroundings()
-    assert Session(before).before is before
-    assert Session().before is not before
+    assert Session(before).surroundings is before
+    assert Session().surroundings is not before

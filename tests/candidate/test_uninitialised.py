@@ -55,7 +55,7 @@ def test_a_text_that_cannot_ask_for_booleans_is_called_once():
     assert allocates({"torch", "empty_like"})
     assert not allocates({"torch", "Tensor", "zeros"})
     session = made(module("return x"))
-    session.words = frozenset({"zeros"})
+    session.reachable_names = frozenset({"zeros"})
     assert len(session.ask("uninitialised_memory", **ASKED, inputs=[[("x", X)]])["answers"]) == 1
 
 
@@ -69,8 +69,8 @@ def test_what_begins_unwritten_is_named_and_what_is_read_is_nan():
         width=3,
     )
     session.ask("set_parameters", tensors={"bias": torch.ones(3)})
-    kept = session.built
+    kept = session.target
     told = session.ask("uninitialised_memory", **ASKED, inputs=[[("x", X)]])
     assert told["begun"] == ["bias"]
     assert [answer["output"].tolist() for answer in told["answers"]] == [[2.0] * 3, [1.0] * 3]
-    assert session.built is kept
+    assert session.target is kept

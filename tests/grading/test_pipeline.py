@@ -6,6 +6,7 @@ import pytest
 from modules import ATTENTION, FLAGSHIP, HEAD, PLAIN, inspected, job, local, module
 
 from attnlab.candidate.host import Died, LocalHost
+from attnlab.candidate.registry import VERBS, load_verbs
 from attnlab.checks.base import load_checks
 from attnlab.grading.pipeline import inspect
 from attnlab.probe.reference import BadReference, Shelf
@@ -210,19 +211,15 @@ def test_a_missing_class_and_a_missing_keyword():
     assert report.outcome == "crashed"
 
 
-def test_nobody_said_how_to_build_a_users_own_module():
+def test_nobody_said_how_to_build_a_users_own_module(monkeypatch):
     """A constructor with more arguments than were given is refused with the flag to use."""
     own = Own(cwd=".")
     asked = job(module("return x", takes="width, depth"), PLAIN, stages=("trace",))
-    host = LocalHost()
-    host.session.do_load = lambda **args: exec_into(host, args)
+    host, load = LocalHost(), load_verbs()["load"]
+    # Without moving this process into the user's surroundings.
+    monkeypatch.setitem(VERBS, "load", lambda s, **args: load(s, **{**args, "own": None}))
     report = inspect(replace(asked, own=own), lambda limits, own, deadline: host)
     assert (report.outcome, "--init" in report.hint) == ("refused", True)
-
-
-def exec_into(host, args):
-    """Load without moving this process into the user's surroundings."""
-    return type(host.session).do_load(host.session, **{**args, "own": None})
 
 
 def test_a_reference_that_is_a_file_runs_in_a_host_of_its_own():

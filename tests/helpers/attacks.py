@@ -178,39 +178,39 @@ CHEATS = {
     "the session answers for everything": candidate(
         right=False,
         top="""
-        from attnlab.candidate.session import Session
-        Session.do_call = lambda self, inputs, train=False: {"output": dict(inputs)["x"]}
-        Session.do_set_parameters = lambda self, tensors: {"missing": [], "extra": [], "shapes": {}}
+        from attnlab.candidate.registry import VERBS
+        VERBS["call"] = lambda self, inputs, train=False: {"output": dict(inputs)["x"]}
+        VERBS["set_parameters"] = lambda self, tensors: {"missing": [], "extra": [], "shapes": {}}
         """,
     ),
     "the weights are said not to fit": candidate(
         right=False,
         top="""
-        from attnlab.candidate.session import Session
+        from attnlab.candidate.registry import VERBS
         told = {"missing": ["qkv_proj.weight"], "extra": [], "shapes": {}}
-        Session.do_set_parameters = lambda self, tensors: told
+        VERBS["set_parameters"] = lambda self, tensors: told
         """,
     ),
     "the weights are put elsewhere": candidate(
         right=False,
         top="""
-        from attnlab.candidate.session import Session
-        Session.do_set_parameters = lambda self, tensors: {"missing": [], "extra": [], "shapes": {}}
+        from attnlab.candidate.registry import VERBS
+        VERBS["set_parameters"] = lambda self, tensors: {"missing": [], "extra": [], "shapes": {}}
         """,
     ),
     "the session answers with junk": candidate(
         right=False,
         top="""
-        from attnlab.candidate.session import Session
-        Session.do_call = lambda self, inputs, train=False: {"output": [5], "kind": {"raised": 1}}
+        from attnlab.candidate.registry import VERBS
+        VERBS["call"] = lambda self, inputs, train=False: {"output": [5], "kind": {"raised": 1}}
         """,
     ),
     "an exception that never was": candidate(
         right=False,
         top="""
-        from attnlab.candidate.session import Session
+        from attnlab.candidate.registry import VERBS
         told = {"raised": {"error": ["x"] * 9999, "kinds": 5, "line": 10**400, "file": None}}
-        Session.do_call = lambda self, inputs, train=False: told
+        VERBS["call"] = lambda self, inputs, train=False: told
         """,
     ),
     "a verdict is sent": candidate(

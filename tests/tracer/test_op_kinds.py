@@ -106,8 +106,8 @@ def test_what_is_opened_gives_the_same_result(weights, mask):
 def test_the_line_of_a_target_of_torch_is_inside_the_opened_function():
     """Where nn.MultiheadAttention itself is traced, rows do not all stand at its one call."""
     session = Session()
-    session.built = nn.MultiheadAttention(8, 2)
-    answer = session.do_trace([("query", x()), ("key", x()), ("value", x())], seed=0)
+    session.target = nn.MultiheadAttention(8, 2)
+    answer = session.ask("trace", inputs=[("query", x()), ("key", x()), ("value", x())], seed=0)
     got = from_json(RawTrace, answer["trace"])
     assert len({op.line for op in got.ops}) > 5
     assert {op.file.rsplit("/")[-1] for op in got.ops} == {"functional.py"}

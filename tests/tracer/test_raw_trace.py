@@ -114,7 +114,7 @@ def test_an_infinity_is_flagged_in_both_signs():
 def watched(f, *inputs):
     """The raw trace as the session makes it: looked at again at the first NaN."""
     session = Session()
-    session.built = f
+    session.target = f
     given = [(f"input{i}", t) for i, t in enumerate(inputs)]
     return from_json(RawTrace, session.ask("trace", inputs=given, seed=0)["trace"])
 

@@ -1,0 +1,150 @@
+"""Verbs that load a candidate, build its module and exchange its parameters."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.candidate.load import module_name, move_in, remember
+from attnlab.candidate.process_state import words_of
+from attnlab.candidate.registry import verb
+from attnlab.candidate.session import HUNG, OtherTarget, Session
+from attnlab.tracer.cast import Given
+from attnlab.tracer.raw_trace import describe
+
+
+@verb
+def load(session: Session, file: str, text: str, path: str, own: dict[str, Any] | None) -> Any:
+    """Execute the source as a module of its own."""
+    session.file = file
+    if own:
+        move_in(own)
+        if own["module"]:
+            session.module = importlib.import_module(own["module"])
+            session.file = getattr(session.module, "__file__", None) or file
+            return {}
+    session.reachable_names = words_of(text) if not own else None
+    session.module = types.ModuleType(module_name(file))
+    session.module.__file__ = path or file
+    sys.modules[session.module.__name__] = session.module
+    remember(file, text)
+    exec(compile(text, file, "exec", dont_inherit=True), session.module.__dict__)
+    return {}
+
+
+@verb
+def build(
+    session: Session,
+    name: str | None,
+    init: dict[str, Any] | list[Any],
+    seed: int,
+    arguments: dict[str, Any] | None = None,
+    put: dict[str, Tensor] | None = None,
+    inputs: Sequence[Given] = (),
+) -> Any:
+    """Build the target as `Session.build` does. `put` are the weights to give it, answered as
+    `set_parameters` does; where they fit, it is called with each of `inputs`."""
+    session.build(name, init, seed, arguments)
+    answer: dict[str, Any] = session.set_parameters(put) if put is not None else {}
+    if inputs and not (answer.get("missing") or answer.get("shapes")):
+        answer |= _try_calls(session, inputs)
+    return answer
+
+
+@verb
+def declare_cache(session: Session, **cache: str) -> Any:
+    """How the modules to be built keep keys and values between calls."""
+    session.cache_form = cache
+    return {}
+
+
+@verb
+def parameters(session: Session) -> Any:
+    return {"tensors": {n: p.detach().clone() for n, p in session.named_tensors("parameters")}}
+
+
+@verb
+def buffers(session: Session) -> Any:
+    return {"tensors": {n: b.detach() for n, b in session.named_tensors("buffers")}}
+
+
+@verb
+def set_parameters(session: Session, tensors: dict[str, Tensor]) -> Any:
+    """What `Session.set_parameters` answers."""
+    return session.set_parameters(tensors)
+
+
+@verb
+def put_aside(session: Session) -> Any:
+    """Keep the module that is there; the next one is built beside it."""
+    session.set_aside = session.target
+    return {}
+
+
+@verb
+def take_back(session: Session) -> Any:
+    """Go on with the module that was put aside."""
+    if session.set_aside is not None:
+        session.target, session.set_aside = session.set_aside, None
+    return {}
+
+
+@verb
+def cast(session: Session, dtype: str) -> Any:
+    """The module in another floating-point type."""
+    if isinstance(session.target, nn.Module):
+        session.target.to(getattr(torch, dtype))
+    return {}
+
+
+@verb
+def cast_twin(session: Session, dtype: str) -> Any:
+    """Put the module aside for a copy in another type; `failed` where it cannot be copied, and
+    where what is copied are no parameters any more."""
+    if isinstance(session.target, torch.jit.ScriptModule):
+        return {"failed": True}
+    try:
+        twin = copy.deepcopy(session.target)
+    except Exception:  # attributes may be anything
+        return {"failed": True}
+    put_aside(session)
+    session.target = twin
+    return cast(session, dtype)
+
+
+def answers_by_dtype(
+    session: Session, dtypes: list[str], answer: Callable[[torch.dtype], list[Any]]
+) -> dict[str, Any]:
+    """What `answer` gives for a copy of the target in each dtype, one list after the other;
+    `{"failed": True}` where the target cannot be copied."""
+    answers: list[Any] = []
+    with OtherTarget(session) as target:
+        for dtype in dtypes:
+            session.target = target
+            if cast_twin(session, dtype).get("failed"):
+                return {"failed": True}
+            answers += answer(getattr(torch, dtype))
+    return {"answers": answers}
+
+
+def _try_calls(session: Session, inputs: Sequence[Given]) -> dict[str, Any]:
+    """The answers to calls; None where one raises, which a call of its own reports. That the very
+    first call raised is told: the next may pass."""
+    answers: list[Any] = []
+    try:
+        for given in inputs:
+            session.set_mode(train=False)
+            answers.append(session.answer(given))
+    except BaseException as error:
+        if type(error).__name__ == HUNG:
+            raise
+        fell = {} if answers else {"fell": describe(error, session.file, session.entry)}
+        return {"answers": None, **fell}
+    return {"answers": answers}

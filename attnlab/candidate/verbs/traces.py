@@ -1,0 +1,76 @@
+"""Verbs that record operations."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from attnlab.candidate.load import move_in, remember
+from attnlab.candidate.registry import verb
+from attnlab.candidate.session import Session
+from attnlab.records import Look, to_json
+from attnlab.tracer.axes.module_sizes import hypers
+from attnlab.tracer.bind_arguments import known
+from attnlab.tracer.capture import Given, Shot, capture, finish
+from attnlab.tracer.demo_recorder import Enough, FirstCall
+from attnlab.tracer.raw_trace import fall_of
+
+
+@verb
+def trace(
+    session: Session,
+    inputs: Given,
+    seed: int,
+    axes: dict[str, list[str]] | None = None,
+    sizes: dict[str, int] | None = None,
+    look: dict[str, Any] | None = None,
+) -> Any:
+    """Every operation of one forward pass, as the JSON text of a `RawTrace`.
+
+    `axes` are what the user calls the axes of the inputs, `sizes` what the names stand for.
+    """
+    session.set_mode(train=False)
+    root = session.target if isinstance(session.target, nn.Module) else None
+    shot = Shot(
+        call=session.invoke,
+        given=inputs,
+        root=root,
+        axes={n: tuple(a) for n, a in (axes or {}).items()},
+        sizes={**hypers(root), **(sizes or {})},
+        file=session.file,
+        entry=session.entry,
+        seed=seed,
+        look=Look(**(look or {})),
+    )
+    return {"trace": to_json(capture(shot))}
+
+
+@verb
+def demo(session: Session, file: str, text: str, path: str, own: dict[str, Any]) -> Any:
+    """Run a file as `python file.py` would, and record the first module that it calls."""
+    session.file = file
+    move_in(own)
+    sys.argv = [path or file]
+    main = types.ModuleType("__main__")
+    main.__file__ = path or file
+    main.__package__ = (own["module"] or "").rpartition(".")[0] or None
+    sys.modules["__main__"] = main
+    remember(file, text)
+    recorder = FirstCall()
+    fall = None
+    try:
+        with recorder:
+            exec(compile(text, file, "exec", dont_inherit=True), main.__dict__)
+    except Enough:
+        pass
+    except Exception as error:
+        fall = fall_of(recorder, error, session.file)
+    if not recorder.began and fall is None:
+        raise LookupError(f"{file} ran to its end without calling a module")
+    raw = finish(recorder, recorder.given, fall, known(recorder.given, recorder.root))
+    note = "the first call of a module in the demo; what comes after it was not run"
+    return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
