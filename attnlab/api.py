@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from attnlab.records.trace import Crash, Finding, Look, Op, Trace
+from attnlab.records.trace import Crash, Finding, Op, Trace, TraceOptions
 from attnlab.tracer.axes.input_names import parse
 from attnlab.tracer.in_process import Seen, Watching, of_call
 
@@ -128,18 +128,18 @@ def trace(
     module: Callable[..., Any],
     *inputs: Any,
     dims: Dims = "",
-    look: Look | None = None,
+    options: TraceOptions | None = None,
     **kwargs: Any,
 ) -> Traced:
     """Trace `module(*inputs, **kwargs)`: an `nn.Module` as it is, or a function of tensors.
 
     It is called under `no_grad` with copies of the tensors, a second time where a NaN or a
-    question of `look` needs it, so what it keeps of its calls (counters, running statistics)
+    question of `options` needs it, so what it keeps of its calls (counters, running statistics)
     moves on; torch's random numbers do not. A call that raises gives a trace with `.crash`, no
     exception. A module whose forward takes gradients itself is for `tracing`. Raises `Refused`
     where `dims` names what is not there.
     """
-    return Traced(of_call(module, inputs, kwargs, parse(dims), look or Look()))
+    return Traced(of_call(module, inputs, kwargs, parse(dims), options or TraceOptions()))
 
 
 __all__ = ["Traced", "Tracing", "trace", "tracing"]

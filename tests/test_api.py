@@ -11,7 +11,7 @@ from torch import nn
 
 import attnlab
 from attnlab.errors import Refused
-from attnlab.records.trace import Look
+from attnlab.records.trace import TraceOptions
 
 
 class Net(nn.Module):
@@ -92,7 +92,7 @@ def test_nothing_is_kept_alive():
 
 def test_more_can_be_asked():
     """The questions of the command line, as a record."""
-    trace = attnlab.trace(nn.Linear(12, 4), X, look=Look(backward=True))
+    trace = attnlab.trace(nn.Linear(12, 4), X, options=TraceOptions(backward=True))
     assert [p.name for p in trace.trace.backward.parameters] == ["weight", "bias"]
 
 

@@ -24,7 +24,7 @@ from attnlab.commands.base import (
 )
 
 if TYPE_CHECKING:
-    from attnlab.records import Contract, Job, Limits, Look, Report
+    from attnlab.records import Contract, Job, Limits, Report, TraceOptions
     from attnlab.target.command_line import Typed
 
 PLACE = 100
@@ -132,14 +132,14 @@ def command(
     """
     from dataclasses import replace
 
-    from attnlab.records import Contract, Look
+    from attnlab.records import Contract, TraceOptions
     from attnlab.render.fold import View
     from attnlab.render.trace import Traced
     from attnlab.target.command_line import Typed
     from attnlab.target.options import TINY, depth_of, device_of, dtype_of, fill_of
 
     fills = tuple(preset or ())
-    look = Look(
+    options = TraceOptions(
         aten=aten,
         backward=backward,
         time=time,
@@ -169,8 +169,8 @@ def command(
     )
     chosen = _chosen(ctx, target)
     patience = timeout or ("" if chosen else OWN_TIME)
-    room = max_memory or (CUDA_ROOM if look.device == "cuda" else "")
-    job = _job(chosen, typed, limits(patience, room, "--max-memory"), look)
+    room = max_memory or (CUDA_ROOM if options.device == "cuda" else "")
+    job = _job(chosen, typed, limits(patience, room, "--max-memory"), options)
     contract = job.contract or Contract()
     report = inspect(job)
     outcome = _outcome(report)
@@ -203,7 +203,7 @@ def _rest(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:
 # ---------------------------------------------------------------- what is traced
 
 
-def _job(chosen: Chosen | None, typed: Typed, bounds: Limits, look: Look) -> Job:
+def _job(chosen: Chosen | None, typed: Typed, bounds: Limits, options: TraceOptions) -> Job:
     """The job of a challenge as it stands, or of one's own code as the flags say."""
     from dataclasses import replace
 
@@ -211,9 +211,9 @@ def _job(chosen: Chosen | None, typed: Typed, bounds: Limits, look: Look) -> Job
 
     if chosen is not None and not typed.told:
         announce("tracing", chosen)
-        job = replace(job_for(chosen, bounds, "trace"), look=look)
+        job = replace(job_for(chosen, bounds, "trace"), options=options)
         return small(job) if typed.tiny else job
-    job = own_job(typed, limits=bounds, look=look)
+    job = own_job(typed, limits=bounds, options=options)
     note(f"tracing {typed.target} (your own code: under limits, not isolated)")
     fed = ", ".join(f'"{entry}"' for entry in _guessed(typed, job))
     if fed:

@@ -22,9 +22,9 @@ class Refusal(NamedTuple):
 
 def absent(job: Job) -> Refusal | None:
     """A device that this machine does not have."""
-    if job.look.device.startswith("cuda") and not torch.cuda.is_available():
+    if job.options.device.startswith("cuda") and not torch.cuda.is_available():
         built = "" if torch.version.cuda else ": this PyTorch was built for the CPU alone"
-        says = f"--device {job.look.device}: PyTorch finds no CUDA device here{built}"
+        says = f"--device {job.options.device}: PyTorch finds no CUDA device here{built}"
         return Refusal(says, f"on the CPU: {_typed(job).command()}")
     return None
 

@@ -10,7 +10,7 @@ from attnlab.candidate.host import Died, Host, Raised, answered
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import naming
-from attnlab.records import Contract, Finding, Job, Look, Trace, from_json, plain
+from attnlab.records import Contract, Finding, Job, Trace, TraceOptions, from_json, plain
 from attnlab.sizes import Sizes, Unmeasured, built, with_hd
 from attnlab.tracer.axes.agree import Run, input_axes, name_rows
 from attnlab.tracer.build_trace import at, each_once, named
@@ -32,7 +32,7 @@ def look(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace
     if contract is None:
         return named(Run(_read(host, "demo", **surroundings(job)), {}), None)
     sizes = with_hd(contract.sizes)
-    run = Run(_run(job, host, contract, sizes, job.look), sizes)
+    run = Run(_run(job, host, contract, sizes, job.options), sizes)
     telling, trace = None, None
     try:
         telling = _telling(job, host, contract)
@@ -144,18 +144,20 @@ def _coincidence(run: Run, telling: Run, because: str) -> Finding:
 
 
 def _run(
-    job: Job, host: Host, contract: Contract, sizes: Sizes, look: Look | None = None
+    job: Job, host: Host, contract: Contract, sizes: Sizes, options: TraceOptions | None = None
 ) -> RawTrace:
-    """One run at these sizes; `look` is what else is asked about it."""
+    """One run at these sizes; `options` says what else the trace should show."""
     init = built(contract.init, sizes)
     plain = built(contract.arguments, sizes)
     answered(host.ask("build", name=job.candidate.name, init=init, seed=SEED, arguments=plain))
     inputs = draw.inputs(contract, sizes, Dice(SEED), contract.example_mask)
-    inputs = draw.filled(contract, inputs, job.look.fill)
+    inputs = draw.filled(contract, inputs, job.options.fill)
     axes = {i.name: list(i.axes) for i in contract.inputs}
     given = list(inputs.items())
-    asked = None if look is None else asdict(look)
-    return _read(host, "trace", inputs=given, seed=SEED, axes=axes, sizes=dict(sizes), look=asked)
+    asked = None if options is None else asdict(options)
+    return _read(
+        host, "trace", inputs=given, seed=SEED, axes=axes, sizes=dict(sizes), options=asked
+    )
 
 
 def _telling(job: Job, host: Host, contract: Contract) -> Run | None:

@@ -37,9 +37,9 @@ from attnlab.records.trace import Guard as Guard
 from attnlab.records.trace import Head as Head
 from attnlab.records.trace import Heat as Heat
 from attnlab.records.trace import Kernel as Kernel
-from attnlab.records.trace import Look as Look
 from attnlab.records.trace import Op as Op
 from attnlab.records.trace import Operand as Operand
 from attnlab.records.trace import ParameterGradient as ParameterGradient
 from attnlab.records.trace import Severity as Severity
 from attnlab.records.trace import Trace as Trace
+from attnlab.records.trace import TraceOptions as TraceOptions

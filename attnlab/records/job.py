@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Literal
 
 from attnlab.records.base import record
-from attnlab.records.trace import Look, Trace
+from attnlab.records.trace import Trace, TraceOptions
 
 # ---------------------------------------------------------------- what is asked
 
@@ -139,7 +139,7 @@ class Job:
     own: Own | None = None
     full: bool = False  # also the checks that are made on demand only
     until: Until = "end"
-    look: Look = field(default_factory=Look)
+    options: TraceOptions = field(default_factory=TraceOptions)
 
 
 # ---------------------------------------------------------------- what was found

@@ -11,8 +11,8 @@ Severity = Literal["note", "warning", "error"]
 
 
 @record
-class Look:
-    """What a trace should tell beyond its rows, and how its inputs are filled."""
+class TraceOptions:
+    """What a trace shows beyond its rows, and how its inputs are filled."""
 
     aten: bool = False  # the kernels below each operation
     backward: bool = False  # gradients, by parameter and by operation

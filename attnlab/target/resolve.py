@@ -20,7 +20,7 @@ from attnlab.catalogue.schema import parse_argument, parse_init, parse_input, pa
 from attnlab.catalogue.toml_rules import read_document, table
 from attnlab.errors import Refused
 from attnlab.files import exists
-from attnlab.records import Challenge, Code, Contract, Job, Limits, Look, Own, record
+from attnlab.records import Challenge, Code, Contract, Job, Limits, Own, TraceOptions, record
 from attnlab.suggest import did_you_mean, either
 from attnlab.target.command_line import Said, Typed
 from attnlab.target.infer import TINY, complete
@@ -88,7 +88,9 @@ def small(job: Job) -> Job:
     return replace(job, contract=replace(job.contract, sizes=sizes))
 
 
-def own_job(typed: Typed, *, limits: Limits | None = None, look: Look | None = None) -> Job:
+def own_job(
+    typed: Typed, *, limits: Limits | None = None, options: TraceOptions | None = None
+) -> Job:
     """The job that traces a user's own code. Flags win over the case, the case over guesses."""
     base = _read_case(Path(typed.case)) if typed.case else Contract()
     said = _said(base, typed)
@@ -100,7 +102,7 @@ def own_job(typed: Typed, *, limits: Limits | None = None, look: Look | None = N
         stages=("trace",),
         limits=limits or Limits(),
         own=found.own,
-        look=look or Look(),
+        options=options or TraceOptions(),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnlab.records.trace import Look
+from attnlab.records.trace import TraceOptions
 from attnlab.tracer.call_setup import made, notes
 from attnlab.tracer.cast import Given as Given  # noqa: PLC0414 - read from here by many
 from attnlab.tracer.cast import cast, cast_inputs
@@ -19,7 +19,7 @@ from attnlab.tracer.nan_origin import Watcher, first_nan, suspects, told
 from attnlab.tracer.raw_trace import Known, RawFall, RawTrace, collect, fall_of
 from attnlab.tracer.recorder import Recorder
 
-# What `Look` asks for beyond the rows: the file that tells it, imported when it is wanted.
+# What `TraceOptions` ask for beyond the rows: the file that tells it, imported when it is wanted.
 STAGES = {
     "backward": "backward",
     "symbolic": "symbolic",
@@ -43,17 +43,17 @@ class Shot:
     file: str = ""  # the candidate's, where an exception is placed
     entry: object = None  # the function that is called, for calls that do not fit
     seed: int = 0
-    look: Look = field(default_factory=Look)
+    options: TraceOptions = field(default_factory=TraceOptions)
 
 
 def capture(shot: Shot) -> RawTrace:
-    """The rows of one run, and what else `shot.look` asks for."""
-    with cast(shot.root, shot.look):
-        shot = replace(shot, given=cast_inputs(shot.given, shot.look))
+    """The rows of one run, and what else `shot.options` asks for."""
+    with cast(shot.root, shot.options):
+        shot = replace(shot, given=cast_inputs(shot.given, shot.options))
         raw = recorded(shot)
         rows = suspects(raw)
         raw = closer(shot, raw, rows) if rows else raw
-        for stage in dict.fromkeys(s for ask, s in STAGES.items() if getattr(shot.look, ask)):
+        for stage in dict.fromkeys(s for ask, s in STAGES.items() if getattr(shot.options, ask)):
             raw = import_module(f"attnlab.tracer.views.{stage}").told(shot, raw)
     return raw
 

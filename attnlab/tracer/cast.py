@@ -8,23 +8,23 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from attnlab.records.trace import Look
+from attnlab.records.trace import TraceOptions
 
 Given = list[tuple[str, Tensor | None]]
 
 
 @contextmanager
-def cast(root: nn.Module | None, look: Look) -> Iterator[None]:
-    """Weights and buffers as `look` wants them; afterwards each is what it was, bit by bit."""
+def cast(root: nn.Module | None, options: TraceOptions) -> Iterator[None]:
+    """Weights and buffers as `options` wants them; afterwards each is what it was, bit by bit."""
     modules = list(root.modules()) if root is not None else []
     weights = [(p, p.data) for p in (root.parameters() if root is not None else ())]
     buffers = [(m, n, b) for m in modules for n, b in m._buffers.items() if b is not None]
-    changed = [(m, n, b) for m, n, b in buffers if as_asked(b, look) is not b]
+    changed = [(m, n, b) for m, n, b in buffers if as_asked(b, options) is not b]
     try:
         for weight, data in weights:
-            weight.data = as_asked(data, look)
+            weight.data = as_asked(data, options)
         for module, name, buffer in changed:
-            module._buffers[name] = as_asked(buffer, look)
+            module._buffers[name] = as_asked(buffer, options)
         yield
     finally:
         for weight, data in weights:
@@ -33,17 +33,17 @@ def cast(root: nn.Module | None, look: Look) -> Iterator[None]:
             module._buffers[name] = buffer
 
 
-def as_asked(t: Tensor, look: Look) -> Tensor:
-    """As `look` says, where it says something: float32 on the CPU is what nobody asked for."""
-    if look.device != "cpu":
-        t = t.to(look.device)
-    if t.is_floating_point() and look.dtype != "float32":
-        t = t.to(getattr(torch, look.dtype))
+def as_asked(t: Tensor, options: TraceOptions) -> Tensor:
+    """As `options` says, where it says something: float32 on the CPU is what nobody asked for."""
+    if options.device != "cpu":
+        t = t.to(options.device)
+    if t.is_floating_point() and options.dtype != "float32":
+        t = t.to(getattr(torch, options.dtype))
     return t
 
 
-def cast_inputs(given: Given, look: Look) -> Given:
-    return [(n, t if t is None else as_asked(t, look)) for n, t in given]
+def cast_inputs(given: Given, options: TraceOptions) -> Given:
+    return [(n, t if t is None else as_asked(t, options)) for n, t in given]
 
 
 def refilled(mine: Given, given: Given) -> Given:

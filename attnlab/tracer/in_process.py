@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
 from attnlab.errors import Refused
-from attnlab.records.trace import Look, Trace
+from attnlab.records.trace import Trace, TraceOptions
 from attnlab.tracer.axes import input_names
 from attnlab.tracer.axes.agree import Run
 from attnlab.tracer.bind_arguments import bound, keywords, tensors_in
@@ -44,7 +44,7 @@ def of_call(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     axes: Mapping[str, input_names.Axes],
-    look: Look,
+    options: TraceOptions,
 ) -> Seen:
     """The trace of `module(*args, **kwargs)`, which is called at least once."""
     given = bound(module, args, kwargs)
@@ -61,8 +61,15 @@ def of_call(
         return module(*_put(args, given, new), **_put_named(kwargs, new))
 
     def shot(names: Mapping[str, input_names.Axes]) -> Shot:
-        return Shot(call=call, given=list(tensors.items()), root=root, axes=dict(names),
-                    sizes=sizes, look=look, entry=getattr(module, "forward", module))  # fmt: skip
+        return Shot(
+            call=call,
+            given=list(tensors.items()),
+            root=root,
+            axes=dict(names),
+            sizes=sizes,
+            options=options,
+            entry=getattr(module, "forward", module),
+        )
 
     with torch.random.fork_rng(devices=[]):
         raw = capture(shot(said))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sample_records import OPS, REPORT, TRACE
 
-from attnlab.records import Look, Report, Trace
+from attnlab.records import Report, Trace, TraceOptions
 
 NAME = "crash-at-out-proj"
 OWN = (
@@ -49,27 +49,27 @@ def trace(shell, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("flags", "look"),
+    ("flags", "options"),
     [
-        ((), Look()),
-        (("--aten", "--backward"), Look(aten=True, backward=True)),
-        (("--time", "--memory"), Look(time=True, memory=True)),
-        (("--symbolic", "--attention"), Look(symbolic=True, attention=True)),
-        (("--values", "scores"), Look(values="scores")),
-        (("--dtype", "bf16", "--device", "cuda"), Look(dtype="bfloat16", device="cuda")),
-        (("--preset", "arange", "--preset", "tiny"), Look(fill="arange")),
+        ((), TraceOptions()),
+        (("--aten", "--backward"), TraceOptions(aten=True, backward=True)),
+        (("--time", "--memory"), TraceOptions(time=True, memory=True)),
+        (("--symbolic", "--attention"), TraceOptions(symbolic=True, attention=True)),
+        (("--values", "scores"), TraceOptions(values="scores")),
+        (("--dtype", "bf16", "--device", "cuda"), TraceOptions(dtype="bfloat16", device="cuda")),
+        (("--preset", "arange", "--preset", "tiny"), TraceOptions(fill="arange")),
     ],
 )
-def test_every_flag_reaches_the_job(trace, flags, look):
+def test_every_flag_reaches_the_job(trace, flags, options):
     """Each sets one field of what is looked at."""
-    assert trace(*flags)[1].look == look
+    assert trace(*flags)[1].options == options
 
 
 def test_a_challenge_is_looked_at_in_the_same_way(trace):
     """Flags for looking do not make a challenge one's own code; presets reach its sizes."""
     job = trace("--aten", "--preset", "tiny", target=NAME)[1]
     assert job.own is None
-    assert job.look.aten
+    assert job.options.aten
     assert (job.contract.sizes["B"], job.contract.sizes["S"]) == (1, 4)
 
 

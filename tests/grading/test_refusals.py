@@ -8,7 +8,7 @@ from own_target import own_job
 
 from attnlab.candidate.host import LocalHost
 from attnlab.grading.pipeline import inspect
-from attnlab.records import Look
+from attnlab.records import TraceOptions
 
 
 @pytest.fixture
@@ -17,14 +17,14 @@ def report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [*__import__("sys").path])
 
-    def run(target, text="", look=None, **flags):
+    def run(target, text="", options=None, **flags):
         if text:
             Path(target.partition(":")[0]).write_text(text)
         job = own_job(target, **flags)
-        if look:
+        if options:
             from dataclasses import replace
 
-            job = replace(job, look=look)
+            job = replace(job, options=options)
         return inspect(job, lambda *_: LocalHost())
 
     return run
@@ -74,7 +74,7 @@ def test_a_forward_that_nobody_could_see_asks_for_its_inputs(report):
 def test_cuda_where_there_is_none(report):
     """One line, before anything runs."""
     text = "raise SystemExit\nclass M:\n    def forward(self, x): ...\n"
-    found = report("m.py", text, look=Look(device="cuda"))
+    found = report("m.py", text, options=TraceOptions(device="cuda"))
     assert found.outcome == "refused"
     assert found.message.startswith("--device cuda: PyTorch finds no CUDA device here")
     assert found.hint.endswith("attnlab trace m.py:M")

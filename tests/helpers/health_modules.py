@@ -1,9 +1,9 @@
-"""Runs of any callable with everything that a `Look` may ask for."""
+"""Runs of any callable with everything that a `TraceOptions` may ask for."""
 
 import torch
 from torch import Tensor, nn
 
-from attnlab.records import Look, Trace, from_json, to_json
+from attnlab.records import Trace, TraceOptions, from_json, to_json
 from attnlab.tracer.axes.agree import Run
 from attnlab.tracer.build_trace import named
 from attnlab.tracer.capture import Shot, capture
@@ -12,7 +12,7 @@ from attnlab.tracer.raw_trace import RawTrace
 CAUSAL = torch.ones(5, 5).triu(1).bool()
 
 
-def shot(f: object, *inputs: Tensor, axes: str = "", sizes: dict | None = None, **look) -> Shot:
+def shot(f: object, *inputs: Tensor, axes: str = "", sizes: dict | None = None, **options) -> Shot:
     """The call of `f`; `axes` are those of the first input, "B S D"."""
     return Shot(
         call=lambda given: f(*[t for _, t in given]),  # type: ignore[operator]
@@ -20,7 +20,7 @@ def shot(f: object, *inputs: Tensor, axes: str = "", sizes: dict | None = None, 
         root=f if isinstance(f, nn.Module) else None,
         axes={"x0": tuple(axes.split())} if axes else {},
         sizes=sizes or {},
-        look=Look(**look),
+        options=TraceOptions(**options),
     )
 
 

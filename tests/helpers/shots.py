@@ -8,25 +8,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnlab.records import Look
+from attnlab.records import TraceOptions
 from attnlab.tracer.capture import Shot, capture
 from attnlab.tracer.raw_trace import RawTrace
 
 
-def shot(what: Any, root: nn.Module | None = None, look: Look | None = None, **given: Any) -> Shot:
+def shot(
+    what: Any, root: nn.Module | None = None, options: TraceOptions | None = None, **given: Any
+) -> Shot:
     return Shot(
         call=lambda pairs: what(*(t for _, t in pairs)),
         given=list(given.items()),
         root=what if isinstance(what, nn.Module) else root,
-        look=look or Look(),
+        options=options or TraceOptions(),
     )
 
 
 def looked(
-    what: Any, root: nn.Module | None = None, look: Look | None = None, **given: Any
+    what: Any, root: nn.Module | None = None, options: TraceOptions | None = None, **given: Any
 ) -> RawTrace:
-    """The raw trace with what `look` asks for."""
-    return capture(shot(what, root, look, **given))
+    """The raw trace with what `options` asks for."""
+    return capture(shot(what, root, options, **given))
 
 
 class Plain(nn.Module):

@@ -11,10 +11,10 @@ from modules import names
 from shots import CAUSAL, Plain, looked, x
 from torch import nn
 
-from attnlab.records import Look
+from attnlab.records import TraceOptions
 from attnlab.tracer import call_setup
 
-EVERYTHING = Look(aten=True, time=True, memory=True, attention=True, values="weights")
+EVERYTHING = TraceOptions(aten=True, time=True, memory=True, attention=True, values="weights")
 ROWS = names(looked(Plain(), x=x()))
 
 
@@ -36,7 +36,7 @@ def test_modes_of_torch(mode):
         with mode():
             return net(t)
 
-    got = looked(call, root=net, look=EVERYTHING, x=x())
+    got = looked(call, root=net, options=EVERYTHING, x=x())
     assert (names(got), got.fall) == (ROWS, None)
     assert [h.title[:7] for h in got.values] == ["weights"]
     assert (len(got.attention[0].heads), got.ops[0].bytes > 0) == (2, True)
@@ -45,7 +45,7 @@ def test_modes_of_torch(mode):
 def test_a_function_transform_works_and_what_is_missing_is_said():
     """Inside a vmap there are rows, values and weights, but no numbers: a note says so."""
     net = Plain()
-    got = looked(torch.vmap(net), root=net, look=EVERYTHING, x=x(3, 2, 4, 8))
+    got = looked(torch.vmap(net), root=net, options=EVERYTHING, x=x(3, 2, 4, 8))
     assert names(got) == ROWS
     assert got.attention[0].message
     assert "of shape (3, 2, 2, 4, 4)" in got.values[0].title
@@ -165,12 +165,12 @@ import sys
 sys.path[:0] = {path}
 import torch
 from shots import Plain, looked, x
-from attnlab.records import Look
+from attnlab.records import TraceOptions
 plain = Plain()
 rows = [(op.op, op.module) for op in looked(plain, x=x()).ops]
 wrapped = torch.compile(plain, backend="eager")
 wrapped(x())
-got = looked(wrapped, look=Look(aten=True, attention=True), x=x())
+got = looked(wrapped, options=TraceOptions(aten=True, attention=True), x=x())
 assert [(op.op, op.module) for op in got.ops] == rows, got.ops
 assert "original module" in got.notes[0], got.notes
 assert len(got.attention[0].heads) == 2

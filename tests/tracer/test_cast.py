@@ -5,10 +5,10 @@ import torch
 from modules import randn
 from torch import nn
 
-from attnlab.records import Look
+from attnlab.records import TraceOptions
 from attnlab.tracer.cast import cast, cast_inputs
 
-HALF = Look(dtype="float16")
+HALF = TraceOptions(dtype="float16")
 
 
 class Net(nn.Module):
@@ -36,18 +36,18 @@ def test_weights_and_buffers_are_cast_and_given_back():
 def test_float32_leaves_everything_as_it_is():
     """It is what is made when nobody asks: a float64 table of the author stays one."""
     net = Net().double()
-    with cast(net, Look()):
+    with cast(net, TraceOptions()):
         assert net.table.dtype is torch.float64
 
 
 def test_another_device_takes_weights_and_inputs_along():
     """And the CPU takes none: a model stays where its author put it."""
     net, x = Net().to("meta"), randn(2)
-    with cast(net, Look(device="meta")):
+    with cast(net, TraceOptions(device="meta")):
         assert net.places.is_meta
     with cast(net, HALF):
         assert net.table.is_meta
-    assert cast_inputs([("x", x)], Look(device="meta"))[0][1].is_meta
+    assert cast_inputs([("x", x)], TraceOptions(device="meta"))[0][1].is_meta
 
 
 def test_inputs_are_cast_but_for_whole_numbers_and_those_left_out():

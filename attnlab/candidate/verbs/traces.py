@@ -12,7 +12,7 @@ from torch import nn
 from attnlab.candidate.load import move_in, remember
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
-from attnlab.records import Look, to_json
+from attnlab.records import TraceOptions, to_json
 from attnlab.tracer.axes.module_sizes import hypers
 from attnlab.tracer.bind_arguments import known
 from attnlab.tracer.capture import Given, Shot, capture, finish
@@ -27,7 +27,7 @@ def trace(
     seed: int,
     axes: dict[str, list[str]] | None = None,
     sizes: dict[str, int] | None = None,
-    look: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
 ) -> Any:
     """Every operation of one forward pass, as the JSON text of a `RawTrace`.
 
@@ -44,7 +44,7 @@ def trace(
         file=session.file,
         entry=session.entry,
         seed=seed,
-        look=Look(**(look or {})),
+        options=TraceOptions(**(options or {})),
     )
     return {"trace": to_json(capture(shot))}
 

@@ -24,9 +24,9 @@ LONG = 5.0  # seconds: a model that took as long as this is run no more often
 
 def told(shot: Shot, raw: RawTrace) -> RawTrace:
     """The trace with what was asked of seconds and bytes."""
-    if shot.look.time:
+    if shot.options.time:
         raw = timed(shot, raw)
-    return weighed(shot, raw) if shot.look.memory else raw
+    return weighed(shot, raw) if shot.options.memory else raw
 
 
 # ---------------------------------------------------------------- seconds
@@ -36,7 +36,7 @@ def timed(shot: Shot, raw: RawTrace) -> RawTrace:
     """Seconds of each row. The outputs of one operation share its time: the first one has it."""
     runs: list[TimeSpy] = []
     while not runs or (len(runs) < RUNS and sum(run.total for run in runs) < LONG):
-        runs.append(TimeSpy(shot.look.device))
+        runs.append(TimeSpy(shot.options.device))
         again(shot, runs[-1])
     runs = runs[1:] or runs  # the first one warms up
     same = min(agree(raw, run) for run in runs)

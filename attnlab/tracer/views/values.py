@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 def told(shot: Shot, raw: RawTrace) -> RawTrace:
-    """The trace with the values of what `shot.look.values` names."""
+    """The trace with the values of what `shot.options.values` names."""
     spy = ValueSpy(shot, _last(shot, raw))
     again(shot, spy)
     found = spy.found or list(_named(shot, spy))
@@ -47,14 +47,14 @@ def told(shot: Shot, raw: RawTrace) -> RawTrace:
     same = agree(raw, spy)
     heats = [_heat(f, raw, same) for f in found]
     if spy.count > len(found):
-        note = f"{shot.look.values} had {spy.count} values; the first {MOST} are shown"
+        note = f"{shot.options.values} had {spy.count} values; the first {MOST} are shown"
         raw = replace(raw, notes=(*raw.notes, note))
     return replace(raw, values=(*raw.values, *heats))
 
 
 def _last(shot: Shot, raw: RawTrace) -> int:
     """The row that ends the line that is asked for, where it first ran; -1 for none."""
-    asked = int(shot.look.values) if shot.look.values.isdigit() else 0
+    asked = int(shot.options.values) if shot.options.values.isdigit() else 0
     on = [op.line == asked and op.file == shown(shot.file or op.file) for op in raw.ops]
     first = on.index(True) if True in on else len(on)
     end = next((i for i in range(first, len(on)) if not on[i]), len(on))
@@ -72,7 +72,7 @@ def _heat(found: Found, raw: RawTrace, same: int) -> Heat:
 
 def _named(shot: Shot, spy: ValueSpy) -> Iterator[Found]:
     """An input, a weight or buffer, or the output of a submodule."""
-    name = shot.look.values
+    name = shot.options.values
     yield from (Found(n, 0, t, None) for n, t in shot.given if n == name and t is not None)
     if shot.root is not None:
         named = (*shot.root.named_parameters(), *shot.root.named_buffers())
@@ -81,7 +81,7 @@ def _named(shot: Shot, spy: ValueSpy) -> Iterator[Found]:
 
 
 def _missing(shot: Shot, spy: ValueSpy) -> str:
-    asked = shot.look.values
+    asked = shot.options.values
     if asked.isdigit():
         return f"no tensor was made on line {asked}: the run did not come by there"
     names = sorted(spy.names)
@@ -95,7 +95,7 @@ class ValueSpy(Spy):
 
     def __init__(self, shot: Shot, last: int) -> None:
         super().__init__()
-        asked = shot.look.values
+        asked = shot.options.values
         self.line = int(asked) if asked.isdigit() else 0
         self.name, self.file = "" if self.line else asked, shot.file
         self.found: list[Found] = []  # the first ones

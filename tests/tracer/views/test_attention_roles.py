@@ -8,15 +8,15 @@ import torch.nn.functional as F
 from shots import CAUSAL, Plain, looked, x
 from torch import nn
 
-from attnlab.records import Look
+from attnlab.records import TraceOptions
 from attnlab.tracer.views import attention
 from attnlab.tracer.views.attention import NONE_FOUND
 
-LOOK = Look(attention=True)
+LOOK = TraceOptions(attention=True)
 
 
 def view(what, **given):
-    return looked(what, look=LOOK, **given)
+    return looked(what, options=LOOK, **given)
 
 
 def only(got):
@@ -156,7 +156,7 @@ def test_multihead_attention_of_torch():
     """Both ways in which it computes: with weights, and through the fused kernel."""
     net = nn.MultiheadAttention(8, 2, batch_first=True)
     assert roles(view(net, q=x(), k=x(), v=x())) == ("bmm", None, "softmax", "bmm")
-    got = looked(lambda q: net(q, q, q, need_weights=False), root=net, look=LOOK, q=x())
+    got = looked(lambda q: net(q, q, q, need_weights=False), root=net, options=LOOK, q=x())
     assert (only(got).fused, len(only(got).heads)) == (True, 2)
 
 

@@ -7,11 +7,11 @@ import torch
 from shots import Plain, looked, x
 from torch import nn
 
-from attnlab.records import Look
+from attnlab.records import TraceOptions
 
 
 def asked(what, name, **given):
-    return looked(what, look=Look(values=name), **given)
+    return looked(what, options=TraceOptions(values=name), **given)
 
 
 def titles(got):
