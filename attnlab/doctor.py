@@ -95,7 +95,7 @@ def _worker() -> Iterator[Vital]:
     )
     try:
         with Worker() as worker:
-            report = worker.inspect(job)
+            report = worker.run_job(job)
     except AttnlabError as error:
         yield Vital(name="worker", state="fail", text=error.message, hint=error.hint)
         return

@@ -235,14 +235,14 @@ import torch
 from pathlib import Path
 from attnlab.catalogue.load import read_challenge
 from attnlab.candidate.host import LocalHost
-from attnlab.grading.pipeline import inspect
+from attnlab.grading.pipeline import run_job
 from attnlab.target.resolve import challenge_job
 
 torch.set_num_threads(1)
 for folder in sys.argv[1:]:
     challenge = read_challenge(Path(folder))
     for file in (challenge.file, challenge.solution):
-        report = inspect(challenge_job(challenge, Path(file)), lambda *a: LocalHost())
+        report = run_job(challenge_job(challenge, Path(file)), lambda *a: LocalHost())
         print(report.outcome, report.trace.crash is None, len(report.checks) > 5)
 print(sorted(m for m in sys.modules if m.startswith("torch._dynamo")))
 """

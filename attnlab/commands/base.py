@@ -194,12 +194,12 @@ def unspoilt(trace: Trace) -> Trace:
 # ---------------------------------------------------------------- doing it, and how it ends
 
 
-def inspect(job: Job) -> Report:
+def run_job(job: Job) -> Report:
     """What the lab says of one job; where it could not even begin, that is raised."""
     from attnlab.worker.client import Worker
 
     with Worker() as worker:
-        return settled(worker.inspect(job))
+        return settled(worker.run_job(job))
 
 
 def settled(report: Report) -> Report:

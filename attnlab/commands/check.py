@@ -81,7 +81,7 @@ def _examine(challenges: list[Challenge]) -> Iterator[Examined]:
         job = challenge_job(challenge, path, stages=("check",))
         worker = free.get()
         try:
-            return judge(challenge, path.name, worker.inspect(job))
+            return judge(challenge, path.name, worker.run_job(job))
         finally:
             free.put(worker)
 

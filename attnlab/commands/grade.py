@@ -12,10 +12,10 @@ from attnlab.commands.base import (
     announce,
     choose,
     emit,
-    inspect,
     job_for,
     limits,
     progress,
+    run_job,
 )
 
 PLACE = 40
@@ -60,7 +60,7 @@ def command(
     job = job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), "check")
     job = replace(job, until="end" if whole else "reason", full=full, seed=seed)
     announce("grading", chosen)
-    verdict = judge(chosen.challenge, chosen.file, inspect(job))
+    verdict = judge(chosen.challenge, chosen.file, run_job(job))
     if chosen.yours:
         with progress() as kept:
             kept.graded(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)

@@ -13,10 +13,10 @@ from attnlab.commands.base import (
     announce,
     choose,
     emit,
-    inspect,
     job_for,
     limits,
     progress,
+    run_job,
     unspoilt,
 )
 
@@ -48,7 +48,7 @@ def command(
     chosen = choose(ctx, what)
     job = job_for(chosen, limits(timeout, memory), "trace", "check")
     announce("running", chosen)
-    report = inspect(job)
+    report = run_job(job)
     verdict = judge(chosen.challenge, chosen.file, report)
     whole = report.trace or Trace()
     with progress() as kept:

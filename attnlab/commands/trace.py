@@ -14,12 +14,12 @@ from attnlab.commands.base import (
     choose,
     complete_slug,
     emit,
-    inspect,
     job_for,
     limits,
     looks_like_path,
     note,
     progress,
+    run_job,
     unspoilt,
 )
 
@@ -172,7 +172,7 @@ def command(
     room = max_memory or (CUDA_ROOM if options.device == "cuda" else "")
     job = _job(chosen, typed, limits(patience, room, "--max-memory"), options)
     contract = job.contract or Contract()
-    report = inspect(job)
+    report = run_job(job)
     outcome = _outcome(report)
     shown, hidden = (report, 0) if chosen is None else _hidden(chosen, report, reveal)
     page = Traced(

@@ -33,7 +33,7 @@ from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report
 from attnlab.sizes import built, with_hd
 
 
-def inspect(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:
+def run_job(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:
     """Load the candidate, trace it, check it. On the shelf, a solution waits for the next job."""
     started = time.monotonic()
     seed = job.seed if job.seed is not None else secrets.randbits(31)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NoReturn
 
-from attnlab.grading.pipeline import inspect
+from attnlab.grading.pipeline import run_job
 from attnlab.mutation_testing.equivalence import Standard, difference, standard
 from attnlab.mutation_testing.in_process_host import spawn_apart
 from attnlab.probe.reference import Shelf
@@ -83,7 +83,7 @@ def _answer(write: int, job: TrialJob, right: list[Standard], first: int) -> NoR
 
 def _tried(job: TrialJob, candidate: Code, right: list[Standard], shelf: Shelf) -> Tried:
     asked = replace(job.job, candidate=candidate)
-    reports = tuple(inspect(replace(asked, seed=seed), spawn_apart, shelf) for seed in job.seeds)
+    reports = tuple(run_job(replace(asked, seed=seed), spawn_apart, shelf) for seed in job.seeds)
     differs = any(map(passes, reports)) and difference(candidate, right)
     return Tried(reports=reports, difference=differs or "")
 

@@ -33,7 +33,7 @@ CHUNK = 20  # mutants that are tried in one go
 class Lab(Protocol):
     """Who tries: a worker, or several that take turns."""
 
-    def inspect(self, job: Job) -> Report: ...
+    def run_job(self, job: Job) -> Report: ...
 
     def trials(self, job: TrialJob) -> TrialReport: ...
 
@@ -176,7 +176,7 @@ def _rejections(challenge: Challenge, lab: Lab, asked: TrialJob, code: Code) -> 
 
 def _inspected(challenge: Challenge, lab: Lab, asked: TrialJob, code: Code, seed: int) -> str:
     try:
-        report = lab.inspect(replace(asked.job, candidate=code, seed=seed))
+        report = lab.run_job(replace(asked.job, candidate=code, seed=seed))
     except AttnlabError as error:
         return f"error: {error.message}"
     return _verdict(challenge, code, report)

@@ -72,7 +72,7 @@ class Worker:
                 _remove(self.folder)
                 raise Broken(f"the worker cannot be started: {error}") from error
 
-    def inspect(self, job: Job) -> Report:
+    def run_job(self, job: Job) -> Report:
         """Blocks until the judge has answered; raises `Broken` when it cannot."""
         if self.sock.fileno() < 0:  # the last job took it down
             self._start()
@@ -82,7 +82,7 @@ class Worker:
             return from_json(Report, receive(self.sock))
 
     def position(self, job: PositionJob) -> PositionReport:
-        """The portrait of a kind of positions; raises `Broken` as `inspect` does."""
+        """The portrait of a kind of positions; raises `Broken` as `run_job` does."""
         if self.sock.fileno() < 0:
             self._start()
         self.sock.settimeout(START + PORTRAIT)
@@ -91,7 +91,7 @@ class Worker:
             return from_json(PositionReport, receive(self.sock))
 
     def trials(self, job: TrialJob) -> TrialReport:
-        """What becomes of mutants; raises `Broken` as `inspect` does."""
+        """What becomes of mutants; raises `Broken` as `run_job` does."""
         if self.sock.fileno() < 0:  # the last job took it down
             self._start()
         self.sock.settimeout(START + STANDARD + job.seconds * len(job.candidates))
@@ -174,9 +174,9 @@ class Crew:
         for worker in self.workers:
             self.free.put(worker)
 
-    def inspect(self, job: Job) -> Report:
+    def run_job(self, job: Job) -> Report:
         with self._one() as worker:
-            return worker.inspect(job)
+            return worker.run_job(job)
 
     def trials(self, job: TrialJob) -> TrialReport:
         with self._one() as worker:

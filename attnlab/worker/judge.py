@@ -1,7 +1,7 @@
 """The trusted process: takes jobs, asks children, and computes every verdict itself.
 
-The pipeline is `lab.inspect`; this file only gives it its children, each behind a channel with a
-deadline, and turns the ways a child can end into one exception.
+The pipeline is `grading.pipeline.run_job`; this file only gives it its children, each behind a
+channel with a deadline, and turns the ways a child can end into one exception.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.candidate.host import Died
-from attnlab.grading.pipeline import inspect
+from attnlab.grading.pipeline import run_job
 from attnlab.probe.reference import BadReference, Shelf
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.records.position import PositionJob, PositionReport
@@ -92,7 +92,7 @@ def _report(job: Job, zygote: socket.socket, shelf: Shelf, turns: OneCpu) -> Rep
         return child
 
     try:
-        return inspect(job, spawn, shelf)
+        return run_job(job, spawn, shelf)
     except BadReference as error:
         return Report(
             outcome="error",

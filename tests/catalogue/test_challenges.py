@@ -35,7 +35,7 @@ def problems():
         job = challenge_job(challenge, path, stages=("check",))
         worker = free.get()
         try:
-            return judge(challenge, path.name, worker.inspect(job))
+            return judge(challenge, path.name, worker.run_job(job))
         finally:
             free.put(worker)
 

@@ -29,7 +29,7 @@ class FakeWorker:
     def __exit__(self, *error):
         return None
 
-    def inspect(self, job):
+    def run_job(self, job):
         self.jobs.append(job)
         if isinstance(self.report, Exception):
             raise self.report

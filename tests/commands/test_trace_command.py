@@ -28,7 +28,7 @@ class FakeWorker:
     def __exit__(self, *error):
         return None
 
-    def inspect(self, job):
+    def run_job(self, job):
         self.jobs.append(job)
         return self.report
 

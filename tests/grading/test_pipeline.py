@@ -8,7 +8,7 @@ from modules import ATTENTION, FLAGSHIP, HEAD, PLAIN, inspected, job, local, mod
 from attnlab.candidate.host import Died, LocalHost
 from attnlab.candidate.registry import VERBS, load_verbs
 from attnlab.checks.base import load_checks
-from attnlab.grading.pipeline import inspect
+from attnlab.grading.pipeline import run_job
 from attnlab.probe.reference import BadReference, Shelf
 from attnlab.records import Code, Own
 
@@ -64,13 +64,13 @@ def test_the_same_seed_gives_the_same_report():
     """Seeds are drawn when none is given, and told."""
     first, again = (replace(graded(FLAGSHIP), seconds=0) for _ in range(2))
     assert first == again
-    assert inspect(replace(job(GOOD, ATTENTION), seed=None, stages=()), local).seed >= 0
+    assert run_job(replace(job(GOOD, ATTENTION), seed=None, stages=()), local).seed >= 0
 
 
 def test_the_stages_that_are_asked_for_run():
     """Trace only, checks only, both, none."""
     for stages in ((), ("trace",), ("check",), ("trace", "check")):
-        report = inspect(job(GOOD, ATTENTION, stages=stages), local)
+        report = run_job(job(GOOD, ATTENTION, stages=stages), local)
         assert (report.trace is not None) == ("trace" in stages)
         assert bool(report.checks) == ("check" in stages)
 
@@ -218,7 +218,7 @@ def test_nobody_said_how_to_build_a_users_own_module(monkeypatch):
     host, load = LocalHost(), load_verbs()["load"]
     # Without moving this process into the user's surroundings.
     monkeypatch.setitem(VERBS, "load", lambda s, **args: load(s, **{**args, "own": None}))
-    report = inspect(replace(asked, own=own), lambda limits, own, deadline: host)
+    report = run_job(replace(asked, own=own), lambda limits, own, deadline: host)
     assert (report.outcome, "--init" in report.hint) == ("refused", True)
 
 
@@ -231,7 +231,7 @@ def test_a_reference_that_is_a_file_runs_in_a_host_of_its_own():
         return hosts[-1]
 
     solution = Code(file="solution.py", text=GOOD, name="Net")
-    report = inspect(job(GOOD, ATTENTION, reference=solution, stages=("check",)), spawn)
+    report = run_job(job(GOOD, ATTENTION, reference=solution, stages=("check",)), spawn)
     assert not failed(report)
     assert len(hosts) == 2
     assert hosts[0].session.module is not hosts[1].session.module
@@ -266,7 +266,7 @@ def test_a_solution_that_does_not_load_leaves_no_process():
 
     broken = Code(file="solution.py", text="1 / 0", name="Net")
     with pytest.raises(BadReference):
-        inspect(job(GOOD, ATTENTION, reference=broken, stages=("check",)), spawn)
+        run_job(job(GOOD, ATTENTION, reference=broken, stages=("check",)), spawn)
     assert [host.closed for host in hosts] == [True, True]
 
 
@@ -280,9 +280,9 @@ def test_a_solution_that_died_on_the_shelf_is_started_again():
 
     solution = Code(file="solution.py", text=GOOD, name="Net")
     asked = job(GOOD, ATTENTION, reference=solution, stages=("check",))
-    assert not failed(inspect(asked, spawn, shelf))
+    assert not failed(run_job(asked, spawn, shelf))
     shelf.held.host.at = 0
-    assert not failed(inspect(asked, spawn, shelf))
+    assert not failed(run_job(asked, spawn, shelf))
     assert len(hosts) == 4
 
 
@@ -297,7 +297,7 @@ def test_a_process_that_dies_at_any_step_gives_a_report(reason, at):
         hosts.append(Dying(Died(reason, "is gone"), at))
         return hosts[-1]
 
-    report = inspect(job(GOOD, ATTENTION, reference=A1), spawn)
+    report = run_job(job(GOOD, ATTENTION, reference=A1), spawn)
     assert all(h.closed for h in hosts)
     assert report.output.startswith("last words")
     assert {c.reason for c in report.checks if c.outcome == "failed"} <= {reason}
@@ -312,7 +312,7 @@ def test_hosts_are_closed_when_we_fail_ourselves(monkeypatch):
     """An exception of our own leaves no process behind."""
     host = Dying(RuntimeError("ours"), 2)
     with pytest.raises(RuntimeError, match="ours"):
-        inspect(job(GOOD, ATTENTION), lambda limits, own, deadline: host)
+        run_job(job(GOOD, ATTENTION), lambda limits, own, deadline: host)
     assert host.closed
 
 
@@ -326,5 +326,5 @@ def test_a_solution_that_serves_many_jobs_has_no_alarm():
 
     solution = Code(file="solution.py", text=GOOD, name="Net")
     asked = job(GOOD, ATTENTION, reference=solution, stages=("check",), until="verdict")
-    inspect(asked, spawn, Shelf())
+    run_job(asked, spawn, Shelf())
     assert [given.rings for given in limits] == [True, False]

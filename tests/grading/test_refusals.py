@@ -7,7 +7,7 @@ import torch
 from own_target import own_job
 
 from attnlab.candidate.host import LocalHost
-from attnlab.grading.pipeline import inspect
+from attnlab.grading.pipeline import run_job
 from attnlab.records import TraceOptions
 
 
@@ -25,7 +25,7 @@ def report(tmp_path, monkeypatch):
             from dataclasses import replace
 
             job = replace(job, options=options)
-        return inspect(job, lambda *_: LocalHost())
+        return run_job(job, lambda *_: LocalHost())
 
     return run
 

@@ -7,7 +7,7 @@ from fakes import Host, calls, check, fails, grade, ids, raises
 from modules import PLAIN, job, local, module
 
 from attnlab.checks.base import CannotTell, Failure, Skip, Tier, load_checks
-from attnlab.grading.pipeline import inspect
+from attnlab.grading.pipeline import run_job
 from attnlab.probe.inputs.sizes import rounds
 from attnlab.probe.reference import BadReference
 from attnlab.records import Contract, Input
@@ -44,7 +44,7 @@ def test_a_brief_look_ends_with_the_first_failure():
         output=("B", "S", "D"),
     )
     asked = job(module("return x * torch.nan"), contract, stages=("check",), until="reason")
-    first, *others = inspect(asked, local).checks
+    first, *others = run_job(asked, local).checks
     assert (first.id, first.outcome) == ("finite", "failed")
     unseen = [c for c in others if c.reason == "unseen"]
     assert unseen
@@ -269,7 +269,7 @@ def test_the_real_checks_pass_a_right_module_and_none_is_forgotten():
         sizes={"B": 2, "S": 4, "D": 8}, init={"width": "D"}, inputs=(x,), output=("B", "S", "D")
     )
     right = module("return x * 1.0")
-    report = inspect(job(right, contract, stages=("check",)), local)
+    report = run_job(job(right, contract, stages=("check",)), local)
     assert sorted(ids(report.checks)) == sorted(c.id for c in load_checks())
     assert {r.outcome for r in report.checks} == {"passed", "skipped"}
     assert all(r.message for r in report.checks if r.outcome == "skipped")

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from attnlab.candidate.host import LocalHost, answered
 from attnlab.candidate.session import Session
-from attnlab.grading.pipeline import inspect
+from attnlab.grading.pipeline import run_job
 from attnlab.records import Code, Contract, Input, Job, Limits, Report, Trace, from_json
 from attnlab.tracer.axes.agree import Run
 from attnlab.tracer.build_trace import named
@@ -87,7 +87,7 @@ def job(text: str, contract: Contract = PLAIN, **more: object) -> Job:
 
 
 def inspected(text: str, contract: Contract = PLAIN, **more: object) -> Report:
-    return inspect(job(text, contract, **more), local)
+    return run_job(job(text, contract, **more), local)
 
 
 def traced(text: str, contract: Contract = PLAIN) -> Trace:

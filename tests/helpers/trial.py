@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from attnlab.candidate.host import LocalHost
-from attnlab.grading.pipeline import inspect
+from attnlab.grading.pipeline import run_job
 from attnlab.records import CheckResult, Code, Contract, Input, Job, Position, Until
 
 ATTENTION = """
@@ -128,7 +128,7 @@ def tried(case: Case, seed: int = 1, until: Until = "end") -> tuple[CheckResult,
         until=until,
         seed=seed,
     )
-    report = inspect(job, lambda limits, own, deadline: LocalHost())
+    report = run_job(job, lambda limits, own, deadline: LocalHost())
     assert report.outcome == "ok", report.message
     return report.checks
 

@@ -42,7 +42,7 @@ class FakeLab:
         self.says, self.differs, self.alone = says, differs, alone or says
         self.asked = []
 
-    def inspect(self, job):
+    def run_job(self, job):
         self.asked.append(job.candidate.text)
         return self.alone(job.candidate.text, job.seed)
 

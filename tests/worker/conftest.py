@@ -31,15 +31,15 @@ class Grader:
         more = {"stages": ("check",), **more}
         return replace(self.plain, candidate=code, limits=Limits(seconds=seconds), **more)
 
-    def inspect(self, source: str, seconds: float = 10.0, **more) -> Report:
-        return self.worker.inspect(self.job(source, seconds, **more))
+    def run_job(self, source: str, seconds: float = 10.0, **more) -> Report:
+        return self.worker.run_job(self.job(source, seconds, **more))
 
     def grade(self, source: str, seconds: float = 10.0, **more) -> Verdict:
-        return judge(self.challenge, FILE, self.inspect(source, seconds, **more))
+        return judge(self.challenge, FILE, self.run_job(source, seconds, **more))
 
     def still_serves(self) -> None:
         """The next honest job, cheaply."""
-        report = self.inspect(HONEST, stages=("trace",))
+        report = self.run_job(HONEST, stages=("trace",))
         assert report.outcome == "ok", report.message
         assert report.trace.ops[-1].shape == (2, 9, 64)
 

@@ -79,7 +79,7 @@ def test_a_module_that_never_returns_is_told_with_its_line(grader, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.py").write_text(LOOP)
     job = replace(own_job("m.py"), limits=Limits(seconds=2.0))
-    report = grader.worker.inspect(job)
+    report = grader.worker.run_job(job)
     assert report.outcome == "timeout"
     assert report.message.startswith(("m.py:6: still running", "m.py:7: still running"))
     grader.still_serves()
@@ -99,7 +99,7 @@ def test_a_candidate_that_never_returns_is_told_with_its_line(grader, loops):
     """In the first call and in a late one; nothing is asked after it, and the worker goes on."""
     text = HONEST + LATE_LOOP.format(base=grader.challenge.class_name, loops=loops)
     job = grader.job(text, seconds=3.0)
-    report = grader.worker.inspect(replace(job, candidate=replace(job.candidate, name="Loop")))
+    report = grader.worker.run_job(replace(job, candidate=replace(job.candidate, name="Loop")))
     found = report.checks[0]
     assert (found.outcome, found.reason) == ("failed", "timeout")
     assert found.message == f"still running when the time was up: {text.splitlines()[-3].strip()}"

@@ -87,7 +87,7 @@ def test_torch_that_cannot_be_imported_is_told(tmp_path, monkeypatch):
     with Worker() as worker:
         for _ in range(2):
             with pytest.raises(Broken) as caught:
-                worker.inspect(JOB)
+                worker.run_job(JOB)
             assert caught.value.message == "the worker ended before its answer"
             assert "import of torch halted" in caught.value.hint
     assert caught.value.exit_code == 70
@@ -97,7 +97,7 @@ def test_a_worker_that_says_nothing_names_the_switch(tmp_path, monkeypatch):
     """Without last words there is at least a way to see more."""
     python(tmp_path, monkeypatch, "sys.exit(3)")
     with Worker() as worker, pytest.raises(Broken) as caught:
-        worker.inspect(JOB)
+        worker.run_job(JOB)
     assert "ATTNLAB_DEBUG=1" in caught.value.hint
 
 
@@ -140,7 +140,7 @@ def test_a_job_goes_out_and_a_report_comes_in(played):
     """Both as JSON in one frame."""
     worker, ends = played
     send(ends[0], to_json(Report(outcome="ok", seed=5)).encode())
-    assert worker.inspect(JOB) == Report(outcome="ok", seed=5)
+    assert worker.run_job(JOB) == Report(outcome="ok", seed=5)
     assert receive(ends[0]) == to_json(JOB).encode()
 
 
@@ -154,7 +154,7 @@ def test_an_answer_that_makes_no_sense_is_our_fault(played, answer):
     worker, ends = played
     ends[0].sendall(answer)
     with pytest.raises(Broken, match="makes no sense"):
-        worker.inspect(JOB)
+        worker.run_job(JOB)
     assert worker.process.poll() is not None
 
 
@@ -164,7 +164,7 @@ def test_a_late_answer_is_never_the_next_job_s(played, monkeypatch):
     monkeypatch.setattr(client, "START", -9.8)
     monkeypatch.setattr(client, "CLOSING", 0)
     with pytest.raises(Broken, match="does not answer"):
-        worker.inspect(JOB)
+        worker.run_job(JOB)
     monkeypatch.setattr(client, "START", 0)
     with pytest.raises(BrokenPipeError):
         send(ends[0], to_json(Report(outcome="ok", seed=1)).encode())
@@ -173,7 +173,7 @@ def test_a_late_answer_is_never_the_next_job_s(played, monkeypatch):
         0.2, lambda: send(ends[1], to_json(Report(outcome="ok", seed=2)).encode())
     )
     answer.start()
-    assert worker.inspect(JOB).seed == 2
+    assert worker.run_job(JOB).seed == 2
     answer.join()
 
 
@@ -201,7 +201,7 @@ def test_a_worker_that_is_taken_down_is_replaced_and_leaves_nothing(grader):
 
         def graded(source):
             try:
-                worker.inspect(grader.job(source, 20))
+                worker.run_job(grader.job(source, 20))
             except Broken as error:
                 caught.append(error)
 
@@ -218,12 +218,12 @@ def test_a_worker_that_is_taken_down_is_replaced_and_leaves_nothing(grader):
             assert alive(everyone) == set()
 
         hit(lambda root, all_: os.kill(all_[1], signal.SIGKILL))  # the judge: forked first
-        assert worker.inspect(grader.job(HONEST)).outcome == "ok"
+        assert worker.run_job(grader.job(HONEST)).outcome == "ok"
         hit(lambda root, all_: os.kill(root, signal.SIGTERM))
-        assert worker.inspect(grader.job(HONEST)).outcome == "ok"
+        assert worker.run_job(grader.job(HONEST)).outcome == "ok"
         hit(lambda root, _: os.kill(root, signal.SIGKILL), candidate(top="time.sleep(60)"), 3)
         assert [error.message for error in caught] == ["the worker ended before its answer"] * 3
-        assert worker.inspect(grader.job(HONEST)).outcome == "ok"
+        assert worker.run_job(grader.job(HONEST)).outcome == "ok"
         everyone = until_family_of(2, worker.process.pid)
     assert alive(everyone) == set()
 
@@ -241,7 +241,7 @@ from attnlab.records import Job, from_json
 from attnlab.worker.client import Worker
 worker = Worker()
 print(worker.process.pid, flush=True)
-worker.inspect(from_json(Job, Path(sys.argv[1]).read_text()))
+worker.run_job(from_json(Job, Path(sys.argv[1]).read_text()))
 """
     with subprocess.Popen(
         [sys.executable, "-c", code, str(job)], stdout=subprocess.PIPE, text=True
@@ -257,7 +257,7 @@ def test_a_worker_without_a_folder_is_not_among_the_users_files(grader, monkeypa
     with Worker() as worker:
         assert worker.folder is None
         assert Path(f"/proc/{worker.process.pid}/cwd").resolve() == Path("/")
-        assert worker.inspect(JOB).outcome != "ok"
+        assert worker.run_job(JOB).outcome != "ok"
 
 
 def no_room(**_):

@@ -70,5 +70,5 @@ def test_a_candidate_is_on_the_judges_cpu_and_a_users_module_on_all(grader, tmp_
     surroundings = Own(cwd=str(tmp_path)) if own else None
     job = Job(candidate=Code(file="m.py", text=SAYS), contract=CONTRACT, own=surroundings)
     for _ in range(2):
-        said = re.findall(r"may run on (\d+)", grader.worker.inspect(job).output)
+        said = re.findall(r"may run on (\d+)", grader.worker.run_job(job).output)
         assert {int(n) == 1 for n in said} == {not own}

@@ -74,7 +74,7 @@ def test_the_worker_is_out_of_reach(grader, name):
 @pytest.mark.parametrize("place", PLACES)
 def test_a_loop_ends_at_the_deadline(grader, place):
     """Wherever it loops, the answer comes when the time is all but up, not later."""
-    report = grader.inspect(candidate(**{place: "while True: pass"}), 1.0)
+    report = grader.run_job(candidate(**{place: "while True: pass"}), 1.0)
     assert 0.75 <= report.seconds < 1.5
     reasons = {report.outcome, *(c.reason for c in report.checks)}
     assert "timeout" in reasons
@@ -103,7 +103,7 @@ def test_what_stalls_and_hears_the_alarm_is_told_as_the_crash_it_is(grader, code
 def test_the_trace_meets_the_same_end(grader, name, stages):
     """`run` and `trace` are told of it, too, each with a report."""
     want, code = ENDINGS[name]
-    report = grader.inspect(
+    report = grader.run_job(
         candidate(before=code), SOON if want == "timeout" else 10, stages=stages
     )
     crashed = report.trace is not None and report.trace.crash is not None
@@ -112,7 +112,7 @@ def test_the_trace_meets_the_same_end(grader, name, stages):
 
 def test_what_was_traced_before_a_crash_is_kept(grader):
     """An exception halfway leaves the rows up to it, and its place."""
-    report = grader.inspect(candidate(after="raise ValueError('enough')"), stages=("trace",))
+    report = grader.run_job(candidate(after="raise ValueError('enough')"), stages=("trace",))
     assert report.outcome == "ok"
     assert report.trace.ops[-1].shape == (2, 9, 64)
     crash = report.trace.crash
@@ -200,7 +200,7 @@ def test_nothing_that_it_started_lives_on(grader, name, end):
     """However the candidate ends, every process that it forked has gone when the report comes."""
     from textwrap import dedent
 
-    report = grader.inspect(candidate(top=dedent(FORKS[name]) + end), 0.5 if "sleep" in end else 10)
+    report = grader.run_job(candidate(top=dedent(FORKS[name]) + end), 0.5 if "sleep" in end else 10)
     pids = [int(pid) for pid in report.output.split()]
     assert pids
     assert all(gone(pid) for pid in pids)
@@ -229,11 +229,11 @@ def test_one_job_leaves_nothing_for_the_next(grader):
     os.chdir("/")
     nn.Linear.forward = None
     """
-    grader.inspect(candidate(top=mark))
+    grader.run_job(candidate(top=mark))
     look = """
     print("left_behind" in sys.modules, torch.get_default_dtype(), nn.Linear.forward is None)
     """
-    assert grader.inspect(candidate(top=look)).output == "False torch.float32 False\n"
+    assert grader.run_job(candidate(top=look)).output == "False torch.float32 False\n"
 
 
 # ---------------------------------------------------------------- what it can see
@@ -249,10 +249,10 @@ def test_it_sees_no_secret(grader):
     print(repr(sys.stdin.read()), threading.active_count())
     print(*[type(o).__name__ for o in gc.get_objects() if isinstance(o, torch.Tensor)])
     """
-    modules, fds, names, rest, tensors = grader.inspect(
+    modules, fds, names, rest, tensors = grader.run_job(
         candidate(top="import threading\n" + "\n".join(line.strip() for line in top.splitlines()))
     ).output.splitlines()
-    for part in ("checks", "references", "judge", "battery", "probe", "draw", "inspect", "pytest"):
+    for part in ("checks", "references", "judge", "grading", "probe", "draw", "pipeline", "pytest"):
         assert part not in modules
     assert fds == "0 1 2 3"
     assert not {"HOME", "USER", "PYTHONPATH", "PYTEST_CURRENT_TEST"} & set(names.split())
@@ -262,7 +262,7 @@ def test_it_sees_no_secret(grader):
 
 def test_output_is_kept_up_to_the_limit(grader):
     """The first 64 KiB of what was printed reach the report, as text."""
-    report = grader.inspect(
+    report = grader.run_job(
         candidate(top="print('first', flush=True); os.write(2, b'\\xff' * 100_000)")
     )
     assert report.output.startswith("first\n" + "\N{REPLACEMENT CHARACTER}" * 10)
@@ -273,5 +273,5 @@ def test_ten_crashes_cost_little(grader):
     """A fresh process follows each crash at once: one bad file costs its own time alone."""
     started = time.monotonic()
     for _ in range(10):
-        grader.inspect(candidate(before="os._exit(3)"))
+        grader.run_job(candidate(before="os._exit(3)"))
     assert time.monotonic() - started < 10

@@ -50,7 +50,7 @@ def own(folder, **more):
 
 def test_a_report_names_what_ran_and_what_held_it(grader):
     """Target, rows, layers, time and seed: all that the front shows."""
-    report = grader.inspect(HONEST, stages=("trace", "check"), seed=11)
+    report = grader.run_job(HONEST, stages=("trace", "check"), seed=11)
     assert report.target == "MultiHeadSelfAttention(embed_dim=64, num_heads=4)"
     assert report.seed == 11
     assert 0 < report.seconds < 10
@@ -64,9 +64,9 @@ def test_a_report_names_what_ran_and_what_held_it(grader):
 @pytest.mark.parametrize("source", [HONEST, candidate(right=False)], ids=["right", "sharp"])
 def test_a_seed_gives_the_same_report_again(grader, source):
     """Only the time differs; without a seed every job draws its own."""
-    one, two = (grader.inspect(source, stages=("trace", "check"), seed=3) for _ in "ab")
+    one, two = (grader.run_job(source, stages=("trace", "check"), seed=3) for _ in "ab")
     assert replace(one, seconds=0) == replace(two, seconds=0)
-    assert len({grader.inspect(source, stages=("trace",)).seed for _ in range(3)}) > 1
+    assert len({grader.run_job(source, stages=("trace",)).seed for _ in range(3)}) > 1
 
 
 def test_a_solution_as_reference_runs_in_a_child(grader):
@@ -76,10 +76,10 @@ def test_a_solution_as_reference_runs_in_a_child(grader):
         text=candidate(top="print('told')"),
         name=grader.challenge.class_name,
     )
-    right = grader.inspect(HONEST, reference=reference)
+    right = grader.run_job(HONEST, reference=reference)
     assert {c.outcome for c in right.checks} == {"passed", "skipped"}
     assert "told" not in right.output
-    wrong = grader.inspect(candidate(right=False), reference=reference)
+    wrong = grader.run_job(candidate(right=False), reference=reference)
     failed = [c for c in wrong.checks if c.outcome == "failed"]
     assert [c.id for c in failed if not c.folded_under] == ["matches-reference"]
 
@@ -92,7 +92,7 @@ def test_a_solution_waits_for_the_next_job(grader):
     )
     alive = []
     for reference in (first, first, other):
-        assert grader.inspect(HONEST, reference=reference).outcome == "ok"
+        assert grader.run_job(HONEST, reference=reference).outcome == "ok"
         alive.append(_children(grader.worker.process.pid))
     assert [len(pids) for pids in alive] == [2, 2, 2]  # the judge and a solution
     assert alive[0] == alive[1] != alive[2]
@@ -107,7 +107,7 @@ def test_a_reference_that_breaks_is_the_challenge_s_fault(grader, place):
     """Nothing is said of the candidate when the answer itself cannot be had."""
     text = candidate(**{place: "os.abort()"})
     reference = Code(file="solution.py", text=text, name=grader.challenge.class_name)
-    report = grader.inspect(HONEST, reference=reference)
+    report = grader.run_job(HONEST, reference=reference)
     assert report.outcome == "error"
     assert "the reference solution.py was killed by SIGABRT" in report.message
     assert "fault of the challenge" in report.hint
@@ -118,7 +118,7 @@ def test_a_reference_that_raises_says_where_and_with_what(grader):
     """Its author has to know at which sizes it does not work."""
     text = candidate(init="if num_heads > 4: raise KeyError(num_heads)")
     reference = Code(file="solution.py", text=text, name=grader.challenge.class_name)
-    report = grader.inspect(HONEST, reference=reference)
+    report = grader.run_job(HONEST, reference=reference)
     assert report.outcome == "error"
     assert "the reference solution.py raised KeyError" in report.message
     assert "(built with embed_dim=" in report.message
@@ -128,12 +128,12 @@ def test_a_reference_that_raises_says_where_and_with_what(grader):
 def test_what_asks_for_a_folder_to_write_to_gets_a_name(grader):
     """No file can be written, but importing what keeps a cache somewhere must not fail."""
     text = candidate(top="import tempfile; tempfile.gettempdir()")
-    assert "failed" not in {c.outcome for c in grader.inspect(text).checks}
+    assert "failed" not in {c.outcome for c in grader.run_job(text).checks}
 
 
 def test_an_unknown_reference_is_our_fault(grader):
     """A challenge that names no unit gets one line; the worker lives on."""
-    report = grader.inspect(HONEST, reference="NoSuchUnit")
+    report = grader.run_job(HONEST, reference="NoSuchUnit")
     assert report.outcome == "error"
     assert "NoSuchUnit" in report.message
     grader.still_serves()
@@ -143,7 +143,7 @@ def test_the_memory_limit_is_the_job_s(grader):
     """The same allocation under a low limit and under a high one."""
     text = module("return x + x.new_zeros(100 << 20).sum()")
     low, high = (
-        grader.worker.inspect(traced(text, limits=Limits(memory=size << 20))) for size in (200, 900)
+        grader.worker.run_job(traced(text, limits=Limits(memory=size << 20))) for size in (200, 900)
     )
     assert "allocate memory" in low.trace.crash.message
     assert high.trace.crash is None
@@ -152,7 +152,7 @@ def test_the_memory_limit_is_the_job_s(grader):
 def test_neither_trace_nor_check_imports_dynamo(grader):
     """torch._dynamo costs more than two seconds; a candidate sees whether it is there."""
     text = candidate(before="assert 'torch._dynamo' not in sys.modules, 'dynamo is loaded'")
-    report = grader.inspect(text, stages=("trace", "check"))
+    report = grader.run_job(text, stages=("trace", "check"))
     assert report.trace.crash is None
     assert {c.outcome for c in report.checks} == {"passed", "skipped"}
 
@@ -171,7 +171,7 @@ def test_own_code_runs_where_the_user_runs_it(grader, tmp_path):
     """
     job = traced(module("return x + VALUE", top), own=own(tmp_path))
     job.own.env["ATTNLAB_TEST"] = "seen"
-    report = grader.worker.inspect(job)
+    report = grader.worker.run_job(job)
     assert report.outcome == "ok"
     assert [op.op for op in report.trace.ops] == ["add"]
     assert report.output == f"{tmp_path}\n"
@@ -188,14 +188,14 @@ def test_a_module_of_a_package_is_imported(grader, tmp_path):
     text = module("return x * VALUE", "from .values import VALUE")
     (package / "net.py").write_text(text)
     job = traced(text, own=own(tmp_path, module="mine.net"))
-    assert [op.op for op in grader.worker.inspect(job).trace.ops] == ["mul"]
+    assert [op.op for op in grader.worker.run_job(job).trace.ops] == ["mul"]
 
 
 def test_a_demo_is_run_up_to_its_first_module(grader, tmp_path):
     """Without a class named, the file runs as a script and its first call is the trace."""
     text = module() + "import torch\nprint(__name__)\nM()(torch.ones(3))\nprint('never')\n"
     job = Job(candidate=Code(file="demo.py", text=text), stages=("trace",), own=own(tmp_path))
-    report = grader.worker.inspect(job)
+    report = grader.worker.run_job(job)
     assert [op.shape for op in report.trace.ops] == [(3,)]
     assert report.output == "__main__\n"
 
@@ -203,9 +203,9 @@ def test_a_demo_is_run_up_to_its_first_module(grader, tmp_path):
 def test_own_code_meets_the_same_ends(grader, tmp_path):
     """A loop and a crash in one's own file become reports as well."""
     loop = traced(module("while True: pass"), own=own(tmp_path), limits=Limits(seconds=0.5))
-    assert grader.worker.inspect(loop).outcome == "timeout"
+    assert grader.worker.run_job(loop).outcome == "timeout"
     dead = traced(module("os.abort()"), own=own(tmp_path))
-    assert "SIGABRT" in grader.worker.inspect(dead).message
+    assert "SIGABRT" in grader.worker.run_job(dead).message
     grader.still_serves()
 
 

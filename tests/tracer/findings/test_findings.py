@@ -23,7 +23,7 @@ from right_modules import RIGHT, contract
 from torch import nn
 
 from attnlab.catalogue.load import load
-from attnlab.grading.pipeline import inspect
+from attnlab.grading.pipeline import run_job
 from attnlab.records import Contract
 from attnlab.references.attention import MultiHeadSelfAttention
 from attnlab.target.resolve import challenge_job
@@ -67,7 +67,7 @@ def shipped():
 def test_solutions_and_alternatives_raise_nothing(challenge, file):
     """Nothing but notes: a NaN that a later mask replaces is worth one."""
     job = challenge_job(challenge, Path(file), stages=("trace",))
-    report = inspect(job, local)
+    report = run_job(job, local)
     assert report.outcome == "ok"
     assert report.trace.crash is None
     assert [f for f in report.trace.findings if f.severity != "note"] == []
