@@ -1,9 +1,10 @@
-"""Write the generated pages: docs/checks.md and docs/references.md.
+"""Write what is generated: docs/checks.md, docs/references.md, and a table of challenge-format.md.
 
     python docs/make.py            writes them
     python docs/make.py --check    exits 1 when one of them is not what would be written
 
-Pages are made from docstrings, so that nothing is said twice.
+Pages are made from docstrings, and the table of promises from `contract_facts.FACTS`, so that
+nothing is said twice.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import NamedTuple
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 MADE = "<!-- Made by docs/make.py from docstrings: change those, then run `make docs`. -->\n"
+PROMISES = "<!-- Made by docs/make.py from attnlab/catalogue/contract_facts.py. -->\n"
+END = "<!-- End of what is made. -->\n"
 ROW = re.compile(r"\b[AB]\d{1,2}\b")
 
 
@@ -32,7 +35,11 @@ class System(NamedTuple):
 
 
 def main(args: list[str]) -> int:
-    pages = {DOCS / "checks.md": checks(), DOCS / "references.md": references()}
+    pages = {
+        DOCS / "checks.md": checks(),
+        DOCS / "references.md": references(),
+        DOCS / "challenge-format.md": challenge_format(),
+    }
     if "--check" not in args:
         for path, text in pages.items():
             path.write_text(text, encoding="utf-8")
@@ -55,6 +62,34 @@ def checks() -> str:
             name = f"**{part.title}.** " if len(check.parts) > 1 else ""
             parts.append(f"{name}Needs: {needs}. When it fails: {part.advice}\n")
     return "\n".join(parts)
+
+
+def challenge_format() -> str:
+    """The page with a fresh table of promises."""
+    before, rest = (DOCS / "challenge-format.md").read_text(encoding="utf-8").split(PROMISES)
+    return before + PROMISES + promises() + END + rest.partition(END)[2]
+
+
+def promises() -> str:
+    """Every promise, what it means and the checks that use it."""
+    from attnlab.catalogue.contract_facts import PROMISES, known_facts
+    from attnlab.checks.base import load_checks
+    from attnlab.records import Contract
+
+    needs = {c.id: {need for part in c.parts for need in part.needs} for c in load_checks()}
+    lines = ["| promise | it means that | used by |", "|---|---|---|"]
+    for name, fact in PROMISES.items():
+        lost = known_facts(Contract()) - known_facts(Contract(promises=(name,)))
+        users = [f"`{check}`" for check, needed in needs.items() if name in needed]
+        users = users or [f"`{check}`" for check in needs if f'"{name}" ' in _check_source(check)]
+        users += [f"turns `{check}` off" for check, needed in needs.items() if lost & needed]
+        lines.append(f"| `{name}` | {fact.promise} | {', '.join(users)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _check_source(check: str) -> str:
+    path = ROOT / "attnlab" / "checks" / f"{check.replace('-', '_')}.py"
+    return path.read_text(encoding="utf-8")
 
 
 def references() -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from attnlab.catalogue.contract_facts import PROMISES
 from attnlab.catalogue.literals import (
     NAME,
     SYMBOL,
@@ -51,22 +52,6 @@ SIDES = ("forbids", "allows")
 ROLES = ("segments", "positions")
 WORDS = (*KINDS, *SIDES, *ROLES, "additive", "optional")
 MASKS = ("causal", "random", "none", "empty-rows")
-PROMISES = (
-    "causal",
-    "averaging",
-    "empty-rows",
-    "dropout",
-    "local",
-    "scaled",
-    "float32-output",
-    "signature",
-    "nan-safe",
-    "ordered",
-    "relative",
-    "any-device",
-    "unbiased-dropout",
-    "same-dropout",
-)
 FORM = (
     '"AXES [float|int|bool] [forbids|allows] [optional]", such as "B S D", "B S S bool forbids" '
     'or "B S int segments"'
@@ -227,6 +212,7 @@ def must_fit(document: Document, contract: Contract) -> None:
     _must_be_last(document, contract)
     _must_be_multiples(document, contract)
     _must_be_causal(document, contract)
+    _must_keep_promises_together(document, contract)
 
 
 def _must_know_symbols(document: Document, contract: Contract) -> None:
@@ -267,6 +253,17 @@ def _must_be_causal(document: Document, contract: Contract) -> None:
     if contract.cache is not None and not masked and "causal" not in contract.promises:
         hint = 'Add promises = ["causal"] to [contract], or a mask to [inputs].'
         raise document.error(("contract", "cache"), ": a module with a cache is causal", hint)
+
+
+def _must_keep_promises_together(document: Document, contract: Contract) -> None:
+    """A promise that adds to another one says nothing without it."""
+    for index, promise in enumerate(contract.promises):
+        other = PROMISES[promise].requires
+        if other and other not in contract.promises:
+            at: At = ("contract", "promises", index)
+            raise document.error(
+                at, f' = "{promise}": needs the promise {other}', f'Add "{other}".'
+            )
 
 
 def known_symbols(sizes: dict[str, int]) -> list[str]:

@@ -29,7 +29,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from attnlab.catalogue.contract_facts import (
-    NEEDS_TEXT,
+    FACTS,
     data_inputs,
     key_axis,
     mask_input,
@@ -157,7 +157,7 @@ class Part:
 
     def missing(self, have: AbstractSet[str]) -> str | None:
         """Why it does not apply to a module of which this is known, or None when it does."""
-        return next((NEEDS_TEXT[need] for need in self.needs if need not in have), None)
+        return next((FACTS[need].missing for need in self.needs if need not in have), None)
 
 
 @record

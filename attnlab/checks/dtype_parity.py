@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from attnlab.catalogue.contract_facts import abilities
+from attnlab.catalogue.contract_facts import known_facts
 from attnlab.checks.base import (
     CannotTell,
     Failure,
@@ -75,7 +75,7 @@ class Pair(NamedTuple):
 def _hiding(probe: Probe) -> Pair:
     """Loud inputs: a fill of -1000 is more than what float16's other scores are."""
     length = probe.sizes.get(key_axis(probe.contract), 1)
-    if not {"mask", "keys"} <= abilities(probe.contract) or length < 2:
+    if not {"mask", "keys"} <= known_facts(probe.contract) or length < 2:
         return Pair()
     key = probe.random_integer(int("causal" in probe.contract.promises), length)
     try:

@@ -16,7 +16,7 @@ another on each key must change something.
 
 from dataclasses import replace
 
-from attnlab.catalogue.contract_facts import by_query
+from attnlab.catalogue.contract_facts import has_query_axis
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -42,7 +42,9 @@ NUMBERS = "Add a mask of floats to the scores: numbers other than 0 and -inf are
 
 def run(probe: Probe) -> Steps:
     spec = mask_input(probe.contract)
-    kinds: tuple[Mask, ...] = ("random", "causal") if by_query(spec) else ("random", "padding")
+    kinds: tuple[Mask, ...] = (
+        ("random", "causal") if has_query_axis(spec) else ("random", "padding")
+    )
     ways = [(kind, low, *probe.sample(kind)) for kind in kinds for low in LOWEST]
     outputs = yield [
         {**inputs, spec.name: _additive(probe, inputs[spec.name] == spec.forbids, low)}

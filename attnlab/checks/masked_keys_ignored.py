@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from attnlab.catalogue.contract_facts import by_query
+from attnlab.catalogue.contract_facts import has_query_axis
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -145,7 +145,7 @@ def _padded_and_alone(probe: Probe, real: slice, length: int) -> tuple[Inputs, I
     if mask.shape[-1] != length:
         raise Skip("the mask's last axis is not that of the keys")
     mask[..., real.start] = not spec.forbids  # every query keeps a key
-    if by_query(spec) and key_axis(contract) == query_axis(contract):
+    if has_query_axis(spec) and key_axis(contract) == query_axis(contract):
         rows = [*range(real.start), *range(real.stop, length)]
         mask[..., rows, :] = mask[..., [real.start], :].clone()  # padding sees no more
     mask[..., : real.start] = spec.forbids

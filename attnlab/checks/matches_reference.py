@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from attnlab.catalogue.contract_facts import abilities, by_query
+from attnlab.catalogue.contract_facts import has_query_axis, known_facts
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -89,7 +89,7 @@ SLACK = 64  # roundings in a chain, each as large as that of the input
 
 def _equals_reference(probe: Probe) -> Failure | None:
     failure = _differs(probe)
-    if failure is None or "attention" in abilities(probe.contract):
+    if failure is None or "attention" in known_facts(probe.contract):
         return failure
     return replace(failure, advice=BY_HAND)
 
@@ -119,7 +119,7 @@ def _unlike(
 
 def _structured(probe: Probe) -> Failure | None:
     """Masks that are nearly of a kind for which there is a faster way, one after the other."""
-    specs = [i for i in probe.contract.inputs if i.role == "mask" and by_query(i)]
+    specs = [i for i in probe.contract.inputs if i.role == "mask" and has_query_axis(i)]
     if len(specs) != 1 or "causal" in probe.contract.promises:
         return None
     base, (spec,) = probe.draw(), specs
@@ -151,7 +151,7 @@ def _without(probe: Probe) -> Failure | None:
 
 def _in_steps(probe: Probe) -> Failure | None:
     """The same with a cache: a long prompt, and one position after the other."""
-    facts, length = abilities(probe.contract), probe.sizes.get("S", 1)
+    facts, length = known_facts(probe.contract), probe.sizes.get("S", 1)
     if not {"cache", "causal", "sequence"} <= facts or length < PAIR:
         return None
     inputs, steps = ordered(probe), min(STEPS, length - 1)
@@ -166,7 +166,7 @@ def _kinds(probe: Probe) -> list[tuple[Mask, float]]:
     if not probe.thorough:
         return [(mask, 1.0) for mask in masks(probe.contract, "random", "none")]
     usual = masks(probe.contract, "random", "causal", "none")
-    scales = (SMALL,) if "attention" in abilities(probe.contract) else (SMALL, LOUD)
+    scales = (SMALL,) if "attention" in known_facts(probe.contract) else (SMALL, LOUD)
     return [*((mask, 1.0) for mask in usual), *(("random", scale) for scale in scales)]
 
 

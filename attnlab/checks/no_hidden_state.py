@@ -25,7 +25,7 @@ The last two rest on the word of the process that ran the candidate.
 
 from __future__ import annotations
 
-from attnlab.catalogue.contract_facts import abilities, query_axis
+from attnlab.catalogue.contract_facts import known_facts, query_axis
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -198,7 +198,7 @@ def _separate_instances(probe: Probe) -> Failure | None:
 
 def _caches_in_turns(probe: Probe) -> Failure | None:
     """A layer that keeps keys and values, and another one that reads a prompt between two steps."""
-    facts, length = abilities(probe.contract), probe.sizes.get("S", 1)
+    facts, length = known_facts(probe.contract), probe.sizes.get("S", 1)
     if not {"cache", "causal", "sequence"} <= facts or length < PAIR:
         return None
     calls = parts(probe.contract, ordered(probe), [length - 1, 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attnlab.catalogue.contract_facts import abilities
+from attnlab.catalogue.contract_facts import known_facts
 from attnlab.checks.base import Part, load_checks, parts_of
 from attnlab.grading.round import Plan, Round, State, result_of, unseen
 from attnlab.probe.inputs.patterns import FIRSTS, USUAL, manner_of
@@ -77,7 +77,7 @@ def _asked_for(context: GradingContext) -> tuple[Part, ...]:
 
 
 def _applying(context: GradingContext, parts: tuple[Part, ...], state: State) -> Iterator[Part]:
-    have = abilities(context.contract) | ({"reference"} if context.reference else set())
+    have = known_facts(context.contract) | ({"reference"} if context.reference else set())
     for part in parts:
         reason = part.missing(have)
         if part.on_demand and not context.full:

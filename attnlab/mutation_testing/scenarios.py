@@ -9,7 +9,7 @@ from math import prod
 
 import torch
 
-from attnlab.catalogue.contract_facts import by_query
+from attnlab.catalogue.contract_facts import has_query_axis
 from attnlab.checks.base import Inputs, Mask
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
@@ -122,7 +122,7 @@ def _float_masks(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]
 
 def _pieces(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
     """A sequence in calls that share a cache: a prompt and steps of one, two chunks; a long one."""
-    own = any(map(by_query, contract.inputs))
+    own = any(map(has_query_axis, contract.inputs))
     longer = within({**sizes, "S": LONG}) if "S" in contract.vary else sizes
     for size in (sizes, longer):
         length = size["S"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.catalogue.schema import PROMISES
+from attnlab.catalogue.contract_facts import PROMISES
 from attnlab.catalogue.weight_expressions import Misfit, Term, parse
 from attnlab.errors import Refused
 from attnlab.suggest import did_you_mean

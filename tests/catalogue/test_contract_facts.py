@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from attnlab.catalogue.contract_facts import NEEDS_TEXT, abilities, by_query, key_axis, query_axis
+from attnlab.catalogue.contract_facts import (
+    FACTS,
+    PROMISES,
+    has_query_axis,
+    key_axis,
+    known_facts,
+    query_axis,
+)
 from attnlab.checks.base import load_checks, parts_of
 from attnlab.records import Cache, Contract, Input
 
@@ -19,9 +26,19 @@ CROSS = replace(
 )
 
 
-def test_every_need_has_its_reason():
+def test_every_need_is_a_fact_with_a_reason():
     """A check that does not apply says why."""
-    assert {need for part in parts_of(load_checks()) for need in part.needs} <= set(NEEDS_TEXT)
+    needs = {need for part in parts_of(load_checks()) for need in part.needs}
+    assert needs <= set(FACTS)
+    assert not [need for need in needs if not FACTS[need].missing]
+
+
+def test_every_fact_is_needed_and_can_hold():
+    """A fact that no check needs is a promise that a check reads, or it goes."""
+    needs = {need for part in parts_of(load_checks()) for need in part.needs}
+    assert {name for name, fact in FACTS.items() if not fact.promise} <= needs
+    assert {name for name in FACTS.keys() - PROMISES if not FACTS[name].holds} == {"reference"}
+    assert not [name for name in PROMISES if name not in known_facts(Contract(promises=(name,)))]
 
 
 def test_queries_and_keys():
@@ -38,7 +55,7 @@ def test_queries_and_keys():
 )
 def test_a_mask_with_queries_can_be_causal(axes, causal):
     """The axis before that of the keys says so."""
-    assert by_query(replace(MASK, axes=axes)) is causal
+    assert has_query_axis(replace(MASK, axes=axes)) is causal
 
 
 @pytest.mark.parametrize(
@@ -61,5 +78,5 @@ def test_a_mask_with_queries_can_be_causal(axes, causal):
 )
 def test_what_a_contract_has(contract, has, lacks):
     """Checks apply by these words."""
-    assert abilities(contract) >= has
-    assert abilities(contract).isdisjoint(lacks)
+    assert known_facts(contract) >= has
+    assert known_facts(contract).isdisjoint(lacks)

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from attnlab.catalogue.contract_facts import NEEDS_TEXT, abilities
+from attnlab.catalogue.contract_facts import FACTS, known_facts
 from attnlab.catalogue.schema import TABLES, build, must_fit
 from attnlab.catalogue.toml_rules import Document, table
 from attnlab.checks.base import load_checks, parts_of
@@ -59,8 +59,8 @@ promises = ["ordered", "relative", "any-device", "dropout", "unbiased-dropout"]
     assert contract.state_dict == ("proj.weight",)
     assert contract.multiples == {"D": 4}
     assert contract.forbidden == ("softmax", "nn.Linear", "S S")
-    assert {"dtypes", "padding", "tied", "state-dict", "forbidden"} <= abilities(contract)
-    assert {"ordered", "relative", "any-device", "unbiased-dropout"} <= abilities(contract)
+    assert {"dtypes", "padding", "tied", "forbidden"} <= known_facts(contract)
+    assert {"ordered", "relative", "any-device", "unbiased-dropout"} <= known_facts(contract)
 
 
 def test_every_word_about_positions_reaches_the_record():
@@ -130,22 +130,29 @@ NEEDS = {
 @pytest.mark.parametrize("need", NEEDS)
 def test_what_is_said_of_positions_gives_checks_their_needs(need: str):
     """And without a word of positions no such check is made."""
-    assert need in abilities(Contract(position=NEEDS[need]))
-    assert need not in abilities(Contract())
+    assert need in known_facts(Contract(position=NEEDS[need]))
+    assert need not in known_facts(Contract())
 
 
 def test_learned_rows_and_grids_have_no_formula():
     """`formula-match` would hold them to one that nobody stated."""
-    assert "position" not in abilities(Contract(position=Position(kind="learned")))
-    assert "position" not in abilities(Contract(position=Position(grid=("R", "C"))))
-    assert "long" not in abilities(Contract(position=Position(kind="learned")))
+    assert "position" not in known_facts(Contract(position=Position(kind="learned")))
+    assert "position" not in known_facts(Contract(position=Position(grid=("R", "C"))))
+    assert "long" not in known_facts(Contract(position=Position(kind="learned")))
 
 
 def test_a_check_that_is_not_made_says_why():
     """Every need of every check has a sentence, also for a contract that says nothing."""
     for part in parts_of(load_checks()):
-        assert set(part.needs) <= NEEDS_TEXT.keys(), part.id
-        assert part.missing(abilities(Contract())) in NEEDS_TEXT.values()
+        assert set(part.needs) <= FACTS.keys(), part.id
+        assert part.missing(known_facts(Contract())) in {fact.missing for fact in FACTS.values()}
+
+
+def test_a_promise_that_adds_to_another_needs_it():
+    """`same-dropout` alone would be skipped without a word."""
+    error = refused('promises = ["causal", "same-dropout"]')
+    assert error.message == 'contract.promises[1] = "same-dropout": needs the promise dropout'
+    assert read('promises = ["dropout", "same-dropout"]').promises == ("dropout", "same-dropout")
 
 
 def test_a_cache_needs_a_module_that_is_causal():

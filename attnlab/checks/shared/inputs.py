@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from attnlab.catalogue.contract_facts import by_query, data_inputs, key_axis, query_axis
+from attnlab.catalogue.contract_facts import data_inputs, has_query_axis, key_axis, query_axis
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -93,7 +93,7 @@ def allowed(probe: Probe, inputs: Inputs) -> Tensor:
         keep = keep.tril()
     for mask in (i for i in contract.inputs if i.role == "mask" and inputs[i.name] is not None):
         own = inputs[mask.name] != mask.forbids
-        own = own if by_query(mask) or len(mask.axes) > 2 else own.unsqueeze(-2)
+        own = own if has_query_axis(mask) or len(mask.axes) > 2 else own.unsqueeze(-2)
         for at in reversed([n for n, a in enumerate(mask.axes[: own.dim() - 2]) if a != "B"]):
             own = own.any(at)
         keep = keep & own
@@ -143,7 +143,7 @@ def in_steps(
 def ordered(probe: Probe) -> Inputs:
     """Inputs under which no position sees a later one: all that a cache can be used for."""
     masks = [i for i in probe.contract.inputs if i.role == "mask"]
-    return probe.draw("causal" if any(map(by_query, masks)) else "padding")
+    return probe.draw("causal" if any(map(has_query_axis, masks)) else "padding")
 
 
 def parts(contract: Contract, inputs: Inputs, lengths: list[int]) -> list[Inputs]:

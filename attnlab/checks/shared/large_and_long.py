@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import cycle
 from typing import NamedTuple
 
-from attnlab.catalogue.contract_facts import by_query
+from attnlab.catalogue.contract_facts import has_query_axis
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -77,7 +77,7 @@ def ragged(probe: Probe, longer: int) -> Inputs:
     other = probe.draw(kind, longer=longer, alone=True)
     for spec in (i for i in probe.contract.inputs if i.role == "mask"):
         mask = inputs[spec.name]
-        if mask is not None and mask.dim() > 1 and by_query(spec):
+        if mask is not None and mask.dim() > 1 and has_query_axis(spec):
             mask[..., 3:UNEVEN:3, :] = other[spec.name][..., 3:UNEVEN:3, :]
             if kind == "empty-rows":  # all keys but one hidden is what a coarse count takes for all
                 one = probe.draw("one-key", longer=longer, alone=True)[spec.name]

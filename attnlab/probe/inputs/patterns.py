@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from attnlab.catalogue.contract_facts import by_query
+from attnlab.catalogue.contract_facts import has_query_axis
 from attnlab.probe.answers import Inputs, Mask
 from attnlab.probe.inputs.draw import Dice, keep_first
 from attnlab.records import Contract, Input
@@ -88,7 +88,7 @@ def _mask(
         return value
     elif manner.dense:
         forbidden = _dense(forbidden, spec, dice)
-    elif manner.alike and by_query(spec):
+    elif manner.alike and has_query_axis(spec):
         forbidden = _alike(forbidden, dice)
     return forbidden if spec.forbids else ~forbidden
 
@@ -101,8 +101,8 @@ def _first(kind: str, forbidden: Tensor, spec: Input, mask: Mask) -> Tensor:
     if mask == EMPTY:
         found[0] = True
         first = found[0, ..., :1, 0] if found.dim() > 2 else found[0, :1]
-        first.fill_(kind != "causal" or not by_query(spec))
-    elif kind == "causal" and by_query(spec):
+        first.fill_(kind != "causal" or not has_query_axis(spec))
+    elif kind == "causal" and has_query_axis(spec):
         found[0] = torch.ones_like(found[0]).triu(1)
     else:
         found[0] = False
@@ -114,7 +114,7 @@ def _dense(forbidden: Tensor, spec: Input, dice: Dice) -> Tensor:
     keys = forbidden.shape[-1]
     forbidden = forbidden | dice.chance(tuple(forbidden.shape), DENSE)
     keep = dice.integers(forbidden.shape[:-1], keys)
-    if by_query(spec) and forbidden.shape[-2] == keys and keys > 1:
+    if has_query_axis(spec) and forbidden.shape[-2] == keys and keys > 1:
         forbidden.diagonal(dim1=-2, dim2=-1).fill_(True)
         keep = ((torch.arange(keys) + 1) % keys).expand(keep.shape)
     return forbidden.scatter(-1, keep.unsqueeze(-1), value=False)
