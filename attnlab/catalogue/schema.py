@@ -103,10 +103,10 @@ def feed(value: Any) -> dict[str, Any]:
 
 
 SIZES = mapping(SYMBOL, "a symbol such as B or hd", whole(1))
-PROBE = mapping(SYMBOL, "a symbol such as B or hd", whole(1), least=1)
+SOME_SIZES = mapping(SYMBOL, "a symbol such as B or hd", whole(1), least=1)
 SYMBOLS = listing(matching(SYMBOL, "a symbol of [sizes]"))
 BUFFERS = listing(matching(rf"{NAME}(\.[A-Za-z0-9_]+)*", "the name of a buffer"))
-REFUSAL = table({"sizes": PROBE, "error": name}, required=("sizes",))
+REFUSAL = table({"sizes": SOME_SIZES, "error": name}, required=("sizes",))
 POSITION = table(
     {
         "kind": one_of("sinusoidal", "rotary", "alibi", "t5", "learned", "other"),
@@ -167,10 +167,10 @@ TABLES: dict[str, Rule] = {
             "promises": listing(one_of(*PROMISES)),
             "mask": one_of(*MASKS),
             "vary": SYMBOLS,
-            "multiples": PROBE,
+            "multiples": SOME_SIZES,
             "buffers": BUFFERS,
             "defaults": mapping(NAME, "the name of a constructor argument", whole(1)),
-            "probes": listing(PROBE),
+            "extra_sizes": listing(SOME_SIZES),
             "refusals": listing(REFUSAL),
             "position": POSITION,
             "dtypes": listing(one_of(*DTYPES)),
@@ -179,7 +179,8 @@ TABLES: dict[str, Rule] = {
             "state_dict": listing(DOTTED),
             "forbidden": listing(line),
             "cache": CACHE,
-        }
+        },
+        renamed={"probes": "extra_sizes"},
     ),
 }
 
@@ -281,8 +282,8 @@ def _uses(document: Document, contract: Contract) -> Iterator[tuple[At, str]]:
     for entry in contract.inputs:
         yield from ((("inputs", entry.name), s) for s in symbols_of(entry.axes))
     yield from ((("output", "axes"), s) for s in symbols_of(contract.output))
-    for index, probe in enumerate(contract.probes):
-        yield from ((("contract", "probes", index, s), s) for s in probe)
+    for index, sizes in enumerate(contract.extra_sizes):
+        yield from ((("contract", "extra_sizes", index, s), s) for s in sizes)
     for index, refusal in enumerate(contract.refusals):
         yield from ((("contract", "refusals", index, "sizes", s), s) for s in refusal.sizes)
     yield from ((("contract", "multiples", s), s) for s in contract.multiples)

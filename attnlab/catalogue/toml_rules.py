@@ -11,8 +11,9 @@ import keyword
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from attnlab.errors import Unreadable
@@ -21,7 +22,7 @@ from attnlab.records import record
 from attnlab.suggest import did_you_mean, either, near
 
 Rule = Callable[[Any], Any]
-At = tuple[str | int, ...]  # where in the document: ("contract", "probes", 0, "S")
+At = tuple[str | int, ...]  # where in the document: ("contract", "extra_sizes", 0, "S")
 LARGEST = 256 << 10  # bytes of a description; real ones have about two thousand
 LINES = 1000  # of longer files the line is not searched, which takes quadratic time
 
@@ -80,7 +81,7 @@ def read_document(path: Path) -> Document:
 
 
 def label(at: At) -> str:
-    """`contract.probes[0].S`."""
+    """`contract.extra_sizes[0].S`."""
     parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in at]
     return "".join(parts).removeprefix(".")
 
@@ -245,13 +246,20 @@ def mapping(keys: str, what: str, item: Rule, least: int = 0) -> Rule:
     return rule
 
 
-def table(rules: dict[str, Rule], required: tuple[str, ...] = ()) -> Rule:
-    """A table of known keys. Keys that are left out are left out of the result."""
+def table(
+    rules: dict[str, Rule],
+    required: tuple[str, ...] = (),
+    renamed: Mapping[str, str] = MappingProxyType({}),
+) -> Rule:
+    """A table of known keys. Keys that are left out are left out of the result; `renamed` maps keys
+    of former versions to those of today."""
 
     def rule(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise expected(value, "a table")
         for key in value:
+            if key in renamed:
+                raise Wrong(f" is called {renamed[key]} now", (key,), "Rename the key.")
             if key not in rules:
                 hint = did_you_mean(key, rules) or f"Known keys: {', '.join(rules)}"
                 raise Wrong(": unknown key", (key,), hint)

@@ -84,7 +84,7 @@ class Contract:
     buffers: tuple[str, ...] = ()  # names that must be buffers
     vary: tuple[str, ...] = ("B", "S", "D", "H")  # symbols the judge may draw afresh
     multiples: dict[str, int] = field(default_factory=dict)  # of what drawn sizes are: hd = 2
-    probes: tuple[dict[str, int], ...] = ()  # extra sizes to probe, over the example's
+    extra_sizes: tuple[dict[str, int], ...] = ()  # to grade at as well; the rest as in `sizes`
     refusals: tuple[Refusal, ...] = ()
     position: Position | None = None
     dtypes: tuple[str, ...] = ()  # besides float32

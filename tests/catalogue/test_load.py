@@ -62,7 +62,7 @@ def test_the_tables_become_a_contract(tmp_path):
 
 
 def test_every_key_of_the_contract_table_is_read(tmp_path):
-    """promises, mask, vary, buffers, probes, refusals and position reach the record."""
+    """promises, mask, vary, buffers, extra sizes, refusals and position reach the record."""
     toml = (
         TOML
         + """
@@ -71,7 +71,7 @@ promises = ["averaging", "empty-rows"]
 mask = "empty-rows"
 vary = ["B", "S"]
 buffers = ["pos.pe"]
-[[contract.probes]]
+[[contract.extra_sizes]]
 S = 1
 [[contract.refusals]]
 sizes = { S = 101 }
@@ -87,7 +87,7 @@ base = 500
     assert contract.example_mask == "empty-rows"
     assert contract.vary == ("B", "S")
     assert contract.buffers == ("pos.pe",)
-    assert contract.probes == ({"S": 1},)
+    assert contract.extra_sizes == ({"S": 1},)
     assert contract.refusals == (Refusal(sizes={"S": 101}, error="ValueError"),)
     assert contract.position == Position(form="added", base=500.0)
 

@@ -19,9 +19,11 @@ GOOD = module("return x")
 
 
 def test_every_check_runs_in_every_round(monkeypatch):
-    """The example, the drawn sizes, the probes and the edge: a pass holds at all of them."""
+    """The example, the drawn sizes, the extra ones and the edge: a pass holds at all of them."""
     seen = []
-    contract = Contract(sizes={"B": 2, "S": 4, "D": 8}, init={"width": "D"}, probes=({"S": 99},))
+    contract = Contract(
+        sizes={"B": 2, "S": 4, "D": 8}, init={"width": "D"}, extra_sizes=({"S": 99},)
+    )
     (result,) = grade(monkeypatch, check("a", lambda p: seen.append(p.sizes)), contract=contract)
     assert result.outcome == "passed"
     assert seen == rounds(contract, random.Random(0))

@@ -120,7 +120,7 @@ def rounds(
     more = [*(_moved(contract, f) for f in over[:MOST]), _alike(contract)]
     drawn = [within(s) for s in (*usual, *more)] if contract.vary else []
     edge = [_only(contract, EDGE)] if contract.vary else []
-    extra = [with_hd({**contract.sizes, **p}) for p in contract.probes]
+    extra = [with_hd({**contract.sizes, **p}) for p in contract.extra_sizes]
     found: list[Sizes] = []
     for some in (example, *drawn, *edge, *extra):
         sizes = tied(contract, some)

@@ -90,7 +90,7 @@ def test_inputs_come_in_order_with_their_kinds():
 
 
 def test_scale_is_the_standard_deviation():
-    """`finite` probes at thirty times the usual size."""
+    """`finite` looks at thirty times the usual size."""
     contract = Contract(inputs=(Input(name="x", axes=("B", "S", "D")),))
     small = draw.inputs(contract, {"B": 9, "S": 99, "D": 9}, Dice(0), scale=1.0)["x"]
     large = draw.inputs(contract, {"B": 9, "S": 99, "D": 9}, Dice(0), scale=30.0)["x"]

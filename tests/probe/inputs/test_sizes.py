@@ -240,9 +240,9 @@ def test_no_round_is_longer_than_the_longest_sequence():
     assert max(lengths) == 9
 
 
-def test_probes_stand_over_the_example():
+def test_extra_sizes_stand_over_the_example():
     """A probe changes what it names; hd follows; the same sizes are tried once."""
-    contract = Contract(sizes=SIZES, vary=(), probes=({"S": 1}, {"D": 12}, {"S": 1}))
+    contract = Contract(sizes=SIZES, vary=(), extra_sizes=({"S": 1}, {"D": 12}, {"S": 1}))
     assert rounds(contract, random.Random(0)) == [
         {**SIZES, "hd": 4},
         {**SIZES, "S": 1, "hd": 4},
