@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnlab.candidate.describe_output import kind
 from attnlab.probe.answers import Gradients, Skip
-from attnlab.probe.weights.match import misfit
+from attnlab.probe.weights.match import loading_error
 
 MOST = 200  # of names that are read of an answer
 
@@ -53,7 +53,7 @@ def names_in(value: object) -> tuple[str, ...]:
 
 
 def refuse(told: dict[str, Any]) -> None:
-    refusal = misfit(told)
+    refusal = loading_error(told)
     if refusal:
         raise Skip(f"its weights cannot be replaced: {refusal}")
 

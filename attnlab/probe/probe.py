@@ -50,8 +50,8 @@ from attnlab.probe.inputs.sizes import within
 from attnlab.probe.pacing import LENGTHS, PILOT, QUICK, pairs
 from attnlab.probe.reference import Reference, finite
 from attnlab.probe.source_calls import calling
-from attnlab.probe.weights.layouts import carried
-from attnlab.probe.weights.match import Desk, Equipped, Outfitter
+from attnlab.probe.weights.layouts import map_weights
+from attnlab.probe.weights.match import LoadedWeights, MatchContext, WeightMatcher
 from attnlab.records import Contract, Op, Until, from_json, plain
 from attnlab.sizes import Sizes, built, measure, with_hd
 from attnlab.tracer.raw_trace import RawTrace
@@ -74,7 +74,7 @@ class GradingContext:
     renew: Callable[[], Host]  # a fresh host, after the last one died
     dice: Dice
     reference: Reference | None
-    outfitter: Outfitter = field(default_factory=Outfitter)
+    weight_matcher: WeightMatcher = field(default_factory=WeightMatcher)
     text: str = ""  # the candidate's source, to be read and not run
     numbers: tuple[int, ...] = ()  # that it names
     full: bool = False  # also the checks that are made on demand only
@@ -107,7 +107,7 @@ class Probe:
         self.dice = context.dice
         self.reference = context.reference
         self.strict = False  # True once output-shape has passed: the shape must not change again
-        self.equipped = Equipped()
+        self.loaded = LoadedWeights()
         self.dtype = dtype
         self.fall: Raised | None = None  # of the first call of all
         self.shapes: dict[tuple[torch.Size, ...], tuple[int, ...]] = {}  # of outputs, by inputs
@@ -124,13 +124,13 @@ class Probe:
             drawn = self.pool.usual()
             given = list(drawn.values())
             context, bias = self.context, self.manner.bias
-            desk = Desk(
+            match = MatchContext(
                 self.host, context.name, self.reference, self.contract, self.dice, given, bias
             )
-            self.equipped = equipped = self.context.outfitter.equip(desk, self.sizes)
-            if "answers" in equipped.told:
-                self.pool.fetch(drawn, lambda: self.outputs(equipped.told, given))
-            fell = equipped.told.get("fell")
+            self.loaded = loaded = context.weight_matcher.build(match, self.sizes)
+            if "answers" in loaded.answer:
+                self.pool.fetch(drawn, lambda: self.outputs(loaded.answer, given))
+            fell = loaded.answer.get("fell")
             self.fall = Raised({"verb": "call", **fell}) if isinstance(fell, dict) else None
         else:
             self._build(self.sizes)
@@ -624,13 +624,13 @@ class Probe:
     def expected_gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """The reference's gradients in float64, with the same weights; raises `CannotTell`."""
         found = self._comparable().gradients(inputs, cotangent)
-        return replace(found, parameters=self.equipped.gradients(found.parameters))
+        return replace(found, parameters=self.loaded.gradients(found.parameters))
 
     def _comparable(self) -> Reference:
         if self.reference is None:
             raise CannotTell("there is no reference for this module", "no-reference")
-        if self.equipped.refusal:
-            raise CannotTell(self.equipped.refusal, "no-weights")
+        if self.loaded.refusal:
+            raise CannotTell(self.loaded.refusal, "no-weights")
         return self.reference
 
     def tolerance(self, expected: Tensor) -> float:
@@ -657,15 +657,15 @@ class Probe:
     def given_parameters(self) -> Mapping[str, Tensor] | None:
         """The parameters that the module was given for this round, by its own names; None where it
         has its own."""
-        if self.context.reference is None or self.equipped.refusal:
+        if self.context.reference is None or self.loaded.refusal:
             return None
         return self._placed(self.context.reference.weights)
 
     def weights(self) -> Mapping[str, Tensor]:
         """The weights of this round by the reference's names, or by the module's own where there is
         no reference; raises `Skip` where the reference's have no place in the module."""
-        if self.equipped.refusal:
-            raise Skip(f"its weights cannot be told apart: {self.equipped.refusal}")
+        if self.loaded.refusal:
+            raise Skip(f"its weights cannot be told apart: {self.loaded.refusal}")
         return self.parameters() if self.reference is None else self.reference.weights
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
@@ -678,8 +678,8 @@ class Probe:
 
     def _placed(self, weights: Weights, own: bool = False) -> dict[str, Tensor]:
         """By the module's own names and layouts."""
-        at = None if own else self.equipped.at
-        return dict(weights) if at is None else carried(dict(weights), at)
+        at = None if own else self.loaded.indices
+        return dict(weights) if at is None else map_weights(dict(weights), at)
 
     # ------------------------------------------------------------ insides
 

@@ -170,8 +170,8 @@ def test_raised_keeps_a_head_width_that_is_a_size_of_its_own():
 
 # ---------------------------------------------------------------- weights and the reference
 
-NO_PLACE = (
-    "the module has no parameter proj.weight, proj.bias, so the reference's weights have no place; "
+OTHER_NAMES = (
+    "the module has no parameter proj.weight, proj.bias, which the reference has; "
     "it has lin.weight, lin.bias"
 )
 
@@ -200,7 +200,7 @@ def test_a_unit_is_a_reference_in_float64():
     [
         (
             "self.lin = nn.Linear(width, width)",
-            NO_PLACE,
+            OTHER_NAMES,
         ),
         (
             "self.proj = nn.Linear(width, 3)",
@@ -215,7 +215,7 @@ def test_a_unit_is_a_reference_in_float64():
 def test_weights_that_do_not_fit_cannot_be_compared(init, message):
     """Missing names, other shapes, more parameters: said, with the names, and no failure.
 
-    What follows says what was tried to find their places.
+    What follows says which maps were tried.
     """
     made = probe(module("return x", init), reference=file_reference(TWICE))
     with pytest.raises(CannotTell) as caught:

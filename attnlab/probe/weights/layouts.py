@@ -17,7 +17,7 @@ from torch import Tensor
 
 from attnlab.catalogue.weight_expressions import Misfit, Term, parse
 
-Places = dict[str, Tensor]  # of each parameter's elements, in all of the reference's, flattened
+Indices = dict[str, Tensor]  # of each parameter's elements, in all of the reference's, flattened
 Shapes = Mapping[str, tuple[int, ...]]
 MEMBER = "#"  # in a key and its expression: the number of a head that has parameters of its own
 
@@ -95,7 +95,7 @@ def evaluate(term: Term, known: Mapping[str, Tensor | int]) -> Any:
 # ---------------------------------------------------------------- maps
 
 
-def numbered(shapes: Shapes) -> Places:
+def element_indices(shapes: Shapes) -> Indices:
     """The places of every element: 0, 1, 2 ... through all parameters in their order."""
     made, start = {}, 0
     for name, shape in shapes.items():
@@ -105,16 +105,18 @@ def numbered(shapes: Shapes) -> Places:
     return made
 
 
-def places(
+def weight_indices(
     entries: Mapping[str, str], mine: Shapes, theirs: Shapes, sizes: Mapping[str, int]
-) -> Places:
+) -> Indices:
     """Of every parameter of mine, which elements of theirs it takes; raises `Misfit`."""
-    found = placed(entries, mine, {**sizes, **numbered(theirs)})
+    found = evaluate_map(entries, mine, {**sizes, **element_indices(theirs)})
     _must_be_one_to_one(found, theirs)
     return found
 
 
-def placed(entries: Mapping[str, str], mine: Shapes, known: Mapping[str, Tensor | int]) -> Places:
+def evaluate_map(
+    entries: Mapping[str, str], mine: Shapes, known: Mapping[str, Tensor | int]
+) -> Indices:
     """The same, where it is known that nothing is lost and nothing used twice."""
     found = {}
     for name, shape in mine.items():
@@ -139,13 +141,13 @@ def _entry(entries: Mapping[str, str], name: str) -> tuple[str, int | None]:
     raise Misfit(f"the map says nothing of the parameter {name}")
 
 
-def _must_be_one_to_one(found: Places, theirs: Shapes) -> None:
+def _must_be_one_to_one(found: Indices, theirs: Shapes) -> None:
     """What is left out would not be tested, what is used twice would be tied by nobody."""
     total = sum(torch.Size(s).numel() for s in theirs.values())
     used = torch.zeros(total, dtype=torch.long)
     for at in found.values():
         used.index_add_(0, at.flatten(), torch.ones_like(at.flatten()))
-    for name, at in numbered(theirs).items():
+    for name, at in element_indices(theirs).items():
         times = used[at.flatten()]
         if times.numel() and times.min() < 1:
             raise Misfit(f"the module has no place for all of the reference's {name}")
@@ -153,16 +155,16 @@ def _must_be_one_to_one(found: Places, theirs: Shapes) -> None:
             raise Misfit(f"the reference's {name} is used more than once")
 
 
-def carried(values: Mapping[str, Tensor], at: Places) -> Places:
+def map_weights(values: Mapping[str, Tensor], at: Indices) -> Indices:
     """The reference's weights as the module's parameters."""
     flat = torch.cat([v.flatten() for v in values.values()]) if values else torch.zeros(0)
     return {name: flat[place] for name, place in at.items()}
 
 
-def carried_gradients(gradients: Mapping[str, Tensor], at: Places, theirs: Shapes) -> Places:
+def map_gradients(gradients: Mapping[str, Tensor], at: Indices, theirs: Shapes) -> Indices:
     """The reference's gradients by the module's parameters; what no path leads to is left out."""
     zeros = {n: torch.zeros(s, dtype=torch.float64) for n, s in theirs.items()}
     reached = {n: torch.full(s, n in gradients) for n, s in theirs.items()}
-    live = carried(reached, at)
-    moved = carried({n: gradients.get(n, zero) for n, zero in zeros.items()}, at)
+    live = map_weights(reached, at)
+    moved = map_weights({n: gradients.get(n, zero) for n, zero in zeros.items()}, at)
     return {name: g for name, g in moved.items() if live[name].any().item()}

@@ -1,8 +1,9 @@
-"""Which parameter of a module may be which of the reference's: by name where it says something,
-else by shape and by the order of definition.
+"""Candidate places for the reference's weights: by name where it says something, else by shape and
+by the order of definition.
 
-A name that says something binds: what is called `value` never takes the reference's keys. So a
-module that mixes up its own queries and keys does not become right by a map that undoes it.
+Names of queries, keys and values bind: what is called `value` never takes the reference's keys. So
+a module that mixes up its own queries and keys does not become right by a map that undoes it. Other
+names (`beta`, `out`, `norm`) only make a place more or less likely: shapes and values decide.
 """
 
 from __future__ import annotations
@@ -22,32 +23,39 @@ LETTERS = {
        ("qkv", "kqv", "qvk", "kvq", "vqk", "vkq", "kv", "vk", "qk")},
 }  # fmt: skip
 OUT = {"o", "wo", "bo", "out", "output", "unify", "unifyheads", "merge"}
-WEAK = {"proj", "dense", "c", "attn", "attention", "self", "mha"}  # alone they say "out"
-NORM = {"norm", "ln", "layernorm", "rms", "rmsnorm", "gamma", "beta", "gain"}
+WEAK = {"proj", "dense", "c", "attn", "attention", "self", "mha"}  # alone they mean "out"
+NORM = {"norm", "ln", "layernorm", "rms", "rmsnorm"}
+AFFINE = {"gamma", "beta", "gain"}  # parameters of a norm; a layer may be called anything
 FEED = {"up", "down", "gate"}
 INSIDE = {"mlp", "ffn", "ff", "feed"}  # where a projection is none of attention's
 WEIGHT = {"weight", "kernel", "gamma", "gain", "scale", "w", "g", "matrix"}
 BIAS = {"bias", "beta", "b"}
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+FUSED = [("q", "k", "v"), ("k", "v"), ("q", "k", "v", "out")]  # where the name gives no order
 
 
-class Tag(NamedTuple):
+class ParsedName(NamedTuple):
     """What a name says: "" where it says nothing."""
 
     role: str  # letters such as "q" or "qkv", "out", "norm", "normq", "up", ...
     kind: str  # "weight" or "bias"
-    raw: bool  # no `weight` of a layer: a matrix that is likely kept the other way around
+    raw: bool  # no `weight` of a layer: a matrix that is likely stored transposed
     numbers: tuple[str, ...]
 
+    @property
+    def letters(self) -> str:
+        """Of the queries, keys and values that the name is about."""
+        return letters if set(letters := self.role.removeprefix("norm")) <= set("qkv") else ""
 
-def tag(name: str) -> Tag:
-    """`blocks.1.attn.W_Q` is the weight of queries, number 1."""
+
+def parse_name(name: str) -> ParsedName:
+    """The role and kind in a name: `blocks.1.attn.W_Q` is the weight of queries, number 1."""
     words = [w.lower() for w in WORD.findall(name)]
     letters = "".join(dict.fromkeys("".join(LETTERS.get(w, "") for w in words)))
     kinds = [("weight" if w in WEIGHT else "bias") for w in words if w in WEIGHT | BIAS]
     short = words[-1] if words and words[-1] in {*LETTERS, "wo", "bo"} else " "  # "wq"
     initial = {"w": "weight", "b": "bias"}.get(short[0], "")
-    return Tag(
+    return ParsedName(
         role=_role(words, letters),
         kind=kinds[-1] if kinds else initial,
         raw=not name.endswith((".weight", "_weight")),
@@ -56,25 +64,25 @@ def tag(name: str) -> Tag:
 
 
 def _role(words: list[str], letters: str) -> str:
-    said = set(words)
+    known = set(words)
     feed = [w for w in words if w in FEED]
-    if said & NORM:
+    if known & NORM or known & AFFINE & set(words[-1:]):
         return "norm" + letters
-    if letters or feed or said & INSIDE:
+    if letters or feed or known & INSIDE:
         return letters or (feed[-1] if feed else "")
     if re.search(r"\b(in proj|c attn)\b", " ".join(words)):
         return "qkv"
-    rest = said - WEIGHT - BIAS
-    return "out" if said & OUT or (rest <= WEAK and rest & {"proj", "dense"}) else ""
+    rest = known - WEIGHT - BIAS
+    return "out" if known & OUT or (rest <= WEAK and rest & {"proj", "dense"}) else ""
 
 
 class Piece(NamedTuple):
-    """A part of the reference that has one role: a parameter, or a third of a fused one."""
+    """Part of the reference with one role: a parameter, or a third of a fused one."""
 
     expression: str
     parameter: str
     shape: tuple[int, ...]
-    tag: Tag
+    parsed: ParsedName
     order: int
 
 
@@ -83,62 +91,67 @@ class Slot(NamedTuple):
 
     name: str  # the key of a map: `wq`, `heads.#.key.weight`
     shape: tuple[int, ...]
-    tag: Tag
+    parsed: ParsedName
     order: int
     per: str = ""  # the symbol that counts a family: H or Hkv
 
 
 class Option(NamedTuple):
-    """A way to fill a slot: from which pieces, by which expression, and how far-fetched."""
+    """A way to fill a slot: the pieces, the expression and its cost (high is unlikely)."""
 
     cost: float
     pieces: frozenset[int]
     expression: str
-    layers: tuple[str, ...] = ()  # of the reference; a weight and its bias come from the same
+    layers: tuple[str, ...] = ()  # of the reference; a weight and its bias must agree
 
 
-def layer(name: str) -> str:
-    """`out_proj` of `out_proj.bias`; "" of a parameter that stands alone."""
+def layer_name(name: str) -> str:
+    """The layer that owns a parameter (`out_proj` for `out_proj.bias`), or "" if none does."""
     stem, _, last = name.rpartition(".")
     return stem if last in ("weight", "bias") else ""
 
 
 def pieces(theirs: Shapes) -> tuple[Piece, ...]:
-    """The reference's parameters, the fused ones cut into their parts."""
+    """The reference's parameters, with fused ones split into q, k and v."""
     found: list[Piece] = []
     for name, shape in theirs.items():
-        said = tag(name)
-        count = len(said.role) if set(said.role) <= set("qkv") else 1
+        parsed = parse_name(name)
+        count = len(parsed.role) if set(parsed.role) <= set("qkv") else 1
         if count > 1 and shape and shape[0] % count == 0:
             part = (shape[0] // count, *shape[1:])
-            for i, letter in enumerate(said.role):
-                mine = Tag(role=letter, kind=said.kind, raw=said.raw, numbers=said.numbers)
+            for i, letter in enumerate(parsed.role):
+                mine = ParsedName(
+                    role=letter, kind=parsed.kind, raw=parsed.raw, numbers=parsed.numbers
+                )
                 found.append(Piece(f"part({name}, {i}, {count})", name, part, mine, len(found)))
         else:
-            found.append(Piece(name, name, tuple(shape), said, len(found)))
+            found.append(Piece(name, name, tuple(shape), parsed, len(found)))
     return tuple(found)
 
 
 def slots(mine: Shapes, sizes: Mapping[str, int]) -> tuple[Slot, ...]:
-    """The module's parameters, those of separate heads gathered into families."""
+    """The module's parameters, with those of separate heads collected into families."""
     found: dict[str, Slot] = {}
     for name, shape in mine.items():
         stem, count = _family(name, mine, sizes)
-        said = tag(stem)
-        found.setdefault(stem, Slot(stem, tuple(shape), said, len(found), count))
+        parsed = parse_name(stem)
+        found.setdefault(stem, Slot(stem, tuple(shape), parsed, len(found), count))
     return tuple(found.values())
 
 
 def _family(name: str, mine: Shapes, sizes: Mapping[str, int]) -> tuple[str, str]:
-    """`heads.3.key.weight` is `heads.#.key.weight`, counted by H, where there are H of them."""
+    """The key and the counting symbol of a family: `heads.#.key.weight` and H if there are H of
+    them, each with a role of attention or an axis as wide as a head."""
     for number in re.finditer(r"(?<![^._])\d+(?![^._])", name):
         before, after = name[: number.start()], name[number.end() :]
+        by_role = bool(set(parse_name(f"{after}.{before}").role) & set("qkvo"))
         for symbol in ("H", "Hkv"):
             count = sizes.get(symbol, 0)
-            members = [f"{before}{i}{after}" for i in range(count)]
-            alone = f"{before}{count}{after}" not in mine
-            same = len({mine.get(m) for m in members}) == 1 and members[0] in mine
-            if count > 1 and alone and same and set(tag(f"{after}.{before}").role) & set("qkvo"):
+            members = {mine.get(f"{before}{i}{after}") for i in range(count)}
+            if count < 2 or len(members) > 1 or None in members:
+                continue
+            narrow = {n * sizes.get("hd", 0) for n in (1, 2, 3)} & set(mine[name])
+            if f"{before}{count}{after}" not in mine and (by_role or narrow):
                 return f"{before}{MEMBER}{after}", symbol
     return name, ""
 
@@ -146,21 +159,38 @@ def _family(name: str, mine: Shapes, sizes: Mapping[str, int]) -> tuple[str, str
 # ---------------------------------------------------------------- how a slot may be filled
 
 
+def all_options(
+    open_slots: tuple[Slot, ...], parts: tuple[Piece, ...], sizes: Mapping[str, int]
+) -> dict[str, list[Option]]:
+    """The options of every slot. Where a layer called `q` cannot hold queries, its name is taken
+    to mean something else."""
+    found = {s.name: options(s, parts, sizes) for s in open_slots}
+    wrong = {layer_name(n) or n for n, slot_options in found.items() if not slot_options}
+    for slot in open_slots:
+        if (layer_name(slot.name) or slot.name) in wrong:
+            anonymous = slot._replace(parsed=slot.parsed._replace(role=""))
+            found[slot.name] = options(anonymous, parts, sizes)
+    return found
+
+
 def options(slot: Slot, parts: tuple[Piece, ...], sizes: Mapping[str, int]) -> list[Option]:
     """Every way to fill the slot that its name and shape allow, the likely ones first."""
     by_parameter = [p for p in parts if p.parameter == slot.name]
     fixed = [p for p in by_parameter if len(by_parameter) > 1 or p.shape == slot.shape]
-    if fixed and _whole(fixed) == slot.shape:  # same name, same shape: it is what it says
+    if fixed and _fused_shape(fixed) == slot.shape:  # same name and shape: the same parameter
         orders = frozenset(p.order for p in fixed)
         return [Option(0.0, orders, slot.name, _layers(tuple(fixed)))]
-    allowed = by_parameter or list(parts)
+    return _options(slot, by_parameter, sizes) or _options(slot, list(parts), sizes)
+
+
+def _options(slot: Slot, parts: list[Piece], sizes: Mapping[str, int]) -> list[Option]:
     found: dict[tuple[frozenset[int], str], Option] = {}
-    for group in (*((p,) for p in allowed), *_groups(slot, allowed)):
-        cost = _likeness(slot, group)
+    for group in (*((p,) for p in parts), *_groups(slot, parts)):
+        cost = _cost(slot, group)
         if cost is None:
             continue
         orders = frozenset(p.order for p in group)
-        for extra, expression in _ways(slot, group, sizes):
+        for extra, expression in _expressions(slot, group, sizes):
             option = Option(cost + extra, orders, expression, _layers(group))
             found.setdefault((orders, expression), option)
     return sorted(found.values(), key=lambda o: o.cost)
@@ -168,63 +198,71 @@ def options(slot: Slot, parts: tuple[Piece, ...], sizes: Mapping[str, int]) -> l
 
 def _layers(group: tuple[Piece, ...]) -> tuple[str, ...]:
     """Which layers of the reference, and which part of each where they are fused."""
-    named = [(layer(p.parameter), p.tag.role) for p in group]
+    named = [(layer_name(p.parameter), p.parsed.role) for p in group]
     return tuple(f"{stem} {role}" for stem, role in named) if all(n for n, _ in named) else ()
 
 
-def _whole(fixed: list[Piece]) -> tuple[int, ...]:
+def _fused_shape(fixed: list[Piece]) -> tuple[int, ...]:
     return (sum(p.shape[0] for p in fixed), *fixed[0].shape[1:]) if fixed[0].shape else ()
 
 
 def _groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]]:
-    """Pieces that one fused parameter may hold: q, k, v of the same kind, in the order named."""
-    role = slot.tag.role
-    wanted = [role] if len(role) > 1 and set(role) <= set("qkv") else ["qkv", "kv"]
-    if role and role not in wanted:
-        return
-    for letters in wanted:
-        columns = [[p for p in parts if p.tag.role == letter] for letter in letters]
+    """Pieces that one fused parameter may hold: of one kind, in the order of the name."""
+    letters = slot.parsed.letters
+    orders = [tuple(letters)] if len(letters) > 1 else FUSED
+    for roles in () if len(letters) == 1 else orders:
+        columns = [[p for p in parts if p.parsed.role == role] for role in roles]
         for first in columns[0]:
             group = [first]
             for column in columns[1:]:
-                group += [p for p in column if _kin(p, first)][:1]
-            if len(group) == len(letters):
+                group += [p for p in column if _same_kind(p, first)][:1]
+            if len(group) == len(roles):
                 yield tuple(group)
 
 
-def _kin(a: Piece, b: Piece) -> bool:
-    return (a.tag.kind, a.tag.numbers, a.shape[1:]) == (b.tag.kind, b.tag.numbers, b.shape[1:])
+def _same_kind(a: Piece, b: Piece) -> bool:
+    return (a.parsed.kind, a.parsed.numbers, a.shape[1:]) == (
+        b.parsed.kind,
+        b.parsed.numbers,
+        b.shape[1:],
+    )
 
 
-def _likeness(slot: Slot, group: tuple[Piece, ...]) -> float | None:
-    """How far-fetched it is that the slot holds these pieces; None where a name forbids it."""
-    role, mine = "".join(p.tag.role for p in group), slot.tag
-    theirs = group[0].tag
-    if mine.role and role and mine.role != role:
+def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
+    """How unlikely it is that the slot holds these pieces; None where the name rules it out."""
+    mine, theirs = slot.parsed, group[0].parsed
+    role = "".join(p.parsed.role for p in group)
+    letters = "".join(p.parsed.letters for p in group)
+    if mine.letters and letters and mine.letters != letters:
         return None
-    if mine.kind and theirs.kind and mine.kind != theirs.kind:
+    if mine.kind and theirs.kind and mine.kind != theirs.kind and layer_name(slot.name):
         return None
-    unknown = float(not (mine.role and role)) + 0.3 * (not (mine.kind and theirs.kind))
     moved = 0.02 * sum(abs(slot.order - p.order) for p in group)
-    return unknown + moved + float(mine.numbers != theirs.numbers)
+    by_name = _difference(mine.role, role, 1.0) + _difference(mine.kind, theirs.kind, 0.3)
+    return by_name + moved + float(mine.numbers != theirs.numbers)
 
 
-def _ways(
+def _difference(mine: str, theirs: str, unknown: float) -> float:
+    """What it costs that a name says nothing, or something else."""
+    return unknown if not (mine and theirs) else 0.0 if mine == theirs else 1.5 * unknown
+
+
+def _expressions(
     slot: Slot, group: tuple[Piece, ...], sizes: Mapping[str, int]
 ) -> Iterator[tuple[float, str]]:
     """Expressions of the slot's shape that hold the group's elements."""
-    for start, terms in _members(slot, group, sizes):
+    for start, terms in _terms(slot, group, sizes):
         shapes = [shape for _, shape in terms]
-        for cost, expression, shape, cut in _joined([t for t, _ in terms], shapes, sizes):
+        for cost, expression, shape, cut in _fusions([t for t, _ in terms], shapes, sizes):
             heads = () if slot.per else tuple(s for s in ("H", "Hkv") if s in sizes)
-            for more, way in _turned((expression, shape), cut, slot, heads, sizes):
+            for more, way in _arrangements((expression, shape), cut, slot, heads, sizes):
                 yield start + cost + more, way
 
 
 Typed = tuple[str, tuple[int, ...]]  # an expression and the shape it has at the search's sizes
 
 
-def _members(
+def _terms(
     slot: Slot, group: tuple[Piece, ...], sizes: Mapping[str, int]
 ) -> Iterator[tuple[float, list[Typed]]]:
     """The pieces, or what one head has of each: some of the rows, or some of the columns."""
@@ -240,7 +278,7 @@ def _members(
         yield 0.1, [(e, (s[0], s[1] // n)) for e, s in columns]
 
 
-def _joined(
+def _fusions(
     terms: list[str], shapes: list[tuple[int, ...]], sizes: Mapping[str, int]
 ) -> Iterator[tuple[float, str, tuple[int, ...], int | None]]:
     """Fused pieces side by side, stacked or head by head; which axis heads can be cut out of."""
@@ -253,11 +291,12 @@ def _joined(
     if len(set(shapes)) > 1:
         return
     yield 0.0, f"stack({inside})", (len(terms), *shapes[0]), 1
-    if "H" in sizes and shapes[0][0] % sizes["H"] == 0:
-        yield 0.2, f"interleave(H, {inside})", (rows, *shapes[0][1:]), 0
+    for cost, symbol in ((0.2, "H"), (0.3, "D")):  # by head, or feature by feature
+        if symbol in sizes and shapes[0][0] % sizes[symbol] == 0:
+            yield cost, f"interleave({symbol}, {inside})", (rows, *shapes[0][1:]), 0
 
 
-def _turned(
+def _arrangements(
     typed: Typed, cut: int | None, slot: Slot, heads: tuple[str, ...], sizes: Mapping[str, int]
 ) -> Iterator[tuple[float, str]]:
     """The expression with its axes in another order, heads as an axis of their own, ones added."""
@@ -265,20 +304,20 @@ def _turned(
         yield 0.0, typed[0]
         return
     core = tuple(n for n in slot.shape if n != 1)
-    cuts = list(_cuts(typed, cut, heads, sizes))
-    if slot.tag.role == "out":  # it takes what heads give: they lie along its last axis
+    cuts = list(_head_splits(typed, cut, heads, sizes))
+    if slot.parsed.role == "out":  # it takes what heads give: they lie along its last axis
         cuts.reverse()
     for far, (expression, shape) in enumerate((typed, *cuts)):
         if sorted(shape) != sorted(core):
             continue
         for turns, order in enumerate(permutations(range(len(shape)))):
             if tuple(shape[axis] for axis in order) == core:
-                likely = slot.tag.raw == bool(turns) if len(shape) == 2 else True
-                cost = 0.03 * far + (0.0 if likely else 0.1 if slot.tag.raw else 0.3)
-                yield cost, _with_ones(_reordered(expression, order), slot.shape)
+                likely = slot.parsed.raw == bool(turns) if len(shape) == 2 else True
+                cost = 0.03 * far + (0.0 if likely else 0.1 if slot.parsed.raw else 0.3)
+                yield cost, _with_ones(_permuted(expression, order), slot.shape)
 
 
-def _cuts(
+def _head_splits(
     typed: Typed, cut: int | None, heads: tuple[str, ...], sizes: Mapping[str, int]
 ) -> Iterator[Typed]:
     expression, shape = typed
@@ -291,7 +330,7 @@ def _cuts(
                 yield f"split({expression}, {axis}, {symbol})", cut_shape
 
 
-def _reordered(expression: str, order: tuple[int, ...]) -> str:
+def _permuted(expression: str, order: tuple[int, ...]) -> str:
     if order == tuple(range(len(order))):
         return expression
     if order == (1, 0):

@@ -5,11 +5,11 @@ import torch
 
 from attnlab.catalogue.weight_expressions import Misfit, parse
 from attnlab.probe.weights.layouts import (
-    carried,
-    carried_gradients,
+    element_indices,
     evaluate,
-    numbered,
-    places,
+    map_gradients,
+    map_weights,
+    weight_indices,
 )
 
 SIZES = {"H": 2, "hd": 3, "D": 6}
@@ -18,10 +18,10 @@ SHAPES = {"q.weight": (6, 4), "k.weight": (6, 4), "bias": (6,)}
 
 def values(text):
     """What an expression makes of the numbered elements of SHAPES."""
-    return evaluate(parse(text), {**SIZES, **numbered(SHAPES)})
+    return evaluate(parse(text), {**SIZES, **element_indices(SHAPES)})
 
 
-Q, K = (numbered(SHAPES)[n] for n in ("q.weight", "k.weight"))
+Q, K = (element_indices(SHAPES)[n] for n in ("q.weight", "k.weight"))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_bad_expression_is_said_to_be_one(text, said):
 def test_a_key_with_a_number_sign_stands_for_a_family():
     """One entry for all heads; the number goes into the expression."""
     mine = {"heads.0.w": (3, 4), "heads.1.w": (3, 4)}
-    at = places({"heads.#.w": "part(q.weight, #, H)"}, mine, {"q.weight": (6, 4)}, SIZES)
+    at = weight_indices({"heads.#.w": "part(q.weight, #, H)"}, mine, {"q.weight": (6, 4)}, SIZES)
     assert torch.equal(at["heads.1.w"], Q[3:])
 
 
@@ -92,7 +92,7 @@ def test_every_weight_has_one_place(entries, said):
     """What is lost would not be tested, what is doubled would be tied by nobody."""
     theirs = {"q.weight": (6, 4), "k.weight": (6, 4)}
     with pytest.raises(Misfit) as caught:
-        places(entries, {"a": (6, 4), "b": (6, 4)}, theirs, SIZES)
+        weight_indices(entries, {"a": (6, 4), "b": (6, 4)}, theirs, SIZES)
     assert said in str(caught.value)
 
 
@@ -100,10 +100,10 @@ def test_weights_and_gradients_go_the_same_way():
     """What has no gradient in the reference has none in the module either."""
     entries = {"wq": "t(q.weight)", "kb": "k.weight", "b": "bias"}
     mine = {"wq": (4, 6), "kb": (6, 4), "b": (6,)}
-    at = places(entries, mine, SHAPES, SIZES)
+    at = weight_indices(entries, mine, SHAPES, SIZES)
     given = {n: torch.randn(s, dtype=torch.float64) for n, s in SHAPES.items()}
-    assert torch.equal(carried(given, at)["wq"], given["q.weight"].T)
+    assert torch.equal(map_weights(given, at)["wq"], given["q.weight"].T)
     del given["k.weight"]
-    moved = carried_gradients(given, at, SHAPES)
+    moved = map_gradients(given, at, SHAPES)
     assert set(moved) == {"wq", "b"}
     assert torch.equal(moved["wq"], given["q.weight"].T)

@@ -13,7 +13,7 @@ from attnlab.grading.runner import run_checks
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext
 from attnlab.probe.reference import FileReference, UnitReference
-from attnlab.probe.weights.match import Desk, Outfitter, find
+from attnlab.probe.weights.match import MatchContext, WeightMatcher, find_map
 from attnlab.records import Code
 
 CONTRACT = replace(ATTENTION, promises=("averaging",))
@@ -44,9 +44,9 @@ def bad(checks):
     return {c.id: (c.outcome, c.message) for c in checks.values() if c.outcome == "failed"}
 
 
-def desk(text, contract=ATTENTION, reference=None, seed=0):
+def context(text, contract=ATTENTION, reference=None, seed=0):
     host = hosted(text, contract)
-    return Desk(host, "Net", reference or UnitReference(UNIT), contract, Dice(seed))
+    return MatchContext(host, "Net", reference or UnitReference(UNIT), contract, Dice(seed))
 
 
 def twice():
@@ -89,16 +89,16 @@ def test_other_layers_find_their_weights(name):
 def test_a_map_undoes_no_mistake(name):
     """Names that say something bind, and same names are never taken apart."""
     assert MIXED[name] not in RIGHT.values()
-    assert find(desk(MIXED[name])).entries is None
+    assert find_map(context(MIXED[name])).entries is None
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_found_does_not_hang_on_luck(seed):
     """The same map and the same refusal for other weights and inputs."""
-    fit = find(desk(RIGHT["matrices times which x stands"], seed=seed))
+    fit = find_map(context(RIGHT["matrices times which x stands"], seed=seed))
     assert fit.entries["wk"] == "t(part(qkv_proj.weight, 1, 3))"
     wrong = broken(RIGHT["matrices times which x stands"], "scaled by the width")
-    assert find(desk(wrong, seed=seed)).entries is None
+    assert find_map(context(wrong, seed=seed)).entries is None
 
 
 def test_gradients_are_those_of_the_modules_own_parameters():
@@ -111,7 +111,7 @@ def test_gradients_are_those_of_the_modules_own_parameters():
 def test_a_mask_that_is_read_wrongly_is_a_wrong_value():
     """The map is proven without a mask, so that a mask can be what is wrong."""
     text = RIGHT["names of their own"].replace("mask[:, None]", "mask[:1, None]")
-    assert find(desk(text)).entries is not None
+    assert find_map(context(text)).entries is not None
     assert bad(graded(text))
 
 
@@ -123,18 +123,22 @@ def test_a_mask_that_is_read_wrongly_is_a_wrong_value():
             "return x",
             "it has 62 numbers in its parameters",
         ),
-        ("self.lin = nn.Linear(width, width)", "return x", "none of the 2 ways of putting them"),
-        ("self.w = nn.Parameter(torch.zeros(width + 1, width))", "return x", "names and shapes"),
-        ("self.lin = nn.Linear(width, width)", "return x[:0]", "none of the 2 ways"),
-        ("self.lin = nn.Linear(width, width)", "return x, x", "none of the 2 ways"),
+        ("self.lin = nn.Linear(width, width)", "return x", "none of the 2 likely ways to load"),
+        (
+            "self.w = nn.Parameter(torch.zeros(width + 1, width))",
+            "return x",
+            "by their names and shapes",
+        ),
+        ("self.lin = nn.Linear(width, width)", "return x[:0]", "none of the 2 likely ways"),
+        ("self.lin = nn.Linear(width, width)", "return x, x", "none of the 2 likely ways"),
         ("self.lin = nn.Linear(width, width)", "return self.gone", "it raised AttributeError"),
     ],
 )
 def test_why_there_is_no_map(init, forward, why):
     """Counted, tried or impossible: the sentence says which."""
-    fit = find(desk(module(forward, init), PLAIN, twice()))
+    fit = find_map(context(module(forward, init), PLAIN, twice()))
     assert fit.entries is None
-    assert why in fit.why
+    assert why in fit.reason
 
 
 def test_without_a_map_the_module_cannot_be_compared():
@@ -143,7 +147,7 @@ def test_without_a_map_the_module_cannot_be_compared():
     found = checks["matches-reference"]
     assert (found.outcome, found.reason) == ("error", "no-weights")
     assert "no parameter proj.weight" in found.message
-    assert "it has lin.weight, lin.bias; none of the 2 ways" in found.message
+    assert "it has lin.weight, lin.bias; none of the 2 likely ways" in found.message
 
 
 def test_a_declared_map_is_taken_as_it_is():
@@ -169,14 +173,14 @@ def test_a_declared_map_that_does_not_fit_is_said():
 
 def test_a_map_is_searched_once():
     """Other sizes take the map that was found, whatever it costs to find one."""
-    made = desk(RIGHT["a module for each head"])
-    outfitter = Outfitter()
+    made = context(RIGHT["a module for each head"])
+    weight_matcher = WeightMatcher()
     sizes = {"B": 2, "S": 4, "D": 8, "H": 2, "hd": 4}
-    assert outfitter.equip(made, sizes).at is not None
-    found = outfitter.fit
-    wider = outfitter.equip(made, {**sizes, "D": 12, "H": 3})
-    assert outfitter.fit is found
-    assert wider.at["heads.2.key.weight"].shape == (4, 12)
+    assert weight_matcher.build(made, sizes).indices is not None
+    found = weight_matcher.found
+    wider = weight_matcher.build(made, {**sizes, "D": 12, "H": 3})
+    assert weight_matcher.found is found
+    assert wider.indices["heads.2.key.weight"].shape == (4, 12)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +189,6 @@ def test_a_map_is_searched_once():
 )
 def test_a_lying_process_gets_no_map(told):
     """Whatever is answered of parameters, it becomes a refusal."""
-    made = desk(TWICE, PLAIN, twice())
+    made = context(TWICE, PLAIN, twice())
     made.host.ask = lambda verb, **args: {"missing": ["w"]} if verb == "build" else told
-    assert Outfitter().equip(made, PLAIN.sizes).refusal
+    assert WeightMatcher().build(made, PLAIN.sizes).refusal

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnlab.probe.weights.roles import options, pieces, slots, tag
+from attnlab.probe.weights.roles import all_options, options, parse_name, pieces, slots
 
 SIZES = {"B": 3, "S": 7, "H": 6, "hd": 5, "Hkv": 2, "D": 30}
 FUSED = {"qkv_proj.weight": (90, 30), "qkv_proj.bias": (90,), "out_proj.weight": (30, 30)}
@@ -36,14 +36,14 @@ FUSED = {"qkv_proj.weight": (90, 30), "qkv_proj.bias": (90,), "out_proj.weight":
 )
 def test_a_name_says_its_role(name, role, kind):
     """The names that attention layers of many libraries use."""
-    said = tag(name)
-    assert (said.role, said.kind) == (role, kind)
+    parsed = parse_name(name)
+    assert (parsed.role, parsed.kind) == (role, kind)
 
 
 def test_fused_weights_are_cut_into_pieces():
     """Queries, keys and values can then go to layers of their own."""
     found = pieces(FUSED)
-    assert [(p.expression, p.shape, p.tag.role) for p in found[:2]] == [
+    assert [(p.expression, p.shape, p.parsed.role) for p in found[:2]] == [
         ("part(qkv_proj.weight, 0, 3)", (30, 30), "q"),
         ("part(qkv_proj.weight, 1, 3)", (30, 30), "k"),
     ]
@@ -98,7 +98,6 @@ def test_the_likely_way_comes_first(name, shape, first):
     ("name", "shape", "never"),
     [
         ("value.weight", (30, 30), "qkv_proj.weight, 1"),
-        ("out.weight", (30, 30), "qkv_proj"),
         ("norm.weight", (30,), "bias"),
         ("key.bias", (30,), "weight"),
     ],
@@ -106,6 +105,24 @@ def test_the_likely_way_comes_first(name, shape, first):
 def test_a_name_binds(name, shape, never):
     """What is called values never takes keys, whatever would make the output right."""
     assert not any(never in way for way in ways(name, shape))
+
+
+@pytest.mark.parametrize("name", ["out.weight", "to_out.1.weight", "beta", "c_proj.weight"])
+def test_other_names_only_order_the_ways(name):
+    """`out` first holds what the reference calls so, yet may be any matrix that fits."""
+    found = ways(name, (30, 30))
+    assert len(found) == 8
+    assert "out_proj" in found[0] or name == "beta"
+
+
+def test_a_layer_whose_shape_contradicts_its_name_is_anonymous():
+    """A layer called `q` that is as wide as q, k and v cannot be the queries alone."""
+    open_slots = slots({"q.weight": (90, 30), "q.bias": (90,), "k.weight": (30, 30)}, SIZES)
+    found = all_options(open_slots, pieces(FUSED), SIZES)
+    assert found["q.weight"][0].expression.startswith("cat(part(qkv_proj.weight, 0, 3)")
+    assert all(
+        "qkv_proj.weight, 1" in o.expression for o in found["k.weight"] if "qkv" in o.expression
+    )
 
 
 def test_a_name_that_says_nothing_may_be_all_that_fits():
