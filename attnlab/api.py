@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from attnlab.records.trace import Crash, Finding, Op, Trace, TraceOptions
-from attnlab.tracer.axes.input_names import parse
-from attnlab.tracer.in_process import Seen, Watching, of_call
+from attnlab.tracer.axes.input_names import parse_dims
+from attnlab.tracer.in_process import BlockRecorder, TraceOfCall, trace_call
 
 Dims = str | Mapping[str, str | Sequence[str]]
 WIDEST = 200
@@ -22,13 +22,13 @@ WIDEST = 200
 class Traced:
     """A trace that shows itself: at a prompt, with `print`, and in a notebook."""
 
-    def __init__(self, seen: Seen | None = None) -> None:
+    def __init__(self, seen: TraceOfCall | None = None) -> None:
         self._seen = seen
 
     @property
     def trace(self) -> Trace:
         """The record: operations, findings, crash and notes."""
-        return self._done.trace
+        return self._finished.trace
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -52,17 +52,17 @@ class Traced:
     @property
     def sizes(self) -> dict[str, int]:
         """What the names of axes stand for."""
-        return dict(self._done.sizes)
+        return dict(self._finished.sizes)
 
     @property
-    def _done(self) -> Seen:
+    def _finished(self) -> TraceOfCall:
         if self._seen is None:
             raise RuntimeError("the trace is complete once its `with` block has ended")
         return self._seen
 
     def text(self, width: int = 0) -> str:
         """The page that `attnlab trace` prints, `width` columns wide."""
-        seen = self._done
+        seen = self._finished
         wide = width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
         from attnlab.render import show  # rich is as large as all of the tracer
 
@@ -81,7 +81,7 @@ class Traced:
     def _repr_html_(self) -> str:
         from attnlab.render import show
 
-        seen = self._done
+        seen = self._finished
         return show.html(seen.trace, seen.sizes, seen.target)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's signature
@@ -93,11 +93,11 @@ class Tracing(Traced):
 
     def __init__(self, dims: Dims) -> None:
         super().__init__()
-        self._axes = parse(dims)
+        self._axes = parse_dims(dims)
 
     def __enter__(self) -> Self:
-        self._watching = Watching(self._axes, sys._getframe(1))  # noqa: SLF001 - the caller's names
-        self._watching.__enter__()
+        self._recorder = BlockRecorder(self._axes, sys._getframe(1))  # noqa: SLF001 - the caller's names
+        self._recorder.__enter__()
         return self
 
     def __exit__(
@@ -107,8 +107,8 @@ class Tracing(Traced):
         where: TracebackType | None,
     ) -> None:
         """An exception goes on: the trace up to it can be read where it is caught."""
-        self._watching.__exit__(kind, error, where)
-        self._seen = self._watching.seen(error)
+        self._recorder.__exit__(kind, error, where)
+        self._seen = self._recorder.trace_of_block(error)
 
 
 def tracing(dims: Dims = "") -> Tracing:
@@ -139,7 +139,7 @@ def trace(
     exception. A module whose forward takes gradients itself is for `tracing`. Raises `Refused`
     where `dims` names what is not there.
     """
-    return Traced(of_call(module, inputs, kwargs, parse(dims), options or TraceOptions()))
+    return Traced(trace_call(module, inputs, kwargs, parse_dims(dims), options or TraceOptions()))
 
 
 __all__ = ["Traced", "Tracing", "trace", "tracing"]

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from attnlab.tracer.raw_trace import Known, collect
+from attnlab.tracer.raw_trace import KnownAxes, build_raw_trace
 from attnlab.tracer.recorder import Recorder
 
 
@@ -53,7 +53,7 @@ class Empty(TorchFunctionMode):
 
 def ours(case: Case) -> list[Line]:
     """Plain, the floor, and a trace in three depths; the rows are made after the run."""
-    known = Known([case.axes[n].split() for n in case.inputs], case.sizes)
+    known = KnownAxes([case.axes[n].split() for n in case.inputs], case.sizes)
 
     def empty() -> None:
         with Empty():
@@ -70,8 +70,8 @@ def ours(case: Case) -> list[Line]:
         Line("plain", case.call),
         Line("empty TorchFunctionMode", empty),
         Line("attnlab, the run", record),
-        Line("attnlab, rows", lambda: collect(record())),
-        Line("attnlab, rows and axes", lambda: collect(record(), known=known)),
+        Line("attnlab, rows", lambda: build_raw_trace(record())),
+        Line("attnlab, rows and axes", lambda: build_raw_trace(record(), known=known)),
     ]
 
 

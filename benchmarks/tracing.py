@@ -164,12 +164,12 @@ def deep() -> int:
 
 def activations(case: Case) -> float:
     """Megabytes of everything that is made on the way and is no view of something else."""
-    from attnlab.tracer.raw_trace import collect
+    from attnlab.tracer.raw_trace import build_raw_trace
     from attnlab.tracer.recorder import Recorder
 
     with Recorder(case.module) as recorder:
         case.call()
-    ops = collect(recorder).ops
+    ops = build_raw_trace(recorder).ops
     return sum(4 * torch.Size(op.shape).numel() for op in ops if not op.view) / 1e6
 
 

@@ -27,7 +27,7 @@ from attnlab.candidate.registry import load_verbs
 from attnlab.candidate.side_effects import seeded
 from attnlab.candidate.signature import ParameterPositions
 from attnlab.tracer.capture import Given, fresh
-from attnlab.tracer.raw_trace import describe
+from attnlab.tracer.raw_trace import describe_error
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up
 
@@ -54,7 +54,7 @@ class Session:
         try:
             return function(self, **args)
         except BaseException as error:  # also SystemExit: a candidate may raise anything
-            return {"raised": {"verb": verb, **describe(error, self.file, self.entry)}}
+            return {"raised": {"verb": verb, **describe_error(error, self.file, self.entry)}}
 
     # ------------------------------------------------------------ the target
 

@@ -27,8 +27,8 @@ from attnlab.probe.probe import GradingContext
 from attnlab.probe.reference import UnitReference
 from attnlab.records import CheckResult, Contract, Trace, from_json
 from attnlab.sizes import Sizes
-from attnlab.tracer.axes.agree import Run
-from attnlab.tracer.build_trace import named
+from attnlab.tracer.axes.agree import SizedTrace
+from attnlab.tracer.build_trace import build_trace
 from attnlab.tracer.raw_trace import RawTrace
 
 LAST_ROWS = "Look at the last rows before the crash."
@@ -119,7 +119,7 @@ def _traced(subject: Subject, sizes: Sizes) -> Trace | None:
     told = host.ask("trace", inputs=list(given.items()), seed=0, axes=axes, sizes=sizes)
     if "trace" not in told:
         return None
-    return named(Run(from_json(RawTrace, told["trace"]), sizes), None)
+    return build_trace(SizedTrace(from_json(RawTrace, told["trace"]), sizes), None)
 
 
 @undisturbed()
@@ -191,7 +191,7 @@ class LiveReference(UnitReference):
         self.subject = subject
         self.weights: dict[str, Tensor] = {}
         self.module: nn.Module = nn.Identity()
-        self.named: set[str] = set()
+        self.build_trace: set[str] = set()
 
     def equip(
         self,
@@ -201,12 +201,12 @@ class LiveReference(UnitReference):
     ) -> dict[str, Tensor]:
         self.module = _copied(self.subject.reference, self.subject.pick)
         kinds = inspect.signature(self.module.forward).parameters
-        self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
-        named = dict(self.module.named_parameters())
+        self.build_trace = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
+        build_trace = dict(self.module.named_parameters())
         if self.subject.keep:
-            self.weights = {n: p.detach().clone() for n, p in named.items()}
+            self.weights = {n: p.detach().clone() for n, p in build_trace.items()}
         else:
-            self.put(draw.weights({n: p.shape for n, p in named.items()}, dice, bias))
+            self.put(draw.weights({n: p.shape for n, p in build_trace.items()}, dice, bias))
         self.module.double()
         return self.weights
 

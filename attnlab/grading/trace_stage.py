@@ -12,11 +12,11 @@ from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import naming
 from attnlab.records import Contract, Finding, Job, Trace, TraceOptions, from_json, plain
 from attnlab.sizes import Sizes, Unmeasured, built, with_hd
-from attnlab.tracer.axes.agree import Run, input_axes, name_rows
-from attnlab.tracer.build_trace import at, each_once, named
+from attnlab.tracer.axes.agree import SizedTrace, input_axes, name_rows
+from attnlab.tracer.build_trace import build_trace, sizes_suffix, unique_findings
 from attnlab.tracer.findings import Rows, find
-from attnlab.tracer.raw_trace import RawTrace, sound
-from attnlab.tracer.size_coincidence import Broken, relation
+from attnlab.tracer.raw_trace import RawTrace, is_consistent
+from attnlab.tracer.size_coincidence import Broken, find_relation
 
 LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
 LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
@@ -30,9 +30,9 @@ def look(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace
     """
     contract = job.contract
     if contract is None:
-        return named(Run(_read(host, "demo", **surroundings(job)), {}), None)
+        return build_trace(SizedTrace(_read(host, "demo", **surroundings(job)), {}), None)
     sizes = with_hd(contract.sizes)
-    run = Run(_run(job, host, contract, sizes, job.options), sizes)
+    run = SizedTrace(_run(job, host, contract, sizes, job.options), sizes)
     telling, trace = None, None
     try:
         telling = _telling(job, host, contract)
@@ -40,13 +40,13 @@ def look(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace
     except Died as death:  # the example ran: that is what was asked
         if renew is not None and death.reason != "timeout":
             renew()
-    return trace or named(run, telling)
+    return trace or build_trace(run, telling)
 
 
-def _confirmed(job: Job, host: Host, run: Run, telling: Run) -> Trace:
+def _confirmed(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Trace:
     """The trace with what hangs on the example's sizes, for which it runs at some others."""
     chance = _by_chance(job, host, run, telling)
-    trace = named(run, telling)
+    trace = build_trace(run, telling)
     found = _with_chance(trace.findings, chance) if chance else trace.findings
     return replace(trace, findings=tuple(_hidden(job, host, telling, f) for f in found))
 
@@ -64,12 +64,12 @@ def _with_chance(found: Sequence[Finding], chance: Finding) -> tuple[Finding, ..
     others = tuple(f for f in found if f not in same)
     why = f": {same[0].message.partition(':')[0]}; elsewhere" if same else ": elsewhere"
     message = chance.message.replace(": elsewhere", why, 1)
-    return each_once((*others, replace(chance, message=message)))
+    return unique_findings((*others, replace(chance, message=message)))
 
 
-def _hidden(job: Job, host: Host, telling: Run, finding: Finding) -> Finding:
+def _hidden(job: Job, host: Host, telling: SizedTrace, finding: Finding) -> Finding:
     """What only the telling sizes show, with the equality of the example that hides it."""
-    where, contract = at(telling.sizes), job.contract
+    where, contract = sizes_suffix(telling.sizes), job.contract
     if contract is None or finding.rule == "size-coincidence":
         return finding
     if not finding.message.endswith(where):
@@ -77,22 +77,22 @@ def _hidden(job: Job, host: Host, telling: Run, finding: Finding) -> Finding:
 
     def shown(sizes: Sizes) -> bool | None:
         try:
-            run = Run(_run(job, host, contract, sizes), sizes)
+            run = SizedTrace(_run(job, host, contract, sizes), sizes)
         except (Raised, Unmeasured):
             return None
         rows = Rows(run.raw, name_rows(run, None), input_axes(run, None))
-        found = (*find(rows), *run.raw.accidents)
+        found = (*find(rows), *run.raw.findings)
         return any((f.rule, f.line) == (finding.rule, finding.line) for f in found)
 
-    words = relation(contract, telling.sizes, shown, strict=False)
+    words = find_relation(contract, telling.sizes, shown, strict=False)
     said = finding.message.removesuffix(where)
     return replace(finding, message=f"{said}; here {words} hides it{where}") if words else finding
 
 
-def _by_chance(job: Job, host: Host, run: Run, telling: Run) -> Finding | None:
+def _by_chance(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Finding | None:
     """The run at the telling sizes raised: the sizes that the example's run hangs on, by name."""
-    fall = telling.raw.fall
-    if run.raw.fall is not None or fall is None or not job.contract:
+    crash = telling.raw.crash
+    if run.raw.crash is not None or crash is None or not job.contract:
         return None
     contract = job.contract
 
@@ -103,23 +103,27 @@ def _by_chance(job: Job, host: Host, run: Run, telling: Run) -> Finding | None:
             return None
         return _same_fall(raw, telling.raw)
 
-    words = relation(contract, telling.sizes, broken)
+    words = find_relation(contract, telling.sizes, broken)
     if words:
         return _coincidence(run, telling, f"runs only because {words}")
-    if len(fall.operands) < 2 or fall.op == "embedding" or not _at_less(contract, telling, broken):
+    if (
+        len(crash.operands) < 2
+        or crash.op == "embedding"
+        or not _at_less(contract, telling, broken)
+    ):
         return None
     return _coincidence(run, telling, "runs only because sizes of the example coincide")
 
 
 def _same_fall(raw: RawTrace, other: RawTrace) -> bool:
     """It raised at the same place, or before it."""
-    if raw.fall is None or other.fall is None:
+    if raw.crash is None or other.crash is None:
         return False
-    here = (raw.fall.op, raw.fall.line) == (other.fall.op, other.fall.line)
+    here = (raw.crash.op, raw.crash.line) == (other.crash.op, other.crash.line)
     return here or len(raw.ops) < len(other.ops)
 
 
-def _at_less(contract: Contract, telling: Run, broken: Broken) -> bool:
+def _at_less(contract: Contract, telling: SizedTrace, broken: Broken) -> bool:
     """Also below the example's lengths, where no table ends."""
     smaller = {s: contract.sizes[s] - 1 for s in LENGTHS & telling.sizes.keys()}
     if min(smaller.values(), default=1) < 1:
@@ -127,19 +131,19 @@ def _at_less(contract: Contract, telling: Run, broken: Broken) -> bool:
     return broken({**telling.sizes, **smaller}) is True
 
 
-def _coincidence(run: Run, telling: Run, because: str) -> Finding:
-    fall = telling.raw.fall
-    assert fall is not None
-    here = (o.index for o in run.raw.ops if (o.op, o.line) == (fall.op, fall.line))
+def _coincidence(run: SizedTrace, telling: SizedTrace, because: str) -> Finding:
+    crash = telling.raw.crash
+    assert crash is not None
+    here = (o.index for o in run.raw.ops if (o.op, o.line) == (crash.op, crash.line))
     return Finding(
         rule="size-coincidence",
-        file=fall.file,
-        line=fall.line,
-        op=fall.op,
+        file=crash.file,
+        line=crash.line,
+        op=crash.op,
         index=next(here, None),
         severity="warning",
-        message=f"{because}: elsewhere {fall.op or 'this line'} raises {fall.error}: "
-        f"{fall.message}{at(telling.sizes)}",
+        message=f"{because}: elsewhere {crash.op or 'this line'} raises {crash.error}: "
+        f"{crash.message}{sizes_suffix(telling.sizes)}",
     )
 
 
@@ -160,14 +164,14 @@ def _run(
     )
 
 
-def _telling(job: Job, host: Host, contract: Contract) -> Run | None:
+def _telling(job: Job, host: Host, contract: Contract) -> SizedTrace | None:
     """The same at sizes that tell axes apart; None for code that is bound to fixed sizes."""
     sizes = naming(contract)
     fixed = [a for i in contract.inputs for a in i.axes if a.isdigit() and a != "1"]
     if sizes is None or fixed or any(type(v) is int for v in contract.init.values()):
         return None
     try:
-        return Run(_run(job, host, contract, sizes), sizes)
+        return SizedTrace(_run(job, host, contract, sizes), sizes)
     except (Raised, Unmeasured):
         return None
 
@@ -181,6 +185,6 @@ def _read(host: Host, verb: str, **args: object) -> RawTrace:
         raw = from_json(RawTrace, answer["trace"])
     except (KeyError, TypeError, ValueError) as error:
         raise Died("crashed", "answered with no trace") from error
-    if not sound(raw):
+    if not is_consistent(raw):
         raise Died("crashed", "answered with a trace that makes no sense")
     return raw

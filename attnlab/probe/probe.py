@@ -717,8 +717,8 @@ class Probe:
             raw = from_json(RawTrace, text)
         except (TypeError, ValueError) as error:
             raise Died("crashed", "answered with no trace") from error
-        if raw.fall is not None:
-            raise Raised({**plain(raw.fall), "verb": "trace"})
+        if raw.crash is not None:
+            raise Raised({**plain(raw.crash), "verb": "trace"})
         return raw.ops
 
     def side_effects(self, inputs: Inputs) -> Sequence[str]:

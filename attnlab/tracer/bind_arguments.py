@@ -11,18 +11,18 @@ from torch import Tensor, nn
 
 from attnlab.sizes import with_hd
 from attnlab.tracer.axes import input_names
-from attnlab.tracer.axes.module_sizes import hypers
-from attnlab.tracer.raw_trace import Known
+from attnlab.tracer.axes.module_sizes import module_sizes
+from attnlab.tracer.raw_trace import KnownAxes
 
 
-def named(
+def name_inputs(
     tensors: Mapping[str, Tensor], axes: Mapping[str, input_names.Axes], root: nn.Module | None
 ) -> tuple[dict[str, input_names.Axes], dict[str, int]]:
     """The names of the axes of every input, and the sizes that they stand for."""
     said = {n: axes[n] for n in axes if n in tensors}
-    sizes = {**hypers(root), **input_names.sizes_of(tensors, said)}
+    sizes = {**module_sizes(root), **input_names.sizes_of(tensors, said)}
     rest = {n: t for n, t in tensors.items() if n not in said}
-    found = {**said, **input_names.guessed(rest, sizes, root)}
+    found = {**said, **input_names.guess_axes(rest, sizes, root)}
     for name, names in found.items():
         for axis, n in zip(names, tensors[name].shape, strict=True):
             if axis.isidentifier() and n != 1:
@@ -30,13 +30,15 @@ def named(
     return found, with_hd(sizes) if "hd" not in sizes else sizes
 
 
-def known(given: list[tuple[str, Tensor]], root: nn.Module | None) -> Known:
+def guess_known_axes(given: list[tuple[str, Tensor]], root: nn.Module | None) -> KnownAxes:
     """What can be told of inputs of which the user said nothing."""
-    axes, sizes = named(dict(given), {}, root)
-    return Known([axes[name] for name, _ in given], sizes)
+    axes, sizes = name_inputs(dict(given), {}, root)
+    return KnownAxes([axes[name] for name, _ in given], sizes)
 
 
-def bound(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def bound_arguments(
+    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
     """The arguments by the names of the parameters, as well as they fit."""
     target = function.forward if isinstance(function, nn.Module) else function
     try:
@@ -45,21 +47,21 @@ def bound(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> di
         return {**{f"input{i}": a for i, a in enumerate(args)}, **kwargs}
 
 
-def tensors_in(given: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+def named_tensors(given: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
     """The tensors among arguments, with dotted names for those inside lists and dicts."""
     if isinstance(given, Tensor):
         if not given.is_nested:  # it has as many shapes as pieces
             yield name, given
     elif isinstance(given, (list, tuple)):
         for i, value in enumerate(given):
-            yield from tensors_in(value, f"{name}.{i}")
+            yield from named_tensors(value, f"{name}.{i}")
     elif isinstance(given, Mapping):
         for key, value in given.items():
             inner = name if key in ("args", "kwargs") else f"{name}.{key}".lstrip(".")
-            yield from tensors_in(value, inner.lstrip("."))
+            yield from named_tensors(value, inner.lstrip("."))
 
 
-def keywords(frame: FrameType | None) -> dict[str, Any]:
+def keyword_arguments(frame: FrameType | None) -> dict[str, Any]:
     """The keyword arguments of the call of a module, which its hooks are not told."""
     while frame is not None:
         if "kwargs" in frame.f_locals and "self" in frame.f_locals:

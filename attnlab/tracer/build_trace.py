@@ -7,25 +7,25 @@ from dataclasses import replace
 
 from attnlab.records.trace import Crash, Finding, Trace
 from attnlab.sizes import Sizes
-from attnlab.tracer.axes.agree import Run, input_axes, name_operands, name_rows
+from attnlab.tracer.axes.agree import SizedTrace, input_axes, name_operands, name_rows
 from attnlab.tracer.findings import Rows, find
 from attnlab.tracer.raw_trace import RawTrace
 
 HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can hide
 
 
-def named(run: Run, telling: Run | None) -> Trace:
+def build_trace(run: SizedTrace, distinct: SizedTrace | None) -> Trace:
     """A raw trace as the record that everybody reads."""
     raw = run.raw
-    axes = name_rows(run, telling)
-    rows = Rows(raw, axes, input_axes(run, telling))
-    found = each_once((*find(rows), *raw.accidents))
-    if telling is not None:
-        found = (*found, *_only_there(run, telling, found))
+    axes = name_rows(run, distinct)
+    rows = Rows(raw, axes, input_axes(run, distinct))
+    found = unique_findings((*find(rows), *raw.findings))
+    if distinct is not None:
+        found = (*found, *_hidden_findings(run, distinct, found))
     return Trace(
         ops=tuple(replace(op, axes=a) for op, a in zip(raw.ops, axes, strict=True)),
         findings=found,
-        crash=_crash(rows, run, telling, found) if raw.fall is not None else None,
+        crash=_crash(rows, run, distinct, found) if raw.crash is not None else None,
         notes=raw.notes,
         sizes=raw.sizes,
         backward=raw.backward,
@@ -35,13 +35,15 @@ def named(run: Run, telling: Run | None) -> Trace:
     )
 
 
-def _crash(rows: Rows, run: Run, telling: Run | None, found: tuple[Finding, ...]) -> Crash | None:
-    from attnlab.tracer.crash.explain import crash  # most runs end well
+def _crash(
+    rows: Rows, run: SizedTrace, distinct: SizedTrace | None, found: tuple[Finding, ...]
+) -> Crash | None:
+    from attnlab.tracer.crash.explain import explain_crash  # most runs end well
 
-    return crash(rows, name_operands(run, telling), found)
+    return explain_crash(rows, name_operands(run, distinct), found)
 
 
-def each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
+def unique_findings(found: Sequence[Finding]) -> tuple[Finding, ...]:
     """One of a kind for a line, in the order of the rows."""
     kinds: dict[tuple[str, int], Finding] = {}
     for finding in found:
@@ -49,22 +51,24 @@ def each_once(found: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(kinds.values(), key=lambda f: -1 if f.index is None else f.index))
 
 
-def _only_there(run: Run, telling: Run, found: tuple[Finding, ...]) -> Iterator[Finding]:
+def _hidden_findings(
+    run: SizedTrace, distinct: SizedTrace, found: tuple[Finding, ...]
+) -> Iterator[Finding]:
     """What the example's sizes hide: with B = 1 or S = H an accident has the right shape."""
-    if run.raw.fall is not None:
+    if run.raw.crash is not None:
         return
-    where = at(telling.sizes)
+    where = sizes_suffix(distinct.sizes)
     known = {(f.rule, f.line) for f in found}
-    names = name_rows(telling, None)
-    shown = Rows(telling.raw, names, input_axes(telling, None))
+    names = name_rows(distinct, None)
+    shown = Rows(distinct.raw, names, input_axes(distinct, None))
     hidden = (f for f in find(shown) if f.rule in HIDDEN)
-    for finding in each_once((*hidden, *telling.raw.accidents)):
+    for finding in unique_findings((*hidden, *distinct.raw.findings)):
         if (finding.rule, finding.line) not in known:
-            index = _twin(run.raw, finding)
+            index = _matching_row(run.raw, finding)
             yield replace(finding, message=finding.message + where, index=index)
 
 
-def _twin(raw: RawTrace, finding: Finding) -> int | None:
+def _matching_row(raw: RawTrace, finding: Finding) -> int | None:
     """The row of the example that is the one of the finding in another run."""
     row = finding.index
     if row is None or row >= len(raw.ops):
@@ -72,5 +76,5 @@ def _twin(raw: RawTrace, finding: Finding) -> int | None:
     return row if (raw.ops[row].op, raw.ops[row].line) == (finding.op, finding.line) else None
 
 
-def at(sizes: Sizes) -> str:
+def sizes_suffix(sizes: Sizes) -> str:
     return f" (at {', '.join(f'{k}={v}' for k, v in sizes.items())})"

@@ -16,24 +16,26 @@ from attnlab.records.trace import Op
 from attnlab.tracer.cast import Given, fresh
 
 if TYPE_CHECKING:
-    from attnlab.tracer.capture import Shot
+    from attnlab.tracer.capture import TracedCall
 
-ITEMS = 1000  # that a generator may yield
-QUICK = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+MAX_ITEMS = 1000  # that a generator may yield
+FAST_PATH = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 
 
-def made(shot: Shot, watcher: contextlib.AbstractContextManager[Any], given: Given) -> Any:
+def run_call(
+    traced: TracedCall, watcher: contextlib.AbstractContextManager[Any], given: Given
+) -> Any:
     """What the call returns, watched; one that returns a generator is run to its end."""
-    torch.manual_seed(shot.seed)
+    torch.manual_seed(traced.seed)
     with torch.no_grad(), uncompiled(), watcher:
-        out = shot.call(given)
-        return list(itertools.islice(out, ITEMS)) if isgenerator(out) else out
+        out = traced.call(given)
+        return list(itertools.islice(out, MAX_ITEMS)) if isgenerator(out) else out
 
 
-def again(shot: Shot, watcher: contextlib.AbstractContextManager[Any]) -> None:
+def repeat_call(traced: TracedCall, watcher: contextlib.AbstractContextManager[Any]) -> None:
     """A further run, for something else to be seen; how it ends is known from the first."""
     with contextlib.suppress(Exception):
-        made(shot, watcher, fresh(shot.given))
+        run_call(traced, watcher, fresh(traced.given))
 
 
 @contextlib.contextmanager
@@ -46,7 +48,7 @@ def uncompiled() -> Iterator[None]:
         yield
 
 
-def notes(root: nn.Module | None, ops: Sequence[Op]) -> Iterator[str]:
+def setup_notes(root: nn.Module | None, ops: Sequence[Op]) -> Iterator[str]:
     """What is run otherwise because it is watched, and what cannot be seen of it."""
     modules = dict(root.named_modules()) if root is not None else {}
     if any(_compiled(m) for m in modules.values()):
@@ -54,7 +56,7 @@ def notes(root: nn.Module | None, ops: Sequence[Op]) -> Iterator[str]:
     slow = {
         type(module).__name__
         for name, module in modules.items()
-        if isinstance(module, QUICK) and not module.training and _ran(name, ops)
+        if isinstance(module, FAST_PATH) and not module.training and _ran(name, ops)
     }
     if slow:
         names = " and ".join(f"nn.{name}" for name in sorted(slow))

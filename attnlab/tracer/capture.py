@@ -11,28 +11,29 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.records.trace import TraceOptions
-from attnlab.tracer.call_setup import made, notes
+from attnlab.tracer.call_setup import run_call, setup_notes
 from attnlab.tracer.cast import Given as Given  # noqa: PLC0414 - read from here by many
 from attnlab.tracer.cast import cast, cast_inputs
 from attnlab.tracer.cast import fresh as fresh  # noqa: PLC0414
-from attnlab.tracer.nan_origin import Watcher, first_nan, suspects, told
-from attnlab.tracer.raw_trace import Known, RawFall, RawTrace, collect, fall_of
+from attnlab.tracer.nan_origin import MeasuringRecorder, first_nan, measured_fields, rows_to_measure
+from attnlab.tracer.raw_trace import KnownAxes, RawCrash, RawTrace, build_raw_trace, crash_of
 from attnlab.tracer.recorder import Recorder
 
-# What `TraceOptions` ask for beyond the rows: the file that tells it, imported when it is wanted.
-STAGES = {
-    "backward": "backward",
-    "symbolic": "symbolic",
-    "aten": "kernels",
-    "time": "costs",
-    "memory": "costs",
-    "attention": "attention",
-    "values": "values",
+# The view of each option that shows more than rows: its file in `views`, imported when it is
+# wanted, and the function that adds it to a raw trace.
+VIEWS = {
+    "backward": ("backward", "add_gradients"),
+    "symbolic": ("symbolic", "add_guards"),
+    "aten": ("kernels", "add_kernels"),
+    "time": ("costs", "add_costs"),
+    "memory": ("costs", "add_costs"),
+    "attention": ("attention", "add_attention"),
+    "values": ("values", "add_values"),
 }
 
 
 @dataclass(frozen=True)
-class Shot:
+class TracedCall:
     """What is to be recorded: a call that can be made again, and what is known about it."""
 
     call: Callable[[Given], Any]
@@ -46,56 +47,59 @@ class Shot:
     options: TraceOptions = field(default_factory=TraceOptions)
 
 
-def capture(shot: Shot) -> RawTrace:
-    """The rows of one run, and what else `shot.options` asks for."""
-    with cast(shot.root, shot.options):
-        shot = replace(shot, given=cast_inputs(shot.given, shot.options))
-        raw = recorded(shot)
-        rows = suspects(raw)
-        raw = closer(shot, raw, rows) if rows else raw
-        for stage in dict.fromkeys(s for ask, s in STAGES.items() if getattr(shot.options, ask)):
-            raw = import_module(f"attnlab.tracer.views.{stage}").told(shot, raw)
+def capture(traced: TracedCall) -> RawTrace:
+    """The rows of one run, and what else `traced.options` asks for."""
+    with cast(traced.root, traced.options):
+        traced = replace(traced, given=cast_inputs(traced.given, traced.options))
+        raw = record_run(traced)
+        rows = rows_to_measure(raw)
+        raw = measure_rows(traced, raw, rows) if rows else raw
+        wanted = (view for option, view in VIEWS.items() if getattr(traced.options, option))
+        for file, add in dict.fromkeys(wanted):
+            raw = getattr(import_module(f"attnlab.tracer.views.{file}"), add)(traced, raw)
     return raw
 
 
-def closer(shot: Shot, raw: RawTrace, rows: tuple[int, ...]) -> RawTrace:
+def measure_rows(traced: TracedCall, raw: RawTrace, rows: tuple[int, ...]) -> RawTrace:
     """The same run again with a closer look at some rows; a module may have a memory."""
-    watcher = Watcher(shot.root, rows)
-    again = recorded(shot, watcher)
+    watcher = MeasuringRecorder(traced.root, rows)
+    again = record_run(traced, watcher)
     same = len(again.ops) == len(raw.ops) and first_nan(again) == first_nan(raw)
-    return replace(again, **told(watcher, first_nan(again))) if same else raw
+    return replace(again, **measured_fields(watcher, first_nan(again))) if same else raw
 
 
-def recorded(shot: Shot, recorder: Recorder | None = None) -> RawTrace:
+def record_run(traced: TracedCall, recorder: Recorder | None = None) -> RawTrace:
     """One run, without gradients."""
-    given = fresh(shot.given)
-    recorder = recorder or Recorder(shot.root)
+    given = fresh(traced.given)
+    recorder = recorder or Recorder(traced.root)
     recorder.name_inputs([t for _, t in given if t is not None])
-    if isinstance(recorder, Watcher):
+    if isinstance(recorder, MeasuringRecorder):
         recorder.given = {id(t): n for n, t in given if t is not None}
-    fall = None
+    crash = None
     try:
-        made(shot, recorder, given)
+        run_call(traced, recorder, given)
     except Exception as error:
-        fall = fall_of(recorder, error, shot.file, shot.entry)
+        crash = crash_of(recorder, error, traced.file, traced.entry)
     kept = [(n, t) for n, t in given if t is not None]
-    raw = finish(recorder, kept, fall, Known([shot.axes.get(n) for n, _ in kept], shot.sizes))
-    return replace(raw, notes=(*raw.notes, *notes(shot.root, raw.ops)))
+    raw = raw_trace_of(
+        recorder, kept, crash, KnownAxes([traced.axes.get(n) for n, _ in kept], traced.sizes)
+    )
+    return replace(raw, notes=(*raw.notes, *setup_notes(traced.root, raw.ops)))
 
 
-def finish(
+def raw_trace_of(
     recorder: Recorder,
     given: list[tuple[str, Tensor]],
-    fall: RawFall | None,
-    known: Known | None = None,
+    crash: RawCrash | None,
+    known: KnownAxes | None = None,
 ) -> RawTrace:
     """The raw trace of a recorder that has stopped."""
-    return collect(
+    return build_raw_trace(
         recorder,
         inputs=tuple(tuple(t.shape) for _, t in given),
         input_names=tuple(n for n, _ in given),
         input_kinds=tuple(_kind(t) for _, t in given),
-        fall=fall,
+        crash=crash,
         known=known,
     )
 

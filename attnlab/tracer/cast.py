@@ -19,12 +19,12 @@ def cast(root: nn.Module | None, options: TraceOptions) -> Iterator[None]:
     modules = list(root.modules()) if root is not None else []
     weights = [(p, p.data) for p in (root.parameters() if root is not None else ())]
     buffers = [(m, n, b) for m in modules for n, b in m._buffers.items() if b is not None]
-    changed = [(m, n, b) for m, n, b in buffers if as_asked(b, options) is not b]
+    changed = [(m, n, b) for m, n, b in buffers if cast_tensor(b, options) is not b]
     try:
         for weight, data in weights:
-            weight.data = as_asked(data, options)
+            weight.data = cast_tensor(data, options)
         for module, name, buffer in changed:
-            module._buffers[name] = as_asked(buffer, options)
+            module._buffers[name] = cast_tensor(buffer, options)
         yield
     finally:
         for weight, data in weights:
@@ -33,7 +33,7 @@ def cast(root: nn.Module | None, options: TraceOptions) -> Iterator[None]:
             module._buffers[name] = buffer
 
 
-def as_asked(t: Tensor, options: TraceOptions) -> Tensor:
+def cast_tensor(t: Tensor, options: TraceOptions) -> Tensor:
     """As `options` says, where it says something: float32 on the CPU is what nobody asked for."""
     if options.device != "cpu":
         t = t.to(options.device)
@@ -43,23 +43,23 @@ def as_asked(t: Tensor, options: TraceOptions) -> Tensor:
 
 
 def cast_inputs(given: Given, options: TraceOptions) -> Given:
-    return [(n, t if t is None else as_asked(t, options)) for n, t in given]
+    return [(n, t if t is None else cast_tensor(t, options)) for n, t in given]
 
 
-def refilled(mine: Given, given: Given) -> Given:
+def refill(mine: Given, given: Given) -> Given:
     """The values of `given`, in the very tensors of the call before where they have room, as of a
     loop that fills one buffer: what is known of a tensor by its identity is then not true."""
     old = dict(mine)
     found: Given = []
     for name, t in given:
         held = old.get(name)
-        if t is None or held is None or held.requires_grad or not _room(held, t):
+        if t is None or held is None or held.requires_grad or not _same_layout(held, t):
             held = None
         found.append((name, t if t is None else t.clone() if held is None else held.copy_(t)))
     return found
 
 
-def _room(held: Tensor, t: Tensor) -> bool:
+def _same_layout(held: Tensor, t: Tensor) -> bool:
     return held.shape == t.shape and held.dtype == t.dtype and held.stride() == t.stride()
 
 

@@ -8,15 +8,15 @@ from typing import Any, Self
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
-from attnlab.tracer.bind_arguments import bound, keywords, tensors_in
-from attnlab.tracer.recorder import Recorder, names_of
+from attnlab.tracer.bind_arguments import bound_arguments, keyword_arguments, named_tensors
+from attnlab.tracer.recorder import Recorder, module_names
 
 
-class Enough(BaseException):
+class StopDemo(BaseException):
     """Stops a script once the call that was to be recorded is over."""
 
 
-class FirstCall(Recorder):
+class FirstCallRecorder(Recorder):
     """Records the first outermost call of a module in whatever runs, and stops after it."""
 
     def __init__(self) -> None:
@@ -49,8 +49,10 @@ class FirstCall(Recorder):
             self.active = True
             self._before = sys.exception()
             self.root = module
-            self._names = names_of(module)
-            self.given = [*tensors_in(bound(module, args, keywords(sys._getframe(1))))]
+            self._names = module_names(module)
+            self.given = [
+                *named_tensors(bound_arguments(module, args, keyword_arguments(sys._getframe(1))))
+            ]
             self.name_inputs([t for _, t in self.given])
         self._deep += 1
 
@@ -59,4 +61,4 @@ class FirstCall(Recorder):
         if self.active and not self._deep:
             self.active = False
             if sys.exception() is self._before:  # else the call raised, which ends the script
-                raise Enough
+                raise StopDemo

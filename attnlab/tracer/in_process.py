@@ -15,23 +15,26 @@ from torch.nn.modules import module as hooks
 from attnlab.errors import Refused
 from attnlab.records.trace import Trace, TraceOptions
 from attnlab.tracer.axes import input_names
-from attnlab.tracer.axes.agree import Run
-from attnlab.tracer.bind_arguments import bound, keywords, tensors_in
-from attnlab.tracer.bind_arguments import named as names_and_sizes
-from attnlab.tracer.build_trace import named
-from attnlab.tracer.call_setup import notes as told_of
-from attnlab.tracer.call_setup import uncompiled
-from attnlab.tracer.capture import Given, Shot, capture, finish
-from attnlab.tracer.raw_trace import Known, RawTrace, fall_of
-from attnlab.tracer.recorder import Recorder, names_of
+from attnlab.tracer.axes.agree import SizedTrace
+from attnlab.tracer.bind_arguments import (
+    bound_arguments,
+    keyword_arguments,
+    name_inputs,
+    named_tensors,
+)
+from attnlab.tracer.build_trace import build_trace
+from attnlab.tracer.call_setup import setup_notes, uncompiled
+from attnlab.tracer.capture import Given, TracedCall, capture, raw_trace_of
+from attnlab.tracer.raw_trace import KnownAxes, RawTrace, crash_of
+from attnlab.tracer.recorder import Recorder, module_names
 
-STRANGE = {
+WRONG_GUESS = {
     *("batch-contraction", "softmax-axis", "position-on-batch", "axes-meet", "axes-order"),
     "attention-axis",
 }  # what a wrong guess brings
 
 
-class Seen(NamedTuple):
+class TraceOfCall(NamedTuple):
     """A trace, and what it is of."""
 
     trace: Trace
@@ -39,29 +42,29 @@ class Seen(NamedTuple):
     target: str
 
 
-def of_call(
+def trace_call(
     module: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     axes: Mapping[str, input_names.Axes],
     options: TraceOptions,
-) -> Seen:
+) -> TraceOfCall:
     """The trace of `module(*args, **kwargs)`, which is called at least once."""
-    given = bound(module, args, kwargs)
-    tensors = dict(tensors_in(given))
+    given = bound_arguments(module, args, kwargs)
+    tensors = dict(named_tensors(given))
     for name in axes:
         if name not in tensors:
             takes = ", ".join(tensors) or "no tensor"
             raise Refused(f"dims: no input is called {name}", f"the call is given {takes}")
     root = module if isinstance(module, nn.Module) else None
-    said, sizes = names_and_sizes(tensors, axes, root)
+    said, sizes = name_inputs(tensors, axes, root)
 
     def call(fresh: Given) -> Any:
         new = dict(fresh)
-        return module(*_put(args, given, new), **_put_named(kwargs, new))
+        return module(*_replace_args(args, given, new), **_replace_kwargs(kwargs, new))
 
-    def shot(names: Mapping[str, input_names.Axes]) -> Shot:
-        return Shot(
+    def traced(names: Mapping[str, input_names.Axes]) -> TracedCall:
+        return TracedCall(
             call=call,
             given=list(tensors.items()),
             root=root,
@@ -72,19 +75,19 @@ def of_call(
         )
 
     with torch.random.fork_rng(devices=[]):
-        raw = capture(shot(said))
+        raw = capture(traced(said))
         if not axes:
-            raw = _turned(raw, lambda names: capture(shot(names)), said)
-    return Seen(named(Run(raw, sizes), None), sizes, _called(module))
+            raw = _try_sequence_first(raw, lambda names: capture(traced(names)), said)
+    return TraceOfCall(build_trace(SizedTrace(raw, sizes), None), sizes, _target_name(module))
 
 
-def _turned(
+def _try_sequence_first(
     raw: RawTrace,
     again: Callable[[Mapping[str, input_names.Axes]], RawTrace],
     said: Mapping[str, Any],
 ) -> RawTrace:
     """Nobody said which axis is the batch: where (S, B, ...) makes sense of all, it is that."""
-    if not any(a.rule in STRANGE for a in raw.accidents):
+    if not any(a.rule in WRONG_GUESS for a in raw.findings):
         return raw
     turn = {"B": "S", "S": "B"}
     swapped = {
@@ -92,7 +95,7 @@ def _turned(
         for n, axes in said.items()
     }
     other = again(swapped)
-    if any(a.rule in STRANGE for a in other.accidents):
+    if any(a.rule in WRONG_GUESS for a in other.findings):
         return raw
     note = "inputs are read as (S, B, ...), which makes sense of every sum; dims says it otherwise"
     return replace(other, notes=(*other.notes, note))
@@ -101,7 +104,7 @@ def _turned(
 # ---------------------------------------------------------------- a block of code
 
 
-class Watching(Recorder):
+class BlockRecorder(Recorder):
     """Records a block of code. Inputs are those of the first module that is called in it."""
 
     def __init__(self, axes: Mapping[str, input_names.Axes], frame: FrameType | None) -> None:
@@ -112,7 +115,7 @@ class Watching(Recorder):
         self.hooks: list[Any] = []
 
     def __enter__(self) -> Self:
-        self.hooks = [hooks.register_module_forward_pre_hook(self._begins)]
+        self.hooks = [hooks.register_module_forward_pre_hook(self._first_call)]
         self.name_inputs(list(self.given.values()))
         self.as_written = uncompiled()
         self.as_written.__enter__()
@@ -125,41 +128,45 @@ class Watching(Recorder):
         for hook in self.hooks:
             hook.remove()
 
-    def _begins(self, module: nn.Module, args: Any) -> None:
+    def _first_call(self, module: nn.Module, args: Any) -> None:
         """The first call of a module: what goes in are the inputs."""
         if self.root is not None:
             return
         self.root = module
-        self._names = names_of(module)
-        kwargs = keywords(sys._getframe(1))
+        self._names = module_names(module)
+        kwargs = keyword_arguments(sys._getframe(1))
         known = {id(t) for t in self.given.values()}
-        for name, tensor in tensors_in(bound(module, args, kwargs)):
+        for name, tensor in named_tensors(bound_arguments(module, args, kwargs)):
             if id(tensor) not in known:
                 self.given.setdefault(name, tensor)
         self.name_inputs(list(self.given.values()))
         for hook in self.hooks:
             hook.remove()
 
-    def seen(self, error: BaseException | None) -> Seen:
+    def trace_of_block(self, error: BaseException | None) -> TraceOfCall:
         """The trace, once the block is over; a block around this one does not see it made."""
         with torch._C.DisableTorchFunction():
-            return self._seen(error)
+            return self._trace_of_block(error)
 
-    def _seen(self, error: BaseException | None) -> Seen:
+    def _trace_of_block(self, error: BaseException | None) -> TraceOfCall:
         axes = {n: a for n, a in self.said.items() if n in self.given}
-        said, sizes = names_and_sizes(self.given, axes, self.root)
-        fall = fall_of(self, error, "") if isinstance(error, Exception) else None
+        said, sizes = name_inputs(self.given, axes, self.root)
+        crash = crash_of(self, error, "") if isinstance(error, Exception) else None
         given = list(self.given.items())
 
-        def told(names: Mapping[str, input_names.Axes]) -> RawTrace:
-            return finish(self, given, fall, Known([names.get(n) for n, _ in given], sizes))
+        def build(names: Mapping[str, input_names.Axes]) -> RawTrace:
+            return raw_trace_of(
+                self, given, crash, KnownAxes([names.get(n) for n, _ in given], sizes)
+            )
 
-        raw = told(said)
-        raw = raw if axes else _turned(raw, told, said)
+        raw = build(said)
+        raw = raw if axes else _try_sequence_first(raw, build, said)
         missing = [n for n in self.said if n not in self.given]
         missing_notes = [f"no input is called {n}, so its axes have no names" for n in missing]
-        raw = replace(raw, notes=(*raw.notes, *told_of(self.root, raw.ops), *missing_notes))
-        return Seen(named(Run(raw, sizes), None), sizes, _called(self.root))
+        raw = replace(raw, notes=(*raw.notes, *setup_notes(self.root, raw.ops), *missing_notes))
+        return TraceOfCall(
+            build_trace(SizedTrace(raw, sizes), None), sizes, _target_name(self.root)
+        )
 
 
 def _variables(frame: FrameType | None, axes: Mapping[str, input_names.Axes]) -> Iterator[Any]:
@@ -175,14 +182,16 @@ def _variables(frame: FrameType | None, axes: Mapping[str, input_names.Axes]) ->
 # ---------------------------------------------------------------- the call made again
 
 
-def _put(args: tuple[Any, ...], given: Mapping[str, Any], new: Mapping[str, Any]) -> list[Any]:
+def _replace_args(
+    args: tuple[Any, ...], given: Mapping[str, Any], new: Mapping[str, Any]
+) -> list[Any]:
     """The arguments with each tensor replaced by the fresh one of its name."""
-    names = {id(t): n for n, t in tensors_in(given)}
+    names = {id(t): n for n, t in named_tensors(given)}
     return [_replaced(a, names, new) for a in args]
 
 
-def _put_named(kwargs: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    names = {id(t): n for n, t in tensors_in(dict(kwargs))}
+def _replace_kwargs(kwargs: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    names = {id(t): n for n, t in named_tensors(dict(kwargs))}
     return {n: _replaced(v, names, new) for n, v in kwargs.items()}
 
 
@@ -196,7 +205,7 @@ def _replaced(value: Any, names: Mapping[int, str], new: Mapping[str, Any]) -> A
     return value
 
 
-def _called(module: Any) -> str:
+def _target_name(module: Any) -> str:
     if module is None:
         return "a block of code"
     return (

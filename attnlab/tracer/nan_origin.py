@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.tracer.findings.values import is_overflow, late_masked
-from attnlab.tracer.raw_trace import Masked, Measured, RawTrace
+from attnlab.tracer.raw_trace import MaskedRows, Measured, RawTrace
 from attnlab.tracer.recorder import SOFTMAX, Recorder
 
 MOST = 4  # late masks that are measured
@@ -21,7 +21,7 @@ LOST = 1e-2  # of a row's sum: less may be rounding in half precision
 RANDOM = {"dropout", "dropout_", "bernoulli", "bernoulli_", "multinomial", "alpha_dropout"}
 
 
-class Watched(NamedTuple):
+class RowMeasurement(NamedTuple):
     """What the operands of one row held before it ran, and what it made."""
 
     tainted: tuple[int, ...]  # those that had a NaN
@@ -34,47 +34,47 @@ def first_nan(raw: RawTrace) -> int | None:
     return next((op.index for op in raw.ops if op.nan), None)
 
 
-def suspects(raw: RawTrace) -> tuple[int, ...]:
+def rows_to_measure(raw: RawTrace) -> tuple[int, ...]:
     """Rows that are worth a second run."""
     ops = raw.ops
-    late = [i for i in late_masked(ops) if _lost(raw, i)][:MOST]
+    late = [i for i in late_masked(ops) if _lowers_mean(raw, i)][:MOST]
     burst = next((op.index for op in ops if is_overflow(ops, op)), None)
     found = {i for i in (first_nan(raw), burst, *late) if i is not None}
     return tuple(sorted(found))
 
 
-def _lost(raw: RawTrace, row: int) -> bool:
+def _lowers_mean(raw: RawTrace, row: int) -> bool:
     op = raw.ops[row]
     before = [raw.ops[p].mean for p in op.parents if p >= 0 and raw.ops[p].op in SOFTMAX]
     return op.mean is not None and any(m is not None and op.mean < m * (1 - 1e-4) for m in before)
 
 
-class Watcher(Recorder):
+class MeasuringRecorder(Recorder):
     """A recorder that measures the rows it was told of."""
 
     def __init__(self, root: nn.Module | None, rows: tuple[int, ...]) -> None:
         super().__init__(root)
         self.rows = frozenset(rows)
-        self.watched: dict[int, Watched] = {}
+        self.measurements: dict[int, RowMeasurement] = {}
         self.given: dict[int, str] = {}  # the inputs' names, by id
         named = (*root.named_parameters(), *root.named_buffers()) if root is not None else ()
         self._weights = {id(t): n for n, t in named}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         row = self._count
-        asked = row in self.rows and self.active and row not in self.watched
+        asked = row in self.rows and self.active and row not in self.measurements
         if asked:
             before = _copied(args), _copied(tuple((kwargs or {}).items()))
         out = super().__torch_function__(func, types, args, kwargs)
         # A function that is opened has the row of the first operation in it, which came first.
-        if asked and self._count > row and row in self.rows and row not in self.watched:
+        if asked and self._count > row and row in self.rows and row not in self.measurements:
             try:
-                self.watched[row] = self._look(row, func, before, out)
+                self.measurements[row] = self._measure(row, func, before, out)
             except Exception:  # inside a vmap, or of a sparse tensor, nothing can be told
                 self.rows -= {row}
         return out
 
-    def _look(self, row: int, func: Any, before: tuple[Any, Any], out: Any) -> Watched:
+    def _measure(self, row: int, func: Any, before: tuple[Any, Any], out: Any) -> RowMeasurement:
         (args, names), (pairs, more) = before
         tensors, ids = [*_tensors(args), *_tensors(pairs)], [*names, *more]
         tainted = tuple(i for i, t in enumerate(tensors) if t.isnan().any().item())
@@ -88,18 +88,18 @@ class Watcher(Recorder):
         measured = Measured(
             row=row,
             sources=sources,
-            reach=None if name in RANDOM else _reach(func, args, dict(pairs)),
+            reach=None if name in RANDOM else _float64_magnitude(func, args, dict(pairs)),
             ranges=tuple(_largest(t) for t in tensors if t.is_floating_point()),
-            sums=_sums(tensors, out) if isinstance(out, Tensor) else None,
+            sums=_lost_weight(tensors, out) if isinstance(out, Tensor) else None,
         )
         if name not in SOFTMAX:
-            return Watched(tainted, measured)
+            return RowMeasurement(tainted, measured)
         dim = dict(pairs).get("dim", next((a for a in args[1:] if isinstance(a, int)), -1))
         if type(dim) is not int:
-            return Watched(tainted, measured)
+            return RowMeasurement(tainted, measured)
         rows = (tensors[0] == -torch.inf).all(dim).nonzero()
         first = tuple(rows[0].tolist()) if len(rows) else ()
-        return Watched(tainted, measured, len(rows), first)
+        return RowMeasurement(tainted, measured, len(rows), first)
 
 
 def _copied(values: Any) -> tuple[Any, list[int]]:
@@ -133,7 +133,7 @@ def _wide(value: Any) -> Any:
     return value
 
 
-def _reach(func: Any, args: Any, kwargs: dict[str, Any]) -> float | None:
+def _float64_magnitude(func: Any, args: Any, kwargs: dict[str, Any]) -> float | None:
     """The largest finite magnitude that the operation makes of the same operands in float64."""
     try:
         made = func(*_wide(args), **{n: _wide(v) for n, v in kwargs.items()})
@@ -148,7 +148,7 @@ def _largest(t: Tensor) -> float:
     return float(sizes.max()) if sizes.numel() else 0.0
 
 
-def _sums(tensors: list[Tensor], out: Tensor) -> tuple[float, int] | None:
+def _lost_weight(tensors: list[Tensor], out: Tensor) -> tuple[float, int] | None:
     """Of weights with a mask: the least sum of a row that lost some, and how many rows did."""
     for weights in tensors:
         if weights.shape != out.shape or not weights.is_floating_point():
@@ -163,12 +163,12 @@ def _sums(tensors: list[Tensor], out: Tensor) -> tuple[float, int] | None:
     return None
 
 
-def told(watcher: Watcher, origin: int | None) -> dict[str, Any]:
+def measured_fields(watcher: MeasuringRecorder, origin: int | None) -> dict[str, Any]:
     """What was measured, as fields of a `RawTrace`; `origin` is the row of the first NaN."""
-    measured = tuple(watcher.watched[row].measured for row in sorted(watcher.watched))
-    nan = watcher.watched.get(origin) if origin is not None else None
+    measured = tuple(watcher.measurements[row].measured for row in sorted(watcher.measurements))
+    nan = watcher.measurements.get(origin) if origin is not None else None
     if nan is None:
         return {"measured": measured}
     row = nan.measured.row
-    masked = Masked(row=row, count=nan.empty, first=nan.first) if nan.empty else None
+    masked = MaskedRows(row=row, count=nan.empty, first=nan.first) if nan.empty else None
     return {"measured": measured, "masked": masked, "tainted": nan.tainted}

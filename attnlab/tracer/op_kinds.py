@@ -17,9 +17,9 @@ from torch.nn import functional as F
 # Attribute access is no operation, but for these getters, which make a new view.
 VIEW_GETTERS = {"T", "mT", "H", "mH", "real", "imag", "data"}
 # Factories whose values mean nothing before they are written.
-BLANKS = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
+UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
 # Views that show each element of what they look at.
-WHOLE = {
+SAME_ELEMENTS = {
     *("view", "view_as", "reshape", "reshape_as", "flatten", "unflatten", "ravel", "contiguous"),
     *("transpose", "t", "T", "mT", "permute", "movedim", "moveaxis", "swapaxes", "swapdims"),
     *("unsqueeze", "squeeze", "expand", "expand_as", "broadcast_to", "detach", "data", "to"),
@@ -30,28 +30,37 @@ WRITES = {
     *(f"__i{op}__" for op in ("pow", "and", "or", "xor", "lshift", "rshift")),
 }
 # What gives memory of a tensor to others, who may write into it, and what takes memory of others.
-EXPOSE = {"numpy", "data_ptr", "untyped_storage", "storage", "__array__", "__dlpack__", "tobytes"}
-SHARE = {"from_numpy", "frombuffer", "as_tensor", "asarray", "from_dlpack", "from_file"}
-ASKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
-OPENED = (F.multi_head_attention_forward,)
-TWINS = {func.__code__ for func in OPENED}  # which the twins share
-MOST = 4096  # functions that are remembered: a program may make new ones without end
+EXPOSES = {"numpy", "data_ptr", "untyped_storage", "storage", "__array__", "__dlpack__", "tobytes"}
+SHARES = {"from_numpy", "frombuffer", "as_tensor", "asarray", "from_dlpack", "from_file"}
+OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+DECOMPOSED = (F.multi_head_attention_forward,)
+TWIN_CODES = {func.__code__ for func in DECOMPOSED}  # which the twins share
+MAX_KINDS = 4096  # functions that are remembered: a program may make new ones without end
 
 
 class Kind:
     """An operation by its function. `name` is "" for one that makes no row."""
 
-    __slots__ = ("blank", "exposes", "name", "sets", "shares", "twin", "whole", "writes")
+    __slots__ = (
+        "exposes",
+        "name",
+        "same_elements",
+        "sets",
+        "shares",
+        "twin",
+        "uninitialised",
+        "writes",
+    )
 
     def __init__(self, name: str, twin: Callable[..., Any] | None = None) -> None:
         self.name = name
         self.twin = twin
         self.writes = name in WRITES or (name[-1:] == "_" and name[:2] != "__")
-        self.exposes = self.writes or name in EXPOSE
-        self.shares = name in SHARE
+        self.exposes = self.writes or name in EXPOSES
+        self.shares = name in SHARES
         self.sets = name == "__setitem__"
-        self.whole = name in WHOLE
-        self.blank = name in BLANKS
+        self.same_elements = name in SAME_ELEMENTS
+        self.uninitialised = name in UNINITIALISED
 
 
 KINDS: dict[Any, Kind] = {}
@@ -64,8 +73,8 @@ def kind_of(func: Any) -> Kind:
     except TypeError:  # a callable object that has no hash
         return Kind(_name(func))
     if found is None:
-        found = Kind(_name(func), _twin(func) if func in OPENED else None)
-        if len(KINDS) < MOST:
+        found = Kind(_name(func), _twin(func) if func in DECOMPOSED else None)
+        if len(KINDS) < MAX_KINDS:
             KINDS[func] = found
     return found
 
@@ -80,13 +89,13 @@ def _name(func: Any) -> str:
 
 def _twin(func: types.FunctionType) -> Callable[..., Any]:
     """The function with the same code, that is told that nobody watches."""
-    space = {**func.__globals__, **dict.fromkeys(ASKS, _nobody)}
+    space = {**func.__globals__, **dict.fromkeys(OVERRIDE_CHECKS, _never)}
     twin = types.FunctionType(func.__code__, space, func.__name__, func.__defaults__)
     twin.__kwdefaults__ = func.__kwdefaults__
     return twin
 
 
-def _nobody(*_: object) -> bool:
+def _never(*_: object) -> bool:
     return False
 
 

@@ -12,15 +12,15 @@ from typing import Any
 
 from attnlab.records.base import plain, record
 from attnlab.records.trace import Attention, Backward, Finding, Guard, Heat, Op
-from attnlab.tracer.axes import Accident, Axes, follow
-from attnlab.tracer.recorder import MAX_ROWS, OURS, TORCH, Fall, Recorder
-from attnlab.tracer.rows import Out, Row, replay, whole
+from attnlab.tracer.axes import Axes, AxisFinding, follow
+from attnlab.tracer.recorder import MAX_ROWS, OURS, TORCH, FailedOperation, Recorder
+from attnlab.tracer.rows import OutputRow, Row, plain_sizes, replay
 
 Shape = tuple[int, ...]
 
 
 @record
-class Masked:
+class MaskedRows:
     """A softmax row in which every key is -inf: how many there are, and the first one's index."""
 
     row: int
@@ -40,7 +40,7 @@ class Measured:
 
 
 @record
-class RawFall:
+class RawCrash:
     """What raised: an operation with its operands, or (op = "") a line of Python."""
 
     op: str
@@ -57,7 +57,7 @@ class RawFall:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownAxes:
     """What is known of a run's axes before it: names for each input's, and sizes for names."""
 
     inputs: Sequence[Sequence[str] | None]
@@ -73,15 +73,15 @@ class RawTrace:
     inputs: tuple[Shape, ...] = ()
     input_names: tuple[str, ...] = ()
     input_kinds: tuple[str, ...] = ()  # dtype words: float, int, bool
-    fall: RawFall | None = None
-    masked: Masked | None = None
+    crash: RawCrash | None = None
+    masked: MaskedRows | None = None
     tainted: tuple[int, ...] | None = None  # operands of the first NaN's row that had one before
     measured: tuple[Measured, ...] = ()
     notes: tuple[str, ...] = ()
     # What the axes are, by where they came from; those of each op stand in the op.
     input_axes: tuple[tuple[str, ...], ...] = ()
-    fall_axes: tuple[tuple[str, ...], ...] = ()  # of the operands of what raised
-    accidents: tuple[Finding, ...] = ()  # meetings of axes that should not meet
+    crash_axes: tuple[tuple[str, ...], ...] = ()  # of the operands of what raised
+    findings: tuple[Finding, ...] = ()  # meetings of axes that should not meet
     sizes: dict[str, int] = field(default_factory=dict)  # what the names of axes stand for
     # What else was asked for.
     backward: Backward | None = None
@@ -90,24 +90,24 @@ class RawTrace:
     guards: tuple[Guard, ...] = ()
 
 
-def sound(raw: RawTrace) -> bool:
+def is_consistent(raw: RawTrace) -> bool:
     """Every row and operand that is referred to exists, and comes before what refers to it."""
-    inputs, ops, fall = -len(raw.inputs), raw.ops, raw.fall
+    inputs, ops, crash = -len(raw.inputs), raw.ops, raw.crash
     return (
         len(raw.operands) == len(ops)
         and len(raw.input_kinds) == len(raw.input_names) == len(raw.inputs)
         and all(op.index == i and len(op.axes) == len(op.shape) for i, op in enumerate(ops))
         and all(inputs <= p < op.index for op in ops for p in op.parents)
-        and (fall is None or all(inputs <= p < len(ops) for p in fall.parents))
-        and (fall is None or bool(fall.operands) or not fall.parents)
+        and (crash is None or all(inputs <= p < len(ops) for p in crash.parents))
+        and (crash is None or bool(crash.operands) or not crash.parents)
         and all(0 <= m.row < len(ops) for m in raw.measured)
-        and all(f.index is None or 0 <= f.index < len(ops) for f in raw.accidents)
-        and all(row is None or 0 <= row < len(ops) for row in _referred(raw))
+        and all(f.index is None or 0 <= f.index < len(ops) for f in raw.findings)
+        and all(row is None or 0 <= row < len(ops) for row in _referenced_rows(raw))
         and (raw.backward is None or (raw.backward.origin or 0) in range(max(len(ops), 1)))
     )
 
 
-def _referred(raw: RawTrace) -> Iterator[int | None]:
+def _referenced_rows(raw: RawTrace) -> Iterator[int | None]:
     """Rows that what was asked for besides refers to."""
     yield from (heat.index for heat in raw.values)
     for seen in raw.attention:
@@ -115,22 +115,22 @@ def _referred(raw: RawTrace) -> Iterator[int | None]:
         yield from (head.weights.index for head in seen.heads)
 
 
-def collect(
+def build_raw_trace(
     recorder: Recorder,
-    fall: RawFall | None = None,
-    known: Known | None = None,
+    crash: RawCrash | None = None,
+    known: KnownAxes | None = None,
     **more: Any,
 ) -> RawTrace:
     """The rows of a finished run; `known` names the axes, `more` are fields of the `RawTrace`."""
     seen = replay(recorder)
-    shapes = [whole(shape) for _, _, shape in recorder.inputs]
+    shapes = [plain_sizes(shape) for _, _, shape in recorder.inputs]
     axes = follow(seen, shapes, known.inputs, known.sizes) if known is not None else None
     ops: list[Op] = []
     operands: list[tuple[Shape, ...]] = []
     places: dict[tuple[CodeType | None, int], tuple[str, str]] = {}
     for row in seen.rows:
         spot = (row.code, row.line)
-        at = places.get(spot) or places.setdefault(spot, place(*spot))
+        at = places.get(spot) or places.setdefault(spot, source_location(*spot))
         for out in row.outs:
             ops.append(_op(row, out, at, ops, axes))
             operands.append(row.operands)
@@ -138,16 +138,18 @@ def collect(
         ops=tuple(ops),
         operands=tuple(operands),
         notes=tuple(_notes(recorder)),
-        fall=replace(fall, parents=seen.fall_parents) if fall is not None and fall.op else fall,
+        crash=replace(crash, parents=seen.crash_parents)
+        if crash is not None and crash.op
+        else crash,
         input_axes=tuple(axes.inputs) if axes else (),
         sizes=dict(known.sizes) if known is not None else {},
-        fall_axes=tuple(axes.fall) if axes else (),
-        accidents=tuple(_accident(a, ops[a.row]) for a in axes.accidents) if axes else (),
+        crash_axes=tuple(axes.crash) if axes else (),
+        findings=tuple(_to_finding(a, ops[a.row]) for a in axes.findings) if axes else (),
         **more,
     )
 
 
-def _accident(told: Accident, op: Op) -> Finding:
+def _to_finding(told: AxisFinding, op: Op) -> Finding:
     return Finding(
         rule=told.rule,
         file=op.file,
@@ -166,7 +168,7 @@ def _notes(recorder: Recorder) -> Iterator[str]:
         yield f"{recorder.unseen} operations on nested or special tensors are not shown"
 
 
-def _op(row: Row, out: Out, at: tuple[str, str], ops: list[Op], axes: Axes | None) -> Op:
+def _op(row: Row, out: OutputRow, at: tuple[str, str], ops: list[Op], axes: Axes | None) -> Op:
     low, high, mean = out.numbers
     nan, inf = low != low, _infinite(low, high)  # noqa: PLR0124 - NaN is not itself
     if out.kin is not None and out.kin >= 0:
@@ -204,30 +206,30 @@ def _infinite(low: float | None, high: float | None) -> bool:
     return float("inf") in (high, low) or float("-inf") in (low, high)
 
 
-def place(code: CodeType | None, line: int) -> tuple[str, str]:
+def source_location(code: CodeType | None, line: int) -> tuple[str, str]:
     """The file as a person would name it, and the line's source."""
     if code is None:
         return "", ""
     source = linecache.getline(code.co_filename, line).strip()
-    return shown(code.co_filename), source
+    return display_path(code.co_filename), source
 
 
-def shown(file: str) -> str:
+def display_path(file: str) -> str:
     """A path below the working folder is shown relative to it."""
     return file.removeprefix(os.getcwd() + os.sep)  # noqa: PTH109 - a Path costs ten times as much
 
 
-def fall_of(recorder: Recorder, error: BaseException, file: str, entry: object = None) -> RawFall:
+def crash_of(recorder: Recorder, error: BaseException, file: str, entry: object = None) -> RawCrash:
     """Where a run ended: at the operation that raised, else at the candidate's deepest line."""
-    fall = recorder.fall
-    if fall is not None and fall.error is error:
-        return _from_op(fall)
+    crash = recorder.failure
+    if crash is not None and crash.error is error:
+        return _from_op(crash)
     told_of = (error.__cause__, error.__context__)
-    if fall is not None and any(fall.error is e for e in told_of):
-        told = f"{first_line(error)} (from {type(fall.error).__name__}: {first_line(fall.error)})"
-        return replace(_from_op(fall), error=type(error).__name__, message=told)
-    line, at, source = raised_at(error, file, entry)
-    return RawFall(
+    if crash is not None and any(crash.error is e for e in told_of):
+        told = f"{first_line(error)} (from {type(crash.error).__name__}: {first_line(crash.error)})"
+        return replace(_from_op(crash), error=type(error).__name__, message=told)
+    line, at, source = raise_location(error, file, entry)
+    return RawCrash(
         op="",
         file=at,
         line=line,
@@ -238,34 +240,34 @@ def fall_of(recorder: Recorder, error: BaseException, file: str, entry: object =
     )
 
 
-def _from_op(fall: Fall) -> RawFall:
-    file, source = place(fall.code, fall.line)
-    return RawFall(
-        op=plain_name(fall.op),
+def _from_op(crash: FailedOperation) -> RawCrash:
+    file, source = source_location(crash.code, crash.line)
+    return RawCrash(
+        op=plain_name(crash.op),
         file=file,
-        line=fall.line,
+        line=crash.line,
         source=source,
-        module=fall.module,
-        error=type(fall.error).__name__,
-        message=first_line(fall.error),
-        operands=tuple(tuple(shape) for _, _, shape in fall.ins),
-        dtypes=tuple(str(d).removeprefix("torch.") for d in fall.dtypes),
-        fits=_fits(fall),
+        module=crash.module,
+        error=type(crash.error).__name__,
+        message=first_line(crash.error),
+        operands=tuple(tuple(shape) for _, _, shape in crash.ins),
+        dtypes=tuple(str(d).removeprefix("torch.") for d in crash.dtypes),
+        fits=_fits(crash),
     )
 
 
-def _fits(fall: Fall) -> tuple[str, ...]:
-    op = plain_name(fall.op)
+def _fits(crash: FailedOperation) -> tuple[str, ...]:
+    op = plain_name(crash.op)
     try:
         from attnlab.tracer.crash.operand_names import operand_names
-        from attnlab.tracer.crash.suggest import remedies
+        from attnlab.tracer.crash.suggest import suggest_fixes
 
-        return remedies(fall.again, op, operand_names(fall.error, fall.code, op))
+        return suggest_fixes(crash.call, op, operand_names(crash.error, crash.code, op))
     except Exception:  # a suggestion is worth no crash
         return ()
 
 
-def raised_at(error: BaseException, file: str, entry: object = None) -> tuple[int, str, str]:
+def raise_location(error: BaseException, file: str, entry: object = None) -> tuple[int, str, str]:
     """Line, file and source of the deepest frame in `file`, else of the deepest one of a user.
 
     Where there is none, because a call did not fit: of `entry`, the function that was called.
@@ -275,9 +277,13 @@ def raised_at(error: BaseException, file: str, entry: object = None) -> tuple[in
     theirs = [f for f in frames if not f.filename.startswith((TORCH, *OURS))]
     if not mine and not theirs:
         code = getattr(entry, "__code__", None)
-        return (code.co_firstlineno, *place(code, code.co_firstlineno)) if code else (0, "", "")
+        return (
+            (code.co_firstlineno, *source_location(code, code.co_firstlineno))
+            if code
+            else (0, "", "")
+        )
     frame = (mine or theirs)[-1]
-    return frame.lineno or 0, shown(frame.filename), (frame.line or "").strip()
+    return frame.lineno or 0, display_path(frame.filename), (frame.line or "").strip()
 
 
 def first_line(error: BaseException) -> str:
@@ -289,9 +295,9 @@ def first_line(error: BaseException) -> str:
     return str.partition(text, "\n")[0][:500]
 
 
-def describe(error: BaseException, file: str, entry: object = None) -> dict[str, Any]:
+def describe_error(error: BaseException, file: str, entry: object = None) -> dict[str, Any]:
     """An exception as plain values."""
-    line, at, source = raised_at(error, file, entry)
+    line, at, source = raise_location(error, file, entry)
     message = first_line(error)
     memory = isinstance(error, MemoryError) or "allocate memory" in message
     return plain(  # type: ignore[no-any-return]

@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from attnlab.tracer.op_kinds import KINDS, TWINS, Kind, kind_of, outputs
+from attnlab.tracer.op_kinds import KINDS, TWIN_CODES, Kind, kind_of, outputs
 from attnlab.tracer.value_samples import Sample, Sampler
 
 if TYPE_CHECKING:
-    from attnlab.tracer.crash.suggest import Again
+    from attnlab.tracer.crash.suggest import ReplayedCall
 
 PACKAGES = Path(torch.__file__).parents[1]
 TORCH = str(PACKAGES / "torch") + os.sep
@@ -42,16 +42,16 @@ MAX_ROWS = 20_000
 STRIDED = torch.strided
 
 
-class Hole:
+class Placeholder:
     """Stands for a tensor among the arguments of an operation."""
 
     def __repr__(self) -> str:
         return "tensor"
 
 
-HOLE = Hole()
-BORDER = str(HERE / "call_setup.py")  # calls what is traced: a row's line lies inside of it
-_foreign: dict[str, bool] = {}  # by file
+PLACEHOLDER = Placeholder()
+CALLER_FILE = str(HERE / "call_setup.py")  # calls what is traced: a row's line lies inside of it
+_library_files: dict[str, bool] = {}  # by file
 TENSORS = {Tensor, nn.Parameter}
 # What else the arguments are. A look at the type is all that they cost: `isinstance` of a tensor
 # is answered by Python code.
@@ -60,16 +60,18 @@ ATOMS = {int, float, bool, str, type(None), slice, type(...), torch.dtype, torch
 # A tensor that came in: id, storage, shape. One that went out: also stride, dtype, whether it is a
 # view, whether of the same elements (whose numbers it then has), and the sample of one that is not.
 Shape = tuple[int, ...]
-In = tuple[int, int, Shape]
-Made = tuple[int, int, Shape, tuple[int, ...], torch.dtype, bool, bool, Sample]
+LoggedInput = tuple[int, int, Shape]
+LoggedOutput = tuple[int, int, Shape, tuple[int, ...], torch.dtype, bool, bool, Sample]
 # Arguments with a `HOLE` for each tensor, in the order of the tensors that came in.
-Bones = tuple[list[Any], dict[str, Any] | None]
+ArgumentTemplate = tuple[list[Any], dict[str, Any] | None]
 # One operation: name, code and line of the user's frame, submodule, tensors, arguments. A plain
 # tuple: a named one costs ten times as much to make.
-Seen = tuple[str, CodeType | None, int, str, list[In], list[Made], Bones]
+LogEntry = tuple[
+    str, CodeType | None, int, str, list[LoggedInput], list[LoggedOutput], ArgumentTemplate
+]
 
 
-class Inside:
+class ReenteredMode:
     """Puts a mode back in force inside one of the functions that it sees."""
 
     def __init__(self, mode: TorchFunctionMode) -> None:
@@ -82,17 +84,17 @@ class Inside:
         TorchFunctionMode.__exit__(self.mode, *error)  # type: ignore[no-untyped-call]
 
 
-class Fall(NamedTuple):
+class FailedOperation(NamedTuple):
     """The operation that raised."""
 
     op: str
     code: CodeType | None
     line: int
     module: str
-    ins: list[In]
+    ins: list[LoggedInput]
     dtypes: tuple[torch.dtype, ...]
     error: BaseException
-    again: Again  # the call, with tensors of zeros
+    call: ReplayedCall  # the call, with tensors of zeros
 
 
 class Recorder(TorchFunctionMode):
@@ -100,19 +102,19 @@ class Recorder(TorchFunctionMode):
 
     def __init__(self, root: nn.Module | None = None) -> None:
         super().__init__()
-        self.log: list[Seen] = []
-        self.inputs: list[In] = []
-        self.fall: Fall | None = None
+        self.log: list[LogEntry] = []
+        self.inputs: list[LoggedInput] = []
+        self.failure: FailedOperation | None = None
         self.full = False  # MAX_ROWS reached: later operations are not recorded
         self.unseen = 0  # operations on tensors that have no shape, such as nested ones
         self.active = True
         self._count = 0  # output tensors so far, which is the index of the next record
         self._sample = Sampler()
-        self._told: set[int] = set()  # storages of which a row has the numbers
-        self._blank: set[int] = set()  # storages that came without values
+        self._sampled: set[int] = set()  # storages of which a row has the numbers
+        self._uninitialised: set[int] = set()  # storages that came without values
         self._written: set[int] = set()  # storages that were written to after they were made
         self.root = root
-        self._names = names_of(root) if root is not None else {}
+        self._names = module_names(root) if root is not None else {}
 
     def name_inputs(self, tensors: list[Tensor]) -> None:
         self.inputs = [(id(t), _storage(t), _shape(t)) for t in tensors]
@@ -125,14 +127,14 @@ class Recorder(TorchFunctionMode):
         if not kind.name or not self.active:
             return func(*args, **kwargs) if kwargs else func(*args)
         if kind.exposes or (kwargs and ("out" in kwargs or "inplace" in kwargs)):
-            self._sample.settle([_storage(t) for t in _gathered(args, kwargs)])
+            self._sample.settle([_storage(t) for t in _tensors_among(args, kwargs)])
         try:
             if kind.twin is not None:
-                with Inside(self):
+                with ReenteredMode(self):
                     return kind.twin(*args, **(kwargs or {}))
             out = func(*args, **kwargs) if kwargs else func(*args)
         except Exception as error:
-            self._fell(kind.name, func, args, kwargs or {}, error)
+            self._note_failure(kind.name, func, args, kwargs or {}, error)
             raise
         if not self.full:
             outs = (out,) if type(out) is Tensor else outputs(kind, args, out)
@@ -145,9 +147,9 @@ class Recorder(TorchFunctionMode):
 
     def _note(self, kind: Kind, args: Any, kwargs: Any, outs: tuple[Tensor, ...]) -> None:
         """One operation into the log."""
-        ins: list[In] = []
+        ins: list[LoggedInput] = []
         kin: dict[int, Tensor] = {}
-        bones = []
+        template = []
         for a in args:
             if type(a) is Tensor:
                 try:
@@ -156,22 +158,22 @@ class Recorder(TorchFunctionMode):
                     storage = id(a)
                 kin[storage] = a
                 ins.append((id(a), storage, a.shape))
-                bones.append(HOLE)
+                template.append(PLACEHOLDER)
             else:
-                bones.append(a if type(a) in ATOMS else _bone(a, ins, kin))
-        named = {n: _bone(a, ins, kin) for n, a in kwargs.items()} if kwargs else None
+                template.append(a if type(a) in ATOMS else _template(a, ins, kin))
+        named = {n: _template(a, ins, kin) for n, a in kwargs.items()} if kwargs else None
         writes = kind.writes or (
             named is not None and ("out" in named or named.get("inplace") is True)
         )
-        made = [self._made(kind, t, kin, ins if writes else None) for t in outs]
-        code, line, module = _where(sys._getframe(2), self._names)
+        made = [self._log_output(kind, t, kin, ins if writes else None) for t in outs]
+        code, line, module = user_location(sys._getframe(2), self._names)
         self._count += len(made)
         self.full = self._count >= MAX_ROWS
-        self.log.append((kind.name, code, line, module, ins, made, (bones, named)))
+        self.log.append((kind.name, code, line, module, ins, made, (template, named)))
 
-    def _made(
-        self, kind: Kind, t: Tensor, kin: dict[int, Tensor], written: list[In] | None
-    ) -> Made:
+    def _log_output(
+        self, kind: Kind, t: Tensor, kin: dict[int, Tensor], written: list[LoggedInput] | None
+    ) -> LoggedOutput:
         """One output. `written` are the operands of an operation that writes into one of them."""
         try:
             storage = t.untyped_storage()._cdata
@@ -180,32 +182,37 @@ class Recorder(TorchFunctionMode):
         dtype, base = t.dtype, kin.get(storage)
         view = same = False
         if base is None:  # new, or at the address of one that is gone
-            if kind.blank:
-                self._blank.add(storage)
-            elif self._blank:
-                self._blank.discard(storage)
+            if kind.uninitialised:
+                self._uninitialised.add(storage)
+            elif self._uninitialised:
+                self._uninitialised.discard(storage)
         elif written is not None and any(id(t) == key for key, _, _ in written):
             self._written.add(storage)
         else:
             view = True
-            told = storage in self._told and storage not in self._written
-            same = told and kind.whole and dtype is base.dtype
+            told = storage in self._sampled and storage not in self._written
+            same = told and kind.same_elements and dtype is base.dtype
         if type(t) not in TENSORS and t.layout is not STRIDED:
             return id(t), storage, t.shape, (), dtype, view, same, None
         sample = None
-        if not same and storage not in self._blank:
+        if not same and storage not in self._uninitialised:
             sample = self._sample(t, dtype, storage, base is None and not kind.shares)
-        self._told.add(storage)
+        self._sampled.add(storage)
         return id(t), storage, t.shape, t.stride(), dtype, view, same, sample
 
-    def _fell(self, name: str, func: Any, args: Any, kwargs: Any, error: BaseException) -> None:
-        if self.fall is not None and self.fall.error is error:
+    def _note_failure(
+        self, name: str, func: Any, args: Any, kwargs: Any, error: BaseException
+    ) -> None:
+        if self.failure is not None and self.failure.error is error:
             return  # the innermost operation is the one that raised
-        from attnlab.tracer.crash.suggest import Again, blank  # most runs end well
+        from attnlab.tracer.crash.suggest import (  # most runs end well
+            ReplayedCall,
+            zeros_like_arguments,
+        )
 
-        code, line, module = _where(sys._getframe(2), self._names)
-        tensors = _gathered(args, kwargs)
-        self.fall = Fall(
+        code, line, module = user_location(sys._getframe(2), self._names)
+        tensors = _tensors_among(args, kwargs)
+        self.failure = FailedOperation(
             name,
             code,
             line,
@@ -213,16 +220,20 @@ class Recorder(TorchFunctionMode):
             [(id(t), _storage(t), _shape(t)) for t in tensors],
             tuple(t.dtype for t in tensors),
             error,
-            Again(func, blank(args), {n: blank(v) for n, v in kwargs.items()}),
+            ReplayedCall(
+                func,
+                zeros_like_arguments(args),
+                {n: zeros_like_arguments(v) for n, v in kwargs.items()},
+            ),
         )
 
 
-def names_of(root: nn.Module) -> dict[int, str]:
+def module_names(root: nn.Module) -> dict[int, str]:
     """The dotted names of submodules, without those that `torch.compile` puts in between."""
     return {id(m): f"{n}.".replace("_orig_mod.", "")[:-1] for n, m in root.named_modules()}
 
 
-def _gathered(args: Any, kwargs: Any) -> list[Tensor]:
+def _tensors_among(args: Any, kwargs: Any) -> list[Tensor]:
     """The tensors among the arguments, also inside one level of lists (cat, einsum, indices)."""
     tensors = []
     for value in (*args, *kwargs.values()) if kwargs else args:
@@ -233,16 +244,16 @@ def _gathered(args: Any, kwargs: Any) -> list[Tensor]:
     return tensors
 
 
-def _bone(value: Any, ins: list[In], kin: dict[int, Tensor]) -> Any:
+def _template(value: Any, ins: list[LoggedInput], kin: dict[int, Tensor]) -> Any:
     """An argument without its tensors, which must not be kept alive; they are noted instead."""
     kind = type(value)
     if kind in TENSORS or (kind not in ATOMS and isinstance(value, Tensor)):
         storage = _storage(value)
         kin[storage] = value
         ins.append((id(value), storage, value.shape))
-        return HOLE
+        return PLACEHOLDER
     if isinstance(value, (tuple, list)):
-        return [_bone(v, ins, kin) if isinstance(v, Tensor) else v for v in value]
+        return [_template(v, ins, kin) if isinstance(v, Tensor) else v for v in value]
     return value
 
 
@@ -261,14 +272,16 @@ def _shape(t: Tensor) -> Shape:
         return ()
 
 
-def is_foreign(file: str) -> bool:
+def is_library_code(file: str) -> bool:
     """True for PyTorch's code and ours: a row belongs to the nearest frame of neither."""
-    foreign = file.startswith((TORCH, EINOPS, *OURS, "<frozen"))
-    _foreign[file] = foreign
-    return foreign
+    library = file.startswith((TORCH, EINOPS, *OURS, "<frozen"))
+    _library_files[file] = library
+    return library
 
 
-def _where(start: FrameType | None, names: dict[int, str]) -> tuple[CodeType | None, int, str]:
+def user_location(
+    start: FrameType | None, names: dict[int, str]
+) -> tuple[CodeType | None, int, str]:
     """The code and line of the user, and the name of the innermost module that has one.
 
     Both are read from the stack: hooks on the calls of modules would cost as much as all else.
@@ -282,12 +295,12 @@ def _where(start: FrameType | None, names: dict[int, str]) -> tuple[CodeType | N
             if module is None:
                 module = names.get(id(frame.f_locals["self"]))
         elif user is None:
-            foreign = _foreign.get(code.co_filename)
-            if foreign is None:
-                foreign = is_foreign(code.co_filename)
-            if not foreign:
+            library = _library_files.get(code.co_filename)
+            if library is None:
+                library = is_library_code(code.co_filename)
+            if not library:
                 user = frame
-            elif code.co_filename == BORDER:
+            elif code.co_filename == CALLER_FILE:
                 break
         if user is not None and module is not None:
             return user.f_code, user.f_lineno, module
@@ -300,9 +313,9 @@ def _where(start: FrameType | None, names: dict[int, str]) -> tuple[CodeType | N
 def _outermost(frame: FrameType | None) -> FrameType | None:
     """PyTorch's outermost frame; of a call that only hands on to an opened function, that one."""
     found = twin = opened = None
-    while frame is not None and frame.f_code.co_filename != BORDER:
+    while frame is not None and frame.f_code.co_filename != CALLER_FILE:
         file = frame.f_code.co_filename
-        if frame.f_code in TWINS:
+        if frame.f_code in TWIN_CODES:
             twin = twin or frame  # the innermost: the function hands itself over to its twin
         elif file.startswith(TORCH) and not file.endswith(MACHINERY):
             found, opened, twin = frame, twin, None

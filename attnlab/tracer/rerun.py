@@ -17,12 +17,12 @@ from torch.overrides import TorchFunctionMode
 
 from attnlab.tracer.op_kinds import Kind, kind_of, outputs
 from attnlab.tracer.raw_trace import RawTrace, plain_name
-from attnlab.tracer.recorder import MAX_ROWS, Inside
+from attnlab.tracer.recorder import MAX_ROWS, ReenteredMode
 
 Args = tuple[Any, ...]
 
 
-class Spy(TorchFunctionMode):
+class RerunMode(TorchFunctionMode):
     """Tells each row to `saw`, and keeps its name and shape."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Spy(TorchFunctionMode):
         self.rows: list[tuple[str, tuple[int, ...]]] = []
         self.wait: Callable[[], None] | None = None  # until a device has done what it was asked
 
-    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
+    def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
         """What a subclass does with the outputs of a call, the first of which is `row`."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -38,9 +38,9 @@ class Spy(TorchFunctionMode):
         if not kind.name or len(self.rows) >= MAX_ROWS:
             return func(*args, **kwargs)
         if kind.twin is not None:
-            with Inside(self):
+            with ReenteredMode(self):
                 return kind.twin(*args, **kwargs)
-        call = self.begun(kind, args, kwargs)
+        call = self.begin_call(kind, args, kwargs)
         start = perf_counter()
         out = func(*args, **kwargs)
         if self.wait is not None:
@@ -51,10 +51,10 @@ class Spy(TorchFunctionMode):
         for t in outs:
             self.rows.append((plain_name(kind.name), tuple(t.shape)))
         if outs:
-            self.saw(row, call, outs)
+            self.on_outputs(row, call, outs)
         return out
 
-    def begun(self, kind: Kind, args: Args, kwargs: dict[str, Any]) -> Call:
+    def begin_call(self, kind: Kind, args: Args, kwargs: dict[str, Any]) -> Call:
         return Call(kind, args, kwargs)
 
 
@@ -66,14 +66,14 @@ class Call:
         self.seconds = 0.0
 
 
-def agree(raw: RawTrace, spy: Spy) -> int:
+def matching_rows(raw: RawTrace, mode: RerunMode) -> int:
     """How many rows from the first on are the same in both runs."""
-    both = enumerate(zip(raw.ops, spy.rows, strict=False))
-    end = min(len(raw.ops), len(spy.rows))
+    both = enumerate(zip(raw.ops, mode.rows, strict=False))
+    end = min(len(raw.ops), len(mode.rows))
     return next((i for i, (op, row) in both if (op.op, op.shape) != row), end)
 
 
-def parted(raw: RawTrace, count: int, what: str) -> RawTrace:
+def note_divergence(raw: RawTrace, count: int, what: str) -> RawTrace:
     """With a note where the further run went another way."""
     if count == len(raw.ops):
         return raw

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attnlab.tracer.recorder import Bones, In, Recorder, Shape
+from attnlab.tracer.recorder import ArgumentTemplate, LoggedInput, Recorder, Shape
 from attnlab.tracer.value_samples import Reduced, Sample, settled
 
 Numbers = tuple[float | None, float | None, float | None]  # min, max, mean
@@ -23,7 +23,7 @@ Source = int | str | None
 INTEGERS = {int}
 
 
-class Out(NamedTuple):
+class OutputRow(NamedTuple):
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     dtype: torch.dtype
@@ -45,16 +45,16 @@ class Row(NamedTuple):
     module: str
     parents: tuple[int, ...]
     operands: tuple[tuple[int, ...], ...]
-    outs: tuple[Out, ...]
+    outs: tuple[OutputRow, ...]
     sources: tuple[Source, ...]
-    bones: Bones
+    template: ArgumentTemplate
 
 
 class Replay(NamedTuple):
     rows: list[Row]
-    fall_parents: tuple[int, ...]  # of the operation that raised
-    fall_operands: tuple[tuple[int, ...], ...]
-    fall_sources: tuple[Source, ...]
+    crash_parents: tuple[int, ...]  # of the operation that raised
+    crash_operands: tuple[tuple[int, ...], ...]
+    crash_sources: tuple[Source, ...]
 
 
 def replay(recorder: Recorder) -> Replay:
@@ -66,28 +66,30 @@ def replay(recorder: Recorder) -> Replay:
     numbers = _numbers([out[-1] for seen in recorder.log for out in seen[5]])
     rows: list[Row] = []
     count = 0
-    for op, code, line, module, ins, made, bones in recorder.log:
+    for op, code, line, module, ins, made, template in recorder.log:
         known = [_row(born, tensor) for tensor in ins]
         kin = {storage: row for (_, storage, _), row in zip(ins, known, strict=True)}
         outs = []
         for key, storage, shape, stride, dtype, view, same, _ in made:
             relative = kin[storage] if same else None
-            sizes = whole(shape), whole(stride)
-            outs.append(Out(*sizes, dtype, view, relative, numbers[count]))
+            sizes = plain_sizes(shape), plain_sizes(stride)
+            outs.append(OutputRow(*sizes, dtype, view, relative, numbers[count]))
             born[key] = (count, storage, shape)
             count += 1
-        shapes = tuple(whole(shape) for _, _, shape in ins)
+        shapes = tuple(plain_sizes(shape) for _, _, shape in ins)
         sources = _sources(ins, known, weights)
         rows.append(
-            Row(op, code, line, module, _parents(known), shapes, tuple(outs), sources, bones)
+            Row(op, code, line, module, _parents(known), shapes, tuple(outs), sources, template)
         )
-    ins = recorder.fall.ins if recorder.fall else []
+    ins = recorder.failure.ins if recorder.failure else []
     known = [_row(born, tensor) for tensor in ins]
-    shapes = tuple(whole(shape) for _, _, shape in ins)
+    shapes = tuple(plain_sizes(shape) for _, _, shape in ins)
     return Replay(rows, _parents(known), shapes, _sources(ins, known, weights))
 
 
-def _sources(ins: list[In], known: list[int | None], weights: dict[int, str]) -> tuple[Source, ...]:
+def _sources(
+    ins: list[LoggedInput], known: list[int | None], weights: dict[int, str]
+) -> tuple[Source, ...]:
     pairs = zip(ins, known, strict=True)
     return tuple(weights.get(tensor[0]) if row is None else row for tensor, row in pairs)
 
@@ -100,7 +102,7 @@ def _weights(root: Any) -> dict[int, str]:
     return {id(tensor): name.replace("_orig_mod.", "") for name, tensor in named}
 
 
-def _row(born: dict[int, tuple[int, int, Shape]], tensor: In) -> int | None:
+def _row(born: dict[int, tuple[int, int, Shape]], tensor: LoggedInput) -> int | None:
     """The row that made a tensor, or -1 - i for input i."""
     key, storage, shape = tensor
     known = born.get(key)
@@ -111,7 +113,7 @@ def _parents(known: list[int | None]) -> tuple[int, ...]:
     return tuple(row for row in known if row is not None)
 
 
-def whole(sizes: tuple[int, ...]) -> tuple[int, ...]:
+def plain_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Sizes as numbers; -1 for one that is a symbol, as the ragged axis of a jagged tensor is."""
     found = tuple(sizes)
     if {*map(type, found)} <= INTEGERS:
@@ -123,14 +125,14 @@ def _numbers(kept: list[Sample]) -> list[Numbers]:
     """Min, max and mean of every output: a few kernels and one transfer for all of them."""
     samples = [settled(sample) for sample in kept]
     found = [NONE] * len(samples)
-    _of_copies(found, [(i, s) for i, s in enumerate(samples) if isinstance(s, Tensor)])
+    _fill_from_copies(found, [(i, s) for i, s in enumerate(samples) if isinstance(s, Tensor)])
     for i, s in enumerate(samples):
         if isinstance(s, tuple):
-            found[i] = _of_parts(s)
+            found[i] = _numbers_of_parts(s)
     return found
 
 
-def _of_copies(found: list[Numbers], samples: list[tuple[int, Tensor]]) -> None:
+def _fill_from_copies(found: list[Numbers], samples: list[tuple[int, Tensor]]) -> None:
     """All small tensors at once."""
     copies = [(i, t) for i, t in samples if not t.is_meta]
     if not copies:
@@ -142,7 +144,7 @@ def _of_copies(found: list[Numbers], samples: list[tuple[int, Tensor]]) -> None:
         found[i] = (low, high, mean)
 
 
-def _of_parts(parts: Reduced) -> Numbers:
+def _numbers_of_parts(parts: Reduced) -> Numbers:
     low, high, total = (
         p.item() if isinstance(p, Tensor) and not p.is_meta else p for p in parts[:3]
     )

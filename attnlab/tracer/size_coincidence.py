@@ -42,24 +42,24 @@ class Relation(NamedTuple):
         return f"{self.left} == {self.right} (= {a})"
 
 
-def relation(contract: Contract, telling: Sizes, broken: Broken, strict: bool = True) -> str:
+def find_relation(contract: Contract, distinct: Sizes, broken: Broken, strict: bool = True) -> str:
     """The relation that the example's run needs, in words; "" where no single one is found.
 
     `strict` asks that every other value breaks it again, for what might be a limit or by design.
     """
     example = with_hd(contract.sizes)
-    movable = movables(contract)
-    telling = _smaller(telling, movable, broken)
+    movable = variable_symbols(contract)
+    distinct = _smaller(distinct, movable, broken)
     for found in _candidates(example, movable):
-        mended = put(telling, found)
-        if mended is None or broken(mended) is not False:
+        fixed = impose(distinct, found)
+        if fixed is None or broken(fixed) is not False:
             continue
-        if not strict or all(broken(s) for s in lost(mended, found, movable)):
+        if not strict or all(broken(s) for s in sizes_without(fixed, found, movable)):
             return found.shown(example)
     return ""
 
 
-def movables(contract: Contract) -> list[str]:
+def variable_symbols(contract: Contract) -> list[str]:
     """Symbols that may take another size, those that nothing hangs on first."""
     have = with_hd(contract.sizes)
     free = [s for s in have if s in contract.vary and s not in WIDTHS and s not in LIMITS]
@@ -76,14 +76,14 @@ def value(symbol: str, sizes: Sizes) -> int:
     return 1 if symbol == "1" else sizes[symbol]
 
 
-def _smaller(telling: Sizes, movable: list[str], broken: Broken) -> Sizes:
+def _smaller(distinct: Sizes, movable: list[str], broken: Broken) -> Sizes:
     """Other sizes at which it breaks in the same way, in less time."""
-    less: Sizes | None = telling
-    wanted = SMALL if "Hkv" in telling else SMALL | ALONE
+    less: Sizes | None = distinct
+    wanted = SMALL if "Hkv" in distinct else SMALL | ALONE
     for symbol in wanted:
-        if less is not None and symbol in movable and (symbol != "D" or "H" not in telling):
-            less = move(less, symbol, wanted[symbol])
-    return less if less is not None and broken(less) else telling
+        if less is not None and symbol in movable and (symbol != "D" or "H" not in distinct):
+            less = with_size(less, symbol, wanted[symbol])
+    return less if less is not None and broken(less) else distinct
 
 
 def _candidates(example: Sizes, movable: list[str]) -> Iterator[Relation]:
@@ -103,13 +103,13 @@ def _candidates(example: Sizes, movable: list[str]) -> Iterator[Relation]:
                 yield Relation(a, b, multiple=True)
 
 
-def put(sizes: Sizes, told: Relation) -> Sizes | None:
+def impose(sizes: Sizes, relation: Relation) -> Sizes | None:
     """The sizes with the relation put back; None where it cannot be."""
-    aim = value(told.right, sizes)
-    return move(sizes, told.left, 3 * aim if told.multiple else aim)
+    aim = value(relation.right, sizes)
+    return with_size(sizes, relation.left, 3 * aim if relation.multiple else aim)
 
 
-def move(sizes: Sizes, symbol: str, size: int) -> Sizes | None:
+def with_size(sizes: Sizes, symbol: str, size: int) -> Sizes | None:
     """One symbol at another size, and with it what hangs on it."""
     if size < 1:
         return None
@@ -127,22 +127,22 @@ def move(sizes: Sizes, symbol: str, size: int) -> Sizes | None:
     return with_hd(new)
 
 
-def lost(mended: Sizes, told: Relation, movable: list[str]) -> Iterator[Sizes]:
+def sizes_without(fixed: Sizes, relation: Relation, movable: list[str]) -> Iterator[Sizes]:
     """The mended sizes with the relation lost again: by its left side, and by its right one."""
-    held = value(told.left, mended)
-    if told.multiple:
-        step = value(told.right, mended)
+    held = value(relation.left, fixed)
+    if relation.multiple:
+        step = value(relation.right, fixed)
         sizes = [n for n in (held - 1, held + 1, *OTHERS) if n % step]
     else:
         sizes = [n for n in (held - 1, held + 1, 2 * held, *OTHERS) if n != held]
-    yield from _at(mended, told.left, sizes)
-    if told.right in movable:
-        now = value(told.right, mended)
-        yield from _at(mended, told.right, [n for n in PRIMES if held % n and n != now])
+    yield from _sizes_with(fixed, relation.left, sizes)
+    if relation.right in movable:
+        now = value(relation.right, fixed)
+        yield from _sizes_with(fixed, relation.right, [n for n in PRIMES if held % n and n != now])
 
 
-def _at(sizes: Sizes, symbol: str, values: list[int]) -> Iterator[Sizes]:
+def _sizes_with(sizes: Sizes, symbol: str, values: list[int]) -> Iterator[Sizes]:
     for n in values:
-        moved = move(sizes, symbol, n)
+        moved = with_size(sizes, symbol, n)
         if moved is not None:
             yield moved

@@ -23,8 +23,8 @@ def test_trace_shows_the_crash_at_its_line():
     session = made(FLAGSHIP, embed_dim=8, num_heads=2)
     mask = torch.ones(4, 4, dtype=torch.bool).triu(1).expand(2, 4, 4)
     raw = trace(session, ("x", randn(2, 4, 8)), ("mask", mask))
-    assert (raw.fall.op, raw.fall.module) == ("linear", "out_proj")
-    assert raw.fall.line == line_of(FLAGSHIP, "CRASH")
+    assert (raw.crash.op, raw.crash.module) == ("linear", "out_proj")
+    assert raw.crash.line == line_of(FLAGSHIP, "CRASH")
     assert raw.ops[-1].op == "flatten"
     assert raw.input_kinds == ("float", "bool")
 
@@ -33,7 +33,7 @@ def test_trace_gives_an_argument_that_is_left_out_as_none():
     """A mask of None reaches a forward that has no default for it."""
     session = made(module("return x + (0 if mask is None else 1)", head="self, x, mask"))
     raw = trace(session, ("x", randn(2)), ("mask", None))
-    assert (raw.fall, len(raw.ops), raw.inputs) == (None, 1, ((2,),))
+    assert (raw.crash, len(raw.ops), raw.inputs) == (None, 1, ((2,),))
 
 
 def test_trace_of_a_module_with_a_memory():
@@ -99,7 +99,7 @@ def test_demo_stops_after_a_call_that_caught_a_crash(tmp_path):
     """An exception that forward handled itself is no reason to run the rest of the script."""
     body = "try: x @ x\n        except RuntimeError: pass"
     raw = demo(DEMO.format(body=body), tmp_path)
-    assert (raw.fall, len(raw.ops)) == (None, 1)
+    assert (raw.crash, len(raw.ops)) == (None, 1)
     assert not (tmp_path / "went-on").exists()
 
 
@@ -110,7 +110,7 @@ def test_demo_stops_after_a_call_that_caught_a_crash(tmp_path):
 def test_demo_shows_the_crash_of_its_call(tmp_path, body, op, error):
     """Python's exceptions and those of operations both end the trace as its fall."""
     raw = demo(DEMO.format(body=body), tmp_path)
-    assert (raw.fall.op, raw.fall.error, raw.fall.file) == (op, error, "demo.py")
+    assert (raw.crash.op, raw.crash.error, raw.crash.file) == (op, error, "demo.py")
 
 
 def test_demo_inside_an_exception_handler(tmp_path):
@@ -118,7 +118,7 @@ def test_demo_inside_an_exception_handler(tmp_path):
     text = "class Net(nn.Module):\n    def forward(self, x): return x + 1\n"
     text += "try: 1 / 0\nexcept ZeroDivisionError: Net()(torch.ones(2))\nopen('went-on', 'w')\n"
     raw = demo(text, tmp_path)
-    assert (raw.fall, len(raw.ops)) == (None, 1)
+    assert (raw.crash, len(raw.ops)) == (None, 1)
     assert not (tmp_path / "went-on").exists()
 
 
@@ -131,4 +131,4 @@ def test_demo_without_a_call_says_so(tmp_path):
 def test_demo_that_raises_before_its_call(tmp_path):
     """An exception of the script itself is shown at its line."""
     raw = demo("x = 1 / 0", tmp_path)
-    assert (raw.fall.error, raw.fall.line, raw.ops) == ("ZeroDivisionError", 5, ())
+    assert (raw.crash.error, raw.crash.line, raw.ops) == ("ZeroDivisionError", 5, ())

@@ -120,7 +120,7 @@ ROW = (
         {"trace": '{"ops": [%s], "operands": [[]]}' % (ROW % "0")},
         {"trace": '{"ops": [%s], "operands": [[]]}' % (ROW % "7")},
         {"trace": '{"ops": [%s], "operands": []}' % (ROW % "")},
-        {"trace": '{"fall": {"op": "add"}}'},
+        {"trace": '{"crash": {"op": "add"}}'},
         {"trace": '{"measured": [{"row": 3}]}'},
         {"trace": '{"backward": {"origin": 5}}'},
     ],

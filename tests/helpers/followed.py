@@ -7,7 +7,7 @@ import re
 import torch
 
 from attnlab.sizes import Unmeasured, measure
-from attnlab.tracer.raw_trace import Known, RawTrace, collect
+from attnlab.tracer.raw_trace import KnownAxes, RawTrace, build_raw_trace
 from attnlab.tracer.recorder import Recorder
 
 SIZES = {"B": 3, "S": 11, "T": 13, "D": 42, "H": 6, "hd": 7, "Hkv": 2, "V": 97}
@@ -38,7 +38,9 @@ def followed(code: str, uses: str = "") -> RawTrace:
     recorder.name_inputs(list(given.values()))
     with torch.no_grad(), recorder:
         exec(compile(code, "code.py", "exec"), space)
-    return collect(recorder, known=Known([INPUTS[n].split() for n in names], SIZES | MORE))
+    return build_raw_trace(
+        recorder, known=KnownAxes([INPUTS[n].split() for n in names], SIZES | MORE)
+    )
 
 
 def _drawn(name: str) -> torch.Tensor:
@@ -67,7 +69,7 @@ def last(raw: RawTrace) -> str:
 
 def told(raw: RawTrace) -> list[tuple[str, int]]:
     """The findings, as rules and lines."""
-    return [(f.rule, f.line) for f in raw.accidents]
+    return [(f.rule, f.line) for f in raw.findings]
 
 
 def true(raw: RawTrace) -> bool:

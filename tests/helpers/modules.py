@@ -9,10 +9,10 @@ from attnlab.candidate.host import LocalHost, answered
 from attnlab.candidate.session import Session
 from attnlab.grading.pipeline import run_job
 from attnlab.records import Code, Contract, Input, Job, Limits, Report, Trace, from_json
-from attnlab.tracer.axes.agree import Run
-from attnlab.tracer.build_trace import named
-from attnlab.tracer.capture import finish
-from attnlab.tracer.raw_trace import RawTrace, fall_of
+from attnlab.tracer.axes.agree import SizedTrace
+from attnlab.tracer.build_trace import build_trace
+from attnlab.tracer.capture import raw_trace_of
+from attnlab.tracer.raw_trace import RawTrace, crash_of
 from attnlab.tracer.recorder import Recorder
 
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
@@ -101,13 +101,13 @@ def recorded(what: object, *inputs: Tensor, root: nn.Module | None = None) -> Ra
     """The raw trace of a call of any callable; an exception ends it as its fall."""
     recorder = Recorder(root if root is not None else what if isinstance(what, nn.Module) else None)
     recorder.name_inputs(list(inputs))
-    fall = None
+    crash = None
     try:
         with recorder:
             what(*inputs)  # type: ignore[operator]
     except Exception as error:
-        fall = fall_of(recorder, error, __file__)
-    return finish(recorder, [(f"input{i}", t) for i, t in enumerate(inputs)], fall)
+        crash = crash_of(recorder, error, __file__)
+    return raw_trace_of(recorder, [(f"input{i}", t) for i, t in enumerate(inputs)], crash)
 
 
 def seen(what: object, *inputs: Tensor, root: nn.Module | None = None) -> Trace:
@@ -115,7 +115,7 @@ def seen(what: object, *inputs: Tensor, root: nn.Module | None = None) -> Trace:
     from attnlab.records import to_json
 
     raw = from_json(RawTrace, to_json(recorded(what, *inputs, root=root)))
-    return named(Run(raw, {}), None)
+    return build_trace(SizedTrace(raw, {}), None)
 
 
 def names(raw: RawTrace | Trace) -> list[str]:

@@ -9,14 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attnlab.records import TraceOptions
-from attnlab.tracer.capture import Shot, capture
+from attnlab.tracer.capture import TracedCall, capture
 from attnlab.tracer.raw_trace import RawTrace
 
 
 def shot(
     what: Any, root: nn.Module | None = None, options: TraceOptions | None = None, **given: Any
-) -> Shot:
-    return Shot(
+) -> TracedCall:
+    return TracedCall(
         call=lambda pairs: what(*(t for _, t in pairs)),
         given=list(given.items()),
         root=what if isinstance(what, nn.Module) else root,
@@ -24,7 +24,7 @@ def shot(
     )
 
 
-def looked(
+def capture_of(
     what: Any, root: nn.Module | None = None, options: TraceOptions | None = None, **given: Any
 ) -> RawTrace:
     """The raw trace with what `options` asks for."""

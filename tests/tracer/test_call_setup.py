@@ -8,14 +8,14 @@ from typing import NamedTuple
 import pytest
 import torch
 from modules import names
-from shots import CAUSAL, Plain, looked, x
+from shots import CAUSAL, Plain, capture_of, x
 from torch import nn
 
 from attnlab.records import TraceOptions
 from attnlab.tracer import call_setup
 
 EVERYTHING = TraceOptions(aten=True, time=True, memory=True, attention=True, values="weights")
-ROWS = names(looked(Plain(), x=x()))
+ROWS = names(capture_of(Plain(), x=x()))
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_modes_of_torch(mode):
         with mode():
             return net(t)
 
-    got = looked(call, root=net, options=EVERYTHING, x=x())
-    assert (names(got), got.fall) == (ROWS, None)
+    got = capture_of(call, root=net, options=EVERYTHING, x=x())
+    assert (names(got), got.crash) == (ROWS, None)
     assert [h.title[:7] for h in got.values] == ["weights"]
     assert (len(got.attention[0].heads), got.ops[0].bytes > 0) == (2, True)
 
@@ -45,7 +45,7 @@ def test_modes_of_torch(mode):
 def test_a_function_transform_works_and_what_is_missing_is_said():
     """Inside a vmap there are rows, values and weights, but no numbers: a note says so."""
     net = Plain()
-    got = looked(torch.vmap(net), root=net, options=EVERYTHING, x=x(3, 2, 4, 8))
+    got = capture_of(torch.vmap(net), root=net, options=EVERYTHING, x=x(3, 2, 4, 8))
     assert names(got) == ROWS
     assert got.attention[0].message
     assert "of shape (3, 2, 2, 4, 4)" in got.values[0].title
@@ -56,7 +56,7 @@ def test_a_function_transform_works_and_what_is_missing_is_said():
 def test_functional_call_has_the_names_of_the_modules():
     """Weights that are swapped for one call change nothing of the rows."""
     net = Plain()
-    got = looked(
+    got = capture_of(
         lambda t: torch.func.functional_call(net, dict(net.named_parameters()), (t,)), net, x=x()
     )
     assert (names(got), got.ops[0].module) == (ROWS, "proj")
@@ -66,7 +66,7 @@ def test_what_a_hook_does_is_seen():
     """A row of a forward hook stands at the hook's line and belongs to its module."""
     net = Plain()
     net.proj.register_forward_hook(lambda module, args, out: out * 2)
-    got = looked(net, x=x())
+    got = capture_of(net, x=x())
     assert (names(got)[1], got.ops[1].module) == ("mul", "proj")
     assert "out * 2" in got.ops[1].source
 
@@ -82,7 +82,7 @@ def test_a_module_that_is_used_twice_has_one_name():
         def forward(self, x):
             return self.two(self.one(x))
 
-    assert [op.module for op in looked(Shared(), x=x()).ops] == ["one", "one"]
+    assert [op.module for op in capture_of(Shared(), x=x()).ops] == ["one", "one"]
 
 
 def test_control_flow_that_depends_on_data():
@@ -91,7 +91,7 @@ def test_control_flow_that_depends_on_data():
     def f(x):
         return x * 2 if x.sum().item() > 1e9 or bool((x > 1e9).any()) else x - 1
 
-    assert names(looked(f, x=x())) == ["sum", "gt", "any", "sub"]
+    assert names(capture_of(f, x=x())) == ["sum", "gt", "any", "sub"]
 
 
 def test_a_generator_is_run_to_its_end():
@@ -101,18 +101,18 @@ def test_a_generator_is_run_to_its_end():
         for i in range(3):
             yield x * i
 
-    assert names(looked(f, x=x())) == ["mul"] * 3
+    assert names(capture_of(f, x=x())) == ["mul"] * 3
 
 
 def test_a_generator_without_end_is_left_at_some_point(monkeypatch):
     """Decoding loops may yield forever."""
-    monkeypatch.setattr(call_setup, "ITEMS", 5)
+    monkeypatch.setattr(call_setup, "MAX_ITEMS", 5)
 
     def f(x):
         while True:
             yield x * 2
 
-    assert len(looked(f, x=x()).ops) == 5
+    assert len(capture_of(f, x=x()).ops) == 5
 
 
 class Pair(NamedTuple):
@@ -132,14 +132,14 @@ class Output:
 )
 def test_whatever_is_returned(wrap):
     """What a module gives back is its own business."""
-    assert names(looked(lambda x: wrap(x + 1), x=x())) == ["add"]
+    assert names(capture_of(lambda x: wrap(x + 1), x=x())) == ["add"]
 
 
 def test_inputs_that_are_left_out():
     """None goes to the module as None, and is no input tensor."""
-    got = looked(Plain(), x=x(), mask=None)
+    got = capture_of(Plain(), x=x(), mask=None)
     assert (got.input_names, names(got)) == (("x",), ROWS)
-    assert "masked_fill" in names(looked(Plain(), x=x(), mask=CAUSAL))
+    assert "masked_fill" in names(capture_of(Plain(), x=x(), mask=CAUSAL))
 
 
 # ---------------------------------------------------------------- what is switched off
@@ -148,8 +148,8 @@ def test_inputs_that_are_left_out():
 def test_the_fast_path_of_torch_is_named_where_it_is_lost():
     """Evaluation of an encoder layer takes other kernels without a trace; training does not."""
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-    assert looked(layer.train(), x=x()).notes == ()
-    (note,) = looked(layer.eval(), x=x()).notes
+    assert capture_of(layer.train(), x=x()).notes == ()
+    (note,) = capture_of(layer.eval(), x=x()).notes
     assert note.startswith("nn.MultiheadAttention and nn.TransformerEncoderLayer took the slow")
 
 
@@ -157,26 +157,26 @@ def test_a_fast_path_that_was_not_to_be_taken_is_not_named():
     """A module that the call does not use is nobody's concern."""
     net = Plain()
     net.unused = nn.MultiheadAttention(8, 2).eval()
-    assert looked(net, x=x()).notes == ()
+    assert capture_of(net, x=x()).notes == ()
 
 
 COMPILED = """
 import sys
 sys.path[:0] = {path}
 import torch
-from shots import Plain, looked, x
+from shots import Plain, capture_of, x
 from attnlab.records import TraceOptions
 plain = Plain()
-rows = [(op.op, op.module) for op in looked(plain, x=x()).ops]
+rows = [(op.op, op.module) for op in capture_of(plain, x=x()).ops]
 wrapped = torch.compile(plain, backend="eager")
 wrapped(x())
-got = looked(wrapped, options=TraceOptions(aten=True, attention=True), x=x())
+got = capture_of(wrapped, options=TraceOptions(aten=True, attention=True), x=x())
 assert [(op.op, op.module) for op in got.ops] == rows, got.ops
 assert "original module" in got.notes[0], got.notes
 assert len(got.attention[0].heads) == 2
 plain.compile(backend="eager")
 plain(x())
-assert [(op.op, op.module) for op in looked(plain, x=x()).ops] == rows
+assert [(op.op, op.module) for op in capture_of(plain, x=x()).ops] == rows
 """
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from health_modules import CAUSAL, looked, message, told
+from health_modules import CAUSAL, capture_of, message, told
 from modules import randn
 from torch import nn
 from torch.nn import functional as F
@@ -25,7 +25,7 @@ def test_a_weight_with_a_broken_value_is_named(bad):
     """By its dotted name: the operation that met it is not at fault."""
     net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
     net[1].weight.data[0, 0] = bad
-    trace = looked(net, X)
+    trace = capture_of(net, X)
     assert "linear took it from 1.weight" in trace.findings[0].message
     assert trace.findings[0].index == 1
 
@@ -150,14 +150,14 @@ def test_the_same_numbers_fit_into_bfloat16():
 def test_every_floating_point_tensor_is_cast(dtype):
     """Weights and inputs; the rows say so, and nothing is found on a right layer."""
     net = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
-    trace = looked(net, X, dtype=dtype)
+    trace = capture_of(net, X, dtype=dtype)
     assert {op.dtype for op in trace.ops} == {dtype}
     assert (trace.findings, trace.crash) == ((), None)
 
 
 def test_a_missing_kernel_is_not_the_modules_fault():
     """Said plainly, with the operation and the dtype."""
-    crash = looked(lambda x: torch.cdist(x, x), X, dtype="float16").crash
+    crash = capture_of(lambda x: torch.cdist(x, x), X, dtype="float16").crash
     assert crash.explanation.startswith("PyTorch has no cdist for float16 on this device")
 
 
@@ -166,7 +166,7 @@ def test_a_missing_kernel_is_not_the_modules_fault():
 
 def test_a_softmax_over_very_large_scores_is_noted():
     """One key takes all: harmless for the values, not for learning."""
-    found = looked(lambda x: (x @ x.mT).softmax(-1) @ x, X * 40).findings
+    found = capture_of(lambda x: (x @ x.mT).softmax(-1) @ x, X * 40).findings
     assert [(f.rule, f.severity) for f in found] == [("softmax-saturated", "note")]
 
 
@@ -190,6 +190,6 @@ def test_a_module_that_remembers_is_not_measured_at_the_wrong_row():
         calls.append(1)
         return x / 0 * 0 if len(calls) == 1 else x + 1
 
-    trace = looked(f, X)
+    trace = capture_of(f, X)
     assert [op.op for op in trace.ops] == ["div", "mul"]
     assert len(calls) == 2

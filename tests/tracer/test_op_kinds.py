@@ -46,9 +46,9 @@ def test_what_writes_into_its_operand_is_known(func, writes):
 
 def test_functions_are_not_remembered_without_end(monkeypatch):
     """A program that makes a new function for each call does not fill the memory."""
-    monkeypatch.setattr(op_kinds, "MOST", len(op_kinds.KINDS))
+    monkeypatch.setattr(op_kinds, "MAX_KINDS", len(op_kinds.KINDS))
     assert kind_of(lambda: None).name == "<lambda>"
-    assert len(op_kinds.KINDS) == op_kinds.MOST
+    assert len(op_kinds.KINDS) == op_kinds.MAX_KINDS
 
 
 def test_a_callable_without_a_hash_has_a_kind():
@@ -116,10 +116,10 @@ def test_the_line_of_a_target_of_torch_is_inside_the_opened_function():
 def test_a_crash_inside_an_opened_function_is_its_own():
     """An operation that raises in there is the one that is told; a refusal names the function."""
     net = nn.MultiheadAttention(8, 2).eval()
-    fall = recorded(lambda q: net(q, q, q, attn_mask=torch.zeros(4, 7)), x()).fall
-    assert (fall.op, fall.error) == ("multi_head_attention_forward", "RuntimeError")
-    fall = recorded(lambda q: F.linear(net(q, q, q)[0], torch.ones(3, 3)), x()).fall
-    assert fall.op == "linear"
+    crash = recorded(lambda q: net(q, q, q, attn_mask=torch.zeros(4, 7)), x()).crash
+    assert (crash.op, crash.error) == ("multi_head_attention_forward", "RuntimeError")
+    crash = recorded(lambda q: F.linear(net(q, q, q)[0], torch.ones(3, 3)), x()).crash
+    assert crash.op == "linear"
 
 
 def test_plain_attention_is_not_touched():

@@ -10,7 +10,14 @@ from attnlab.candidate.session import Session
 from attnlab.records import Op, from_json, to_json
 from attnlab.records.trace import Attention, Heat
 from attnlab.tracer import raw_trace
-from attnlab.tracer.raw_trace import RawTrace, fall_of, first_line, raised_at, shown, sound
+from attnlab.tracer.raw_trace import (
+    RawTrace,
+    crash_of,
+    display_path,
+    first_line,
+    is_consistent,
+    raise_location,
+)
 from attnlab.tracer.recorder import Recorder
 
 
@@ -61,8 +68,8 @@ def test_a_crash_with_a_hostile_message_is_a_crash():
     def f(x):
         raise Hostile
 
-    fall = recorded(f, randn(2)).fall
-    assert (fall.error, fall.message) == ("Hostile", "(the exception's message cannot be read)")
+    crash = recorded(f, randn(2)).crash
+    assert (crash.error, crash.message) == ("Hostile", "(the exception's message cannot be read)")
 
 
 def test_raised_at_names_the_deepest_line_of_the_candidates_file():
@@ -72,24 +79,24 @@ def test_raised_at_names_the_deepest_line_of_the_candidates_file():
     exec(compile(text, "mine.py", "exec"), space)
     with pytest.raises(ZeroDivisionError) as caught:
         space["f"](lambda: 1 / 0)
-    assert raised_at(caught.value, "mine.py")[:2] == (2, "mine.py")
+    assert raise_location(caught.value, "mine.py")[:2] == (2, "mine.py")
 
 
 def test_raised_at_without_a_line_of_the_candidate():
     """Where no frame is the candidate's, the deepest that is not ours is named; none is line 0."""
     with pytest.raises(ZeroDivisionError) as caught:
         1 / 0  # noqa: B018
-    line, file, source = raised_at(caught.value, "elsewhere.py")
+    line, file, source = raise_location(caught.value, "elsewhere.py")
     assert (line > 0, file.endswith("test_raw_trace.py"), "1 / 0" in source) == (True, True, True)
-    assert raised_at(ValueError("never raised"), "elsewhere.py") == (0, "", "")
+    assert raise_location(ValueError("never raised"), "elsewhere.py") == (0, "", "")
 
 
 def test_paths_below_the_working_folder_are_relative(tmp_path, monkeypatch):
     """A user sees the path that they would type."""
     monkeypatch.chdir(tmp_path)
-    assert shown(f"{tmp_path}/a/net.py") == "a/net.py"
-    assert shown("/somewhere/net.py") == "/somewhere/net.py"
-    assert shown(f"{tmp_path}2/net.py") == f"{tmp_path}2/net.py"
+    assert display_path(f"{tmp_path}/a/net.py") == "a/net.py"
+    assert display_path("/somewhere/net.py") == "/somewhere/net.py"
+    assert display_path(f"{tmp_path}2/net.py") == f"{tmp_path}2/net.py"
 
 
 def test_the_flag_of_a_nan_follows_its_views():
@@ -167,8 +174,8 @@ def test_a_softmax_without_an_axis_can_be_watched():
 
 def test_fall_of_tells_an_operation_from_python():
     """An exception that no operation raised has no op."""
-    fall = fall_of(Recorder(), ValueError("no"), "net.py")
-    assert (fall.op, fall.error, fall.message) == ("", "ValueError", "no")
+    crash = crash_of(Recorder(), ValueError("no"), "net.py")
+    assert (crash.op, crash.error, crash.message) == ("", "ValueError", "no")
 
 
 def op(index, parents=()):
@@ -187,9 +194,9 @@ def op(index, parents=()):
     )
 
 
-def fall(**more):
+def crash(**more):
     facts = {"op": "add", "file": "", "line": 1, "source": "", "module": "", "error": "E"}
-    return raw_trace.RawFall(**{**facts, "message": "", **more})
+    return raw_trace.RawCrash(**{**facts, "message": "", **more})
 
 
 ROLES = Attention(line=1, file="", scores=None, mask=None, weights=None, context=3)
@@ -208,13 +215,13 @@ ROLES = Attention(line=1, file="", scores=None, mask=None, weights=None, context
         (RawTrace(values=(Heat(title="scores", rows=(), index=0),)), False),
         (RawTrace(values=(Heat(title="x", rows=()),)), True),
         (RawTrace(attention=(ROLES,)), False),
-        (RawTrace(fall=fall(parents=(0,), operands=((2,),))), False),
+        (RawTrace(crash=crash(parents=(0,), operands=((2,),))), False),
         (RawTrace(inputs=((2,),), input_names=("x",), input_kinds=("float",)), True),
     ],
 )
 def test_a_trace_that_refers_to_what_is_not_there_is_unsound(trace, good):
     """The judge reads a trace that a candidate may have forged: loops and gaps are refused."""
-    assert sound(trace) is good
+    assert is_consistent(trace) is good
 
 
 def test_every_real_trace_is_sound():
@@ -227,6 +234,6 @@ def test_every_real_trace_is_sound():
         return torch.cat([a, c]) @ x
 
     got = recorded(f, randn(4, 3))
-    assert got.fall is not None
-    assert sound(got)
-    assert sound(from_json(RawTrace, to_json(got)))
+    assert got.crash is not None
+    assert is_consistent(got)
+    assert is_consistent(from_json(RawTrace, to_json(got)))

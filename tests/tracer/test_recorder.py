@@ -84,7 +84,7 @@ def test_a_package_whose_name_begins_with_torch_is_user_code(monkeypatch):
     space = {}
     exec(compile("\n\ndef f(x): return x + 1", file, "exec"), space)
     (op,) = recorded(space["f"], randn(2)).ops
-    assert (op.file, op.line) == (raw_trace.shown(file), 3)
+    assert (op.file, op.line) == (raw_trace.display_path(file), 3)
 
 
 def test_attribute_access_makes_no_row_but_a_transposing_getter_does():

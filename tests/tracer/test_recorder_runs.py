@@ -35,18 +35,18 @@ def test_the_row_that_raised_has_its_operands():
         return torch.matmul(z, y)
 
     got = recorded(f, randn(2, 3), randn(4, 5))
-    fall = got.fall
-    assert (fall.op, fall.line, fall.error) == ("matmul", f.line, "RuntimeError")
-    assert fall.operands == ((2, 3), (4, 5))
-    assert fall.dtypes == ("float32", "float32")
-    assert fall.parents == (0, -2)
+    crash = got.crash
+    assert (crash.op, crash.line, crash.error) == ("matmul", f.line, "RuntimeError")
+    assert crash.operands == ((2, 3), (4, 5))
+    assert crash.dtypes == ("float32", "float32")
+    assert crash.parents == (0, -2)
     assert names(got) == ["mul"]
 
 
 def test_the_innermost_operation_is_the_one_that_raised():
     """A function of torch.nn.functional that calls others is one row, also when it raises."""
     got = recorded(lambda x: F.linear(x, torch.ones(4, 4)), randn(2, 3))
-    assert got.fall.op == "linear"
+    assert got.crash.op == "linear"
 
 
 def test_an_exception_that_the_code_caught_is_no_fall():
@@ -58,7 +58,7 @@ def test_an_exception_that_the_code_caught_is_no_fall():
         return x + 1
 
     got = recorded(f, randn(2, 3))
-    assert (got.fall, names(got)) == (None, ["add"])
+    assert (got.crash, names(got)) == (None, ["add"])
 
 
 def test_python_code_that_raises_is_no_operation():
@@ -71,13 +71,13 @@ def test_python_code_that_raises_is_no_operation():
         raise ValueError("odd\nsecond line")
 
     got = recorded(f, randn(2, 3))
-    assert (got.fall.op, got.fall.operands, got.fall.message) == ("", (), "odd")
+    assert (got.crash.op, got.crash.operands, got.crash.message) == ("", (), "odd")
 
 
 def test_a_crash_with_odd_arguments_can_be_told():
     """Slices, ellipses and dtypes among the arguments of a failing call stay out of the record."""
     got = recorded(lambda x: x[..., 0, :, slice(1, 2), 9], randn(2, 3))
-    assert from_json(raw_trace.RawTrace, to_json(got)).fall.op == "getitem"
+    assert from_json(raw_trace.RawTrace, to_json(got)).crash.op == "getitem"
 
 
 def test_a_crash_beyond_the_last_row_is_still_an_operation(monkeypatch):
@@ -91,7 +91,7 @@ def test_a_crash_beyond_the_last_row_is_still_an_operation(monkeypatch):
 
     got = recorded(f, randn(2, 3))
     assert len(got.ops) == 5
-    assert got.fall.op == "matmul"
+    assert got.crash.op == "matmul"
     assert "only the first" in got.notes[0]
 
 
@@ -147,7 +147,7 @@ def test_works_inside_function_transforms(transform):
     """Tensors without storage have rows with shapes; nothing of them outlives the transform."""
     got = recorded(transform(lambda x: (x @ x.mT).softmax(-1)), randn(2, 3, 3))
     assert ("matmul" in names(got), "softmax" in names(got)) == (True, True)
-    assert got.fall is None
+    assert got.crash is None
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -171,7 +171,7 @@ def test_works_with_jagged_tensors():
         return ragged * 2
 
     got = recorded(f, randn(2, 3, 4))
-    assert (got.fall, got.ops[-1].shape) == (None, (2, -1, 4))
+    assert (got.crash, got.ops[-1].shape) == (None, (2, -1, 4))
     assert from_json(raw_trace.RawTrace, to_json(got)) == got
 
 
@@ -219,7 +219,7 @@ def test_works_with_a_subclass_that_objects():
         return x.as_subclass(Shy) * 2
 
     got = recorded(f, torch.ones(2, 3))
-    assert got.fall is None
+    assert got.crash is None
     assert (got.ops[-1].op, got.ops[-1].max) == ("mul", 2.0)
 
 

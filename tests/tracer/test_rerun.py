@@ -7,15 +7,15 @@ from torch import nn
 
 from attnlab.tracer import rerun as spies
 from attnlab.tracer.raw_trace import RawTrace
-from attnlab.tracer.rerun import Spy, agree, parted
+from attnlab.tracer.rerun import RerunMode, matching_rows, note_divergence
 
 
-class Listing(Spy):
+class Listing(RerunMode):
     def __init__(self):
         super().__init__()
         self.seen = []
 
-    def saw(self, row, call, outs):
+    def on_outputs(self, row, call, outs):
         self.seen.append((row, call.kind.name, len(outs)))
 
 
@@ -38,7 +38,7 @@ def test_rows_are_those_of_the_recorder():
     for what, given in ((f, x(4, 8)), (Plain(), x())):
         raw, spy = recorded(what, given), spied(what, given)
         assert [(op.op, op.shape) for op in raw.ops] == spy.rows
-        assert agree(raw, spy) == len(raw.ops)
+        assert matching_rows(raw, spy) == len(raw.ops)
 
 
 def test_a_call_knows_its_first_row():
@@ -59,15 +59,15 @@ def test_the_device_is_waited_for():
 def test_runs_that_differ_agree_up_to_there():
     """By name or by shape; a run that ends early agrees with what it has."""
     raw = recorded(lambda t: (t * 2).sum(), x())
-    assert agree(raw, spied(lambda t: (t * 2).mean(), x())) == 1
-    assert agree(raw, spied(lambda t: (t * 2).sum(0), x())) == 1
-    assert agree(raw, spied(lambda t: t * 2, x())) == 1
-    assert "the times end at sum on line" in parted(raw, 1, "the times").notes[0]
-    assert parted(raw, 2, "the times") is raw
+    assert matching_rows(raw, spied(lambda t: (t * 2).mean(), x())) == 1
+    assert matching_rows(raw, spied(lambda t: (t * 2).sum(0), x())) == 1
+    assert matching_rows(raw, spied(lambda t: t * 2, x())) == 1
+    assert "the times end at sum on line" in note_divergence(raw, 1, "the times").notes[0]
+    assert note_divergence(raw, 2, "the times") is raw
 
 
 def test_rows_end_where_the_recorder_ends(monkeypatch):
     """A run without end fills no memory here either."""
     monkeypatch.setattr(spies, "MAX_ROWS", 3)
     assert len(spied(lambda t: [t + 1 for _ in range(9)], x()).rows) == 3
-    assert agree(RawTrace(), Spy()) == 0
+    assert matching_rows(RawTrace(), RerunMode()) == 0

@@ -5,7 +5,7 @@ from modules import SIZES, X, module, traced
 from right_modules import HEADS, JOIN, SPLIT
 
 from attnlab.records import Contract
-from attnlab.tracer.size_coincidence import Relation, movables, move, relation
+from attnlab.tracer.size_coincidence import Relation, find_relation, variable_symbols, with_size
 
 BODY = HEADS.replace("2\n", "heads\n", 1)
 
@@ -105,14 +105,14 @@ def test_what_is_so_by_design_is_not_blamed(forward, sizes):
 def test_the_search_stops_where_nothing_can_be_said():
     """Runs that cannot be made count neither for nor against."""
     telling = {"B": 11, "S": 13, "D": 140, "H": 7, "hd": 20}
-    assert relation(contract(), telling, lambda sizes: None) == ""
-    assert relation(contract(), telling, lambda sizes: True) == ""
+    assert find_relation(contract(), telling, lambda sizes: None) == ""
+    assert find_relation(contract(), telling, lambda sizes: True) == ""
 
 
 def test_a_relation_that_any_size_satisfies_is_none():
     """It mends the run, but so does every other value."""
     telling = {"B": 11, "S": 13, "D": 140, "H": 7, "hd": 20}
-    assert relation(contract(), telling, lambda sizes: sizes["S"] == 13) == ""
+    assert find_relation(contract(), telling, lambda sizes: sizes["S"] == 13) == ""
 
 
 @pytest.mark.parametrize(
@@ -128,21 +128,21 @@ def test_a_relation_that_any_size_satisfies_is_none():
 )
 def test_what_hangs_on_a_size_moves_with_it(symbol, size, expected):
     """D = H * hd stays true; what cannot be is not tried."""
-    assert move({"S": 4, "D": 8, "H": 2, "hd": 4}, symbol, size) == expected
+    assert with_size({"S": 4, "D": 8, "H": 2, "hd": 4}, symbol, size) == expected
 
 
 def test_key_heads_take_the_query_heads_with_them():
     """H stays a multiple of Hkv, and the groups keep their size."""
     sizes = {"D": 24, "H": 6, "hd": 4, "Hkv": 2}
-    assert move(sizes, "Hkv", 3) == {"D": 36, "H": 9, "hd": 4, "Hkv": 3}
-    assert move(sizes, "H", 5) is None
-    assert move(sizes, "H/Hkv", 2) == {"D": 16, "H": 4, "hd": 4, "Hkv": 2}
+    assert with_size(sizes, "Hkv", 3) == {"D": 36, "H": 9, "hd": 4, "Hkv": 3}
+    assert with_size(sizes, "H", 5) is None
+    assert with_size(sizes, "H/Hkv", 2) == {"D": 16, "H": 4, "hd": 4, "Hkv": 2}
 
 
 def test_limits_and_fixed_symbols_do_not_move():
     """M is the length of a table, V of a vocabulary; what the contract fixes stays."""
     asked = contract({**SIZES, "M": 9, "V": 7, "T": 3}, vary=("S", "D", "M", "V"))
-    assert movables(asked) == ["S", "hd", "D"]
+    assert variable_symbols(asked) == ["S", "hd", "D"]
 
 
 def test_a_relation_reads_as_it_holds():

@@ -17,7 +17,7 @@ from attnlab.candidate.process_state import words_of
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import HUNG, OtherTarget, Session
 from attnlab.tracer.cast import Given
-from attnlab.tracer.raw_trace import describe
+from attnlab.tracer.raw_trace import describe_error
 
 
 @verb
@@ -145,6 +145,6 @@ def _try_calls(session: Session, inputs: Sequence[Given]) -> dict[str, Any]:
     except BaseException as error:
         if type(error).__name__ == HUNG:
             raise
-        fell = {} if answers else {"fell": describe(error, session.file, session.entry)}
+        fell = {} if answers else {"fell": describe_error(error, session.file, session.entry)}
         return {"answers": None, **fell}
     return {"answers": answers}

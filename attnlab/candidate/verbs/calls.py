@@ -15,7 +15,7 @@ from attnlab.candidate.input_copies import WAYS, bare, in_type
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
 from attnlab.candidate.verbs.building import answers_by_dtype
-from attnlab.tracer.cast import Given, fresh, refilled
+from attnlab.tracer.cast import Given, fresh, refill
 
 
 @verb
@@ -33,7 +33,7 @@ def calls(session: Session, inputs: Sequence[Given], train: bool | Sequence[bool
     mine: Given = []
     for given, mode in zip(inputs, modes, strict=True):
         session.set_mode(mode)  # a forward may have changed it
-        mine = refilled(mine, given)
+        mine = refill(mine, given)
         answers.append(session.answer(given, mine, requires_grad=mode))
     return {"answers": answers}
 

@@ -13,11 +13,11 @@ from attnlab.candidate.load import move_in, remember
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
 from attnlab.records import TraceOptions, to_json
-from attnlab.tracer.axes.module_sizes import hypers
-from attnlab.tracer.bind_arguments import known
-from attnlab.tracer.capture import Given, Shot, capture, finish
-from attnlab.tracer.demo_recorder import Enough, FirstCall
-from attnlab.tracer.raw_trace import fall_of
+from attnlab.tracer.axes.module_sizes import module_sizes
+from attnlab.tracer.bind_arguments import guess_known_axes
+from attnlab.tracer.capture import Given, TracedCall, capture, raw_trace_of
+from attnlab.tracer.demo_recorder import FirstCallRecorder, StopDemo
+from attnlab.tracer.raw_trace import crash_of
 
 
 @verb
@@ -35,12 +35,12 @@ def trace(
     """
     session.set_mode(train=False)
     root = session.target if isinstance(session.target, nn.Module) else None
-    shot = Shot(
+    shot = TracedCall(
         call=session.invoke,
         given=inputs,
         root=root,
         axes={n: tuple(a) for n, a in (axes or {}).items()},
-        sizes={**hypers(root), **(sizes or {})},
+        sizes={**module_sizes(root), **(sizes or {})},
         file=session.file,
         entry=session.entry,
         seed=seed,
@@ -60,17 +60,19 @@ def demo(session: Session, file: str, text: str, path: str, own: dict[str, Any])
     main.__package__ = (own["module"] or "").rpartition(".")[0] or None
     sys.modules["__main__"] = main
     remember(file, text)
-    recorder = FirstCall()
-    fall = None
+    recorder = FirstCallRecorder()
+    crash = None
     try:
         with recorder:
             exec(compile(text, file, "exec", dont_inherit=True), main.__dict__)
-    except Enough:
+    except StopDemo:
         pass
     except Exception as error:
-        fall = fall_of(recorder, error, session.file)
-    if not recorder.began and fall is None:
+        crash = crash_of(recorder, error, session.file)
+    if not recorder.began and crash is None:
         raise LookupError(f"{file} ran to its end without calling a module")
-    raw = finish(recorder, recorder.given, fall, known(recorder.given, recorder.root))
+    raw = raw_trace_of(
+        recorder, recorder.given, crash, guess_known_axes(recorder.given, recorder.root)
+    )
     note = "the first call of a module in the demo; what comes after it was not run"
     return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from attnlab.tracer.axes.engine import Accident, Flow
+from attnlab.tracer.axes.engine import AxisFinding, Flow
 from attnlab.tracer.axes.rules import load
 from attnlab.tracer.rows import Replay
 
 Named = tuple[str, ...]
-__all__ = ["Accident", "Axes", "follow"]
+__all__ = ["Axes", "AxisFinding", "follow"]
 
 
 class Axes(NamedTuple):
@@ -19,8 +19,8 @@ class Axes(NamedTuple):
 
     outs: list[Named]  # by output, as the rows count them
     inputs: list[Named]
-    fall: list[Named]  # of the operands of what raised
-    accidents: list[Accident]
+    crash: list[Named]  # of the operands of what raised
+    findings: list[AxisFinding]
 
 
 @cache
@@ -37,17 +37,17 @@ def follow(
     """The axes of every row. `named` are the user's names for the inputs, `sizes` their sizes."""
     flow = Flow(sizes, _rules())
     for shape, names in zip(shapes, named, strict=True):
-        flow.feed(shape, names)
+        flow.add_input(shape, names)
     for row in replay.rows:
-        flow.step(row)
+        flow.add_row(row)
     flow.names.final = {}
-    fall = [
+    crash = [
         flow.operand(shape, source)
-        for shape, source in zip(replay.fall_operands, replay.fall_sources, strict=True)
+        for shape, source in zip(replay.crash_operands, replay.crash_sources, strict=True)
     ]
     return Axes(
         outs=[flow.names.shape(arr.axes) for arr in flow.made],
         inputs=[flow.names.shape(arr.axes) for arr in flow.inputs],
-        fall=[flow.names.shape(arr.axes) for arr in fall],
-        accidents=list(flow.accidents()),
+        crash=[flow.names.shape(arr.axes) for arr in crash],
+        findings=list(flow.findings()),
     )

@@ -18,42 +18,42 @@ from attnlab.tracer.raw_trace import RawTrace, Shape
 Axes = tuple[str, ...]
 
 
-class Run(NamedTuple):
+class SizedTrace(NamedTuple):
     """A raw trace and the sizes it was made at."""
 
     raw: RawTrace
     sizes: Sizes
 
 
-def name_rows(run: Run, telling: Run | None) -> list[Axes]:
+def name_rows(run: SizedTrace, distinct: SizedTrace | None) -> list[Axes]:
     """The axes of every row's output."""
-    twins = _twins(run.raw, telling.raw) if telling else {}
-    return [_named(op.shape, op.axes, twins.get(op.index), run.sizes) for op in run.raw.ops]
+    twins = _matching_names(run.raw, distinct.raw) if distinct else {}
+    return [_agreed_names(op.shape, op.axes, twins.get(op.index), run.sizes) for op in run.raw.ops]
 
 
-def name_operands(run: Run, telling: Run | None) -> list[Axes]:
+def name_operands(run: SizedTrace, distinct: SizedTrace | None) -> list[Axes]:
     """The axes of the operands of the operation that raised."""
-    fall = run.raw.fall
-    if fall is None:
+    crash = run.raw.crash
+    if crash is None:
         return []
-    other = telling.raw.fall if telling else None
-    same = other is not None and (other.op, other.line) == (fall.op, fall.line)
-    twins = telling.raw.fall_axes if telling and same else ()
-    return _each(fall.operands, run.raw.fall_axes, twins, run.sizes)
+    other = distinct.raw.crash if distinct else None
+    same = other is not None and (other.op, other.line) == (crash.op, crash.line)
+    twins = distinct.raw.crash_axes if distinct and same else ()
+    return _name_tensors(crash.operands, run.raw.crash_axes, twins, run.sizes)
 
 
-def input_axes(run: Run, telling: Run | None) -> list[Axes]:
+def input_axes(run: SizedTrace, distinct: SizedTrace | None) -> list[Axes]:
     """The axes of the inputs."""
-    twins = telling.raw.input_axes if telling else ()
-    return _each(run.raw.inputs, run.raw.input_axes, twins, run.sizes)
+    twins = distinct.raw.input_axes if distinct else ()
+    return _name_tensors(run.raw.inputs, run.raw.input_axes, twins, run.sizes)
 
 
-def _each(
+def _name_tensors(
     shapes: Sequence[Shape], own: Sequence[Axes], twins: Sequence[Axes], sizes: Sizes
 ) -> list[Axes]:
     """The same for tensors that are no rows; what was not named has its sizes for names."""
     return [
-        _named(
+        _agreed_names(
             shape,
             own[i] if i < len(own) else tuple(map(str, shape)),
             twins[i] if i < len(twins) else None,
@@ -63,7 +63,7 @@ def _each(
     ]
 
 
-def _twins(raw: RawTrace, shadow: RawTrace) -> dict[int, Axes]:
+def _matching_names(raw: RawTrace, shadow: RawTrace) -> dict[int, Axes]:
     """For each row, the names of the same operation in the other run, while the two agree."""
     found: dict[int, Axes] = {}
     for mine, other in zip(raw.ops, shadow.ops, strict=False):
@@ -73,13 +73,13 @@ def _twins(raw: RawTrace, shadow: RawTrace) -> dict[int, Axes]:
     return found
 
 
-def _named(shape: Shape, own: Axes, twin: Axes | None, sizes: Sizes) -> Axes:
+def _agreed_names(shape: Shape, own: Axes, twin: Axes | None, sizes: Sizes) -> Axes:
     if twin is None or len(twin) != len(shape):
         return own
-    return tuple(_agreed(n, a, b, sizes) for n, a, b in zip(shape, own, twin, strict=True))
+    return tuple(_agreed_name(n, a, b, sizes) for n, a, b in zip(shape, own, twin, strict=True))
 
 
-def _agreed(size: int, own: str, other: str, sizes: Sizes) -> str:
+def _agreed_name(size: int, own: str, other: str, sizes: Sizes) -> str:
     """The name that the telling sizes gave, if it measures right at these."""
     try:
         fits = measure(other.replace("'", ""), sizes) == size

@@ -82,7 +82,7 @@ def root(atom: Atom) -> Atom:
     return atom
 
 
-def kin(a: Atom, b: Atom) -> bool:
+def same_root(a: Atom, b: Atom) -> bool:
     return root(a) is root(b)
 
 
@@ -112,7 +112,7 @@ def peer(atom: Atom) -> Atom:
     return atom
 
 
-def befriend(a: Atom, b: Atom) -> None:
+def link_peers(a: Atom, b: Atom) -> None:
     one, other = peer(a), peer(b)
     if one is not other:
         other.peer = one

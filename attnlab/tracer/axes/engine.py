@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 from attnlab.records.trace import Severity
 from attnlab.tracer.axes import unify
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, Kind, anonymous, leaves, primed, size
-from attnlab.tracer.axes.op_call import Arr, Call
+from attnlab.tracer.axes.op_call import Call, TracedTensor
 from attnlab.tracer.axes.render_names import PLACES, Names
-from attnlab.tracer.recorder import HOLE
+from attnlab.tracer.recorder import PLACEHOLDER
 from attnlab.tracer.rows import Row
 
 BATCH = {"B"}  # N counts tokens, nodes or slots as often
 SPATIAL = {"h", "w", "t", "d", "x", "y", "n", "s", "i", "j"}
 
 
-class Accident(NamedTuple):
+class AxisFinding(NamedTuple):
     """A meeting of axes that should not meet, at a row."""
 
     row: int
@@ -30,7 +30,7 @@ class Accident(NamedTuple):
     severity: Severity = "warning"
 
 
-Told = Callable[[], str]  # a message, written once all names are known; "" takes it back
+Message = Callable[[], str]  # a message, written once all names are known; "" takes it back
 
 
 class Flow:
@@ -40,23 +40,23 @@ class Flow:
         self.names = Names(sizes)
         self.rules = rules
         self.symbols: dict[str, Atom] = {}  # the atoms that the user named
-        self.made: list[Arr] = []  # by row
-        self.inputs: list[Arr] = []
-        self.told: list[tuple[int, str, Told]] = []
+        self.made: list[TracedTensor] = []  # by row
+        self.inputs: list[TracedTensor] = []
+        self.reports: list[tuple[int, str, Message]] = []
 
     # ------------------------------------------------------------ what comes in
 
-    def feed(self, shape: Sequence[int], named: Sequence[str] | None) -> None:
+    def add_input(self, shape: Sequence[int], named: Sequence[str] | None) -> None:
         """An input with the axes that the user says it has."""
         axes = anonymous(shape)
         if named is not None and len(named) == len(shape):
             seen: set[str] = set()
             for i, (name, n) in enumerate(zip(named, shape, strict=True)):
-                axes[i] = self._said(name, n, again=name in seen)
+                axes[i] = self._named_axis(name, n, again=name in seen)
                 seen.add(name)
-        self.inputs.append(Arr(tuple(shape), axes))
+        self.inputs.append(TracedTensor(tuple(shape), axes))
 
-    def _said(self, name: str, n: int, again: bool) -> Axis:
+    def _named_axis(self, name: str, n: int, again: bool) -> Axis:
         if n == 1:
             return ()
         if not name.isidentifier():  # 3, 2*D
@@ -70,7 +70,7 @@ class Flow:
 
     # ------------------------------------------------------------ one row
 
-    def step(self, row: Row) -> None:
+    def add_row(self, row: Row) -> None:
         call = self._call(row)
         rule = self.rules.get(call.name.strip("_"))
         found: Any = None
@@ -82,7 +82,7 @@ class Flow:
         made = found if _is_several(found) else [found] * min(1, len(call.outs))
         for i, shape in enumerate(call.outs):
             axes = made[i] if i < len(made) else None
-            arr = axes if isinstance(axes, Arr) else Arr(shape, axes or [])
+            arr = axes if isinstance(axes, TracedTensor) else TracedTensor(shape, axes or [])
             if not _fits(arr.axes, shape):
                 arr.axes = anonymous(shape)
             arr.shape, arr.axes = shape, primed_apart(arr.axes)
@@ -95,7 +95,7 @@ class Flow:
             for shape, source in zip(row.operands, row.sources, strict=True)
         ]
         holes = iter(arrays)
-        args, kwargs = row.bones
+        args, kwargs = row.template
         name = row.op.strip("_") if row.op.startswith("__") else row.op
         return Call(
             name=name,
@@ -109,7 +109,7 @@ class Flow:
             line=row.line,
         )
 
-    def operand(self, shape: tuple[int, ...], source: int | str | None) -> Arr:
+    def operand(self, shape: tuple[int, ...], source: int | str | None) -> TracedTensor:
         if type(source) is int:
             known = self.made[source] if source >= 0 else self.inputs[-1 - source]
             if known.shape == shape:
@@ -120,7 +120,7 @@ class Flow:
         if weight and len(shape) > 1:
             for atom in (a for axis in axes[:-1] for a in axis):
                 atom.name = _last(weight)
-        return Arr(shape, axes, weight=weight)
+        return TracedTensor(shape, axes, weight=weight)
 
     # ------------------------------------------------------------ what the rules use
 
@@ -131,18 +131,18 @@ class Flow:
     def unify(self, a: Axis, b: Axis, call: Call, how: str = "") -> Axis:
         return unify.unify(self, a, b, call, how)
 
-    def tell(self, row: int, rule: str, told: Told) -> None:
-        self.told.append((row, rule, told))
+    def report(self, row: int, rule: str, message: Message) -> None:
+        self.reports.append((row, rule, message))
 
     # ------------------------------------------------------------ what came of it
 
-    def accidents(self) -> Iterator[Accident]:
+    def findings(self) -> Iterator[AxisFinding]:
         seen: set[tuple[int, str]] = set()
-        for row, rule, told in self.told:
-            text = told()
+        for row, rule, message in self.reports:
+            text = message()
             if text and (row, rule) not in seen:
                 seen.add((row, rule))
-                yield Accident(row, rule, text)
+                yield AxisFinding(row, rule, text)
 
 
 def _is_place(name: str) -> bool:
@@ -150,11 +150,11 @@ def _is_place(name: str) -> bool:
     return name in PLACES or name[0] in "STL" or (name in SPATIAL)
 
 
-def _filled(bone: Any, holes: Iterator[Arr]) -> Any:
-    if bone is HOLE:
+def _filled(bone: Any, holes: Iterator[TracedTensor]) -> Any:
+    if bone is PLACEHOLDER:
         return next(holes)
     if isinstance(bone, list):
-        return [next(holes) if b is HOLE else b for b in bone]
+        return [next(holes) if b is PLACEHOLDER else b for b in bone]
     return bone
 
 
@@ -164,7 +164,7 @@ def _last(path: str) -> str:
     return parts[-1] if parts else ""
 
 
-def _inherit(flow: Flow, arr: Arr, call: Call) -> None:
+def _inherit(flow: Flow, arr: TracedTensor, call: Call) -> None:
     """A mean over the batch stays one until it meets the batch again, which is told."""
     rows = [a.pooled for a in call.arrays if a.pooled is not None]
     if not rows or arr.pooled is not None or not call.floats:
@@ -172,7 +172,7 @@ def _inherit(flow: Flow, arr: Arr, call: Call) -> None:
     if not _has_batch(arr):
         arr.pooled = rows[0]
     elif any(a.pooled is None and _has_batch(a) for a in call.arrays):
-        flow.tell(
+        flow.report(
             rows[0],
             "batch-contraction",
             lambda: (
@@ -184,13 +184,13 @@ def _inherit(flow: Flow, arr: Arr, call: Call) -> None:
         arr.pooled = rows[0]
 
 
-def _has_batch(arr: Arr) -> bool:
+def _has_batch(arr: TracedTensor) -> bool:
     return any(x.kind == "batch" for axis in arr.axes for x in leaves(axis))
 
 
 def _is_several(found: Any) -> bool:
     """A rule answers one list of axes, one `Arr`, or a list of these for several outputs."""
-    return isinstance(found, list) and (not found or isinstance(found[0], (list, Arr)))
+    return isinstance(found, list) and (not found or isinstance(found[0], (list, TracedTensor)))
 
 
 def _fits(axes: Axes, shape: Sequence[int]) -> bool:

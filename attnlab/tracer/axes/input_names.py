@@ -20,7 +20,7 @@ COLOURS = 3
 HEADS = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values", "past")
 
 
-def parse(dims: str | Mapping[str, str | Sequence[str]]) -> dict[str, Axes]:
+def parse_dims(dims: str | Mapping[str, str | Sequence[str]]) -> dict[str, Axes]:
     """`"x: B S D, mask: B S S"`, also one on each line or as a dict; raises `Refused`."""
     if not dims:
         return {}
@@ -66,7 +66,7 @@ def sizes_of(tensors: Mapping[str, Tensor], named: Mapping[str, Axes]) -> dict[s
     return found
 
 
-def guessed(
+def guess_axes(
     tensors: Mapping[str, Tensor], known: Mapping[str, int], root: nn.Module | None
 ) -> dict[str, Axes]:
     """Names for the inputs that nobody named, as well as they can be told."""

@@ -24,7 +24,7 @@ MORE = {
 }
 
 
-def hypers(root: nn.Module | None) -> dict[str, int]:
+def module_sizes(root: nn.Module | None) -> dict[str, int]:
     """D, H, hd and their like: from a config, else from the attributes of its modules."""
     found: dict[str, int] = {}
     for name, value in _named(root):

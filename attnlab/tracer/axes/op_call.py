@@ -31,11 +31,11 @@ class Added:
     """What was added to scores, or filled in: by the operand `by`."""
 
     row: int
-    by: Arr
+    by: TracedTensor
 
 
 @dataclass
-class Arr:
+class TracedTensor:
     """A tensor: its axes, and what is known of its values."""
 
     shape: Shape
@@ -44,7 +44,7 @@ class Arr:
     soft: Mark | None = None
     pooled: int | None = None  # the row in which the batch was averaged away
     tiled: Tile | None = None  # heads that were laid out by `repeat`
-    total: Arr | None = None  # the tensor that this is the sum of
+    total: TracedTensor | None = None  # the tensor that this is the sum of
     over: tuple[Atom, ...] = ()  # the axes of that sum
     logs: bool = False  # the sum is one of exponentials, and this its logarithm
     less: tuple[Atom, ...] = ()  # the axes along which exp of this adds up to 1
@@ -61,14 +61,14 @@ class Call:
     row: int  # of its first output
     args: list[Any]
     kwargs: dict[str, Any]
-    arrays: list[Arr]
+    arrays: list[TracedTensor]
     outs: list[Shape]
     floats: bool = True  # the result is of floating point
     module: str = ""  # the layer it runs in
     line: int = 0
 
     @property
-    def x(self) -> Arr:
+    def x(self) -> TracedTensor:
         """The first tensor."""
         return self.arrays[0]
 

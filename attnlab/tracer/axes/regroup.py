@@ -95,7 +95,7 @@ def _cut(flow: Flow, axes: Axes, shape: Sequence[int], atoms: Sequence[Atom], ca
         a.kind in UNSURE and not a.made for a in around
     ):
         return
-    flow.tell(call.row, "reshape-cut", lambda: _told(flow, axes, shape, atom, call))
+    flow.report(call.row, "reshape-cut", lambda: _cut_message(flow, axes, shape, atom, call))
 
 
 def _boundary(atoms: Sequence[Atom], shape: Sequence[int]) -> tuple[Atom, int] | None:
@@ -128,7 +128,7 @@ def _around(atoms: Sequence[Atom], shape: Sequence[int]) -> list[Atom]:
     return left
 
 
-def _told(flow: Flow, axes: Axes, shape: Sequence[int], atom: Atom, call: Call) -> str:
+def _cut_message(flow: Flow, axes: Axes, shape: Sequence[int], atom: Atom, call: Call) -> str:
     name = flow.names.axis((atom,))
     names = ", ".join(flow.names.shape(axes))
     sizes = ", ".join(map(str, shape))
@@ -153,7 +153,7 @@ def _swapped(flow: Flow, before: list[Axis], found: Axes, call: Call) -> None:
     if not kinds & ORDERED or kinds - ORDERED - {"feature"}:
         return
     names = [flow.names.axis(x) for x in before]
-    flow.tell(
+    flow.report(
         call.row,
         "reshape-cut",
         lambda: (
@@ -173,9 +173,9 @@ def _joined(flow: Flow, found: Axes, axes: Axes, call: Call, old: set[int]) -> N
     for axis in fresh:
         for a, b in pairwise(axis):
             if not {id(a), id(b)} <= old and _straddles(a, b, found):
-                flow.tell(call.row, "reshape-cut", _pieces(flow, axes, a, b, call))
+                flow.report(call.row, "reshape-cut", _pieces(flow, axes, a, b, call))
             elif _reversed(a, b):
-                flow.tell(call.row, "merge-order", _order(flow, a, b, call))
+                flow.report(call.row, "merge-order", _order(flow, a, b, call))
 
 
 def _straddles(a: Atom, b: Atom, found: Axes) -> bool:
@@ -199,7 +199,7 @@ def _is_piece(atom: Atom, last: bool) -> bool:
 
 
 def _pieces(flow: Flow, axes: Axes, a: Atom, b: Atom, call: Call) -> Callable[[], str]:
-    def told() -> str:
+    def message() -> str:
         names = ", ".join(flow.names.shape(axes))
         return (
             f"{call.name} of ({names}) joins a piece of one axis ({flow.names.atom(a)}) with a "
@@ -207,7 +207,7 @@ def _pieces(flow: Flow, axes: Axes, a: Atom, b: Atom, call: Call) -> Callable[[]
             "different rows end up in one. Transpose first, so that whole axes are joined"
         )
 
-    return told
+    return message
 
 
 def _reversed(a: Atom, b: Atom) -> bool:
@@ -226,7 +226,7 @@ def _pieces_of(atom: Atom) -> Axis:
 
 
 def _order(flow: Flow, a: Atom, b: Atom, call: Call) -> Callable[[], str]:
-    def told() -> str:
+    def message() -> str:
         first, second = flow.names.atom(b), flow.names.atom(a)
         pieces = _pieces_of(b)
         names = {first, second, *(flow.names.atom(k) for k in pieces if len(pieces) == 2)}
@@ -239,4 +239,4 @@ def _order(flow: Flow, a: Atom, b: Atom, call: Call) -> Callable[[], str]:
             f"{second} with a transpose first"
         )
 
-    return told
+    return message

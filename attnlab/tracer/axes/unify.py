@@ -9,11 +9,11 @@ from attnlab.tracer.axes.atoms import (
     LOOSE,
     Atom,
     Axis,
-    befriend,
     find,
-    kin,
     leaves,
+    link_peers,
     root,
+    same_root,
     split,
 )
 
@@ -34,51 +34,53 @@ def unify(flow: Flow, a: Axis, b: Axis, call: Call, how: str = "") -> Axis:
     while left and right:
         p, q = left[0], right[0]
         if p.size == q.size:
-            met.append(_meet(flow, p, q, call, how))
+            met.append(_unify_atoms(flow, p, q, call, how))
             del left[0], right[0]
         elif p.size % q.size == 0:
             left[:1] = split(p, (q.size, p.size // q.size))
         elif q.size % p.size == 0:
             right[:1] = split(q, (p.size, q.size // p.size))
         else:
-            _misaligned(flow, a, b, call)
+            _report_order(flow, a, b, call)
             return (*met, *left)
     return (*met, *left, *right)
 
 
-def _meet(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> Atom:
+def _unify_atoms(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> Atom:
     p, q = find(p), find(q)
-    if p is q or kin(p, q):
+    if p is q or same_root(p, q):
         return q if p.kind in LOOSE else p
     if p.kind in LOOSE and q.kind in LOOSE:
         low, high = (p, q) if (RANK[p.kind], p.name) <= (RANK[q.kind], q.name) else (q, p)
         high.name = high.name or low.name
-        return _adopt(low, high)
+        return _alias(low, high)
     if p.kind in LOOSE or q.kind in LOOSE:
         low, high = (p, q) if p.kind in LOOSE else (q, p)
-        _placed(flow, low, high, call)
-        return _adopt(low, high)
+        _check_table(flow, low, high, call)
+        return _alias(low, high)
     if p.kind not in DATA and q.kind not in DATA:
-        befriend(p, q)
+        link_peers(p, q)
         return p
     if p.kind in DATA and q.kind in DATA and "joined" in (p.kind, q.kind):
-        return _adopt(p, q) if p.kind == "joined" else _adopt(q, p)
-    flow.tell(call.row, "axes-meet", lambda: _stranger(flow, p, q, call, how))
+        return _alias(p, q) if p.kind == "joined" else _alias(q, p)
+    flow.report(call.row, "axes-meet", lambda: _different_axes_message(flow, p, q, call, how))
     return p
 
 
-def _adopt(low: Atom, high: Atom) -> Atom:
+def _alias(low: Atom, high: Atom) -> Atom:
     if root(high) is not low and find(high) is not low:
         low.alias = high
     return high
 
 
-def _placed(flow: Flow, low: Atom, high: Atom, call: Call) -> None:
+def _check_table(flow: Flow, low: Atom, high: Atom, call: Call) -> None:
     """Something that varies by position is laid along an axis."""
     if not call.floats or low.kind not in ("count", "table") or call.name not in ARITHMETIC:
         return
     if high.kind == "batch":
-        flow.tell(call.row, "position-on-batch", lambda: _by_batch(flow, high, call))
+        flow.report(
+            call.row, "position-on-batch", lambda: _table_on_batch_message(flow, high, call)
+        )
 
 
 TAKING = {"gather", "take_along_dim", "getitem", "setitem", "index_select"}
@@ -86,7 +88,7 @@ PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "scaled_dot_product_attention"
 ARITHMETIC = {"add", "add_", "mul", "mul_", "sub", "radd", "rmul", "iadd", "imul"}
 
 
-def _by_batch(flow: Flow, high: Atom, call: Call) -> str:
+def _table_on_batch_message(flow: Flow, high: Atom, call: Call) -> str:
     name = flow.names.atom(high)
     return (
         f"{call.name} lays a table along the batch axis {name}: every entry of the batch gets "
@@ -94,7 +96,7 @@ def _by_batch(flow: Flow, high: Atom, call: Call) -> str:
     )
 
 
-def _stranger(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> str:
+def _different_axes_message(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> str:
     one, other = flow.names.atom(p), flow.names.atom(q)
     shapes = " and ".join(f"({', '.join(flow.names.shape(a.axes))})" for a in call.arrays[:2])
     verb = how or f"{call.name} lines up"
@@ -104,13 +106,13 @@ def _stranger(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> str:
     )
 
 
-def _misaligned(flow: Flow, a: Axis, b: Axis, call: Call) -> None:
+def _report_order(flow: Flow, a: Axis, b: Axis, call: Call) -> None:
     """(B, H) met (H, B): the same number of entries in another order."""
     known = [x for x in (*leaves(a), *leaves(b)) if x.kind in ("batch", "index")]
     if call.name in TAKING:
         return
     if known or call.name in PRODUCTS:
-        flow.tell(
+        flow.report(
             call.row,
             "axes-order",
             lambda: (

@@ -9,42 +9,44 @@ from collections.abc import Callable, Sequence
 from attnlab.records.trace import Crash, Finding, Op, Operand
 from attnlab.tracer.axes.agree import Axes
 from attnlab.tracer.findings import Rows, show
-from attnlab.tracer.raw_trace import RawFall, Shape
+from attnlab.tracer.raw_trace import RawCrash, Shape
 
 SHORT = {"Half": "float16", "BFloat16": "bfloat16", "Float8_e4m3fn": "float8"}
-Explainer = Callable[[RawFall, Sequence[Axes]], str]
+Explainer = Callable[[RawCrash, Sequence[Axes]], str]
 
 
-def crash(rows: Rows, operands: Sequence[Axes], found: Sequence[Finding] = ()) -> Crash | None:
+def explain_crash(
+    rows: Rows, operands: Sequence[Axes], found: Sequence[Finding] = ()
+) -> Crash | None:
     """The crash of a trace, or None where it ran through. `found` is what was seen before it."""
-    fall = rows.raw.fall
-    if fall is None:
+    crash = rows.raw.crash
+    if crash is None:
         return None
-    explain = EXPLAIN.get(fall.op, _by_message) if fall.operands else _plainly
+    explain = EXPLAIN.get(crash.op, _by_message) if crash.operands else _python_line
     told = (
-        _missing_kernel(fall) or explain(fall, operands),
-        _fits(fall),
-        _birth(rows),
-        _before(rows, found),
+        _missing_kernel(crash) or explain(crash, operands),
+        _fits(crash),
+        _operand_origin(rows),
+        _earlier_finding(rows, found),
     )
     return Crash(
-        op=fall.op,
-        file=fall.file,
-        line=fall.line,
+        op=crash.op,
+        file=crash.file,
+        line=crash.line,
         operands=tuple(
-            Operand(shape=s, axes=a) for s, a in zip(fall.operands, operands, strict=True)
+            Operand(shape=s, axes=a) for s, a in zip(crash.operands, operands, strict=True)
         ),
-        message=fall.message,
+        message=crash.message,
         explanation=" ".join(t for t in told if t),
-        source=fall.source,
-        error=fall.error,
-        module=fall.module,
+        source=crash.source,
+        error=crash.error,
+        module=crash.module,
     )
 
 
-def _missing_kernel(fall: RawFall) -> str:
+def _missing_kernel(crash: RawCrash) -> str:
     """PyTorch has no such operation for this dtype on this device: no fault of the module."""
-    told = re.search(r'"?(\w+)"? not implemented for \'(\w+)\'', fall.message)
+    told = re.search(r'"?(\w+)"? not implemented for \'(\w+)\'', crash.message)
     if told is None or told[2] not in SHORT:
         return ""
     return (
@@ -53,22 +55,22 @@ def _missing_kernel(fall: RawFall) -> str:
     )
 
 
-def _fits(fall: RawFall) -> str:
+def _fits(crash: RawCrash) -> str:
     """The changes that were tried and ran."""
-    return f"It runs with {' or with '.join(fall.fits)}." if fall.fits else ""
+    return f"It runs with {' or with '.join(crash.fits)}." if crash.fits else ""
 
 
-def _birth(rows: Rows) -> str:
+def _operand_origin(rows: Rows) -> str:
     """The row that made the failing operand, and the one that first made its odd axis."""
-    fall = rows.raw.fall
-    if fall is None or not fall.parents or fall.parents[0] < 0 or fall.op == "":
+    crash = rows.raw.crash
+    if crash is None or not crash.parents or crash.parents[0] < 0 or crash.op == "":
         return ""
-    op = rows.raw.ops[fall.parents[0]]
-    if op.shape != fall.operands[0]:  # the first operand is a weight, which no row made
+    op = rows.raw.ops[crash.parents[0]]
+    if op.shape != crash.operands[0]:  # the first operand is a weight, which no row made
         return ""
-    which = "The first operand" if len(fall.operands) > 1 else "That operand"
+    which = "The first operand" if len(crash.operands) > 1 else "That operand"
     text = f"{which} was made by {op.op} on line {op.line}"
-    odd = _odd_axis(fall)
+    odd = _odd_axis(crash)
     first = _origin(rows, op, odd) if odd is not None else op
     if first is op:
         return text + "."
@@ -76,14 +78,14 @@ def _birth(rows: Rows) -> str:
     return f"{text}; its axis {name} comes from {first.op} on line {first.line}."
 
 
-def _odd_axis(fall: RawFall) -> int | None:
+def _odd_axis(crash: RawCrash) -> int | None:
     """The axis of the first operand that does not fit."""
-    if len(fall.operands) < 2 or not fall.operands[0]:
+    if len(crash.operands) < 2 or not crash.operands[0]:
         return None
-    if fall.op == "linear" or EXPLAIN.get(fall.op) is _matmul:
-        return len(fall.operands[0]) - 1
-    clash = _clash(*fall.operands[:2])
-    return None if clash is None else len(fall.operands[0]) + clash
+    if crash.op == "linear" or EXPLAIN.get(crash.op) is _matmul:
+        return len(crash.operands[0]) - 1
+    clash = _clash(*crash.operands[:2])
+    return None if clash is None else len(crash.operands[0]) + clash
 
 
 def _origin(rows: Rows, op: Op, axis: int) -> Op:
@@ -102,12 +104,12 @@ def _pairs(rows: Rows, row: int) -> list[tuple[str, int]]:
     return list(zip(rows.named(row), rows.shape(row), strict=True))
 
 
-def _before(rows: Rows, found: Sequence[Finding]) -> str:
+def _earlier_finding(rows: Rows, found: Sequence[Finding]) -> str:
     """The earliest finding that the failing operands descend from: there the shape went wrong."""
-    fall = rows.raw.fall
-    if fall is None:
+    crash = rows.raw.crash
+    if crash is None:
         return ""
-    line = {op.index for op in rows.back(fall.parents)}
+    line = {op.index for op in rows.ancestors(crash.parents)}
     early = [f for f in found if f.index in line and f.severity != "note"]
     if not early:
         return ""
@@ -115,43 +117,43 @@ def _before(rows: Rows, found: Sequence[Finding]) -> str:
     return f"It went wrong earlier, at {first.op} on line {first.line} ({first.rule})."
 
 
-def _plainly(fall: RawFall, _operands: Sequence[Axes]) -> str:
-    if not fall.op:
-        return f"{fall.error} was raised by the code on this line, not inside an operation."
+def _python_line(crash: RawCrash, _operands: Sequence[Axes]) -> str:
+    if not crash.op:
+        return f"{crash.error} was raised by the code on this line, not inside an operation."
     return ""
 
 
-def _by_message(fall: RawFall, operands: Sequence[Axes]) -> str:
+def _by_message(crash: RawCrash, operands: Sequence[Axes]) -> str:
     """Operations broadcast in their own ways; only PyTorch's message tells that this one did."""
-    if "non-singleton dimension" in fall.message:
-        return _elementwise(fall, operands)
-    return _dtypes(fall)
+    if "non-singleton dimension" in crash.message:
+        return _elementwise(crash, operands)
+    return _dtypes(crash)
 
 
-def _linear(fall: RawFall, operands: Sequence[Axes]) -> str:
-    x, weight = (*fall.operands[:2], (), ())[:2]
+def _linear(crash: RawCrash, operands: Sequence[Axes]) -> str:
+    x, weight = (*crash.operands[:2], (), ())[:2]
     if not x or len(weight) != 2 or x[-1] == weight[1]:
-        return _dtypes(fall)
+        return _dtypes(crash)
     wide = ""
     if 0 < weight[1] < x[-1] and x[-1] % weight[1] == 0:
         wide = f", {x[-1] // weight[1]} times too wide"
-    layer = f"{fall.module or 'linear'} maps {weight[1]} features to {weight[0]}"
+    layer = f"{crash.module or 'linear'} maps {weight[1]} features to {weight[0]}"
     return (
         f"{layer}, but the last axis of its input {show(operands[0])} = {show_sizes(x)} "
         f"has {x[-1]}{wide}."
     )
 
 
-def _matmul(fall: RawFall, operands: Sequence[Axes]) -> str:
-    if len(fall.operands) < 2 or not all(fall.operands[:2]):
-        return _dtypes(fall)
-    (a, b), (na, nb) = fall.operands[:2], operands[:2]
+def _matmul(crash: RawCrash, operands: Sequence[Axes]) -> str:
+    if len(crash.operands) < 2 or not all(crash.operands[:2]):
+        return _dtypes(crash)
+    (a, b), (na, nb) = crash.operands[:2], operands[:2]
     axis = -2 if len(b) > 1 else -1
     inner = b[axis]
     if a[-1] == inner:
-        return _dtypes(fall) or (_leading(a, b) if len(a) > 2 or len(b) > 2 else "")
+        return _dtypes(crash) or (_leading(a, b) if len(a) > 2 or len(b) > 2 else "")
     text = (
-        f"{fall.op} sums the last axis of {show(na)} ({a[-1]}) against axis {axis} of {show(nb)} "
+        f"{crash.op} sums the last axis of {show(na)} ({a[-1]}) against axis {axis} of {show(nb)} "
         f"({inner})"
     )
     return text + ", which must be equal."
@@ -163,9 +165,9 @@ def _leading(a: Shape, b: Shape) -> str:
     return f"The leading axes {show_sizes(a[:-2])} and {show_sizes(b[:-2])} do not line up."
 
 
-def _elementwise(fall: RawFall, operands: Sequence[Axes]) -> str:
-    full = [(s, n) for s, n in zip(fall.operands, operands, strict=True) if s]
-    told = {int(n) for n in re.findall(r"\((\d+)\)", fall.message)}  # the sizes that clashed
+def _elementwise(crash: RawCrash, operands: Sequence[Axes]) -> str:
+    full = [(s, n) for s, n in zip(crash.operands, operands, strict=True) if s]
+    told = {int(n) for n in re.findall(r"\((\d+)\)", crash.message)}  # the sizes that clashed
     for (a, na), (b, nb) in itertools.combinations(full, 2):
         clash = _clash(a, b)
         if clash is not None and {a[clash], b[clash]} == told:
@@ -174,7 +176,7 @@ def _elementwise(fall: RawFall, operands: Sequence[Axes]) -> str:
                 f"{a[clash]} and of {show(nb)} = {show_sizes(b)} is {b[clash]}: "
                 "they must be equal, or 1."
             )
-    return _dtypes(fall)
+    return _dtypes(crash)
 
 
 def _clash(a: Shape, b: Shape) -> int | None:
@@ -185,41 +187,41 @@ def _clash(a: Shape, b: Shape) -> int | None:
     return None
 
 
-def _view(fall: RawFall, operands: Sequence[Axes]) -> str:
-    if "stride" in fall.message or "contiguous" in fall.message:
+def _view(crash: RawCrash, operands: Sequence[Axes]) -> str:
+    if "stride" in crash.message or "contiguous" in crash.message:
         return (
             f"The tensor {show(operands[0])} is not laid out in this order in memory (a transpose "
             "or permute came before), so no view of it has that shape; reshape copies where needed."
         )
     count = 1
-    for n in fall.operands[0]:
+    for n in crash.operands[0]:
         count *= n
-    return f"The tensor {show(operands[0])} = {show_sizes(fall.operands[0])} has {count} elements."
+    return f"The tensor {show(operands[0])} = {show_sizes(crash.operands[0])} has {count} elements."
 
 
-def _cat(fall: RawFall, operands: Sequence[Axes]) -> str:
-    if len(set(fall.operands)) < 2:
-        return _dtypes(fall)
+def _cat(crash: RawCrash, operands: Sequence[Axes]) -> str:
+    if len(set(crash.operands)) < 2:
+        return _dtypes(crash)
     shapes = " and ".join(
-        f"{show(n)} = {show_sizes(s)}" for s, n in zip(fall.operands, operands, strict=True)
+        f"{show(n)} = {show_sizes(s)}" for s, n in zip(crash.operands, operands, strict=True)
     )
-    but = "" if "stack" in fall.op else " but the one they are joined along"
+    but = "" if "stack" in crash.op else " but the one they are joined along"
     return f"Pieces must agree in every axis{but}: {shapes}."
 
 
-def _embedding(fall: RawFall, _operands: Sequence[Axes]) -> str:
-    rows = fall.operands[1][0] if len(fall.operands) > 1 and fall.operands[1] else "?"
-    if "range" in fall.message:
+def _embedding(crash: RawCrash, _operands: Sequence[Axes]) -> str:
+    rows = crash.operands[1][0] if len(crash.operands) > 1 and crash.operands[1] else "?"
+    if "range" in crash.message:
         return f"The table has {rows} rows, so indices run from 0 to one less."
-    if "indices" in fall.message and fall.dtypes and fall.dtypes[0].startswith("float"):
-        return f"Indices must be whole numbers, and these are {fall.dtypes[0]}: use .long()."
+    if "indices" in crash.message and crash.dtypes and crash.dtypes[0].startswith("float"):
+        return f"Indices must be whole numbers, and these are {crash.dtypes[0]}: use .long()."
     return ""
 
 
-def _dtypes(fall: RawFall) -> str:
-    kinds = sorted(set(fall.dtypes))
-    if len(kinds) > 1 and ("dtype" in fall.message or "type" in fall.message):
-        return f"The operands have different dtypes: {', '.join(fall.dtypes)}."
+def _dtypes(crash: RawCrash) -> str:
+    kinds = sorted(set(crash.dtypes))
+    if len(kinds) > 1 and ("dtype" in crash.message or "type" in crash.message):
+        return f"The operands have different dtypes: {', '.join(crash.dtypes)}."
     return ""
 
 
@@ -228,7 +230,7 @@ def show_sizes(shape: Shape) -> str:
 
 
 EXPLAIN: dict[str, Explainer] = {
-    "": _plainly,
+    "": _python_line,
     "linear": _linear,
     "matmul": _matmul,
     "bmm": _matmul,

@@ -17,7 +17,7 @@ MOST = 2  # suggestions
 TRIES = 200
 LARGE = 1 << 20  # elements: beyond, a tensor without data stands for it, which takes an import
 # Operations whose result has the shape of their largest operand: nothing may grow.
-ALIKE = {
+ELEMENTWISE = {
     *("add", "sub", "mul", "div", "truediv", "true_divide", "radd", "rsub", "rmul", "iadd", "isub"),
     *("imul", "itruediv", "masked_fill", "masked_fill_", "where", "maximum", "minimum", "add_"),
     *("mul_", "sub_", "div_", "pow", "eq", "logical_and", "logical_or", "and", "or"),
@@ -27,7 +27,7 @@ JOINS = {"cat", "concat", "concatenate"}
 Names = list[str | list[str]]
 
 
-class Again(NamedTuple):
+class ReplayedCall(NamedTuple):
     """A call that can be made again, with tensors of zeros."""
 
     func: Callable[..., Any]
@@ -39,12 +39,12 @@ class Change(NamedTuple):
     """One candidate: what is said, the call that it makes, and the tensor that it changed."""
 
     text: str
-    call: Again
+    call: ReplayedCall
     before: Tensor | None = None
     after: Tensor | None = None
 
 
-def blank(value: Any) -> Any:
+def zeros_like_arguments(value: Any) -> Any:
     """The same arguments, each tensor with zeros; a large one without any data."""
     if isinstance(value, Tensor):
         reach = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
@@ -54,24 +54,24 @@ def blank(value: Any) -> Any:
         made = torch.zeros(reach, dtype=value.dtype, device=device)
         return made.as_strided(value.shape, value.stride())
     if type(value) in (list, tuple):
-        return type(value)(blank(v) for v in value)
+        return type(value)(zeros_like_arguments(v) for v in value)
     return value
 
 
-def remedies(again: Again, op: str, names: Names) -> tuple[str, ...]:
+def suggest_fixes(again: ReplayedCall, op: str, names: Names) -> tuple[str, ...]:
     """What would have run, the smallest change first; nothing where no shape was at fault."""
     if _runs(again) is not None:
-        return tuple(_one_type(again, names))
-    for changes in (_calls, _edits):
-        found = dict.fromkeys(_that_run(again, op, changes(again, op, names)))
+        return tuple(_same_dtype(again, names))
+    for changes in (_other_calls, _operand_changes):
+        found = dict.fromkeys(_fixes_that_run(again, op, changes(again, op, names)))
         if found:
             return tuple(found)[:MOST]
     return ()
 
 
-def _that_run(again: Again, op: str, changes: Iterator[Change]) -> Iterator[str]:
+def _fixes_that_run(again: ReplayedCall, op: str, changes: Iterator[Change]) -> Iterator[str]:
     """The first few of the changes that make it run."""
-    rank = max((t.dim() for _, t in _places(again.args)), default=0)
+    rank = max((t.dim() for _, t in _tensor_places(again.args)), default=0)
     count = 0
     for change in itertools.islice(changes, TRIES):
         out = _runs(change.call)
@@ -82,16 +82,16 @@ def _that_run(again: Again, op: str, changes: Iterator[Change]) -> Iterator[str]
                 return
 
 
-def _one_type(again: Again, names: Names) -> Iterator[str]:
+def _same_dtype(again: ReplayedCall, names: Names) -> Iterator[str]:
     """Without data some operations do not mind operands of two dtypes, which raise with it."""
-    real = [(way, t) for way, t in _places(again.args) if t.is_floating_point()]
+    real = [(way, t) for way, t in _tensor_places(again.args) if t.is_floating_point()]
     if len({t.dtype for _, t in real}) > 1:
         said = _name(names, real[0][0]) or "the first operand"
         other = next(t.dtype for _, t in real if t.dtype != real[0][1].dtype)
         yield f"{said}.to({other})"
 
 
-def _runs(again: Again) -> Any:
+def _runs(again: ReplayedCall) -> Any:
     try:
         out = again.func(*again.args, **again.kwargs)
     except Exception:  # whatever it is, this call does not run
@@ -101,10 +101,10 @@ def _runs(again: Again) -> Any:
 
 def _sensible(change: Change, op: str, out: Any, rank: int) -> bool:
     """Nothing has more axes than the call as it was, and no sum is larger than its operands."""
-    tensors = [t for _, t in _places(change.call.args) if t.dim()]
+    tensors = [t for _, t in _tensor_places(change.call.args) if t.dim()]
     if not isinstance(out, Tensor):
         return True
-    if op not in ALIKE or not tensors:
+    if op not in ELEMENTWISE or not tensors:
         return out.dim() <= rank + (op == "stack")
     whole = max((t.shape for t in tensors), key=lambda s: (s.numel(), len(s)))
     return out.shape == whole and _lines_up(change, out.dim())
@@ -121,7 +121,7 @@ def _lines_up(change: Change, rank: int) -> bool:
 # ---------------------------------------------------------------- where the tensors are
 
 
-def _places(args: tuple[Any, ...]) -> Iterator[tuple[tuple[int, ...], Tensor]]:
+def _tensor_places(args: tuple[Any, ...]) -> Iterator[tuple[tuple[int, ...], Tensor]]:
     """Each tensor with its way: an argument, or an argument and a place in its list."""
     for i, value in enumerate(args):
         if isinstance(value, Tensor):
@@ -130,7 +130,7 @@ def _places(args: tuple[Any, ...]) -> Iterator[tuple[tuple[int, ...], Tensor]]:
             yield from (((i, j), v) for j, v in enumerate(value) if isinstance(v, Tensor))
 
 
-def _put(again: Again, way: tuple[int, ...], tensor: Tensor) -> Again:
+def _with_tensor(again: ReplayedCall, way: tuple[int, ...], tensor: Tensor) -> ReplayedCall:
     args = list(again.args)
     if len(way) == 1:
         args[way[0]] = tensor
@@ -152,13 +152,13 @@ def _name(names: Names, way: tuple[int, ...]) -> str:
 # ---------------------------------------------------------------- candidates
 
 
-def _edits(again: Again, op: str, names: Names) -> Iterator[Change]:
+def _operand_changes(again: ReplayedCall, op: str, names: Names) -> Iterator[Change]:
     """One operand, seen otherwise: of a sum first the smaller one, of a product the second."""
     places = _ranked(again, op)
-    kinds = (_other_types, _one_view, _two_views, *([_cut] if op in ALIKE else []))
+    kinds = (_other_types, _one_view, _two_views, *([_slices] if op in ELEMENTWISE else []))
     by_operand = [(p, k) for p in places for k in kinds]
     by_kind = [(p, k) for k in kinds for p in places]
-    for (way, tensor), kind in by_operand if op in ALIKE else by_kind:
+    for (way, tensor), kind in by_operand if op in ELEMENTWISE else by_kind:
         others = [(_name(names, w), t) for w, t in places if w != way]
         said = _name(names, way) or "the operand"
         for text, edit in kind(tensor, others):
@@ -166,22 +166,22 @@ def _edits(again: Again, op: str, names: Names) -> Iterator[Change]:
                 new = edit(tensor)
             except (RuntimeError, IndexError):
                 continue
-            yield Change(said + text, _put(again, way, new), tensor, new)
+            yield Change(said + text, _with_tensor(again, way, new), tensor, new)
 
 
-def _ranked(again: Again, op: str) -> list[tuple[tuple[int, ...], Tensor]]:
+def _ranked(again: ReplayedCall, op: str) -> list[tuple[tuple[int, ...], Tensor]]:
     """Which operand is changed first: the second of a product, the smaller one of a sum."""
-    places = list(_places(again.args))
+    places = list(_tensor_places(again.args))
     if op == "linear":
         return places[:1]
     if op in PRODUCTS:
         return places[::-1]
-    if op in ALIKE:
+    if op in ELEMENTWISE:
         return sorted(places, key=lambda p: (p[1].numel(), [-i for i in p[0]]))
     return places
 
 
-def _calls(again: Again, op: str, names: Names) -> Iterator[Change]:
+def _other_calls(again: ReplayedCall, op: str, names: Names) -> Iterator[Change]:
     """Another way to call it with the same tensors."""
     args, kwargs = again.args, again.kwargs
     if op in {"view", "view_as"}:
@@ -190,7 +190,7 @@ def _calls(again: Again, op: str, names: Names) -> Iterator[Change]:
     if op == "linear" and args[1].dim() == 2 and args[0].shape[-1] == args[1].shape[0]:
         out, into = args[1].shape
         text = f"nn.Linear({out}, {into}) in place of nn.Linear({into}, {out})"
-        yield Change(text, Again(again.func, (args[0], args[1].t()), {}))
+        yield Change(text, ReplayedCall(again.func, (args[0], args[1].t()), {}))
     if op in JOINS:
         for dim in range(-1, max(t.dim() for t in args[0]) - 1):
             other = again._replace(args=args[:1], kwargs={**kwargs, "dim": dim})
@@ -244,7 +244,7 @@ def _two_views(t: Tensor, others: Others) -> Edits:  # noqa: ARG001 - one signat
         yield ".transpose(1, 2).flatten(-2)", lambda t: t.transpose(1, 2).flatten(-2)
 
 
-def _cut(t: Tensor, others: Others) -> Edits:
+def _slices(t: Tensor, others: Others) -> Edits:
     """A table, without a batch of its own, that is longer than what it is added to."""
     for _, other in others:
         shift = other.dim() - t.dim()

@@ -37,7 +37,7 @@ class Rows:
             if len(op.parents) == len(raw.operands[op.index]) and self.free.issuperset(op.parents):
                 self.free.add(op.index)
 
-    def made(self, op: Op) -> bool:
+    def made_by_rows(self, op: Op) -> bool:
         """Every operand of `op` is the output of a row."""
         return len(self.raw.operands[op.index]) == sum(p >= 0 for p in op.parents)
 
@@ -47,7 +47,7 @@ class Rows:
     def named(self, parent: int) -> Axes:
         return self.axes[parent] if parent >= 0 else self.inputs[-1 - parent]
 
-    def back(self, start: Sequence[int]) -> Iterator[Op]:
+    def ancestors(self, start: Sequence[int]) -> Iterator[Op]:
         """Rows that `start` descends from, latest first, up to those that took an axis away."""
         todo = {p for p in start if p >= 0}
         while todo:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from attnlab.records.trace import Finding, Op
 from attnlab.tracer.findings.base import SOFTMAX, Rows, finding_at, show
-from attnlab.tracer.findings.values import ENDS, number
+from attnlab.tracer.findings.values import DTYPE_LIMITS, number
 
 LOUD = 300.0  # scores this large: e**-300 of the weight is left for the others
 FEW = 8  # elements that may be equal by chance
@@ -64,7 +64,7 @@ def _varies(op: Op) -> bool:
 def denormals(rows: Rows) -> Iterator[Finding]:
     """The first tensor whose every value is too small to be held in full."""
     for op in rows.raw.ops:
-        end = ENDS.get(op.dtype)
+        end = DTYPE_LIMITS.get(op.dtype)
         if end is None or op.min is None or op.max is None or op.index not in rows.data:
             continue
         if 0 < max(-op.min, op.max) < end[1]:

@@ -82,10 +82,10 @@ def idle_squeezes(rows: Rows) -> Iterator[Finding]:
 def leftovers(rows: Rows) -> Iterator[Finding]:
     """A split that left an axis of size 1, when a broadcast or the crash descends from it."""
     starts = [rows.raw.ops[f.index].parents for f in broadcasts(rows) if f.index is not None]
-    if rows.raw.fall is not None:
-        starts.append(rows.raw.fall.parents)
+    if rows.raw.crash is not None:
+        starts.append(rows.raw.crash.parents)
     for start in starts:
-        for op in rows.back(start):
+        for op in rows.ancestors(start):
             if op.op not in SPLITS or not op.parents:
                 continue
             before = rows.shape(op.parents[0])

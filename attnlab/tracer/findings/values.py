@@ -22,7 +22,7 @@ ADDITIONS = {"add", "add_", "iadd", "radd", "sub", "rsub", "sub_", "isub"}
 MASKINGS = {"mul", "mul_", "imul", "rmul", "masked_fill", "masked_fill_", "where"}
 LOWEST = 1e4  # beyond: a number that stands for minus infinity in a mask
 # The largest number of a dtype, and the smallest that is held in full.
-ENDS = {
+DTYPE_LIMITS = {
     "float16": (65504.0, 6.1e-05),
     "bfloat16": (3.39e38, 1.18e-38),
     "float32": (3.40e38, 1.18e-38),
@@ -38,7 +38,7 @@ def nan_origin(rows: Rows) -> Iterator[Finding]:
     ops = rows.raw.ops
     for op in ops:
         if op.nan and not any(p >= 0 and ops[p].nan for p in op.parents):
-            lasts = ops[-1].nan or rows.raw.fall is not None
+            lasts = ops[-1].nan or rows.raw.crash is not None
             message = _nan_message(rows, op)
             if not lasts:
                 message += "; nothing of it is left in the last row"
@@ -47,14 +47,14 @@ def nan_origin(rows: Rows) -> Iterator[Finding]:
 
 
 def _nan_message(rows: Rows, op: Op) -> str:
-    masked, close = rows.raw.masked, measured(rows, op)
+    masked, close = rows.raw.masked, measurement_at(rows, op)
     if masked is not None and masked.row == op.index:
         where = ", ".join(str(i) for i in masked.first)
         many = f"{masked.count} rows have" if masked.count > 1 else "1 row has"
         return (
             f"first NaN: {op.op} over a row that is -inf everywhere is 0/0. {many} every key "
             f"masked, the first is row [{where}] of {show(rows.axes[op.index])}"
-            f"{_summed_masks(rows, op)}"
+            f"{_added_masks(rows, op)}"
         )
     if close is not None and close.sources:
         held = "it" if rows.raw.tainted else "an infinity"
@@ -68,10 +68,10 @@ def _nan_message(rows: Rows, op: Op) -> str:
         )
     if close is not None and _beyond(close, op):
         return f"first NaN: {_overflowed(close, op)}; inf - inf is NaN"
-    return _made_or_taken(rows, op)
+    return _nan_source(rows, op)
 
 
-def _made_or_taken(rows: Rows, op: Op) -> str:
+def _nan_source(rows: Rows, op: Op) -> str:
     tainted, operands = rows.raw.tainted, rows.raw.operands[op.index]
     if tainted and 0 <= tainted[0] < len(operands):
         return (
@@ -79,7 +79,7 @@ def _made_or_taken(rows: Rows, op: Op) -> str:
             f"{operands[tainted[0]]}, which no operation of this run made: look for a NaN in the "
             "inputs, weights and buffers"
         )
-    if tainted is not None or rows.made(op):
+    if tainted is not None or rows.made_by_rows(op):
         return f"first NaN: {op.op} made it from tensors that had none{_why(op)}"
     return f"first NaN: {op.op} made it, or took it from a weight or an input"
 
@@ -92,7 +92,7 @@ def _why(op: Op) -> str:
     return ""
 
 
-def _summed_masks(rows: Rows, op: Op) -> str:
+def _added_masks(rows: Rows, op: Op) -> str:
     """Where -inf came from two masks of the lowest number, added."""
     todo, seen = [p for p in op.parents if p >= 0], set()
     while todo:
@@ -128,22 +128,22 @@ def is_overflow(ops: Sequence[Op], op: Op) -> bool:
 
 
 def _infinity_message(rows: Rows, op: Op) -> str:
-    close = measured(rows, op)
+    close = measurement_at(rows, op)
     if close is not None and close.sources:
         return f"first infinity: {op.op} took it from {', '.join(close.sources)}"
     if op.op in DIVISIONS:
-        made = "divided by zero"
+        made_by_rows = "divided by zero"
     elif close is not None and _beyond(close, op):
         return f"first infinity: {_overflowed(close, op)}"
     else:
-        made = f"made more than {op.dtype} holds"
-    if close is None and not rows.made(op):
-        made += ", unless a weight or an input held one"
-    return f"first infinity: {op.op} {made}"
+        made_by_rows = f"made more than {op.dtype} holds"
+    if close is None and not rows.made_by_rows(op):
+        made_by_rows += ", unless a weight or an input held one"
+    return f"first infinity: {op.op} {made_by_rows}"
 
 
 def _beyond(close: Measured, op: Op) -> bool:
-    return close.reach is not None and close.reach > ENDS.get(op.dtype, (math.inf,))[0]
+    return close.reach is not None and close.reach > DTYPE_LIMITS.get(op.dtype, (math.inf,))[0]
 
 
 def _overflowed(close: Measured, op: Op) -> str:
@@ -152,7 +152,7 @@ def _overflowed(close: Measured, op: Op) -> str:
     within = f"; its operands lie within {ranges}" if ranges else ""
     do = "scale an operand before it, or compute it in float32"
     advice = f". To stay within, {do}" if op.dtype == "float16" else ""
-    end = number(ENDS[op.dtype][0])
+    end = number(DTYPE_LIMITS[op.dtype][0])
     return f"{op.op} made {reach} where {op.dtype} ends at {end}{within}{advice}"
 
 
@@ -161,7 +161,7 @@ def number(value: float) -> str:
     return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.3g}"
 
 
-def measured(rows: Rows, op: Op) -> Measured | None:
+def measurement_at(rows: Rows, op: Op) -> Measured | None:
     return next((m for m in rows.raw.measured if m.row == op.index), None)
 
 

@@ -14,16 +14,16 @@ import torch
 from torch import Tensor
 
 from attnlab.records.trace import Attention, Op
-from attnlab.tracer.call_setup import again
+from attnlab.tracer.call_setup import repeat_call
 from attnlab.tracer.raw_trace import RawTrace
-from attnlab.tracer.rerun import Call, Spy, agree
-from attnlab.tracer.views.attention_heads import BARRED, Seen, seen
-from attnlab.tracer.views.attention_sites import MASKING, Site, sites
-from attnlab.tracer.views.heatmap import bare
-from attnlab.tracer.views.sdpa import Shadow, shadow
+from attnlab.tracer.rerun import Call, RerunMode, matching_rows
+from attnlab.tracer.views.attention_heads import BARRED, HeadSummary, describe_heads
+from attnlab.tracer.views.attention_sites import MASKING, Site, find_sites
+from attnlab.tracer.views.heatmap import unwrap
+from attnlab.tracer.views.sdpa import AttentionSteps, attention_steps
 
 if TYPE_CHECKING:
-    from attnlab.tracer.capture import Shot
+    from attnlab.tracer.capture import TracedCall
 
 MOST = 48  # attentions that are described
 NONE_FOUND = (
@@ -32,25 +32,25 @@ NONE_FOUND = (
 )
 
 
-def told(shot: Shot, raw: RawTrace) -> RawTrace:
+def add_attention(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """The trace with each attention described."""
-    places = list(sites(raw.ops))
+    places = list(find_sites(raw.ops))
     if not places:
         return replace(raw, notes=(*raw.notes, NONE_FOUND))
-    spy = WeightSpy(raw, places[:MOST], _batch(shot, raw))
-    again(shot, spy)
-    same = agree(raw, spy)
-    found = tuple(_attention(raw.ops, spy, site) for site in places[:MOST] if site.context < same)
+    mode = WeightMode(raw, places[:MOST], _batch(traced, raw))
+    repeat_call(traced, mode)
+    same = matching_rows(raw, mode)
+    found = tuple(_attention(raw.ops, mode, site) for site in places[:MOST] if site.context < same)
     if len(places) > MOST:
         note = f"there are {len(places)} attentions; the first {MOST} are described"
         raw = replace(raw, notes=(*raw.notes, note))
     return replace(raw, attention=found)
 
 
-def _attention(ops: tuple[Op, ...], spy: WeightSpy, site: Site) -> Attention:
-    masks = [i for i in site.chain if i in spy.masks]
+def _attention(ops: tuple[Op, ...], mode: WeightMode, site: Site) -> Attention:
+    masks = [i for i in site.chain if i in mode.masks]
     scores = _before(ops, site.chain, masks[-1]) if masks else site.entry
-    row, saw = ops[site.soft], spy.seen.get(site.soft)
+    row, saw = ops[site.soft], mode.seen.get(site.soft)
     return Attention(
         line=row.line,
         file=row.file,
@@ -63,7 +63,7 @@ def _attention(ops: tuple[Op, ...], spy: WeightSpy, site: Site) -> Attention:
         causal=saw.causal if saw else None,
         fused=site.fused,
         module=row.module,
-        message=saw.message if saw else spy.unseen.get(site.soft, ""),
+        message=saw.message if saw else mode.unseen.get(site.soft, ""),
     )
 
 
@@ -75,20 +75,20 @@ def _before(ops: tuple[Op, ...], chain: tuple[int, ...], mask: int) -> int | Non
     return next((p for p in ops[mask].parents if p >= 0), None)
 
 
-def _batch(shot: Shot, raw: RawTrace) -> int:
+def _batch(traced: TracedCall, raw: RawTrace) -> int:
     """How many sequences the inputs hold; 0 where that is not known."""
-    if "B" in shot.sizes:
-        return shot.sizes["B"]
+    if "B" in traced.sizes:
+        return traced.sizes["B"]
     return next((shape[0] for shape in raw.inputs if len(shape) > 1), 0)
 
 
-class WeightSpy(Spy):
+class WeightMode(RerunMode):
     """Looks at masks, weights and fused attentions as they are made."""
 
     def __init__(self, raw: RawTrace, places: list[Site], batch: int) -> None:
         super().__init__()
         self.masks: set[int] = set()  # rows that really bar something
-        self.seen: dict[int, Seen] = {}  # by the row of the softmax
+        self.seen: dict[int, HeadSummary] = {}  # by the row of the softmax
         self.unseen: dict[int, str] = {}
         self._ops, self._batch = raw.ops, batch
         self._maybe = {i for site in places for i in site.chain if raw.ops[i].op in MASKING}
@@ -97,20 +97,20 @@ class WeightSpy(Spy):
         self._barred: dict[int, tuple[Tensor | None, int]] = {}
         self._entries = {site.entry: site for site in places if site.entry is not None}
 
-    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
+    def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
         try:
-            self._look(row, call, bare(outs[0]))
+            self._measure(row, call, unwrap(outs[0]))
         except Exception as error:  # inside a vmap values cannot be read
             self.unseen[row] = f"its values could not be read: {type(error).__name__}: {error}"
 
-    def _look(self, row: int, call: Call, out: Tensor) -> None:
+    def _measure(self, row: int, call: Call, out: Tensor) -> None:
         if row in self._maybe and bars(call):
             self.masks.add(row)
         if row in self._entries:
             self._barred[self._entries[row].soft] = (out > BARRED, -1)
         site = self._soft.get(row)
         if site is not None and site.fused:
-            self.seen[row] = self._fused(row, shadow(call.args, call.kwargs), out)
+            self.seen[row] = self._fused(row, attention_steps(call.args, call.kwargs), out)
             return
         if site is not None:
             allowed, _ = self._barred.get(row, (None, -1))
@@ -119,14 +119,14 @@ class WeightSpy(Spy):
         if site is not None and not site.fused:
             self.seen[site.soft] = self._plain(site, out)
 
-    def _fused(self, row: int, twin: Shadow, out: Tensor) -> Seen:
+    def _fused(self, row: int, twin: AttentionSteps, out: Tensor) -> HeadSummary:
         weights, allowed = _first(twin.weights), _first(twin.allowed.expand_as(twin.weights))
-        saw = seen(weights, allowed, "the weights inside the fused attention", row)
+        saw = describe_heads(weights, allowed, "the weights inside the fused attention", row)
         if torch.allclose(twin.context.to(out.dtype), out, rtol=2e-2, atol=2e-2, equal_nan=True):
             return saw
         return saw._replace(message=f"{saw.message} (recomputed, and not what the kernel made)")
 
-    def _plain(self, site: Site, weights: Tensor) -> Seen:
+    def _plain(self, site: Site, weights: Tensor) -> HeadSummary:
         allowed, axis = self._barred.pop(site.soft, (None, -1))
         heads = self._heads(site, weights.shape[0]) if weights.dim() == 3 else 0
         matrix = oriented(weights, axis)
@@ -134,7 +134,7 @@ class WeightSpy(Spy):
             allowed = oriented(allowed.expand(weights.shape), axis)
             allowed = allowed[:heads] if heads else _first(allowed)
         matrix = matrix[:heads] if heads else _first(matrix)
-        return seen(matrix, allowed, f"{self._ops[site.weights].op}", site.weights)
+        return describe_heads(matrix, allowed, f"{self._ops[site.weights].op}", site.weights)
 
     def _heads(self, site: Site, merged: int) -> int:
         """How many of the first maps of (B*H, Sq, Sk) belong to the first sequence."""
@@ -156,7 +156,7 @@ def bars(call: Call) -> bool:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value <= BARRED:
             return True
         numbers = isinstance(value, Tensor) and value.is_floating_point()
-        if numbers and bool((bare(value) <= BARRED).any()):
+        if numbers and bool((unwrap(value) <= BARRED).any()):
             return True
     return False
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attnlab.records.trace import Head
-from attnlab.tracer.views.heatmap import heat
+from attnlab.tracer.views.heatmap import to_heat
 
 MOST = 16  # heads that are drawn
 BARRED = -9900.0  # scores below are a mask's: the usual -1e4 in bfloat16 is -9984
@@ -17,7 +17,7 @@ ONE = 0.9  # a share of the weight that counts as all of it
 EVEN = 0.99  # of the largest entropy that there can be
 
 
-class Seen(NamedTuple):
+class HeadSummary(NamedTuple):
     """What the weights of one attention tell; fields of an `Attention`."""
 
     heads: tuple[Head, ...]
@@ -26,7 +26,9 @@ class Seen(NamedTuple):
     message: str
 
 
-def seen(weights: Tensor, allowed: Tensor | None, title: str, index: int | None) -> Seen:
+def describe_heads(
+    weights: Tensor, allowed: Tensor | None, title: str, index: int | None
+) -> HeadSummary:
     """Of the weights (H, Sq, Sk) of one sequence, and of who may attend to whom, if known."""
     weights = weights.detach().to("cpu", torch.float64)
     if allowed is None:
@@ -35,7 +37,7 @@ def seen(weights: Tensor, allowed: Tensor | None, title: str, index: int | None)
     heads = tuple(
         _head(i, weights[i], allowed[i], title, index) for i in range(min(len(weights), MOST))
     )
-    return Seen(
+    return HeadSummary(
         heads=heads,
         coverage=allowed.double().mean().item() if allowed.numel() else None,
         causal=_causal(weights),
@@ -48,7 +50,7 @@ def _head(number: int, w: Tensor, allowed: Tensor, title: str, index: int | None
     spread = torch.special.entr(rows).sum(-1)
     return Head(
         number=number,
-        weights=heat(w, f"head {number} of {title}", ("query", "key"), index),
+        weights=to_heat(w, f"head {number} of {title}", ("query", "key"), index),
         entropy=spread.mean().item() if len(rows) else 0.0,
         largest=rows.amax(-1).mean().item() if len(rows) else 0.0,
     )
@@ -98,7 +100,9 @@ def _empty(w: Tensor, allowed: Tensor) -> str:
     if not rows:
         return ""
     nan = not w[:, rows].isfinite().all()
-    barred = f"{spans(rows, 'query', 'queries')} may attend to nothing: the mask bars every key"
+    barred = (
+        f"{number_ranges(rows, 'query', 'queries')} may attend to nothing: the mask bars every key"
+    )
     return f"{barred}, which makes NaN of the weights" if nan else barred
 
 
@@ -146,7 +150,9 @@ def _even(w: Tensor, allowed: Tensor, heads: tuple[Head, ...]) -> str:
             found.append(head.number)
     if not found:
         return ""
-    who = "every head is" if len(found) == len(heads) else f"{spans(found, 'head', 'heads')} "
+    who = (
+        "every head is" if len(found) == len(heads) else f"{number_ranges(found, 'head', 'heads')} "
+    )
     verb = "" if who.endswith("is") else ("is" if len(found) == 1 else "are")
     return f"{who}{verb} uniform: each query weighs the keys that it may see about alike"
 
@@ -160,7 +166,7 @@ def _spread(heads: tuple[Head, ...], keys: int) -> str:
     return f"a query spreads over about {span} of {keys} keys"
 
 
-def spans(numbers: list[int], one: str, many: str) -> str:
+def number_ranges(numbers: list[int], one: str, many: str) -> str:
     """`query 3`, `queries 0-2`, `queries 0, 2 and 5`."""
     if len(numbers) == 1:
         return f"{one} {numbers[0]}"

@@ -41,7 +41,7 @@ class Site(NamedTuple):
     fused: bool = False
 
 
-def sites(ops: Sequence[Op]) -> Iterator[Site]:
+def find_sites(ops: Sequence[Op]) -> Iterator[Site]:
     """Every attention of a trace, in order."""
     children: dict[int, list[int]] = defaultdict(list)
     for op in ops:

@@ -23,7 +23,7 @@ from attnlab.tracer.recorder import Recorder
 from attnlab.tracer.rows import Row, replay
 
 if TYPE_CHECKING:
-    from attnlab.tracer.capture import Shot
+    from attnlab.tracer.capture import TracedCall
 
 COTANGENT = 0x5EED
 DEEPEST = 4  # levels of containers in which outputs are looked for
@@ -38,7 +38,7 @@ STEEP = {
 
 
 @dataclass(frozen=True)
-class Told:
+class GradientNorm:
     """A gradient that reached an output: its norm, and whether all of it was finite."""
 
     norm: float
@@ -50,7 +50,7 @@ class GradientRecorder(Recorder):
 
     def __init__(self, root: nn.Module | None) -> None:
         super().__init__(root)
-        self.gradients: dict[int, Told] = {}  # by row, in the order in which they came
+        self.gradients: dict[int, GradientNorm] = {}  # by row, in the order in which they came
         self.wants: set[int] = set()  # rows whose outputs take part in the backward pass
         self.last: dict[int, int] = {}  # the row that made a tensor, by the tensor's id
         self.alive: list[Tensor] = []  # ids stay theirs while the outputs live
@@ -67,13 +67,13 @@ class GradientRecorder(Recorder):
 
     def _hook(self, row: int) -> Any:
         def note(gradient: Tensor) -> None:
-            self.gradients.setdefault(row, measured(gradient))
+            self.gradients.setdefault(row, gradient_norm(gradient))
 
         return note
 
 
 @dataclass(frozen=True)
-class Pass:
+class BackwardPass:
     """What a backward pass left behind."""
 
     recorder: GradientRecorder
@@ -83,14 +83,14 @@ class Pass:
     problem: str = ""
 
 
-def told(shot: Shot, raw: RawTrace) -> RawTrace:
+def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """The same trace, with gradients."""
-    if raw.fall is not None:
+    if raw.crash is not None:
         why = "there are no gradients: the forward pass ended with an exception"
         return replace(raw, backward=Backward(message=why))
-    done = run(shot)
-    rows = list(flat(replay(done.recorder).rows))
-    raw = raw if len(rows) == len(raw.ops) else _warm(shot, raw, len(rows))
+    done = run_backward(traced)
+    rows = list(row_of_each_output(replay(done.recorder).rows))
+    raw = raw if len(rows) == len(raw.ops) else _later_call(traced, raw, len(rows))
     if done.problem or len(rows) != len(raw.ops):
         why = done.problem or "the run with gradients took another path than the one shown"
         return replace(raw, backward=Backward(parameters=done.parameters, message=why))
@@ -104,52 +104,52 @@ def told(shot: Shot, raw: RawTrace) -> RawTrace:
         backward=Backward(
             parameters=done.parameters,
             origin=origin,
-            message=broken or _silent(done),
+            message=broken or _without_gradient(done),
         ),
-        accidents=(*raw.accidents, *_broken_finding(raw, origin, broken), *cuts),
+        findings=(*raw.findings, *_broken_finding(raw, origin, broken), *cuts),
     )
 
 
-def _warm(shot: Shot, raw: RawTrace, count: int) -> RawTrace:
+def _later_call(traced: TracedCall, raw: RawTrace, count: int) -> RawTrace:
     """The rows of a later call, which uses what the first one kept: a table of angles, say."""
-    from attnlab.tracer.capture import recorded
+    from attnlab.tracer.capture import record_run
 
-    again = recorded(shot)
-    return again if len(again.ops) == count else raw
+    repeat_call = record_run(traced)
+    return repeat_call if len(repeat_call.ops) == count else raw
 
 
 # ---------------------------------------------------------------- the run
 
 
-def run(shot: Shot) -> Pass:
+def run_backward(traced: TracedCall) -> BackwardPass:
     """Forward with gradients, and back from a fixed random cotangent."""
-    recorder = GradientRecorder(shot.root)
+    recorder = GradientRecorder(traced.root)
     leaves = [
         t.requires_grad_() if t is not None and t.is_floating_point() else t
-        for _, t in fresh(shot.given)
+        for _, t in fresh(traced.given)
     ]
     # The module gets copies of the leaves, which it may write into.
     given = [
         (n, leaf.clone() if leaf is not None else None)
-        for (n, _), leaf in zip(shot.given, leaves, strict=True)
+        for (n, _), leaf in zip(traced.given, leaves, strict=True)
     ]
     recorder.name_inputs([t for _, t in given if t is not None])
-    named = dict(shot.root.named_parameters()) if shot.root is not None else {}
+    named = dict(traced.root.named_parameters()) if traced.root is not None else {}
     learnt = {n: p for n, p in named.items() if p.requires_grad}
-    torch.manual_seed(shot.seed)
+    torch.manual_seed(traced.seed)
     problem, found, ends = "", {}, []
     with torch.enable_grad():
         try:
             with recorder:
-                out = shot.call(given)
+                out = traced.call(given)
             ends = [t for t in tensors_of(out) if t.requires_grad]
             wanted = [*learnt.values(), *(t for t in leaves if t is not None and t.requires_grad)]
-            found = dict(zip(learnt, pulled(ends, wanted), strict=False)) if ends else {}
+            found = dict(zip(learnt, compute_gradients(ends, wanted), strict=False)) if ends else {}
         except Exception as error:
             problem = f"there are no gradients: {type(error).__name__}: {first_line(error)}"
     if not ends and not problem:
         problem = "there are no gradients: no output of the module depends on what has one"
-    return Pass(
+    return BackwardPass(
         recorder=recorder,
         parameters=tuple(_parameter(n, p, found.get(n)) for n, p in named.items()),
         frozen=frozenset(named.keys() - learnt.keys()),
@@ -158,7 +158,7 @@ def run(shot: Shot) -> Pass:
     )
 
 
-def pulled(ends: list[Tensor], wanted: list[Tensor]) -> tuple[Tensor | None, ...]:
+def compute_gradients(ends: list[Tensor], wanted: list[Tensor]) -> tuple[Tensor | None, ...]:
     """Gradients of the outputs times a fixed random cotangent. No `.grad` is touched."""
     dice = torch.Generator().manual_seed(COTANGENT)
     seeds = [torch.randn(t.shape, generator=dice).to(t.device, t.dtype) for t in ends]
@@ -184,20 +184,20 @@ def _parts(value: Any) -> list[Any]:
     return []
 
 
-def measured(gradient: Tensor) -> Told:
+def gradient_norm(gradient: Tensor) -> GradientNorm:
     norm = float(torch.linalg.vector_norm(gradient.detach().double()))
-    return Told(norm, math.isfinite(norm))
+    return GradientNorm(norm, math.isfinite(norm))
 
 
 def _parameter(name: str, parameter: Tensor, gradient: Tensor | None) -> ParameterGradient:
     shape = tuple(parameter.shape)
     if gradient is None:
         return ParameterGradient(name=name, shape=shape, norm=None)
-    found = measured(gradient)
+    found = gradient_norm(gradient)
     return ParameterGradient(name=name, shape=shape, norm=found.norm, finite=found.finite)
 
 
-def flat(rows: list[Row]) -> Iterator[Row]:
+def row_of_each_output(rows: list[Row]) -> Iterator[Row]:
     """One row per output, as the records count them."""
     for row in rows:
         yield from (row for _ in row.outs)
@@ -206,7 +206,7 @@ def flat(rows: list[Row]) -> Iterator[Row]:
 # ---------------------------------------------------------------- where gradients break
 
 
-def first_broken(done: Pass, rows: list[Row], raw: RawTrace) -> tuple[int | None, str]:
+def first_broken(done: BackwardPass, rows: list[Row], raw: RawTrace) -> tuple[int | None, str]:
     """The row whose backward made the first gradient that is not finite, and a sentence."""
     gradients = done.recorder.gradients
     bad = next((row for row, g in gradients.items() if not g.finite), None)
@@ -229,10 +229,10 @@ def first_broken(done: Pass, rows: list[Row], raw: RawTrace) -> tuple[int | None
         where = f"the output of {made.op} on line {made.line}" if made else str(leaf)
         return bad, f"the first gradient that is not finite is that of {where}"
     guilty = max(users, key=lambda i: (raw.ops[i].op in STEEP, i))
-    return guilty, _blamed(raw, guilty, nan=bad is None or math.isnan(gradients[bad].norm))
+    return guilty, _blame_message(raw, guilty, nan=bad is None or math.isnan(gradients[bad].norm))
 
 
-def _blamed(raw: RawTrace, row: int, nan: bool) -> str:
+def _blame_message(raw: RawTrace, row: int, nan: bool) -> str:
     op = raw.ops[row]
     what = f"backward of {op.op} made the first gradient that is not finite"
     operand = next((raw.ops[p] for p in op.parents if p >= 0), None)
@@ -265,27 +265,27 @@ def _finding(op: Op, rule: str, severity: Any, message: str) -> Finding:
 # ---------------------------------------------------------------- who gets none
 
 
-def _silent(done: Pass) -> str:
+def _without_gradient(done: BackwardPass) -> str:
     """One sentence on parameters without a gradient, and those whose gradient is exactly 0."""
     learnt = [p for p in done.parameters if p.name not in done.frozen]
     none = [p.name for p in learnt if p.norm is None]
     zero = [p.name for p in learnt if p.norm == 0]
     said = []
     if none:
-        said.append(f"no gradient reached {listed(none)}")
+        said.append(f"no gradient reached {join_names(none)}")
     if zero:
-        said.append(f"the gradient of {listed(zero)} is exactly 0")
+        said.append(f"the gradient of {join_names(zero)} is exactly 0")
     if done.frozen:
-        said.append(f"{listed(sorted(done.frozen))} asked for none (requires_grad=False)")
+        said.append(f"{join_names(sorted(done.frozen))} asked for none (requires_grad=False)")
     return "; ".join(said)
 
 
-def listed(names: list[str], most: int = 4) -> str:
+def join_names(names: list[str], most: int = 4) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
-def cut_findings(done: Pass, rows: list[Row], ops: tuple[Op, ...]) -> Iterator[Finding]:
+def cut_findings(done: BackwardPass, rows: list[Row], ops: tuple[Op, ...]) -> Iterator[Finding]:
     """Where the way from a parameter to the output was cut: a detach, or a block of no_grad."""
     lost = [p.name for p in done.parameters if p.norm is None and p.name not in done.frozen]
     reach = _ancestors(rows, done.ends)
@@ -301,7 +301,7 @@ def cut_findings(done: Pass, rows: list[Row], ops: tuple[Op, ...]) -> Iterator[F
             op,
             "gradient-cut",
             "warning",
-            f"{how} cuts the gradient: {listed(names)} reach"
+            f"{how} cuts the gradient: {join_names(names)} reach"
             f"{'es' if len(names) == 1 else ''} the output through it, and get"
             f"{'s' if len(names) == 1 else ''} none",
         )

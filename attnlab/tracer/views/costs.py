@@ -11,35 +11,35 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from attnlab.tracer.call_setup import again
+from attnlab.tracer.call_setup import repeat_call
 from attnlab.tracer.raw_trace import RawTrace
-from attnlab.tracer.rerun import Call, Spy, agree, parted
+from attnlab.tracer.rerun import Call, RerunMode, matching_rows, note_divergence
 
 if TYPE_CHECKING:
-    from attnlab.tracer.capture import Shot
+    from attnlab.tracer.capture import TracedCall
 
 RUNS = 5
 LONG = 5.0  # seconds: a model that took as long as this is run no more often
 
 
-def told(shot: Shot, raw: RawTrace) -> RawTrace:
+def add_costs(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """The trace with what was asked of seconds and bytes."""
-    if shot.options.time:
-        raw = timed(shot, raw)
-    return weighed(shot, raw) if shot.options.memory else raw
+    if traced.options.time:
+        raw = add_times(traced, raw)
+    return add_bytes(traced, raw) if traced.options.memory else raw
 
 
 # ---------------------------------------------------------------- seconds
 
 
-def timed(shot: Shot, raw: RawTrace) -> RawTrace:
+def add_times(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """Seconds of each row. The outputs of one operation share its time: the first one has it."""
-    runs: list[TimeSpy] = []
+    runs: list[TimeMode] = []
     while not runs or (len(runs) < RUNS and sum(run.total for run in runs) < LONG):
-        runs.append(TimeSpy(shot.options.device))
-        again(shot, runs[-1])
+        runs.append(TimeMode(traced.options.device))
+        repeat_call(traced, runs[-1])
     runs = runs[1:] or runs  # the first one warms up
-    same = min(agree(raw, run) for run in runs)
+    same = min(matching_rows(raw, run) for run in runs)
     ops = (
         replace(op, seconds=median(run.spent[op.index] for run in runs))
         if op.index < same and op.index in runs[0].spent
@@ -53,10 +53,10 @@ def timed(shot: Shot, raw: RawTrace) -> RawTrace:
         f"the operations took {total * 1e3:.3g} ms in all"
     )
     raw = replace(raw, ops=tuple(ops), notes=(*raw.notes, note))
-    return parted(raw, same, "the times")
+    return note_divergence(raw, same, "the times")
 
 
-class TimeSpy(Spy):
+class TimeMode(RerunMode):
     """Takes the time of each operation."""
 
     def __init__(self, device: str = "cpu") -> None:
@@ -69,32 +69,32 @@ class TimeSpy(Spy):
     def total(self) -> float:
         return sum(self.spent.values())
 
-    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:  # noqa: ARG002
+    def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:  # noqa: ARG002
         self.spent[row] = call.seconds
 
 
 # ---------------------------------------------------------------- bytes
 
 
-def weighed(shot: Shot, raw: RawTrace) -> RawTrace:
+def add_bytes(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """Bytes that each row's output brought along, and how many were alive at once."""
-    spy = ByteSpy()
-    again(shot, spy)
-    same = agree(raw, spy)
+    mode = MemoryMode()
+    repeat_call(traced, mode)
+    same = matching_rows(raw, mode)
     ops = tuple(
-        replace(op, bytes=spy.new.get(op.index)) if op.index < same else op for op in raw.ops
+        replace(op, bytes=mode.new.get(op.index)) if op.index < same else op for op in raw.ops
     )
-    if spy.peak:
-        at = ops[min(spy.top, len(ops) - 1)]
+    if mode.peak:
+        at = ops[min(mode.top, len(ops) - 1)]
         note = (
-            f"at most {size(spy.peak)} of outputs were alive at once, after {at.op} on line "
-            f"{at.line} (without weights, inputs, and what a kernel needs while it runs)"
+            f"at most {format_bytes(mode.peak)} of outputs were alive at once, after {at.op} on "
+            f"line {at.line} (without weights, inputs and the scratch memory of kernels)"
         )
         raw = replace(raw, notes=(*raw.notes, note))
-    return parted(replace(raw, ops=ops), same, "the bytes")
+    return note_divergence(replace(raw, ops=ops), same, "the bytes")
 
 
-class ByteSpy(Spy):
+class MemoryMode(RerunMode):
     """Follows the storages that operations make, from their first row to their end."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class ByteSpy(Spy):
         self.peak = self.top = self._alive = 0
         self._known: dict[int, int] = {}  # storages alive: their bytes
 
-    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
+    def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
         given = {_key(t) for t in _tensors((call.args, tuple(call.kwargs.values())))}
         for i, t in enumerate(outs):
             key = _key(t)
@@ -142,7 +142,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
             yield from _tensors(part)
 
 
-def size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Bytes as a person says them."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= factor:

@@ -10,7 +10,7 @@ from attnlab.records.trace import Heat
 MOST = 64  # rows and columns
 
 
-def heat(t: Tensor, title: str, axes: tuple[str, ...] = (), index: int | None = None) -> Heat:
+def to_heat(t: Tensor, title: str, axes: tuple[str, ...] = (), index: int | None = None) -> Heat:
     """The last two axes of a tensor. `title` says what it is, the slice and the line follow."""
     t = t.detach()
     names = axes if len(axes) == t.dim() else tuple(map(str, t.shape))
@@ -25,7 +25,7 @@ def heat(t: Tensor, title: str, axes: tuple[str, ...] = (), index: int | None = 
     )
 
 
-def bare(t: Tensor) -> Tensor:
+def unwrap(t: Tensor) -> Tensor:
     """What a function transform wraps: inside a vmap the whole batch, with its axis first."""
     inner = torch._C._functorch
     while inner.is_functorch_wrapped_tensor(t):
@@ -35,7 +35,7 @@ def bare(t: Tensor) -> Tensor:
     return t
 
 
-def part(t: Tensor) -> str:
+def slice_text(t: Tensor) -> str:
     """Which part of a tensor is drawn: `[0, 0, :, :]`, or nothing where it is all of it."""
     if t.dim() <= 2:
         return ""

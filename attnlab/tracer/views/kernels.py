@@ -10,28 +10,28 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnlab.records.trace import Kernel
-from attnlab.tracer.call_setup import again
+from attnlab.tracer.call_setup import repeat_call
 from attnlab.tracer.op_kinds import Kind
 from attnlab.tracer.raw_trace import RawTrace
-from attnlab.tracer.rerun import Args, Call, Spy, agree, parted
+from attnlab.tracer.rerun import Args, Call, RerunMode, matching_rows, note_divergence
 
 if TYPE_CHECKING:
-    from attnlab.tracer.capture import Shot
+    from attnlab.tracer.capture import TracedCall
 
 
-def told(shot: Shot, raw: RawTrace) -> RawTrace:
+def add_kernels(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """The trace with the kernels of each row; all outputs of one operation have the same ones."""
-    spy = KernelSpy()
-    again(shot, spy)
-    same = agree(raw, spy)
+    mode = KernelMode()
+    repeat_call(traced, mode)
+    same = matching_rows(raw, mode)
     ops = (
-        replace(op, kernels=spy.below.get(op.index, ())) if op.index < same else op
+        replace(op, kernels=mode.below.get(op.index, ())) if op.index < same else op
         for op in raw.ops
     )
-    return parted(replace(raw, ops=tuple(ops)), same, "the kernels")
+    return note_divergence(replace(raw, ops=tuple(ops)), same, "the kernels")
 
 
-class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class KernelDispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes each kernel that runs."""
 
     def __init__(self) -> None:
@@ -55,13 +55,13 @@ class Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
 
-class KernelSpy(Spy):
+class KernelMode(RerunMode):
     """The kernels between the beginning and the end of each operation."""
 
     def __init__(self) -> None:
         super().__init__()
         self.below: dict[int, tuple[Kernel, ...]] = {}
-        self._mode = Below()
+        self._mode = KernelDispatchMode()
 
     def __enter__(self) -> Self:
         self._mode.__enter__()  # type: ignore[no-untyped-call]
@@ -72,11 +72,11 @@ class KernelSpy(Spy):
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._mode.__exit__(*error)  # type: ignore[no-untyped-call]
 
-    def begun(self, kind: Kind, args: Args, kwargs: dict[str, Any]) -> Call:
+    def begin_call(self, kind: Kind, args: Args, kwargs: dict[str, Any]) -> Call:
         self._mode.seen.clear()  # what ran before belongs to an operation that makes no row
-        return super().begun(kind, args, kwargs)
+        return super().begin_call(kind, args, kwargs)
 
-    def saw(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:  # noqa: ARG002
+    def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:  # noqa: ARG002
         kernels = tuple(self._mode.seen)
         self.below.update((row + i, kernels) for i in range(len(outs)))
 

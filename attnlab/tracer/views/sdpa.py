@@ -8,22 +8,22 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attnlab.tracer.views.heatmap import bare
+from attnlab.tracer.views.heatmap import unwrap
 
 NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 
 
-class Shadow(NamedTuple):
+class AttentionSteps(NamedTuple):
     scores: Tensor  # (..., H, Sq, Sk), before the mask
     allowed: Tensor  # bool, which broadcasts to the scores
     weights: Tensor
     context: Tensor
 
 
-def shadow(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shadow:
+def attention_steps(args: tuple[Any, ...], kwargs: dict[str, Any]) -> AttentionSteps:
     """The same attention from the same arguments, without dropout."""
     given = {**dict(zip(NAMES, args, strict=False)), **kwargs}
-    given = {n: bare(v) if isinstance(v, Tensor) else v for n, v in given.items()}
+    given = {n: unwrap(v) if isinstance(v, Tensor) else v for n, v in given.items()}
     q, k, v = (given[n].detach() for n in NAMES[:3])
     if q.dtype in (torch.float16, torch.bfloat16):
         q, k, v = q.float(), k.float(), v.float()
@@ -45,7 +45,7 @@ def shadow(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shadow:
     weights = weights.softmax(-1)
     empty = ~allowed.any(-1, keepdim=True)
     weights = weights.masked_fill(empty & weights.isnan(), 0.0)  # as the kernel does it
-    return Shadow(scores, allowed, weights, weights @ v)
+    return AttentionSteps(scores, allowed, weights, weights @ v)
 
 
 def _is_bool(mask: Tensor) -> bool:

@@ -19,11 +19,11 @@ from torch.overrides import TorchFunctionMode
 
 from attnlab.records.trace import Guard
 from attnlab.sizes import with_hd
-from attnlab.tracer.raw_trace import RawTrace, first_line, place
-from attnlab.tracer.recorder import _where
+from attnlab.tracer.raw_trace import RawTrace, first_line, source_location
+from attnlab.tracer.recorder import user_location
 
 if TYPE_CHECKING:
-    from attnlab.tracer.capture import Shot
+    from attnlab.tracer.capture import TracedCall
 
 FIXED = 1  # sizes up to here are no symbols: an axis of size 1 broadcasts, and 0 is empty
 
@@ -34,7 +34,7 @@ PLAIN = {"", "add", "mul", "sub", "matmul", "bmm", "linear", "cat", "view", "res
 
 
 @dataclass(frozen=True)
-class Found:
+class RawGuard:
     """A guard as PyTorch wrote it, and the place of the operation that asked for it."""
 
     text: str
@@ -45,43 +45,43 @@ class Found:
 
 
 @dataclass
-class Symbolic:
+class SymbolicRun:
     """What a symbolic run left behind."""
 
     names: dict[str, str] = field(default_factory=dict)  # of PyTorch's symbols: "B" of "s0"
-    found: list[Found] = field(default_factory=list)
+    found: list[RawGuard] = field(default_factory=list)
     problem: str = ""
     line: int = 0  # of the operation that ran last
 
 
-def told(shot: Shot, raw: RawTrace) -> RawTrace:
+def add_guards(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """The same trace, with the relations of sizes that the run asked for."""
-    run = follow(shot)
-    guards = tuple(_guards(run, with_hd(shot.sizes)))
+    run = run_symbolically(traced)
+    guards = tuple(_guards(run, with_hd(traced.sizes)))
     notes = (*raw.notes, run.problem) if run.problem else raw.notes
     return replace(raw, guards=guards, notes=notes)
 
 
-def follow(shot: Shot) -> Symbolic:
+def run_symbolically(traced: TracedCall) -> SymbolicRun:
     """One run with symbols for the sizes of the inputs."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     env = ShapeEnv(duck_shape=False)
     mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
-    run = Symbolic()
+    run = SymbolicRun()
     first: dict[str, Any] = {}  # one size for all axes of one name
     given = [
-        (name, t if t is None else _fake(mode, t, shot.axes.get(name, ()), first))
-        for name, t in shot.given
+        (name, t if t is None else _fake(mode, t, traced.axes.get(name, ()), first))
+        for name, t in traced.given
     ]
     run.names = {str(size.node.expr): name for name, size in first.items()}
-    torch.manual_seed(shot.seed)
+    torch.manual_seed(traced.seed)
     try:
-        with torch.no_grad(), mode, Listener(env, run):
-            shot.call(given)
+        with torch.no_grad(), mode, GuardListener(env, run):
+            traced.call(given)
     except Exception as error:
-        run.problem = _why_not(error, run)
+        run.problem = _problem(error, run)
     return run
 
 
@@ -104,10 +104,10 @@ def _fake(mode: Any, t: Tensor, axes: tuple[str, ...], first: dict[str, Any]) ->
     return fake
 
 
-class Listener(TorchFunctionMode):
+class GuardListener(TorchFunctionMode):
     """Notes the guards that each operation adds, with the user's line."""
 
-    def __init__(self, env: Any, run: Symbolic) -> None:
+    def __init__(self, env: Any, run: SymbolicRun) -> None:
         super().__init__()
         self.env, self.run, self.known = env, run, len(env.guards)
 
@@ -121,17 +121,17 @@ class Listener(TorchFunctionMode):
     def _note(self, op: str) -> None:
         fresh = self.env.guards[self.known :]
         self.known += len(fresh)
-        code, line, _ = _where(sys._getframe(2), {})
+        code, line, _ = user_location(sys._getframe(2), {})
         self.run.line = line or self.run.line
         for guard in fresh:
-            file, source = place(code, line)
-            self.run.found.append(Found(str(guard.expr), op.strip("_"), file, line, source))
+            file, source = source_location(code, line)
+            self.run.found.append(RawGuard(str(guard.expr), op.strip("_"), file, line, source))
 
 
 # ---------------------------------------------------------------- in the words of the user
 
 
-def _guards(run: Symbolic, sizes: dict[str, int]) -> Iterator[Guard]:
+def _guards(run: SymbolicRun, sizes: dict[str, int]) -> Iterator[Guard]:
     """Relations that say something: not that a size is above 1, and each one once."""
     told: set[str] = set()
     for found in run.found:
@@ -147,7 +147,7 @@ def _guards(run: Symbolic, sizes: dict[str, int]) -> Iterator[Guard]:
             )
 
 
-def _relation(found: Found, names: dict[str, str], sizes: dict[str, int]) -> str:
+def _relation(found: RawGuard, names: dict[str, str], sizes: dict[str, int]) -> str:
     """`Eq(s1, 4)` as "S == hd (= 4)"; "" for what every run asks, or what has no name."""
     sides = re.fullmatch(r"Eq\((.*), (.*)\)", found.text)
     unnamed = set(re.findall(r"s\d+", found.text)) - names.keys()
@@ -162,7 +162,7 @@ def _relation(found: Found, names: dict[str, str], sizes: dict[str, int]) -> str
     return f"{left} == {right}" if found.op in PLAIN else ""
 
 
-def _why_not(error: Exception, run: Symbolic) -> str:
+def _problem(error: Exception, run: SymbolicRun) -> str:
     kind = type(error).__name__
     if kind in {"GuardOnDataDependentSymNode", "DataDependentOutputException"}:
         why = "its course depends on values, which a symbolic run does not have"

@@ -6,13 +6,13 @@ import pytest
 import torch
 from shots import CAUSAL, x
 
-from attnlab.tracer.views.attention_heads import MOST, seen, spans
+from attnlab.tracer.views.attention_heads import MOST, describe_heads, number_ranges
 
 NONE = torch.zeros(4, 4, dtype=torch.bool)
 
 
 def told(scores, barred=NONE):
-    return seen(scores.masked_fill(barred, -math.inf).softmax(-1), ~barred, "softmax", 3)
+    return describe_heads(scores.masked_fill(barred, -math.inf).softmax(-1), ~barred, "softmax", 3)
 
 
 def test_a_head_has_a_map_an_entropy_and_its_largest_weight():
@@ -32,13 +32,16 @@ def test_causal_and_coverage():
 
 def test_one_query_is_neither_causal_nor_not():
     """A decoding step sees all that there is."""
-    assert seen(x(2, 1, 4).softmax(-1), None, "softmax", 0).causal is None
+    assert describe_heads(x(2, 1, 4).softmax(-1), None, "softmax", 0).causal is None
 
 
 def test_a_longer_memory_of_keys_counts_from_its_end():
     """With a cache, the last query belongs to the last key."""
     barred = torch.ones(2, 5, dtype=torch.bool).triu(4)
-    assert seen(x(1, 2, 5).masked_fill(barred, -math.inf).softmax(-1), None, "", 0).causal is True
+    assert (
+        describe_heads(x(1, 2, 5).masked_fill(barred, -math.inf).softmax(-1), None, "", 0).causal
+        is True
+    )
 
 
 def peaked(head, key):
@@ -74,7 +77,7 @@ def test_some_heads_are_named():
 
 def test_a_softmax_over_the_queries_shows_in_the_sums():
     """Each column adds up to 1, the rows do not."""
-    message = seen(x(2, 4, 4).softmax(-2), None, "softmax", 0).message
+    message = describe_heads(x(2, 4, 4).softmax(-2), None, "softmax", 0).message
     assert "not 1, but those of each key over the queries do" in message
 
 
@@ -92,7 +95,7 @@ def test_many_heads_are_not_all_drawn():
 
 def test_numbers_as_people_say_them():
     """Ranges where they are, lists else."""
-    assert spans([3], "row", "rows") == "row 3"
-    assert spans([0, 1, 2], "row", "rows") == "rows 0-2"
-    assert spans([0, 2, 5], "row", "rows") == "rows 0, 2 and 5"
-    assert spans([*range(0, 20, 2)], "row", "rows") == "rows 0, 2, 4, 6, 8, 10, ... and 18"
+    assert number_ranges([3], "row", "rows") == "row 3"
+    assert number_ranges([0, 1, 2], "row", "rows") == "rows 0-2"
+    assert number_ranges([0, 2, 5], "row", "rows") == "rows 0, 2 and 5"
+    assert number_ranges([*range(0, 20, 2)], "row", "rows") == "rows 0, 2, 4, 6, 8, 10, ... and 18"

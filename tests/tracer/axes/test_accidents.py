@@ -86,7 +86,7 @@ def test_what_looks_alike_and_is_right_is_not_told(case):
 
 def test_a_message_names_axes_and_sizes():
     """It says which axis was cut, and what moves axes instead."""
-    (found,) = followed("q.reshape(B, S, D)").accidents
+    (found,) = followed("q.reshape(B, S, D)").findings
     assert "(B, H, S, hd)" in found.message
     assert "cuts axis S (11)" in found.message
     assert "transpose" in found.message

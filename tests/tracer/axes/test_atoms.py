@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 from attnlab.tracer.axes.atoms import (
     Atom,
     anonymous,
-    befriend,
     collapsed,
     find,
-    kin,
     leaves,
+    link_peers,
     part,
     peer,
     primed,
     root,
+    same_root,
     size,
     split,
     stem,
@@ -55,7 +55,7 @@ def test_copies_are_kin_and_not_the_same(sizes):
     atom = whole(sizes)
     (copy,) = primed((atom,))
     assert copy is not atom
-    assert kin(copy, atom)
+    assert same_root(copy, atom)
     assert stem(copy) is copy
     assert root(copy) is atom
 
@@ -87,9 +87,9 @@ def test_a_slice_of_a_merged_axis_is_one_of_its_parts():
 def test_friends_of_friends_are_friends():
     """The heads of q, k and v were lined up pair by pair."""
     q, k, v = (Atom(2, "feature") for _ in range(3))
-    befriend(q, k)
-    befriend(v, k)
-    befriend(q, v)
+    link_peers(q, k)
+    link_peers(v, k)
+    link_peers(q, v)
     assert peer(q) is peer(k) is peer(v)
 
 

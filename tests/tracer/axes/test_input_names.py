@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from attnlab.errors import Refused
-from attnlab.tracer.axes.input_names import guessed, parse, sizes_of
+from attnlab.tracer.axes.input_names import guess_axes, parse_dims, sizes_of
 
 
 @pytest.mark.parametrize(
@@ -19,19 +19,19 @@ from attnlab.tracer.axes.input_names import guessed, parse, sizes_of
 )
 def test_the_ways_of_saying_it(text):
     """One string with commas, semicolons or lines, or a dict."""
-    assert parse(text) == {"x": ("B", "S", "D"), "mask": ("B", "S", "S")}
+    assert parse_dims(text) == {"x": ("B", "S", "D"), "mask": ("B", "S", "S")}
 
 
 def test_nothing_said_is_nothing():
     """Then all names are guessed."""
-    assert parse("") == {}
+    assert parse_dims("") == {}
 
 
 @pytest.mark.parametrize("text", ["x", "x: ", "x: B S? D", ": B S"])
 def test_what_is_no_name_is_refused(text):
     """A slip must not end as an input without names."""
     with pytest.raises(Refused):
-        parse(text)
+        parse_dims(text)
 
 
 def test_sizes_of_symbols():
@@ -55,7 +55,7 @@ def test_names_that_do_not_fit_are_refused(axes, said):
 
 
 def guess(**tensors):
-    return guessed(tensors, {"D": 8}, None)
+    return guess_axes(tensors, {"D": 8}, None)
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_pytorchs_own_modules_take_the_sequence_first():
     """Unless they are built with batch_first=True."""
     x = {"x": torch.zeros(5, 2, 8)}
     first, second = (nn.MultiheadAttention(8, 2, batch_first=b) for b in (False, True))
-    assert guessed(x, {}, first) == {"x": ("S", "B", "D")}
-    assert guessed(x, {}, second) == {"x": ("B", "S", "D")}
+    assert guess_axes(x, {}, first) == {"x": ("S", "B", "D")}
+    assert guess_axes(x, {}, second) == {"x": ("B", "S", "D")}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from torch import nn
 
-from attnlab.tracer.axes.module_sizes import hypers
+from attnlab.tracer.axes.module_sizes import module_sizes
 
 
 def module(**attributes):
@@ -30,16 +30,16 @@ def module(**attributes):
 )  # fmt: skip
 def test_well_known_names(attributes, sizes):
     """Of attributes and configs; lengths come from the data, and one of something is no size."""
-    assert hypers(module(**attributes)) == sizes
+    assert module_sizes(module(**attributes)) == sizes
 
 
 def test_the_outermost_module_is_heard_first():
     """A rotary embedding inside has a `dim` of its own."""
     outer = module(dim=12)
     outer.rotary = module(dim=4)
-    assert hypers(outer) == {"D": 12}
+    assert module_sizes(outer) == {"D": 12}
 
 
 def test_no_module_has_no_sizes():
     """A plain function is traced as well."""
-    assert hypers(None) == {}
+    assert module_sizes(None) == {}

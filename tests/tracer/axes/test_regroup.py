@@ -8,7 +8,7 @@ from followed import told
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from attnlab.tracer.raw_trace import Known, collect
+from attnlab.tracer.raw_trace import KnownAxes, build_raw_trace
 from attnlab.tracer.recorder import Recorder
 
 PRIMES = [2, 3, 5, 7, 11]
@@ -24,7 +24,7 @@ def reshaped(sizes, *shapes):
         for shape in shapes:
             x = x.reshape(shape)
     names = NAMES[: len(sizes)]
-    return collect(recorder, known=Known([names], dict(zip(names, sizes, strict=True))))
+    return build_raw_trace(recorder, known=KnownAxes([names], dict(zip(names, sizes, strict=True))))
 
 
 @st.composite

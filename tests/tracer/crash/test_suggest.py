@@ -6,7 +6,7 @@ from modules import module, traced
 from torch import nn
 from torch.nn import functional as F
 
-from attnlab.tracer.crash.suggest import LARGE, Again, blank, remedies
+from attnlab.tracer.crash.suggest import LARGE, ReplayedCall, suggest_fixes, zeros_like_arguments
 
 LAYER = "self.proj = nn.Linear(width, width)"
 HEADS = "q = x.unflatten(-1, (4, 2)).transpose(1, 2)\nk, v = q[:, :2], q[:, :2]\n"
@@ -81,44 +81,44 @@ def test_every_suggestion_runs():
     """Made by hand from what is said, on real tensors."""
     q, k, mask = torch.ones(2, 3, 5, 4), torch.ones(2, 3, 7, 4), torch.ones(2, 5, 7) > 2
     assert (q @ k.transpose(-2, -1)).masked_fill(mask[:, None], 0).shape == (2, 3, 5, 7)
-    asked = Again(torch.Tensor.masked_fill, (torch.ones(2, 3, 5, 7), mask, 0), {})
-    assert remedies(asked, "masked_fill", ["scores", "mask"]) == ("mask[:, None]",)
-    assert remedies(Again(torch.matmul, (q, k), {}), "matmul", ["q", "k"])[0] == (
+    asked = ReplayedCall(torch.Tensor.masked_fill, (torch.ones(2, 3, 5, 7), mask, 0), {})
+    assert suggest_fixes(asked, "masked_fill", ["scores", "mask"]) == ("mask[:, None]",)
+    assert suggest_fixes(ReplayedCall(torch.matmul, (q, k), {}), "matmul", ["q", "k"])[0] == (
         "k.transpose(-2, -1)"
     )
 
 
 def test_nothing_is_larger_than_it_was():
     """A mask that would blow the scores up is no remedy."""
-    asked = Again(torch.add, (torch.ones(2, 5, 4), torch.ones(3, 4)), {})
-    assert remedies(asked, "add", ["x", "y"]) == ()
+    asked = ReplayedCall(torch.add, (torch.ones(2, 5, 4), torch.ones(3, 4)), {})
+    assert suggest_fixes(asked, "add", ["x", "y"]) == ()
 
 
 def test_operands_without_names_are_told_by_their_kind():
     """A long expression, or a call that cannot be found in the source."""
-    asked = Again(torch.matmul, (torch.ones(2, 3), torch.ones(2, 3)), {})
-    assert remedies(asked, "matmul", [])[0] == "the operand.transpose(-2, -1)"
+    asked = ReplayedCall(torch.matmul, (torch.ones(2, 3), torch.ones(2, 3)), {})
+    assert suggest_fixes(asked, "matmul", [])[0] == "the operand.transpose(-2, -1)"
 
 
 def test_a_call_that_runs_on_zeros_has_no_remedy():
     """Its values were at fault: an index beyond a table."""
     table, ids = torch.ones(2, 3), torch.zeros(4, dtype=torch.int64)
-    assert remedies(Again(F.embedding, (ids, table), {}), "embedding", []) == ()
+    assert suggest_fixes(ReplayedCall(F.embedding, (ids, table), {}), "embedding", []) == ()
 
 
 def test_two_dtypes_without_data():
     """Large tensors stand without data, where some operations mind no dtype."""
     big = torch.empty(2, LARGE, device="meta")
-    asked = Again(F.linear, (big.double(), torch.empty(3, LARGE, device="meta")), {})
-    assert remedies(asked, "linear", ["x"]) == ("x.to(torch.float32)",)
+    asked = ReplayedCall(F.linear, (big.double(), torch.empty(3, LARGE, device="meta")), {})
+    assert suggest_fixes(asked, "linear", ["x"]) == ("x.to(torch.float32)",)
 
 
 def test_what_is_kept_of_a_call_has_its_shapes_and_none_of_its_values():
     """Layouts count: a view fails for its strides. Large tensors stand without data."""
     x = torch.full((2, 3), 7.0)
-    kept = blank((x.mT, [x.expand(4, 2, 3)], 3, "ij"))
+    kept = zeros_like_arguments((x.mT, [x.expand(4, 2, 3)], 3, "ij"))
     assert (kept[0].shape, kept[0].stride(), kept[0].sum()) == ((3, 2), (1, 3), 0)
     assert kept[1][0].stride() == (0, 3, 1)
     assert kept[2:] == (3, "ij")
-    assert blank(torch.empty(LARGE + 1, device="meta")).is_meta
-    assert blank(nn.Parameter(torch.ones(0, 3))).shape == (0, 3)
+    assert zeros_like_arguments(torch.empty(LARGE + 1, device="meta")).is_meta
+    assert zeros_like_arguments(nn.Parameter(torch.ones(0, 3))).shape == (0, 3)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from shots import CAUSAL, Plain, looked, x
+from shots import CAUSAL, Plain, capture_of, x
 from torch import nn
 
 from attnlab.records import TraceOptions
@@ -16,7 +16,7 @@ LOOK = TraceOptions(attention=True)
 
 
 def view(what, **given):
-    return looked(what, options=LOOK, **given)
+    return capture_of(what, options=LOOK, **given)
 
 
 def only(got):
@@ -156,7 +156,7 @@ def test_multihead_attention_of_torch():
     """Both ways in which it computes: with weights, and through the fused kernel."""
     net = nn.MultiheadAttention(8, 2, batch_first=True)
     assert roles(view(net, q=x(), k=x(), v=x())) == ("bmm", None, "softmax", "bmm")
-    got = looked(lambda q: net(q, q, q, need_weights=False), root=net, options=LOOK, q=x())
+    got = capture_of(lambda q: net(q, q, q, need_weights=False), root=net, options=LOOK, q=x())
     assert (only(got).fused, len(only(got).heads)) == (True, 2)
 
 
@@ -228,7 +228,7 @@ def test_every_layer_has_its_own(monkeypatch):
 def test_a_crash_before_the_attention():
     """What did not run is not described."""
     got = view(lambda x: x.softmax(-1) @ x, x=x(2, 3))
-    assert (got.fall.op, got.attention) == ("matmul", ())
+    assert (got.crash.op, got.attention) == ("matmul", ())
 
 
 def test_the_entropy_of_a_copying_head_is_small():

@@ -1,7 +1,7 @@
 """Where attention is, from the rows alone."""
 
 from attnlab.records.trace import Op
-from attnlab.tracer.views.attention_sites import FAR, sites
+from attnlab.tracer.views.attention_sites import FAR, find_sites
 
 
 def rows(*steps):
@@ -26,7 +26,7 @@ def row(index, op, *parents):
 
 
 def found(*steps):
-    return [(s.soft, s.weights, s.context, s.entry) for s in sites(rows(*steps))]
+    return [(s.soft, s.weights, s.context, s.entry) for s in find_sites(rows(*steps))]
 
 
 def test_a_softmax_that_meets_a_product():
@@ -66,7 +66,7 @@ def test_the_largest_one_is_taken_off_the_scores():
 
 def test_the_chain_leads_to_the_product():
     """Of the two operands of a sum, the one that a product made; it ends there."""
-    (site,) = sites(
+    (site,) = find_sites(
         rows(
             ("matmul", -1), ("zeros",), ("div", 0), ("add", 1, 2), ("softmax", 3), ("matmul", 4, -1)
         )
@@ -76,7 +76,7 @@ def test_the_chain_leads_to_the_product():
 
 def test_a_fused_attention_is_its_own_context():
     """One row plays all the parts."""
-    (site,) = sites(rows(("scaled_dot_product_attention", -1)))
+    (site,) = find_sites(rows(("scaled_dot_product_attention", -1)))
     assert (site.fused, site.context) == (True, 0)
 
 

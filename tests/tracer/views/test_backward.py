@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from health_modules import looked, told
+from health_modules import capture_of, told
 from modules import randn
 from torch import nn
 
@@ -24,7 +24,7 @@ class Net(nn.Module):
 
 
 def back(body, x=X):
-    return looked(Net(body), x, backward=True)
+    return capture_of(Net(body), x, backward=True)
 
 
 def norms(trace):
@@ -37,7 +37,7 @@ def norms(trace):
 def test_every_row_and_parameter_has_the_norm_of_its_gradient():
     """Against autograd itself, with the same cotangent."""
     net = Net(lambda net, x: net.q(net.p(x).tanh()))
-    trace = looked(net, X, backward=True)
+    trace = capture_of(net, X, backward=True)
     out = net(X)
     seed = torch.randn(out.shape, generator=torch.Generator().manual_seed(0x5EED))
     wanted = torch.autograd.grad(out, list(net.parameters()), seed)
@@ -58,7 +58,7 @@ def test_the_users_own_gradients_are_left_alone():
     """`.grad` of a weight is neither made nor changed; the input may be written to."""
     net = Net(lambda net, x: net.p(x.mul_(2)))
     net.p.weight.grad = torch.ones(8, 8)
-    trace = looked(net, X, backward=True)
+    trace = capture_of(net, X, backward=True)
     assert torch.equal(net.p.weight.grad, torch.ones(8, 8))
     assert (net.p.bias.grad, trace.backward.message[:20]) == (None, "no gradient reached ")
 
@@ -90,7 +90,7 @@ class Cached(nn.Module):
 
 def test_a_module_that_keeps_a_table_is_shown_as_it_runs_later():
     """The first call has rows that no other call has; gradients belong to those of the others."""
-    trace = looked(Cached(), X, backward=True)
+    trace = capture_of(Cached(), X, backward=True)
     assert [op.op for op in trace.ops] == ["linear", "mul"]
     assert all(op.grad for op in trace.ops)
 
@@ -194,7 +194,7 @@ def test_frozen_parameters_are_not_lost_ones():
     """They asked for no gradient."""
     net = Net(lambda net, x: net.q(net.p(x)))
     net.p.requires_grad_(requires_grad=False)
-    trace = looked(net, X, backward=True)
+    trace = capture_of(net, X, backward=True)
     assert trace.findings == ()
     assert trace.backward.message == "p.bias, p.weight asked for none (requires_grad=False)"
 
@@ -233,5 +233,5 @@ def test_a_write_that_autograd_cannot_undo_is_told_in_its_words():
 
 def test_backward_is_made_only_when_asked_for():
     """It costs a second run."""
-    assert looked(Net(lambda net, x: net.p(x)), X).backward is None
+    assert capture_of(Net(lambda net, x: net.p(x)), X).backward is None
     assert told(Net(lambda net, x: net.p(x).detach()), X) == []

@@ -4,11 +4,11 @@ import time
 
 import pytest
 import torch
-from shots import Plain, looked, x
+from shots import Plain, capture_of, x
 
 from attnlab.records import TraceOptions
 from attnlab.tracer.views import costs
-from attnlab.tracer.views.costs import size
+from attnlab.tracer.views.costs import format_bytes
 
 TIME, MEMORY = TraceOptions(time=True), TraceOptions(memory=True)
 
@@ -16,7 +16,7 @@ TIME, MEMORY = TraceOptions(time=True), TraceOptions(memory=True)
 def test_the_row_that_takes_long_has_the_time(monkeypatch):
     """A product of large matrices takes longer than one addition; the note gives the total."""
     monkeypatch.setattr(costs, "RUNS", 3)
-    got = looked(lambda x: (x @ x) + 1, options=TIME, x=x(500, 500))
+    got = capture_of(lambda x: (x @ x) + 1, options=TIME, x=x(500, 500))
     product, addition = (op.seconds for op in got.ops)
     assert product > addition > 0
     assert got.notes[0].startswith("times are medians of 2 runs")
@@ -26,7 +26,7 @@ def test_a_slow_model_is_not_run_again_and_again(monkeypatch):
     """After the first run that is long enough there is no second one."""
     monkeypatch.setattr(costs, "LONG", 0.0)
     calls = []
-    got = looked(lambda x: calls.append(1) or x * 2, options=TIME, x=x())
+    got = capture_of(lambda x: calls.append(1) or x * 2, options=TIME, x=x())
     assert len(calls) == 2  # the trace itself, and one with a clock
     assert got.ops[0].seconds > 0
 
@@ -39,12 +39,12 @@ def test_what_the_users_python_takes_is_nobodys_time():
         time.sleep(0.02)
         return x + 1
 
-    assert sum(op.seconds for op in looked(f, options=TIME, x=x()).ops) < 0.02
+    assert sum(op.seconds for op in capture_of(f, options=TIME, x=x()).ops) < 0.02
 
 
 def test_the_outputs_of_one_operation_share_its_time():
     """The first row of a chunk has it, so that the times add up."""
-    got = looked(lambda x: x.chunk(2, -1), options=TIME, x=x())
+    got = capture_of(lambda x: x.chunk(2, -1), options=TIME, x=x())
     assert [op.seconds is None for op in got.ops] == [False, True]
 
 
@@ -56,7 +56,7 @@ def test_bytes_are_those_of_new_memory():
         y.add_(1)
         return y.mT, y.double()
 
-    got = looked(f, options=MEMORY, x=x(4, 4))
+    got = capture_of(f, options=MEMORY, x=x(4, 4))
     assert [(op.op, op.bytes) for op in got.ops] == [
         ("mul", 64),
         ("add_", 0),
@@ -73,13 +73,13 @@ def test_the_peak_counts_what_is_alive():
             x = x + 1
         return x
 
-    (note,) = looked(f, options=MEMORY, x=x(1024)).notes
+    (note,) = capture_of(f, options=MEMORY, x=x(1024)).notes
     assert note.startswith("at most 8.19 kB of outputs were alive at once, after add on line ")
 
 
 def test_time_and_memory_together():
     """Both stand in the rows that were asked for once."""
-    got = looked(Plain(), options=TraceOptions(time=True, memory=True), x=x())
+    got = capture_of(Plain(), options=TraceOptions(time=True, memory=True), x=x())
     assert len(got.notes) == 2
     assert all(op.bytes is not None for op in got.ops)
     assert got.ops[0].seconds > 0
@@ -91,10 +91,10 @@ def test_time_and_memory_together():
 )
 def test_sizes_are_said_as_people_say_them(count, text):
     """The largest unit that fits."""
-    assert size(count) == text
+    assert format_bytes(count) == text
 
 
 def test_inside_a_vmap_there_are_no_bytes():
     """Tensors without a storage have no size."""
-    got = looked(torch.vmap(lambda t: t * 2), options=MEMORY, x=x())
+    got = capture_of(torch.vmap(lambda t: t * 2), options=MEMORY, x=x())
     assert [op.bytes for op in got.ops] == [None]

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import torch
-from shots import Plain, looked, x
+from shots import Plain, capture_of, x
 
 from attnlab.records import TraceOptions
 
@@ -17,7 +17,7 @@ def below(got):
 
 def test_each_row_has_its_own_kernels():
     """linear is a view and an addmm; softmax is one kernel, with the shape that it makes."""
-    got = looked(
+    got = capture_of(
         lambda x, w: torch.nn.functional.linear(x, w).softmax(-1), options=ATEN, x=x(), w=x(3, 8)
     )
     assert below(got)[0][-2:] == ["mm", "_unsafe_view"]
@@ -38,20 +38,20 @@ def test_what_makes_no_row_gives_its_kernels_to_nobody():
         total.item()
         return x * 2
 
-    assert below(looked(f, options=ATEN, x=x())) == {0: ["sum"], 1: ["mul"]}
+    assert below(capture_of(f, options=ATEN, x=x())) == {0: ["sum"], 1: ["mul"]}
 
 
 def test_all_outputs_of_an_operation_have_its_kernels():
     """chunk is one kernel and three rows."""
     assert (
-        list(below(looked(lambda x: x.chunk(2, -1), options=ATEN, x=x())).values())
+        list(below(capture_of(lambda x: x.chunk(2, -1), options=ATEN, x=x())).values())
         == [["split"]] * 2
     )
 
 
 def test_rows_are_the_same_as_without():
     """The second run changes nothing but the kernels."""
-    plain, more = looked(Plain(), x=x()), looked(Plain(), options=ATEN, x=x())
+    plain, more = capture_of(Plain(), x=x()), capture_of(Plain(), options=ATEN, x=x())
     assert [(o.op, o.line, o.max) for o in more.ops] == [(o.op, o.line, o.max) for o in plain.ops]
     assert all(op.kernels for op in more.ops)
 
@@ -65,24 +65,24 @@ def test_a_call_that_does_something_else_the_second_time_is_told():
         x = x * 2
         return x + 1 if len(calls) == 1 else x.sum()
 
-    got = looked(f, options=ATEN, x=x())
+    got = capture_of(f, options=ATEN, x=x())
     assert below(got) == {0: ["mul"], 1: []}
     assert got.notes[0].startswith("the kernels end at add on line ")
 
 
 def test_a_crash_has_the_kernels_before_it():
     """The rows up to the crash are complete."""
-    got = looked(lambda x: (x * 2) @ x, options=ATEN, x=x(2, 3))
-    assert (got.fall.op, below(got)) == ("matmul", {0: ["mul"]})
+    got = capture_of(lambda x: (x * 2) @ x, options=ATEN, x=x(2, 3))
+    assert (got.crash.op, below(got)) == ("matmul", {0: ["mul"]})
 
 
 def test_kernels_are_seen_without_the_compiler():
     """Entering a dispatch mode imports the compiler (seconds), unless the mode says no."""
     code = (
         f"import sys; sys.path[:0] = {[p for p in sys.path if p]!r}\n"
-        "from shots import Plain, looked, x\nfrom attnlab.records import TraceOptions\n"
+        "from shots import Plain, capture_of, x\nfrom attnlab.records import TraceOptions\n"
         "options = TraceOptions(aten=True, time=True, memory=True, attention=True, values='q')\n"
-        "assert looked(Plain(), options=options, x=x()).ops[0].kernels\n"
+        "assert capture_of(Plain(), options=options, x=x()).ops[0].kernels\n"
         "assert 'torch._dynamo' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

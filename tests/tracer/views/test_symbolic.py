@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import torch
-from health_modules import looked
+from health_modules import capture_of
 from modules import randn
 from torch import nn
 
@@ -12,7 +12,7 @@ X = randn(3, 4, 8)
 
 
 def guards(f, x=X, axes="B S D", **sizes):
-    trace = looked(f, x, axes=axes, sizes={"B": 3, "S": 4, "D": 8, **sizes}, symbolic=True)
+    trace = capture_of(f, x, axes=axes, sizes={"B": 3, "S": 4, "D": 8, **sizes}, symbolic=True)
     return [(g.relation, g.op) for g in trace.guards], trace.notes
 
 
@@ -31,7 +31,9 @@ def test_an_equality_that_the_run_needs_is_named():
     """S == hd, at the product that needs it, with its line."""
     found, notes = guards(Attention(right=False), hd=4, H=2)
     assert (found[0], notes) == (("S == hd (= 4)", "matmul"), ())
-    trace = looked(Attention(right=False), X, axes="B S D", sizes={"S": 4, "hd": 4}, symbolic=True)
+    trace = capture_of(
+        Attention(right=False), X, axes="B S D", sizes={"S": 4, "hd": 4}, symbolic=True
+    )
     assert trace.guards[0].source == "scores = q @ (q.mT if self.right else q)"
 
 
@@ -64,9 +66,9 @@ def test_the_compiler_is_imported_on_demand_only():
     """It takes seconds: no trace pays for it that did not ask."""
     code = (
         "import sys, torch\n"
-        "from attnlab.tracer.capture import Shot, capture\n"
+        "from attnlab.tracer.capture import TracedCall, capture\n"
         "call = lambda given: given[0][1] @ torch.ones(3)\n"
-        "capture(Shot(call=call, given=[('x', torch.ones(2))]))\n"
+        "capture(TracedCall(call=call, given=[('x', torch.ones(2))]))\n"
         "sys.exit('torch._dynamo' in sys.modules or 'sympy' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

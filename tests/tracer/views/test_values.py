@@ -4,14 +4,14 @@ import sys
 
 import pytest
 import torch
-from shots import Plain, looked, x
+from shots import Plain, capture_of, x
 from torch import nn
 
 from attnlab.records import TraceOptions
 
 
 def asked(what, name, **given):
-    return looked(what, options=TraceOptions(values=name), **given)
+    return capture_of(what, options=TraceOptions(values=name), **given)
 
 
 def titles(got):
@@ -132,7 +132,7 @@ def test_a_debugger_is_not_lost():
 
 def test_looking_makes_no_rows():
     """The copies that are taken do not appear in the trace, nor do they shift its rows."""
-    got, plain = asked(Plain(), "scores", x=x()), looked(Plain(), x=x())
+    got, plain = asked(Plain(), "scores", x=x()), capture_of(Plain(), x=x())
     assert [op.op for op in got.ops] == [op.op for op in plain.ops]
     assert got.ops[got.values[0].index].op == "div"
 
@@ -145,7 +145,7 @@ def test_values_before_a_crash():
         return scores @ x
 
     got = asked(f, "scores", x=x(2, 3))
-    assert (got.fall.op, titles(got)) == ("matmul", ["scores"])
+    assert (got.crash.op, titles(got)) == ("matmul", ["scores"])
 
 
 def test_the_output_of_a_module_that_returns_several():

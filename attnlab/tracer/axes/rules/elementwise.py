@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attnlab.tracer.axes.atoms import Axes, Axis, leaves
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Added, Arr, Call, Mark, words
+from attnlab.tracer.axes.op_call import Added, Call, Mark, TracedTensor, words
 from attnlab.tracer.axes.rules.reductions import reduce
 
 SAME = words(
@@ -46,29 +46,31 @@ SOFTMAX = ("softmax", "softmin", "gumbel_softmax", "log_softmax")
 MASKING = {"add", "iadd", "radd", "masked_fill", "where"}
 
 
-def same(flow: Flow, call: Call) -> Arr | list[Arr]:
+def keep_axes(flow: Flow, call: Call) -> TracedTensor | list[TracedTensor]:
     x = call.x
     found = [
-        Arr(s, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled, exp=x.exp, added=x.added)
+        TracedTensor(
+            s, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled, exp=x.exp, added=x.added
+        )
         for s in call.outs
     ]
     return found if len(found) > 1 else found[0]
 
 
-def power(flow: Flow, call: Call) -> Arr:
+def power(flow: Flow, call: Call) -> TracedTensor:
     """exp: divided by its own sum it is a softmax."""
-    arr = same(flow, call)
-    assert isinstance(arr, Arr)
+    arr = keep_axes(flow, call)
+    assert isinstance(arr, TracedTensor)
     arr.exp = True
     if call.x.less:
         arr.soft = Mark(call.row, leaves(call.x.less), keys=_is_keys(call.x, leaves(call.x.less)))
     return arr
 
 
-def normalize(flow: Flow, call: Call) -> Arr | list[Arr]:
+def normalize(flow: Flow, call: Call) -> TracedTensor | list[TracedTensor]:
     axis = leaves(call.x.axes[call.dim(2, 1)])
     if any(a.kind == "batch" for a in axis):
-        flow.tell(
+        flow.report(
             call.row,
             "batch-contraction",
             lambda: (
@@ -76,10 +78,10 @@ def normalize(flow: Flow, call: Call) -> Arr | list[Arr]:
                 "batch are scaled by each other"
             ),
         )
-    return same(flow, call)
+    return keep_axes(flow, call)
 
 
-def together(flow: Flow, call: Call) -> Arr | Axes | list[Arr]:
+def combine(flow: Flow, call: Call) -> TracedTensor | Axes | list[TracedTensor]:
     """Axes lined up from the right. `max(dim)` and `where(condition)` are no such operations."""
     if call.name in ("max", "min", "where") and len(call.arrays) < 2:
         return reduce(flow, call) if call.name != "where" else []
@@ -91,7 +93,7 @@ def together(flow: Flow, call: Call) -> Arr | Axes | list[Arr]:
     _twice(flow, call, axes)
     last = call.arrays[-1]
     logs = call.name == "sub" and last.logs and last.total is call.x
-    return Arr(
+    return TracedTensor(
         call.shape,
         axes,
         soft=_mark(call),
@@ -109,7 +111,7 @@ def _twice(flow: Flow, call: Call, axes: Axes) -> None:
         return
     if _batches(axes) <= max(1, *(_batches(a.axes) for a in call.arrays)):
         return
-    flow.tell(call.row, "silent-broadcast", lambda: _doubled(flow, call, axes))
+    flow.report(call.row, "silent-broadcast", lambda: _doubled(flow, call, axes))
 
 
 def _doubled(flow: Flow, call: Call, axes: Axes) -> str:
@@ -137,7 +139,7 @@ def _mark(call: Call) -> Mark | None:
     return marks[0] if len(marks) == 1 else None
 
 
-def _is_keys(arr: Arr, axis: Axis) -> bool:
+def _is_keys(arr: TracedTensor, axis: Axis) -> bool:
     """The axis is where keys are expected: the last one, or one that is a copy of another."""
     return leaves(arr.axes[-1]) == axis or any(a.made == "prime" for a in axis)
 
@@ -152,19 +154,19 @@ def _added(call: Call) -> tuple[Added, ...]:
     return (*before, *(Added(call.row, a) for a in other)) if whole else before
 
 
-def softmax(flow: Flow, call: Call) -> Arr | None:
+def softmax(flow: Flow, call: Call) -> TracedTensor | None:
     x = call.x
     dim = call.arg(1, "dim")
     if type(dim) is not int:
         dim = 1 if len(x.shape) not in (0, 1, 3) else 0  # what PyTorch takes where nothing is said
     axis: Axis = leaves(x.axes[dim])
-    arr = Arr(call.shape, list(x.axes), tiled=x.tiled)
+    arr = TracedTensor(call.shape, list(x.axes), tiled=x.tiled)
     if axis:
         arr.soft = Mark(call.row, axis, keys=_is_keys(x, axis))
         _idle(flow, call, axis, dim % len(x.shape))
     entries = {id(a) for other in x.axes for a in leaves(other) if a.kind == "batch"}
     if any(a.kind == "batch" for a in axis) and len(entries) == len(axis) == 1:
-        flow.tell(
+        flow.report(
             call.row,
             "softmax-axis",
             lambda: (
@@ -184,7 +186,7 @@ def _idle(flow: Flow, call: Call, axis: Axis, dim: int) -> None:
     named = [a for one in flat for x in one.by.axes for a in leaves(x) if a.kind == "index"]
     if not named:
         return
-    flow.tell(
+    flow.report(
         flat[0].row,
         "mask-no-effect",
         lambda: (
@@ -195,13 +197,13 @@ def _idle(flow: Flow, call: Call, axis: Axis, dim: int) -> None:
     )
 
 
-def _axis(arr: Arr, at: int) -> Axis:
+def _axis(arr: TracedTensor, at: int) -> Axis:
     return arr.axes[at] if -at <= len(arr.axes) else ()
 
 
 RULES = {
-    **{name.strip("_"): same for name in SAME},
-    **{name.strip("_"): together for name in BINARY},
+    **{name.strip("_"): keep_axes for name in SAME},
+    **{name.strip("_"): combine for name in BINARY},
     **dict.fromkeys(SOFTMAX, softmax),
     **dict.fromkeys(("exp", "exp2"), power),
     "normalize": normalize,

@@ -6,18 +6,18 @@ from typing import Any
 
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, anonymous, leaves, part, root, size
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Arr, Call
+from attnlab.tracer.axes.op_call import Call, TracedTensor
 
 
-def getitem(flow: Flow, call: Call) -> Arr | Axes | None:
+def getitem(flow: Flow, call: Call) -> TracedTensor | Axes | None:
     index = call.arg(1, "indices")
     parts = list(index) if isinstance(index, (list, tuple)) else [index]
     return taken(flow, call, call.x, parts, call.shape)
 
 
 def taken(
-    flow: Flow, call: Call, x: Arr, parts: list[Any], shape: tuple[int, ...]
-) -> Arr | Axes | None:
+    flow: Flow, call: Call, x: TracedTensor, parts: list[Any], shape: tuple[int, ...]
+) -> TracedTensor | Axes | None:
     """The axes of `x[parts]`."""
     mask = _mask_of(parts, x, shape)
     parts = _spelled(parts, len(x.shape), mask)
@@ -27,10 +27,10 @@ def taken(
     for p in parts:
         if p is None:
             axes.append(())
-        elif p is mask and isinstance(p, Arr):
+        elif p is mask and isinstance(p, TracedTensor):
             advanced.append(len(axes))
             at += len(p.shape)
-        elif isinstance(p, (Arr, list)):
+        elif isinstance(p, (TracedTensor, list)):
             advanced.append(len(axes))
             at += 1
         elif isinstance(p, slice):
@@ -42,10 +42,12 @@ def taken(
     if advanced:
         _insert(flow, call, axes, advanced, parts, shape)
     pooled = x.pooled if len(axes) == len(x.axes) else None
-    return Arr(shape, axes, soft=x.soft if not advanced else None, pooled=pooled, tiled=x.tiled)
+    return TracedTensor(
+        shape, axes, soft=x.soft if not advanced else None, pooled=pooled, tiled=x.tiled
+    )
 
 
-def _spelled(parts: list[Any], rank: int, mask: Arr | None = None) -> list[Any]:
+def _spelled(parts: list[Any], rank: int, mask: TracedTensor | None = None) -> list[Any]:
     """`...` written out as so many full slices."""
     named = [p for p in parts if p is not None and p is not Ellipsis]
     used = sum(len(mask.shape) if mask is not None and p is mask else 1 for p in named)
@@ -58,9 +60,9 @@ def _spelled(parts: list[Any], rank: int, mask: Arr | None = None) -> list[Any]:
     return found
 
 
-def _mask_of(parts: list[Any], x: Arr, shape: tuple[int, ...]) -> Arr | None:
+def _mask_of(parts: list[Any], x: TracedTensor, shape: tuple[int, ...]) -> TracedTensor | None:
     """A boolean index of several axes, told from indices by the rank of what it takes out."""
-    arrays = [p for p in parts if isinstance(p, Arr) and len(p.shape) > 1]
+    arrays = [p for p in parts if isinstance(p, TracedTensor) and len(p.shape) > 1]
     if len(arrays) != 1:
         return None
     gone = sum(isinstance(p, int) for p in parts)
@@ -69,7 +71,7 @@ def _mask_of(parts: list[Any], x: Arr, shape: tuple[int, ...]) -> Arr | None:
     return arrays[0] if rank == len(shape) else None
 
 
-def _sliced(x: Arr, at: int, s: slice) -> Axis:
+def _sliced(x: TracedTensor, at: int, s: slice) -> Axis:
     old, n = x.axes[at], x.shape[at]
     try:
         length = len(range(*s.indices(n)))
@@ -95,7 +97,7 @@ def _insert(
     met: Axes = [()] * rank
     _counted(call, parts)
     for p in parts:
-        if isinstance(p, Arr) and len(p.axes) <= rank:
+        if isinstance(p, TracedTensor) and len(p.axes) <= rank:
             pad: Axes = [()] * (rank - len(p.axes))
             met = [flow.unify(a, b, call) for a, b in zip(met, [*pad, *p.axes], strict=True)]
     place = advanced[0] if len(set(advanced)) == 1 else 0
@@ -110,7 +112,7 @@ def _counted(call: Call, parts: list[Any]) -> None:
     """`x[torch.arange(B)[:, None], ...]` takes all of an axis: the index is that axis."""
     at = 0
     for p in parts:
-        if isinstance(p, Arr) and at < len(call.x.axes):
+        if isinstance(p, TracedTensor) and at < len(call.x.axes):
             long = [axis for axis in p.axes if leaves(axis)]
             own = call.x.axes[at]
             if len(long) == 1:
@@ -125,12 +127,14 @@ def _become(count: Axis, own: Axis) -> None:
         count[0].alias = own[0]
 
 
-def setitem(flow: Flow, call: Call) -> Arr:
+def setitem(flow: Flow, call: Call) -> TracedTensor:
     """`x[parts] = value`: the place that is written gives the value its names, and takes them."""
     x = call.x
     index, value = call.arg(1, "indices"), call.arg(2, "value")
     parts = list(index) if isinstance(index, (list, tuple)) else [index]
-    if isinstance(value, Arr) and not any(isinstance(p, (Arr, list)) for p in parts):
+    if isinstance(value, TracedTensor) and not any(
+        isinstance(p, (TracedTensor, list)) for p in parts
+    ):
         axes: Axes = []
         spelled = _spelled(parts, len(x.shape))
         at = 0
@@ -145,10 +149,10 @@ def setitem(flow: Flow, call: Call) -> Arr:
         ):
             if size(leaves(a)) == size(leaves(b)):
                 flow.unify(a, b, call)
-    return Arr(x.shape, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+    return TracedTensor(x.shape, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled)
 
 
-def _whole(x: Arr, at: int, s: slice) -> Axis:
+def _whole(x: TracedTensor, at: int, s: slice) -> Axis:
     return x.axes[at] if len(range(*s.indices(x.shape[at]))) == x.shape[at] else ()
 
 

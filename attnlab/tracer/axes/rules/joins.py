@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from attnlab.tracer.axes.atoms import DATA, Atom, Axes, Axis, find, leaves, literal, part, root
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Arr, Call, Tile
+from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor
 from attnlab.tracer.axes.render_names import HEADS
 
 
-def cat(flow: Flow, call: Call) -> Arr:
+def cat(flow: Flow, call: Call) -> TracedTensor:
     rank = len(call.shape)
     dim = call.arg(1, "dim", call.kwargs.get("axis", 0))
     at = (dim if type(dim) is int else 0) % rank
@@ -24,7 +24,7 @@ def cat(flow: Flow, call: Call) -> Arr:
         for a in full:
             met = flow.unify(met, a.axes[i], call)
         axes.append(met)
-    arr = Arr(call.shape, axes)
+    arr = TracedTensor(call.shape, axes)
     copies, *rest = leaves(axes[at]) or (None,)
     inner = at == rank - 1  # the last axis is a head's width, if it is of a head at all
     if copies is not None and copies.kind == "tile" and not inner:
@@ -77,7 +77,7 @@ def stack(flow: Flow, call: Call) -> Axes:
     return [*axes[:at], literal(n), *axes[at:]]
 
 
-def repeat(flow: Flow, call: Call) -> Arr:
+def repeat(flow: Flow, call: Call) -> TracedTensor:
     """`repeat(g)` lays the whole axis down g times: the copies are the outer axis."""
     counts = call.arg(1, "repeats", call.arg(1, "dims"))
     counts = list(counts) if isinstance(counts, (list, tuple)) else list(call.args[1:])
@@ -89,7 +89,7 @@ def repeat(flow: Flow, call: Call) -> Arr:
         inner = i == len(old) - 1  # a head's width, if it is of a head at all
         if copies and not inner and any(_is_heads(flow, a) for a in leaves(axis)):
             tiled = Tile(call.row, copies[0])
-    return Arr(call.shape, axes, soft=call.x.soft, tiled=tiled)
+    return TracedTensor(call.shape, axes, soft=call.x.soft, tiled=tiled)
 
 
 def _is_heads(flow: Flow, atom: Atom) -> bool:

@@ -12,13 +12,13 @@ PACKED = "in_proj_weight"  # queries, keys and values of nn.MultiheadAttention, 
 def linear(flow: Flow, call: Call) -> Axes:
     """Over features it makes features; over positions it makes positions, which nothing names."""
     x = call.x
-    out = made(flow, x.axes[-1], call.shape[-1], call)
+    out = layer_axis(flow, x.axes[-1], call.shape[-1], call)
     if out and len(call.arrays) > 1 and call.arrays[1].weight.endswith(PACKED):
         out[0].name = PACKED
     return [*x.axes[:-1], out]
 
 
-def made(flow: Flow, over: Axis, n: int, call: Call) -> Axis:
+def layer_axis(flow: Flow, over: Axis, n: int, call: Call) -> Axis:
     if not any(a.kind in DATA or a.made == "over" for a in leaves(over)):
         return flow.feature(n, call)
     atom = Atom(n)
@@ -37,7 +37,7 @@ def addmm(flow: Flow, call: Call) -> Axes:
     """Bias + x @ weight."""
     x, weight = call.arrays[1], call.arrays[2]
     if weight.weight:
-        return [x.axes[0], made(flow, x.axes[1], call.shape[-1], call)]
+        return [x.axes[0], layer_axis(flow, x.axes[1], call.shape[-1], call)]
     flow.unify(x.axes[1], weight.axes[0], call, "addmm sums")
     return [x.axes[0], weight.axes[1]]
 
@@ -64,7 +64,7 @@ def conv(flow: Flow, call: Call) -> Axes:
     )
     lead = len(x.shape) - spatial - 1
     channels = x.axes[lead] if lead < len(x.axes) else ()
-    axes: Axes = [*x.axes[:lead], made(flow, channels, call.shape[lead], call)]
+    axes: Axes = [*x.axes[:lead], layer_axis(flow, channels, call.shape[lead], call)]
     for axis, before, after in zip(
         x.axes[lead + 1 :], x.shape[lead + 1 :], call.shape[lead + 1 :], strict=True
     ):
@@ -104,7 +104,7 @@ def attention(flow: Flow, call: Call) -> Axes:
     query = call.arrays[0]
     sequence = query.axes[0]
     if any(a.kind == "batch" for a in leaves(sequence)) and len(query.shape) == 3:
-        flow.tell(
+        flow.report(
             call.row,
             "batch-contraction",
             lambda: (

@@ -6,35 +6,35 @@ from collections.abc import Callable
 
 from attnlab.tracer.axes.atoms import DATA, Axes, Axis, find, leaves, size, stem, top
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Arr, Call, Tile
-from attnlab.tracer.axes.rules.layers import made
+from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor
+from attnlab.tracer.axes.rules.layers import layer_axis
 
 
-def matmul(flow: Flow, call: Call) -> Arr:
+def matmul(flow: Flow, call: Call) -> TracedTensor:
     a, b = call.arrays[-2:]
     if call.name == "rmatmul":
         a, b = b, a
     return product(flow, call, a, b)
 
 
-def product(flow: Flow, call: Call, a: Arr, b: Arr) -> Arr:
+def product(flow: Flow, call: Call, a: TracedTensor, b: TracedTensor) -> TracedTensor:
     if len(b.shape) == 2 and b.weight:  # a weight that is no linear layer's
-        out = made(flow, a.axes[-1], call.shape[-1], call)
+        out = layer_axis(flow, a.axes[-1], call.shape[-1], call)
         flow.unify(a.axes[-1], b.axes[0], call)
         flow.unify(out, b.axes[1], call)
-        return Arr(call.shape, [*a.axes[:-1], out])
+        return TracedTensor(call.shape, [*a.axes[:-1], out])
     left: Axes = list(a.axes) if len(a.shape) > 1 else [(), *a.axes]
     right: Axes = list(b.axes) if len(b.shape) > 1 else [*b.axes, ()]
-    summed(flow, call, (left[-1], a), (right[-2], b))
+    check_summed(flow, call, (left[-1], a), (right[-2], b))
     flow.unify(left[-1], right[-2], call, f"{call.name} sums")
     roles(left[-1], left[:-1])
     roles(right[-2], right[:-2], "Hkv" if _wide(left) != _wide(right) else "H")
     rank = max(len(left), len(right)) - 2
     outer = [
         flow.unify(x, y, call, f"{call.name} takes as one batch")
-        for x, y in zip(_led(left, rank), _led(right, rank), strict=True)
+        for x, y in zip(_leading_axes(left, rank), _leading_axes(right, rank), strict=True)
     ]
-    _heads(flow, a, b)
+    _check_head_order(flow, a, b)
     axes = [*outer, left[-2], right[-1]]
     if len(a.shape) == 1:
         del axes[-2]
@@ -45,56 +45,58 @@ def product(flow: Flow, call: Call, a: Arr, b: Arr) -> Arr:
         pad: Axes = [()] * (len(axes) - len(bias))
         axes = [flow.unify(x, y, call) for x, y in zip(axes, [*pad, *bias], strict=True)]
     tiled = a.tiled if a.tiled is not None else b.tiled
-    return Arr(call.shape, axes, tiled=tiled if a.soft is None and b.soft is None else None)
+    return TracedTensor(
+        call.shape, axes, tiled=tiled if a.soft is None and b.soft is None else None
+    )
 
 
 def _wide(axes: Axes) -> int:
     return size(a for axis in axes[:-2] for a in leaves(axis))
 
 
-def _led(axes: Axes, rank: int) -> Axes:
+def _leading_axes(axes: Axes, rank: int) -> Axes:
     return [*[()] * (rank + 2 - len(axes)), *axes[:-2]]
 
 
-def summed(flow: Flow, call: Call, *sides: tuple[Axis, Arr]) -> None:
+def check_summed(flow: Flow, call: Call, *sides: tuple[Axis, TracedTensor]) -> None:
     """What may not be summed: the batch, and another axis than the softmax before it."""
     for axis, arr in sides:
         now = leaves(axis)
         if now and all(x.kind == "batch" for x in now):  # tokens of all entries may be routed
-            flow.tell(call.row, "batch-contraction", _mixed(flow, call, axis))
+            flow.report(call.row, "batch-contraction", _batch_summed_message(flow, call, axis))
         mark = arr.soft
         if mark is not None and now and not _shared(mark.atoms, now):
             row = call.row if mark.keys else mark.row
-            flow.tell(row, "softmax-axis", _other(flow, call, mark.atoms, axis))
+            flow.report(row, "softmax-axis", _softmax_axis_message(flow, call, mark.atoms, axis))
 
 
 def _shared(a: Axis, b: Axis) -> bool:
     return bool({id(stem(x)) for x in leaves(a)} & {id(stem(x)) for x in leaves(b)})
 
 
-def _mixed(flow: Flow, call: Call, axis: Axis) -> Callable[[], str]:
+def _batch_summed_message(flow: Flow, call: Call, axis: Axis) -> Callable[[], str]:
     return lambda: (
         f"{call.name} sums over {flow.names.axis(axis)}, the batch axis: every entry of the batch "
         "gets something of every other"
     )
 
 
-def _other(flow: Flow, call: Call, over: Axis, axis: Axis) -> Callable[[], str]:
+def _softmax_axis_message(flow: Flow, call: Call, over: Axis, axis: Axis) -> Callable[[], str]:
     return lambda: (
         f"softmax runs over axis {flow.names.axis(over)}, but {call.name} on line {call.line} sums "
         f"over axis {flow.names.axis(axis)}: the weights of one sum do not add up to 1"
     )
 
 
-def _heads(flow: Flow, a: Arr, b: Arr) -> None:
+def _check_head_order(flow: Flow, a: TracedTensor, b: TracedTensor) -> None:
     """Key heads laid out 0 1 0 1 by `repeat` beside query heads that nobody laid out so."""
     for one, other in ((a, b), (b, a)):
         if one.tiled is not None and other.tiled is None:
-            flow.tell(one.tiled.row, "head-order", _laid(one.tiled))
+            flow.report(one.tiled.row, "head-order", _head_order_message(one.tiled))
 
 
-def _laid(tile: Tile) -> Callable[[], str]:
-    def told() -> str:
+def _head_order_message(tile: Tile) -> Callable[[], str]:
+    def message() -> str:
         if find(tile.copies).kind in DATA:  # copies for the entries of the batch, not for heads
             return ""
         return (
@@ -102,7 +104,7 @@ def _laid(tile: Tile) -> Callable[[], str]:
             "h % Hkv. Grouped heads are h // (H / Hkv), which repeat_interleave makes"
         )
 
-    return told
+    return message
 
 
 def roles(axis: Axis, outer: Axes, heads: str = "H") -> None:
@@ -118,7 +120,7 @@ def roles(axis: Axis, outer: Axes, heads: str = "H") -> None:
                     a.name = a.name or heads
 
 
-def einsum(flow: Flow, call: Call) -> Arr | None:
+def einsum(flow: Flow, call: Call) -> TracedTensor | None:
     equation = call.arg(0, "equation")
     if type(equation) is not str:
         return None
@@ -145,17 +147,21 @@ def einsum(flow: Flow, call: Call) -> Arr | None:
     names = [f".{i - dots}" for i in range(dots)]
     order = [*out.partition("...")[0], *(names if "..." in out else []), *out.partition("...")[2]]
     if len(call.arrays) == 2:
-        _heads(flow, *call.arrays)
-    return Arr(call.shape, [_out(flow, known[c], call, i, placed) for i, c in enumerate(order)])
+        _check_head_order(flow, *call.arrays)
+    return TracedTensor(
+        call.shape, [_out(flow, known[c], call, i, placed) for i, c in enumerate(order)]
+    )
 
 
-def _all_summed(flow: Flow, call: Call, arr: Arr, gone: list[str], letters: list[str]) -> None:
+def _all_summed(
+    flow: Flow, call: Call, arr: TracedTensor, gone: list[str], letters: list[str]
+) -> None:
     """Of several letters that are summed, one has to be the softmax's."""
     axes = [arr.axes[letters.index(c)] for c in gone if leaves(arr.axes[letters.index(c)])]
     mark = arr.soft
     if mark is not None and any(_shared(mark.atoms, leaves(axis)) for axis in axes):
         axes = [axis for axis in axes if _shared(mark.atoms, leaves(axis))]
-    summed(flow, call, *((axis, arr) for axis in axes))
+    check_summed(flow, call, *((axis, arr) for axis in axes))
 
 
 def _out(flow: Flow, axis: Axis, call: Call, place: int, placed: list[list[str]]) -> Axis:
@@ -172,40 +178,40 @@ def _out(flow: Flow, axis: Axis, call: Call, place: int, placed: list[list[str]]
     return axis
 
 
-def _placed(term: str, arr: Arr) -> list[str]:
+def _placed(term: str, arr: TracedTensor) -> list[str]:
     """A letter for each axis, those behind dots counted from the right."""
     before, dots, after = term.partition("...")
     hidden = len(arr.axes) - len(before) - len(after)
     return [*before, *(f".{i - hidden}" for i in range(hidden if dots else 0)), *after]
 
 
-def sdpa(flow: Flow, call: Call) -> Arr:
+def sdpa(flow: Flow, call: Call) -> TracedTensor:
     """softmax(q @ k.mT) @ v in one kernel."""
     q, k, v = call.arrays[:3]
     flow.unify(q.axes[-1], k.axes[-1], call, "scaled_dot_product_attention sums")
     keys = flow.unify(k.axes[-2], v.axes[-2], call, "scaled_dot_product_attention sums")
     for axis in (q.axes[-2], keys):
         if any(a.kind == "batch" for a in leaves(axis)):
-            flow.tell(call.row, "batch-contraction", _mixed(flow, call, axis))
-    _heads(flow, q, k)
+            flow.report(call.row, "batch-contraction", _batch_summed_message(flow, call, axis))
+    _check_head_order(flow, q, k)
     roles(q.axes[-1], q.axes[:-2])
     roles(k.axes[-1], k.axes[:-2], "Hkv" if _wide(q.axes) != _wide(k.axes) else "H")
     outer = [
         flow.unify(x, y, call, "scaled_dot_product_attention takes as one batch")
         if sum(a.size for a in leaves(x)) == sum(a.size for a in leaves(y))
         else x
-        for x, y in zip(q.axes[:-2], _led(k.axes, len(q.axes) - 2), strict=True)
+        for x, y in zip(q.axes[:-2], _leading_axes(k.axes, len(q.axes) - 2), strict=True)
     ]
-    _over_heads(flow, call, q)
-    _masked(flow, call, [*q.axes[:-1], keys])
-    return Arr(call.shape, [*outer, q.axes[-2], v.axes[-1]])
+    _check_attention_axis(flow, call, q)
+    _unify_mask(flow, call, [*q.axes[:-1], keys])
+    return TracedTensor(call.shape, [*outer, q.axes[-2], v.axes[-1]])
 
 
-def _over_heads(flow: Flow, call: Call, q: Arr) -> None:
+def _check_attention_axis(flow: Flow, call: Call, q: TracedTensor) -> None:
     along = leaves(q.axes[-2])
     places = [a for axis in q.axes[:-2] for a in leaves(axis) if a.kind == "index"]
     if along and places and all(a.kind == "feature" for a in along):
-        flow.tell(
+        flow.report(
             call.row,
             "attention-axis",
             lambda: (
@@ -216,10 +222,10 @@ def _over_heads(flow: Flow, call: Call, q: Arr) -> None:
         )
 
 
-def _masked(flow: Flow, call: Call, scores: Axes) -> None:
+def _unify_mask(flow: Flow, call: Call, scores: Axes) -> None:
     """The mask is lined up with (..., queries, keys)."""
     mask = call.arg(3, "attn_mask")
-    if not isinstance(mask, Arr):
+    if not isinstance(mask, TracedTensor):
         return
     rank = len(mask.axes)
     from attnlab.tracer.axes.engine import primed_apart
@@ -236,7 +242,7 @@ def tensordot(flow: Flow, call: Call) -> Axes | None:
     else:
         pairs = list(zip(dims[0], dims[1], strict=True))
     for i, j in pairs:
-        summed(flow, call, (a.axes[i], a), (b.axes[j], b))
+        check_summed(flow, call, (a.axes[i], a), (b.axes[j], b))
         flow.unify(a.axes[i], b.axes[j], call, "tensordot sums")
     left = {i % len(a.axes) for i, _ in pairs}
     right = {j % len(b.axes) for _, j in pairs}

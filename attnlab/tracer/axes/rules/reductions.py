@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from attnlab.tracer.axes.atoms import Axes, Axis, leaves, literal
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Arr, Call, words
+from attnlab.tracer.axes.op_call import Call, TracedTensor, words
 
 QUESTIONS = {"any", "all", "argmax", "argmin", "count_nonzero"}  # whose answers are no values
 
 
-def reduce(flow: Flow, call: Call) -> list[Arr]:
+def reduce(flow: Flow, call: Call) -> list[TracedTensor]:
     """The axes that are left; with keepdim an axis of size 1 stays."""
     x, rank = call.x, len(call.x.shape)
     given = call.arg(1, "dim", call.kwargs.get("axis"))
     if call.name == "norm":
         given = call.arg(2, "dim")
     if given is None or isinstance(given, bool):
-        return [Arr(s, []) for s in call.outs]
+        return [TracedTensor(s, []) for s in call.outs]
     gone = {int(d) % rank for d in (given if isinstance(given, (list, tuple)) else [given])}
     gone = gone or set(range(rank))
     keep = len(call.shape) == rank
@@ -32,7 +32,7 @@ def reduce(flow: Flow, call: Call) -> list[Arr]:
     pooled = x.pooled
     if call.name not in QUESTIONS and any(a.kind == "batch" for a in lost) and len(gone) < rank:
         pooled = call.row
-    found = [Arr(s, list(axes), pooled=pooled) for s in call.outs]
+    found = [TracedTensor(s, list(axes), pooled=pooled) for s in call.outs]
     if call.name in ("sum", "logsumexp"):
         found[0].total, found[0].over, found[0].logs = x, tuple(lost), call.name == "logsumexp"
     return found
@@ -46,7 +46,7 @@ def _summed(flow: Flow, call: Call, lost: Axis) -> None:
     over = {id(a) for a in leaves(mark.atoms)}
     data = all(a.kind in ("index", "batch") for a in (*lost, *leaves(mark.atoms)))
     if data and not over & {id(a) for a in lost} and len(call.arrays) == 1 and call.x.tiled is None:
-        flow.tell(
+        flow.report(
             mark.row,
             "softmax-axis",
             lambda: (
@@ -57,13 +57,13 @@ def _summed(flow: Flow, call: Call, lost: Axis) -> None:
         )
 
 
-def running(flow: Flow, call: Call) -> Arr:
+def running(flow: Flow, call: Call) -> TracedTensor:
     """Cumsum keeps the axes; a running sum over the batch or over heads is one of strangers."""
     x = call.x
     axis = leaves(x.axes[call.dim(1, 0)])
     if call.floats and len(x.shape) > 1 and any(a.kind in ("batch", "feature") for a in axis):
-        flow.tell(call.row, "batch-contraction", lambda: _strangers(flow, call, axis))
-    return Arr(call.shape, list(x.axes))
+        flow.report(call.row, "batch-contraction", lambda: _strangers(flow, call, axis))
+    return TracedTensor(call.shape, list(x.axes))
 
 
 def _strangers(flow: Flow, call: Call, axis: Axis) -> str:

@@ -4,46 +4,48 @@ from __future__ import annotations
 
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, leaves, literal, part, split
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Arr, Call
+from attnlab.tracer.axes.op_call import Call, TracedTensor
 from attnlab.tracer.axes.regroup import regroup
 
 
-def reshape(flow: Flow, call: Call) -> Arr:
+def reshape(flow: Flow, call: Call) -> TracedTensor:
     axes = regroup(flow, call.x.axes, call.shape, call)
-    return Arr(call.shape, axes, soft=call.x.soft, pooled=call.x.pooled, tiled=call.x.tiled)
+    return TracedTensor(
+        call.shape, axes, soft=call.x.soft, pooled=call.x.pooled, tiled=call.x.tiled
+    )
 
 
-def same(flow: Flow, call: Call) -> Arr:
+def keep_axes(flow: Flow, call: Call) -> TracedTensor:
     x = call.x
-    return Arr(call.shape, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+    return TracedTensor(call.shape, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled)
 
 
-def _moved(call: Call, axes: Axes) -> Arr:
+def _moved(call: Call, axes: Axes) -> TracedTensor:
     x = call.x
-    return Arr(call.shape, axes, soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+    return TracedTensor(call.shape, axes, soft=x.soft, pooled=x.pooled, tiled=x.tiled)
 
 
-def permute(flow: Flow, call: Call) -> Arr:
+def permute(flow: Flow, call: Call) -> TracedTensor:
     dims = call.arg(1, "dims")
     order = dims if isinstance(dims, (list, tuple)) else call.args[1:]
     return _moved(call, [call.x.axes[d] for d in order])
 
 
-def transpose(flow: Flow, call: Call) -> Arr:
+def transpose(flow: Flow, call: Call) -> TracedTensor:
     axes = list(call.x.axes)
     i, j = (call.dim(p, 0, n) for p, n in ((1, "dim0"), (2, "dim1")))
     axes[i], axes[j] = axes[j], axes[i]
     return _moved(call, axes)
 
 
-def swapaxes(flow: Flow, call: Call) -> Arr:
+def swapaxes(flow: Flow, call: Call) -> TracedTensor:
     axes = list(call.x.axes)
     i, j = (call.dim(p, 0, n) for p, n in ((1, "axis0"), (2, "axis1")))
     axes[i], axes[j] = axes[j], axes[i]
     return _moved(call, axes)
 
 
-def flipped(flow: Flow, call: Call) -> Arr:
+def flipped(flow: Flow, call: Call) -> TracedTensor:
     """`.T` reverses all axes, `.mT` the last two; of a matrix they are the same.
 
     A weight stays one, so that a product with it is a layer.
@@ -58,7 +60,7 @@ def flipped(flow: Flow, call: Call) -> Arr:
     return arr
 
 
-def movedim(flow: Flow, call: Call) -> Arr:
+def movedim(flow: Flow, call: Call) -> TracedTensor:
     rank = len(call.x.shape)
     source, target = (call.arg(p, n) for p, n in ((1, "source"), (2, "destination")))
     froms = [d % rank for d in (source if isinstance(source, (list, tuple)) else [source])]
@@ -70,7 +72,7 @@ def movedim(flow: Flow, call: Call) -> Arr:
     return _moved(call, [call.x.axes[d if d >= 0 else next(rest)] for d in order])
 
 
-def squeeze(flow: Flow, call: Call) -> Arr:
+def squeeze(flow: Flow, call: Call) -> TracedTensor:
     """Only axes of size 1 go, which have no atoms."""
     kept = [a for a in call.x.axes if leaves(a)]
     rest: Axes = []
@@ -86,7 +88,7 @@ def _all_gone(flow: Flow, call: Call) -> None:
     ones = [s for s, n in flow.names.all.sizes.items() if n == 1]
     gone = len(call.x.shape) - len(call.shape)
     if ones and gone > 1:
-        flow.tell(
+        flow.report(
             call.row,
             "squeeze-too-much",
             lambda: (
@@ -110,7 +112,7 @@ def unfold(flow: Flow, call: Call) -> Axes:
     return [*axes, literal(length)]
 
 
-def expand(flow: Flow, call: Call) -> Arr:
+def expand(flow: Flow, call: Call) -> TracedTensor:
     axes: Axes = [(), *[()] * (len(call.shape) - len(call.x.axes) - 1), *call.x.axes]
     axes = axes[len(axes) - len(call.shape) :]
     return _moved(call, [a or _spread(n) for a, n in zip(axes, call.shape, strict=True)])
@@ -128,7 +130,7 @@ def unbind(flow: Flow, call: Call) -> list[Axes]:
     return [[a for i, a in enumerate(call.x.axes) if i != at] for _ in call.outs]
 
 
-def pieces(flow: Flow, call: Call) -> list[Arr]:
+def pieces(flow: Flow, call: Call) -> list[TracedTensor]:
     """chunk, split: the same axes, one of them cut. Of a weight they are weights."""
     at = call.dim(2, 0)
     found = []
@@ -136,7 +138,7 @@ def pieces(flow: Flow, call: Call) -> list[Arr]:
         axes = list(call.x.axes)
         if shape[at] != call.x.shape[at]:
             axes[at] = part(axes[at], shape[at])
-        found.append(Arr(shape, axes, weight=call.x.weight))
+        found.append(TracedTensor(shape, axes, weight=call.x.weight))
     return found
 
 
@@ -176,7 +178,7 @@ RULES = {
         ("view", "reshape", "flatten", "unflatten", "ravel", "view_as", "reshape_as"), reshape
     ),
     **dict.fromkeys(
-        ("contiguous", "detach", "data", "clone", "alias", "real", "imag", "_to"), same
+        ("contiguous", "detach", "data", "clone", "alias", "real", "imag", "_to"), keep_axes
     ),
     **dict.fromkeys(("squeeze", "unsqueeze", "atleast_1d", "atleast_2d", "atleast_3d"), squeeze),
     "permute": permute,
