@@ -42,12 +42,14 @@ def run(args: Sequence[str]) -> int:
     """The exit code of one command line, whatever happens on the way."""
     steady()
     args = hoist(args)
+    if "--install-completion" in args:
+        _announce_completion()
     try:
         code = app().main(args, prog_name="attnlab", standalone_mode=False)
     except AttnlabError as error:
         code = fail(error, args)
     except typer.TyperException as error:
-        code = fail(_usage(error), args)
+        code = fail(_usage(error, args), args)
     except (KeyboardInterrupt, typer.Abort):
         code = Interrupted.exit_code
     except Exception as error:  # the last resort: no bare traceback, ever
@@ -76,10 +78,64 @@ def wants_json(args: Sequence[str]) -> bool:
     return "--json" in _before_dashes(args)
 
 
-def _usage(error: typer.TyperException) -> AttnlabError:
+# What to type where an argument is missing, by its name in the help.
+EXAMPLES = {
+    "WHAT": "{path} NAME; attnlab list shows the names",
+    "SLUG": "{path} NAME; attnlab list shows the names",
+    "ID": "{path} rules, or the name of a check",
+    "TARGET": "{path} model.py:MyAttention",
+    "KIND": "{path} sinusoidal",
+}
+
+
+def _usage(error: typer.TyperException, args: Sequence[str]) -> AttnlabError:
     context: Any = getattr(error, "ctx", None)
     path = context.command_path if context else "attnlab"
-    return Refused(error.format_message().rstrip("."), f"see {path} --help")
+    message = error.format_message().rstrip(".")
+    hint = _other_command(args, context) or f"see {path} --help"
+    for name, example in EXAMPLES.items():
+        if message == f"Missing argument '{name}'":
+            hint = f"type {example.format(path=path)}"
+    return Refused(message, hint)
+
+
+def _other_command(args: Sequence[str], context: Any) -> str:
+    """The command that was meant, where the first word is none."""
+    known = list(getattr(getattr(context, "command", None), "commands", ()))
+    words = [word for word in args if not word.startswith("-")]
+    if not known or not words or words[0] in known:
+        return ""
+    for word in words[1:]:
+        if word in known:  # they are swapped
+            return f"did you mean attnlab {word} {words[0]}?"
+    if words[0] in ("next", "continue", "status"):
+        return "attnlab alone says where you are and what is next"
+    return _names_challenge(words[0])
+
+
+def _names_challenge(word: str) -> str:
+    from attnlab.catalogue.load import load
+
+    names = {name for c in load().challenges for name in (c.name, c.slug)}
+    return f"did you mean attnlab run {word}?" if word in names else ""
+
+
+# The files that Typer writes for a shell, below the user's home.
+COMPLETION = {
+    "bash": ".bash_completions/attnlab.sh, and a line in .bashrc that reads it",
+    "zsh": ".zfunc/_attnlab, and lines in .zshrc that read it",
+    "fish": ".config/fish/completions/attnlab.fish",
+}
+
+
+def _announce_completion() -> None:
+    """Say what --install-completion writes, before it does."""
+    from attnlab.render.screen import stderr
+
+    shell = Path(os.environ.get("SHELL", "")).name
+    files = COMPLETION.get(shell, "the start file of your shell")
+    place = "in your home folder " if shell in COMPLETION else ""
+    stderr().message(f"writes {place}{files}; --show-completion only prints it")
 
 
 def _our_fault(error: Exception) -> AttnlabError:
@@ -102,6 +158,7 @@ def app() -> TyperGroup:
     made = typer.Typer(
         cls=_Group,
         callback=_root,
+        invoke_without_command=True,
         rich_markup_mode=None,  # plain help takes half the time of a framed one
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help", "-h"]},
@@ -128,14 +185,22 @@ def _root(
         str, typer.Option("--catalogue", metavar="DIR", help="Add a folder of challenges.")
     ] = "",
     no_color: Annotated[bool, typer.Option("--no-color", help="Plain text; as NO_COLOR.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Practise and debug attention and positional-encoding code."""
+    """Practise and debug attention and positional-encoding code.
+
+    Alone it says where you are and what is next.
+    """
     ctx.obj = Path(catalogue) if catalogue else None
     if no_color:
         os.environ["NO_COLOR"] = "1"
+    if ctx.invoked_subcommand is None:
+        from attnlab.commands.list import overview
+
+        overview(ctx, json)
 
 
 # ---------------------------------------------------------------- reading without pydantic
@@ -176,7 +241,8 @@ class _Group(TyperGroup):
 
 
 def hoist(args: Sequence[str]) -> list[str]:
-    """Global options may stand anywhere: they are moved to the front."""
+    """Global options may stand anywhere: they are moved to the front; --json goes behind the name
+    of the command."""
     front: list[str] = []
     rest: list[str] = []
     words = iter(_before_dashes(args))
@@ -187,7 +253,9 @@ def hoist(args: Sequence[str]) -> list[str]:
             front.append(word)
         else:
             rest.append(word)
-    return [*front, *rest, *args[len(_before_dashes(args)) :]] or ["--help"]
+    if rest[:1] == ["--json"] and len(rest) > 1:
+        rest = [*rest[1:], "--json"]
+    return [*front, *rest, *args[len(_before_dashes(args)) :]]
 
 
 def _before_dashes(args: Sequence[str]) -> Sequence[str]:

@@ -41,15 +41,17 @@ _SCHEMA = (
     );
     CREATE INDEX grade_slug ON grade (slug);
     """,
+    "ALTER TABLE challenge ADD COLUMN peeked INTEGER NOT NULL DEFAULT 0",
 )
 _STANDINGS = """
-    SELECT slug, max(started), max(hints), max(revealed), max(solution_seen),
+    SELECT slug, max(started), max(hints), max(revealed), max(solution_seen), max(peeked),
            sum(tries), max(best), max(solved)
     FROM (
-        SELECT slug, started, hints, revealed, solution_seen, 0 AS tries, 0.0 AS best, 0 AS solved
+        SELECT slug, started, hints, revealed, solution_seen, peeked,
+               0 AS tries, 0.0 AS best, 0 AS solved
         FROM challenge
         UNION ALL
-        SELECT slug, 0, 0, 0, 0, 1, score, outcome = 'passed' FROM grade
+        SELECT slug, 0, 0, 0, 0, 0, 1, score, outcome = 'passed' FROM grade
     )
     GROUP BY slug
 """
@@ -116,7 +118,15 @@ class Progress:
         self._do(lambda db: _mark(db, slug, "revealed"))
 
     def saw_solution(self, slug: str) -> None:
-        self._do(lambda db: _mark(db, slug, "solution_seen"))
+        """The solution was shown; before the challenge was solved that is remembered apart."""
+        solved = "SELECT 1 FROM grade WHERE slug = ? AND outcome = 'passed'"
+
+        def mark(db: sqlite3.Connection) -> None:
+            _mark(db, slug, "solution_seen")
+            if db.execute(solved, (slug,)).fetchone() is None:
+                _mark(db, slug, "peeked")
+
+        self._do(mark)
 
     def took_hint(self, slug: str) -> int:
         """Counts one hint more, and says how many that makes."""
@@ -155,7 +165,9 @@ def _mark(db: sqlite3.Connection, slug: str, column: str, value: str = "1") -> N
     db.execute(f"UPDATE challenge SET {column} = {value} WHERE slug = ?", (slug,))  # noqa: S608
 
 
-def _standing(started: int, hints: int, revealed: int, seen: int, *grades: float) -> Standing:
+def _standing(
+    started: int, hints: int, revealed: int, seen: int, peeked: int, *grades: float
+) -> Standing:
     tries, best, solved = grades
     touched = started or hints or revealed or seen
     status: Literal["new", "started", "tried", "solved"] = "started" if touched else "new"
@@ -168,6 +180,7 @@ def _standing(started: int, hints: int, revealed: int, seen: int, *grades: float
         tries=int(tries),
         best=best,
         solution_seen=bool(seen),
+        peeked=bool(peeked),
     )
 
 

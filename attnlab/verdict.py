@@ -158,11 +158,11 @@ def _next(
     own = {
         "passed": f"attnlab explain {slug} shows the notes: why, how to find it, where it was seen",
         "crashed": _up_to_the_crash(challenge, report, file),
-        "timeout": f"mend {first.file}:{first.line}, then grade it again"
+        "timeout": f"fix {first.file}:{first.line}, then grade it again"
         if first and first.line
         else f"{look} shows how far it gets: look for a loop that never ends",
         "memory": f"{look} shows the shapes: look for a tensor that grows",
-        "unreadable": "mend the file, then grade it again",
+        "unreadable": "fix the file, then grade it again",
         "cannot-compare": f"keep the parameter names and shapes of {challenge.class_name}, as in "
         f"the file that attnlab start {slug} writes",
         "error": "attnlab doctor tests this machine; please report what it says",
@@ -181,7 +181,7 @@ def _next(
 
 def _up_to_the_crash(challenge: Challenge, report: Report, file: str) -> str:
     if report.outcome == "crashed" and report.trace is None:  # before anything could run
-        return "mend what raised there, then grade it again"
+        return "fix what raised there, then grade it again"
     return f"{_looking(challenge, file)} shows the shapes up to the crash"
 
 

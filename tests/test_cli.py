@@ -35,9 +35,9 @@ def test_version(shell):
     assert shell("--version") == (0, f"attnlab {__version__}\n", "")
 
 
-@pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
+@pytest.mark.parametrize("args", [("--help",), ("-h",)])
 def test_help_lists_the_commands_in_their_order(shell, args):
-    """No arguments show help, too; commands stand in the order of their places."""
+    """Commands stand in the order of their places."""
     said = shell(*args)
     assert said.code == 0
     listed = said.out.partition("Commands:")[2].split("\n")
@@ -283,3 +283,54 @@ def test_a_typer_that_reads_otherwise_is_left_alone():
     param = types.SimpleNamespace()
     assert cli._plainly([param]) == [param]
     assert vars(param) == {}
+
+
+# ---------------------------------------------------------------- what people stumbled over
+
+
+def test_alone_it_says_where_one_is(shell):
+    """How much is solved, what lies in this folder, and what is next."""
+    said = shell()
+    assert (said.code, "0 of 8 challenges solved" in said.out) == (0, True)
+    assert said.out.rstrip().endswith("next: attnlab run peeks-ahead")
+    shell("start", "too-sharp")
+    said = shell()
+    assert "./too-sharp.py  started" in said.out
+    assert said.out.rstrip().endswith("next: attnlab grade too-sharp")
+
+
+def test_a_file_that_is_elsewhere_is_not_suggested_for_grading(shell, tmp_path, monkeypatch):
+    """In another folder a grade would be of the shipped file, which fails."""
+    shell("start", "too-sharp")
+    monkeypatch.chdir(tmp_path)
+    assert shell("list").out.rstrip().endswith("next: attnlab run too-sharp")
+
+
+def test_json_may_stand_before_the_command(shell):
+    """It asks for a document wherever it stands."""
+    assert shell("--json", "list").json == shell("list", "--json").json
+    assert shell("--json").json["next"] == "attnlab run peeks-ahead"
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (("too-sharp", "grade"), "did you mean attnlab grade too-sharp?"),
+        (("too-sharp",), "did you mean attnlab run too-sharp?"),
+        (("next",), "attnlab alone says where you are and what is next"),
+        (("grade",), "type attnlab grade NAME; attnlab list shows the names"),
+        (("explain",), "type attnlab explain rules, or the name of a check"),
+        (("trace",), "type attnlab trace model.py:MyAttention"),
+    ],
+)
+def test_a_slip_gets_the_command_that_was_meant(shell, args, hint):
+    """Swapped, missing or invented words are refused with what to type."""
+    said = shell(*args)
+    assert (said.code, f"hint: {hint}" in said.err) == (2, True)
+
+
+def test_installing_completion_says_what_it_writes(monkeypatch, capsys):
+    """The shell's start file is the user's own."""
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    cli._announce_completion()
+    assert ".bashrc" in capsys.readouterr().err

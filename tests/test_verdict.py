@@ -217,10 +217,10 @@ def test_what_pytorch_cannot_do_here_is_no_matter_of_names():
     assert grade(check(), first).next == "write it with operations that PyTorch has on a CPU"
 
 
-def test_the_line_that_hung_is_what_to_mend():
+def test_the_line_that_hung_is_what_to_fix():
     """Where it is known; else the trace shows how far it gets."""
     hung = check("failed", reason="timeout", file="net.py", line=7)
-    assert grade(hung).next == "mend net.py:7, then grade it again"
+    assert grade(hung).next == "fix net.py:7, then grade it again"
     assert "shows how far it gets" in grade(check("failed", reason="timeout")).next
 
 
@@ -250,4 +250,4 @@ def test_a_started_file_is_run_and_any_other_is_traced_where_it_lies():
 
 def test_what_could_not_even_be_imported_has_no_steps_to_show():
     """The next step is in the file itself."""
-    assert grade(outcome="crashed", message="x.py:1: importing x.py raised").next.startswith("mend")
+    assert grade(outcome="crashed", message="x.py:1: importing x.py raised").next.startswith("fix")

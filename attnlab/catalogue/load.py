@@ -146,6 +146,11 @@ def shipped() -> Path:
     raise Broken("the challenges that ship with attnlab are missing", hint, str(package))
 
 
+def house_rules() -> str:
+    """What every challenge asks, as Markdown."""
+    return (shipped() / "RULES.md").read_text("utf-8")
+
+
 def read_challenge(folder: Path) -> Challenge:
     """The challenge in `folder`; raises `Unreadable`, which names file, line and key."""
     folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links: another slug

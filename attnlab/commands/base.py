@@ -13,7 +13,7 @@ What a command needs is imported inside its function, so that help and completio
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from attnlab.render.json import Page
 
 
-EARLIER = "It went wrong earlier, at "  # how the lab begins what it says of a cause of a crash
+EARLIER = "It went wrong earlier, at "  # how a trace begins what it says of a crash's cause
 
 
 def complete_slug(incomplete: str) -> list[tuple[str, str]]:
@@ -104,6 +104,15 @@ def choose(ctx: typer.Context, what: str, file: str | None = None) -> Chosen:
         return Chosen(challenge, here, f"./{here}", yours=True)
     path = Path(challenge.file)
     return Chosen(challenge, path, f"{challenge.slug}/{path.name}", yours=False)
+
+
+def started_here(challenges: Iterable[Challenge]) -> frozenset[str]:
+    """The slugs of the challenges whose started file lies in this folder."""
+    names = {challenge.name: challenge.slug for challenge in challenges}
+    files = (Path(f"{name}.py") for name in names)
+    return frozenset(
+        names[f.stem] for f in files if os.path.lexists(f) and _may_be(f, names[f.stem])
+    )
 
 
 def looks_like_path(what: str) -> bool:
@@ -195,7 +204,7 @@ def unspoilt(trace: Trace) -> Trace:
 
 
 def run_job(job: Job) -> Report:
-    """What the lab says of one job; where it could not even begin, that is raised."""
+    """The report of one job; raises where the job could not even begin."""
     from attnlab.worker.client import Worker
 
     with Worker() as worker:

@@ -11,22 +11,47 @@ if TYPE_CHECKING:
     from attnlab.render.explain import Explained
 
 PLACE = 70
+RULES = "rules"  # the page that tells what every challenge asks
+
+
+def complete_explained(incomplete: str) -> list[tuple[str, str]]:
+    """Rules, checks and challenges that a half-typed word may mean."""
+    try:
+        from attnlab.checks.base import load_checks
+
+        known = [(RULES, "what every challenge asks"), *((c.id, c.title) for c in load_checks())]
+    except Exception:  # a shell must not see why a Tab found nothing
+        return []
+    return [pair for pair in known if pair[0].startswith(incomplete)] + complete_slug(incomplete)
+
+
 Id = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="A check, a mutation, or a challenge you solved.",
-        autocompletion=complete_slug,
+        help="A check, rules, a challenge that you solved, or a mutation.",
+        autocompletion=complete_explained,
     ),
 ]
 
 
 def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
-    """Explain a check, a mutation of --strength, or a challenge that you solved."""
+    """Explain a check, the house rules ("rules"), a challenge that you solved, or a mutation."""
+    if id_ == RULES:
+        return emit(_rules(), json)
     from attnlab.checks.base import load_checks
 
     ids = [check.id for check in load_checks()]
     return emit(_check(id_) or _mutation(id_) or _challenge(ctx, id_, ids), json)
+
+
+def _rules() -> Explained:
+    """What every challenge asks."""
+    from attnlab.catalogue.load import house_rules
+    from attnlab.render.explain import Explained
+
+    title, _, text = house_rules().partition("\n")
+    return Explained(id=RULES, kind="page", title=title.lstrip("# "), text=text.strip())
 
 
 def _check(id_: str) -> Explained | None:
@@ -65,7 +90,9 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> Explained:
     found = catalogue(ctx)
     names = [*checks, *(c.name for c in found.challenges), *(c.slug for c in found.challenges)]
     if what not in names and what not in [slug.rpartition("/")[2] for slug in found.broken_slugs]:
-        guess = did_you_mean(what, names) or f"checks are {', '.join(checks)}; or a challenge"
+        guess = (
+            did_you_mean(what, [RULES, *names]) or f"checks are {', '.join(checks)}; or a challenge"
+        )
         raise Refused(f'"{what}" is neither a check nor a challenge', guess)
     challenge = found.find(what)
     with progress() as kept:

@@ -21,15 +21,13 @@ from attnlab.commands.base import (
 PLACE = 40
 SEEDS = 2**63 - 1  # the largest that torch takes
 PATIENT = "60"  # seconds: torch.export alone takes some to load
-All = Annotated[bool, typer.Option("--all", help="Go on after the first check that fails.")]
+All = Annotated[bool, typer.Option("--all", help="Do not stop at the first check that fails.")]
 Full = Annotated[
-    bool, typer.Option("--full", help="Also check what takes long, see docs/checks.md.")
+    bool, typer.Option("--full", help="Also run the checks that take long; see docs/checks.md.")
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(
-        "--seed", metavar="N", min=0, max=SEEDS, help="Draw what was drawn with this seed before."
-    ),
+    typer.Option("--seed", metavar="N", min=0, max=SEEDS, help="Repeat a grade with its seed."),
 ]
 File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="The file to grade instead.")]
 
@@ -64,5 +62,9 @@ def command(
     if chosen.yours:
         with progress() as kept:
             kept.graded(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)
+    if not chosen.yours and verdict.outcome != "passed":
+        name = chosen.challenge.name
+        start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"
+        verdict = replace(verdict, next=f"{start}, then attnlab grade {name}")
     page = Graded(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
     return emit(page, json, EXIT[verdict.outcome])

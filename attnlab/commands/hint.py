@@ -16,7 +16,8 @@ def command(ctx: typer.Context, what: What, json: Json = False) -> int:
 
     challenge = choose(ctx, what).challenge
     with progress() as kept:
-        taken = kept.standing(challenge.slug).hints
-        if taken < len(challenge.hints):
-            taken = kept.took_hint(challenge.slug)
-    return emit(Hints(challenge=challenge, taken=min(taken, len(challenge.hints))), json)
+        standing = kept.standing(challenge.slug)
+        more = standing.hints < len(challenge.hints)
+        taken = kept.took_hint(challenge.slug) if more else len(challenge.hints)
+    solved = standing.status == "solved"
+    return emit(Hints(challenge=challenge, taken=taken, more=more, solved=solved), json)

@@ -1,14 +1,30 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
-from attnlab.commands.base import Json, catalogue, emit, progress, warn
+from attnlab.commands.base import Json, catalogue, emit, progress, started_here, warn
+
+if TYPE_CHECKING:
+    from attnlab.render.list import Listing
 
 PLACE = 10
 
 
 def command(ctx: typer.Context, json: Json = False) -> int:
     """List the challenges, and how far you are."""
+    return emit(_listing(ctx), json)
+
+
+def overview(ctx: typer.Context, json: bool) -> int:
+    """What `attnlab` alone shows: how far the user is, and what is next."""
+    from attnlab.render.list import Overview
+
+    return emit(Overview(listing=_listing(ctx)), json)
+
+
+def _listing(ctx: typer.Context) -> Listing:
     from attnlab.records import Standing
     from attnlab.render.list import Listing
 
@@ -19,4 +35,4 @@ def command(ctx: typer.Context, json: Json = False) -> int:
     with progress() as kept:
         standings = kept.standings()
     rows = tuple((c, standings.get(c.slug, Standing())) for c in found.challenges)
-    return emit(Listing(rows=rows), json)
+    return Listing(rows=rows, here=started_here(found.challenges))

@@ -74,5 +74,5 @@ def _next(chosen: Chosen, verdict: Verdict) -> str:
     if verdict.outcome == "passed":
         return f"attnlab grade {name} records it"
     if not chosen.yours:
-        return f"attnlab start {name} copies the file here; mend it, then attnlab grade {name}"
-    return f"mend {chosen.file}, then attnlab grade {name}"
+        return f"attnlab start {name} copies the file here; fix it, then attnlab grade {name}"
+    return f"fix {chosen.file}, then attnlab grade {name}"

@@ -24,7 +24,13 @@ def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False
         kept.saw_solution(challenge.slug)
     texts = [Path(p).read_text("utf-8") for p in (challenge.file, challenge.solution)]
     notes = Path(challenge.notes).read_text("utf-8")
-    page = Solved(challenge=challenge, shipped=texts[0], solution=texts[1], notes=notes)
+    page = Solved(
+        challenge=challenge,
+        shipped=texts[0],
+        solution=texts[1],
+        notes=notes,
+        solved=standing.status == "solved",
+    )
     return emit(page, json)
 
 

@@ -284,7 +284,7 @@ def _next(chosen: Chosen | None, typed: Typed, job: Job, report: Report) -> str:
     if chosen is not None:
         name = chosen.challenge.name
         start = f"attnlab start {name} copies the file here"
-        return f"{f'mend {chosen.file}' if chosen.yours else start}; attnlab hint {name} helps"
+        return f"{f'fix {chosen.file}' if chosen.yours else start}; attnlab hint {name} helps"
     if report.outcome == "timeout":
         longer = replace(typed, rest=(*typed.rest, "--timeout", f"{job.limits.seconds * 6:g}"))
         return f"where it only needs longer: {longer.command()}"
@@ -293,8 +293,8 @@ def _next(chosen: Chosen | None, typed: Typed, job: Job, report: Report) -> str:
         sizes = ", ".join(f"{k}={v}" for k, v in job.contract.sizes.items())
         said = replace(typed.more(inputs=tuple(guessed)), sizes=sizes).command()
         says = "where the inputs are wrong, which were guessed, change them in this command"
-        return f"mend {_place(report)}; {says}: {said}"
-    return f"mend {_place(report) or 'it'}, then {typed.command()}"
+        return f"fix {_place(report)}; {says}: {said}"
+    return f"fix {_place(report) or 'it'}, then {typed.command()}"
 
 
 def _place(report: Report) -> str:

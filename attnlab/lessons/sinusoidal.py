@@ -30,7 +30,7 @@ def lesson() -> Lesson:
             Step(title="What people ask", questions=_questions()),
         ),
         next="attnlab position sinusoidal shows a larger table; "
-        "attnlab run beats-out-of-step has a wrong one to mend",
+        "attnlab run beats-out-of-step has a wrong one to fix",
     )
 
 

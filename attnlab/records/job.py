@@ -248,6 +248,7 @@ class Standing:
     tries: int = 0
     best: float = 0.0  # best score, 0-1
     solution_seen: bool = False
+    peeked: bool = False  # the solution was seen before the challenge was solved
 
 
 @record

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attnlab.records import CheckResult, Divergence
 from attnlab.render.screen import Screen
 
-COUNTED = ("failed", "passed", "skipped", "error")
+COUNTED = ("failed", "passed", "error")  # a check that does not apply says nothing
 
 
 def show_failures(checks: Sequence[CheckResult], screen: Screen, next_: str = "") -> None:
@@ -50,13 +50,12 @@ def _show_folded(folded: Sequence[CheckResult], screen: Screen) -> None:
 
 
 def tally(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[str, str]]:
-    """Counts by outcome, as styled parts of one line."""
+    """Counts by outcome, as styled parts of one line; checks that do not apply are left out."""
     marks = screen.marks
     looks = {
         "failed": (marks.bad, "failed", "bad"),
         "passed": (marks.ok, "passed", "ok"),
-        "skipped": (marks.skip, "skipped", "aside"),
-        "error": (marks.unsure, "could not be told", "warn"),
+        "error": (marks.unsure, "could not be decided", "warn"),
     }
     parts: list[tuple[str, str]] = []
     for outcome in COUNTED:

@@ -1,4 +1,4 @@
-"""Why something matters: the own words of a check or a mutation, or the notes of a challenge."""
+"""Why something matters: the docstring of a check or a mutation, the notes of a challenge."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from attnlab.records import record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen
 
-APART = re.compile(r"\n(?=(?:Right|Wrong): )")  # paragraphs of their own in what is rendered
+APART = re.compile(r"\n(?=(?:Right|Wrong): )")  # they start a paragraph of their own
 
 
 @record
 class Explained:
     id: str
-    kind: str  # "check", "mutation" or "challenge"
+    kind: str  # "check", "mutation", "challenge" or "page"
     title: str
     text: str
     advice: str = ""

@@ -11,6 +11,8 @@ from attnlab.render.screen import Screen
 class Hints:
     challenge: Challenge
     taken: int
+    more: bool = True  # False: all hints had been shown before
+    solved: bool = False
 
     def show(self, screen: Screen) -> None:
         total = len(self.challenge.hints)
@@ -21,8 +23,14 @@ class Hints:
             screen.say((f"hint {number} of {total}", newest))
             screen.prose(text, indent=2)
         name = self.challenge.name
+        if not self.more:
+            screen.gap()
+            screen.say((f"There is no further hint: these are all {total}.", "warn"))
+        if self.solved:
+            screen.do_next(f"it is solved already; attnlab explain {name} shows the notes")
+            return
         last = f"; if all else fails, attnlab solution {name}" if self.taken == total else ""
-        screen.do_next(f"mend it, then attnlab grade {name}{last}")
+        screen.do_next(f"fix it, then attnlab grade {name}{last}")
 
     def document(self) -> Document:
         return {

@@ -1,4 +1,4 @@
-"""The catalogue: every challenge, and how far one is with it."""
+"""The catalogue: every challenge, and how far the user is with it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ WIDE = 100
 @record
 class Listing:
     rows: tuple[Row, ...]
+    here: frozenset[str] = frozenset()  # slugs whose started file lies in this folder
 
     def show(self, screen: Screen) -> None:
         name_width = max((len(c.name) for c, _ in self.rows), default=0)
@@ -26,12 +27,43 @@ class Listing:
             screen.say((topic, "title"))
             screen.print(_table(list(rows), screen, name_width, so_far))
             screen.gap()
+        screen.say(self.count)
+        screen.do_next(next_command(self.rows, self.here))
+
+    @property
+    def count(self) -> str:
         solved = sum(standing.status == "solved" for _, standing in self.rows)
-        screen.say(f"{solved} of {plural(len(self.rows), 'challenge')} solved")
-        screen.do_next(_next(self.rows))
+        return f"{solved} of {plural(len(self.rows), 'challenge')} solved"
 
     def document(self) -> Document:
         return {"challenges": [_document(*row) for row in self.rows]}
+
+
+@record
+class Overview:
+    """Where the user is and what is next, in a few lines."""
+
+    listing: Listing
+
+    def show(self, screen: Screen) -> None:
+        screen.say(("attnlab", "title"), f"  {self.listing.count}")
+        for challenge, standing in self.listing.rows:
+            if challenge.slug in self.listing.here and standing.status != "solved":
+                file = (f"./{challenge.name}.py", "name")
+                screen.say(file, f"  {state(standing)}  {challenge.title}", indent=2)
+        screen.gap()
+        screen.say(("attnlab list", "title"), "    shows all challenges")
+        screen.say(
+            ("attnlab trace", "title"), "   model.py:MyAttention shows every step of your own code"
+        )
+        screen.say(("attnlab --help", "title"), "  shows all commands")
+        screen.do_next(next_command(self.listing.rows, self.listing.here))
+
+    def document(self) -> Document:
+        return {
+            **self.listing.document(),
+            "next": next_command(self.listing.rows, self.listing.here),
+        }
 
 
 def _table(rows: list[Row], screen: Screen, name_width: int, so_far: int) -> Table:
@@ -62,20 +94,28 @@ def _mark(standing: Standing, marks: Marks) -> tuple[str, str]:
         "started": (marks.empty, "warn"),
         "new": (" ", ""),
     }
+    if standing.status == "solved" and standing.peeked:
+        return marks.full, "aside"  # right, with the solution read first
     return looks[standing.status]
 
 
 def state(standing: Standing) -> str:
-    """How far, in a word or two: "solved", "best 0.62", "started"."""
+    """How far, in a word or two: "solved", "solution seen", "best 0.62", "started"."""
+    if standing.status == "solved" and standing.peeked:
+        return "solution seen"
     return f"best {standing.best:.2f}" if standing.status == "tried" else standing.status
 
 
-def _next(rows: tuple[Row, ...]) -> str:
-    """The one that is under way, else the first that is new."""
-    for status, verb in (("tried", "grade"), ("started", "grade"), ("new", "run")):
-        for challenge, standing in rows:
+def next_command(rows: tuple[Row, ...], here: frozenset[str]) -> str:
+    """To grade the file that is under way in this folder, else to run the first unsolved one."""
+    open_rows = [row for row in rows if row[1].status != "solved"]
+    for challenge, _ in open_rows:
+        if challenge.slug in here:
+            return f"attnlab grade {challenge.name}"
+    for status in ("tried", "started", "new"):
+        for challenge, standing in open_rows:
             if standing.status == status:
-                return f"attnlab {verb} {challenge.name}"
+                return f"attnlab run {challenge.name}"
     return ""
 
 
@@ -92,4 +132,5 @@ def _document(challenge: Challenge, standing: Standing) -> Document:
         "hints": standing.hints,
         "revealed": standing.revealed,
         "solution_seen": standing.solution_seen,
+        "peeked": standing.peeked,
     }

@@ -1,4 +1,4 @@
-"""One run of a challenge: the task, the trace up to the crash, the checks, what to do next."""
+"""One run of a challenge: its task, the trace, the checks, what to do next."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class Run:
         screen.gap()
         screen.say(("task", "title"))
         screen.prose(self.challenge.task, indent=2)
+        screen.gap()
+        screen.say(("attnlab explain rules shows what every challenge asks", "aside"), indent=2)
         _show_trace(self, screen)
         _show_checks(self, screen)
         screen.do_next(self.next)

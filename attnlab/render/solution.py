@@ -18,6 +18,7 @@ class Solved:
     shipped: str  # the texts of the two files, and of the notes
     solution: str
     notes: str
+    solved: bool = False
 
     def show(self, screen: Screen) -> None:
         show_head(self.challenge, screen)
@@ -29,7 +30,10 @@ class Solved:
         else:
             _show_diff(_diff(self), screen)
         screen.prose(self.notes)
-        screen.do_next(f"make the change yourself, then attnlab grade {self.challenge.name}")
+        if self.solved:
+            screen.do_next("attnlab list shows what is left")
+        else:
+            screen.do_next(f"make the change yourself, then attnlab grade {self.challenge.name}")
 
     def document(self) -> Document:
         return {

@@ -1,9 +1,12 @@
 """start, reset, hint, solution, explain, list: what a user does around the grading."""
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+from attnlab.progress import Progress
 
 NAME = "too-sharp"
 FILE = Path(f"{NAME}.py")
@@ -197,3 +200,62 @@ def test_no_home_is_a_warning(shell, monkeypatch, tmp_path):
     assert said.code == 0
     assert "warning: progress is not saved" in said.err
     assert "hint 1 of 3" in said.out
+
+
+def test_a_fourth_hint_says_that_there_is_none(shell):
+    """The three are shown again, with the word that they are all."""
+    for _ in range(3):
+        assert "no further hint" not in shell("hint", "too-sharp").out
+    assert "There is no further hint: these are all 3." in shell("hint", "too-sharp").out
+
+
+@pytest.fixture
+def graded(shell):
+    """Records a grade, as `attnlab grade` does."""
+
+    def grade(outcome, score):
+        with Progress.open() as progress:
+            progress.graded("attention/too-sharp", outcome, score, "too-sharp.py")
+
+    return grade
+
+
+def test_what_is_solved_is_not_to_be_fixed(shell, graded):
+    """Hints and solution of a solved challenge send nobody back to it."""
+    graded("passed", 1.0)
+    assert "it is solved already" in shell("hint", "too-sharp").out
+    said = shell("solution", "too-sharp").out
+    assert "make the change yourself" not in said
+    assert said.rstrip().endswith("next: attnlab list shows what is left")
+
+
+@pytest.mark.parametrize(("first", "state"), [("solution", "solution seen"), ("grade", "solved")])
+def test_solved_after_the_solution_looks_different(shell, graded, first, state):
+    """Reading it after solving takes nothing away; before, the list says so."""
+    if first == "grade":
+        graded("passed", 1.0)
+    shell("solution", "too-sharp", "--yes")
+    graded("passed", 1.0)
+    line = next(li for li in shell("list").out.splitlines() if " too-sharp " in li)
+    assert f" {state} " in line
+    assert standing(shell)["peeked"] is (first == "solution")
+
+
+def test_house_rules_stand_in_one_place(shell):
+    """Tasks say what is special to them; the page says what all of them ask."""
+    page = shell("explain", "rules")
+    assert (page.code, "House rules" in page.out, "dtype" in page.out) == (0, True, True)
+    assert shell("explain", "rules", "--json").json["id"] == "rules"
+
+
+def test_no_line_of_the_notes_becomes_a_list_by_accident():
+    """In Markdown a line that begins with a plus or a minus is an item of a list."""
+    notes = (Path(__file__).parents[2] / "challenges").glob("*/*/notes.md")
+    for path in notes:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        starts = [
+            b
+            for a, b in pairwise(lines)
+            if a and not a.startswith(("*", "-", " ")) and b[:2] in ("+ ", "- ")
+        ]
+        assert not starts, path

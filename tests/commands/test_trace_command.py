@@ -133,7 +133,7 @@ def test_a_finding_ends_with_where_to_look_and_what_to_run(trace):
     """The file, the line, and the same command again."""
     said, _ = trace("--init", "dim=8", report=replace(QUIET, trace=replace(TRACE, crash=None)))
     end = " ".join(said.out.split()).partition("next: ")[2]
-    assert end == f"mend {NAME}.py:27, then attnlab trace m.py --init dim=8"
+    assert end == f"fix {NAME}.py:27, then attnlab trace m.py --init dim=8"
 
 
 def test_nothing_found_leaves_nothing_to_do(trace):
