@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,14 @@ SPACES = {"torch": torch, "F": F, "nn": nn, "Tensor": Tensor, "nn.Module": nn.Mo
 REACHING = {"setattr", "__setattr__", "__dict__", "vars", "globals", "exec", "eval", "getattr"}
 TINY = 1e-40  # a denormal float32
 HOOKS = [n for n in vars(module) if n.startswith("_global_") and n.endswith("_hooks")]
-Flags = dict[str, object]
+Flags = dict[str, Any]
+# Settings that a file may have good reasons for and that are undone after its import.
+HARMLESS: dict[str, Callable[[Any], object]] = {
+    "the number of threads": torch.set_num_threads,
+    "deterministic algorithms": torch.use_deterministic_algorithms,
+    "anomaly detection": torch.autograd.set_detect_anomaly,
+    "the matmul precision": torch.set_float32_matmul_precision,
+}
 
 
 class Surroundings:
@@ -23,6 +31,14 @@ class Surroundings:
     def __init__(self) -> None:
         self.flags = _flags()
         self.spaces = {name: dict(vars(space)) for name, space in SPACES.items()}
+
+    def undo_settings(self) -> list[str]:
+        """Restore the harmless settings that the candidate's file changed; what they are."""
+        now = _flags()
+        changed = [what for what in HARMLESS if now[what] != self.flags[what]]
+        for what in changed:
+            HARMLESS[what](self.flags[what])
+        return changed
 
     def changes(self, words: Collection[str] | None = None) -> list[str]:
         """What is not any more as it was, one phrase each; in torch by these names, or by all.
@@ -39,7 +55,9 @@ class Surroundings:
             have, was = vars(space), self.spaces[name]
             looked = was if words is None else [n for n in sorted(words) if n in was]
             swapped = [n for n in looked if have.get(n) is not was[n]]
-            found += [f"{name}.{n} was replaced" for n in swapped if not _rebound(n)]
+            found += [
+                f"{name}.{n} was replaced" for n in swapped if not _rebound(n, have.get(n), was[n])
+            ]
         return found
 
 
@@ -64,6 +82,9 @@ def _flags() -> Flags:
     }
 
 
-def _rebound(name: str) -> bool:
-    """Names that torch itself gives another meaning: private ones, and one that names a dtype."""
-    return name == "Storage" or (name.startswith("_") and name != "__call__")
+def _rebound(name: str, now: Any, was: Any) -> bool:
+    """Whether torch itself gives a name another meaning: private ones, one that names a dtype, and
+    functions that torch._dynamo wraps once something imports it."""
+    code = getattr(now, "__code__", None)
+    wrapped = code and code.co_filename == torch._compile.__file__ and now.__wrapped__ is was
+    return bool(wrapped) or name == "Storage" or (name.startswith("_") and name != "__call__")

@@ -18,7 +18,8 @@ them. Wrong: `self.weight.data /= norm` in forward.
 Importing, building and calling leave the rest of the process as it was: default dtype and device,
 grad mode, random seed, number of threads, flags of PyTorch and functions in its name spaces. Wrong:
 `torch.manual_seed(0)` in a constructor; `F.softmax = my_softmax`. Right: arguments (`dtype=`,
-`generator=`) and context managers. A seed that is set while the file is imported is allowed.
+`generator=`) and context managers. While the file is imported, a seed may be set, and the number of
+threads, deterministic algorithms, anomaly detection and the matmul precision, which are undone.
 
 The last two rest on the word of the process that ran the candidate.
 """

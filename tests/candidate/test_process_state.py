@@ -28,6 +28,20 @@ CHANGES = {
 }
 
 
+def test_harmless_settings_are_undone():
+    """Threads and deterministic algorithms go back; the default dtype is left to be reported."""
+    before = Surroundings()
+    try:
+        torch.use_deterministic_algorithms(True)
+        torch.set_num_threads(before.flags["the number of threads"] + 1)
+        torch.set_default_dtype(torch.float64)
+        assert before.undo_settings() == ["the number of threads", "deterministic algorithms"]
+        assert before.changes() == ["the default dtype is torch.float64, it was torch.float32"]
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.use_deterministic_algorithms(False)
+
+
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_is_changed_is_told_until_it_is_put_back(what):
     """One phrase that says what, and how it was."""

@@ -36,6 +36,8 @@ def load(session: Session, file: str, text: str, path: str, own: dict[str, Any] 
     sys.modules[session.module.__name__] = session.module
     remember(file, text)
     exec(compile(text, file, "exec", dont_inherit=True), session.module.__dict__)
+    if not own and (undone := session.surroundings.undo_settings()):
+        sys.stderr.write(f"attnlab undid settings of this file: {', '.join(undone)}\n")
     return {}
 
 

@@ -14,6 +14,10 @@ def building(line):
     return Case(changed(ATTENTION, (INIT, f"{INIT}\n        {line}")))
 
 
+def importing(line):
+    return Case(changed(ATTENTION, (IMPORT, f"{IMPORT}{line}\n")))
+
+
 WRONG = {
     "a seed in the constructor": building("torch.manual_seed(0)"),
     "a seed in forward": calling("torch.manual_seed(0)"),
@@ -22,7 +26,8 @@ WRONG = {
     "Python's seed": calling("__import__('random').seed(0)"),
     "grad mode": calling("torch.set_grad_enabled(False)"),
     "the matmul precision": building('torch.set_float32_matmul_precision("high")'),
-    "threads": Case(changed(ATTENTION, (IMPORT, f"{IMPORT}torch.set_num_threads(2)\n"))),
+    "threads": building("torch.set_num_threads(2)"),
+    "grad mode while importing": importing("torch.set_grad_enabled(False)"),
     "a function of torch": Case(
         changed(
             ATTENTION, (IMPORT, f"{IMPORT}real = F.gelu\nF.gelu = lambda *a, **k: real(*a, **k)\n")
@@ -34,5 +39,9 @@ RIGHT = {
     "the kernel": Case(KERNEL),
     "a seed of one's own": building("torch.rand(2, generator=torch.Generator().manual_seed(0))"),
     "no_grad with a with": calling("with torch.no_grad(): x.sum()"),
-    "a seed while importing": Case(changed(ATTENTION, (IMPORT, f"{IMPORT}torch.manual_seed(0)\n"))),
+    "a seed while importing": importing("torch.manual_seed(0)"),
+    "threads while importing": importing("torch.set_num_threads(2)"),
+    "deterministic while importing": importing("torch.use_deterministic_algorithms(True)"),
+    "print options while importing": importing("torch.set_printoptions(precision=2)"),
+    "precision while importing": importing('torch.set_float32_matmul_precision("high")'),
 }
