@@ -58,7 +58,7 @@ def run_job(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:
         except Died as death:
             outcome, message = death.reason, f"{job.candidate.file} {death}"
         return Report(
-            outcome="refused" if refusal else outcome,
+            outcome="refused" if refusal and job.own else outcome,
             message=refusal.message if refusal else message,
             hint=refusal.hint if refusal else "",
             target=shown_target(job),

@@ -1,6 +1,7 @@
-"""A user's own target that could not run because something was not said, or is not there.
+"""A target that could not run because something is missing: a flag, a package, a device.
 
-That is no crash of their code: it is refused, with a command that says it.
+That is no crash of the user's own code: it is refused, with a command that helps. A graded file
+has crashed all the same, with the same message and hint.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ def absent(job: Job) -> Refusal | None:
 
 def unsaid(job: Job, error: Raised) -> Refusal | None:
     """What stopped it before its forward began, where a flag or a package would help."""
+    if error.error == "ModuleNotFoundError" and "'attnlab" not in error.message:
+        return _not_installed(job, error)
     if job.own is None:
         return None
-    if error.error == "ModuleNotFoundError" and "'attnlab" not in error.message:
-        return _uninstalled(job, error)
     missing = _missing(error.message, "__init__")
     if missing:
         more = ", ".join(f"{name}=12" for name in missing)
@@ -72,18 +73,21 @@ def _missing(message: str, method: str) -> list[str]:
     return re.findall(r"'(\w+)'", found[1]) if found else []
 
 
-def _uninstalled(job: Job, error: Raised) -> Refusal:
+def _not_installed(job: Job, error: Raised) -> Refusal:
     found = re.search(r"No module named '([\w.]+)'", error.message)
     wanted = found[1] if found else ""
     package = wanted.partition(".")[0]
-    where = (
-        f"{error.file}:{error.line}: " if error.line and job.own and not _asked(job, wanted) else ""
-    )
+    where = f"{error.file}:{error.line}: " if error.line and not _asked(job, wanted) else ""
     if "." in wanted:
-        says = f"{where}there is no module {wanted}: {package} has none of that name"
-        return Refusal(says, f"see where it lies: python -c 'import {package}; print({package})'")
-    says = f"{where}the package {package} is not installed for this Python"
-    return Refusal(says, f"install it: python -m pip install {package}")
+        message = f"{where}there is no module {wanted}: {package} has none of that name"
+        return Refusal(
+            message, f"see where it is installed: python -c 'import {package}; print({package})'"
+        )
+    message = f"{where}the package {package} is not installed for this Python"
+    hint = f"install it in the environment that runs attnlab: python -m pip install {package}"
+    if job.own is None:
+        hint += "; a module of your own must be copied into the graded file"
+    return Refusal(message, hint)
 
 
 def _asked(job: Job, wanted: str) -> bool:

@@ -21,6 +21,9 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 def read_source(path: Path, shown: str | None = None) -> Code:
     """The source file at `path`, valid Python; raises `Unreadable`, which says what is wrong."""
     file = shown or str(path)
+    if path.suffix == ".ipynb" and path.is_file():
+        hint = f"Export it as a .py file: jupyter nbconvert --to script {file}"
+        raise Unreadable(f"{file} is a notebook, not a Python file", hint, file)
     text = _decode(read_bytes(path, file, LARGEST), file)
     if not text.strip():
         raise Unreadable(

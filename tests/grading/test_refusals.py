@@ -8,7 +8,7 @@ from own_target import own_job
 
 from attnlab.candidate.host import LocalHost
 from attnlab.grading.pipeline import run_job
-from attnlab.records import TraceOptions
+from attnlab.records import Code, Contract, Job, TraceOptions
 
 
 @pytest.fixture
@@ -36,6 +36,16 @@ def test_a_package_that_is_not_installed_is_named(report):
     assert found.outcome == "refused"
     assert found.message == "m.py:1: the package no_such_pkg is not installed for this Python"
     assert found.hint.endswith("python -m pip install no_such_pkg")
+
+
+def test_a_graded_file_that_imports_such_a_package_has_crashed():
+    """With the same message; a module of the user's own is not there either."""
+    code = Code(file="m.py", text="import torch\nimport no_such_pkg\n", name="M")
+    found = run_job(Job(candidate=code, contract=Contract()), lambda *_: LocalHost())
+    assert found.outcome == "crashed"
+    assert found.message == "m.py:2: the package no_such_pkg is not installed for this Python"
+    assert "environment that runs attnlab: python -m pip install no_such_pkg;" in found.hint
+    assert "must be copied into the graded file" in found.hint
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,15 @@ def test_a_missing_file_suggests_the_near_one(tmp_path):
     assert error.hint == "Did you mean attention.py?"
 
 
+def test_a_notebook_is_exported_first(tmp_path):
+    """A notebook is JSON, which happens to be valid Python without any class."""
+    path = tmp_path / "net.ipynb"
+    path.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+    error = refused(path, "net.ipynb")
+    assert error.message == "net.ipynb is a notebook, not a Python file"
+    assert error.hint == "Export it as a .py file: jupyter nbconvert --to script net.ipynb"
+
+
 def test_a_missing_folder_is_named(tmp_path):
     """It is the folder that does not exist, not only the file."""
     error = refused(tmp_path / "no" / "net.py")
