@@ -20,7 +20,7 @@ WIDEST = 200
 
 
 class Traced:
-    """A trace that shows itself: at a prompt, with `print`, and in a notebook."""
+    """A trace that displays itself at a prompt, with `print` and in a notebook."""
 
     def __init__(self, seen: TraceOfCall | None = None) -> None:
         self._seen = seen
@@ -51,7 +51,7 @@ class Traced:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """What the names of axes stand for."""
+        """The sizes that the names of axes stand for."""
         return dict(self._finished.sizes)
 
     @property
@@ -89,7 +89,7 @@ class Traced:
 
 
 class Tracing(Traced):
-    """Records its `with` block; what it saw can be read once the block is over."""
+    """Records its `with` block; the trace can be read once the block has ended."""
 
     def __init__(self, dims: Dims) -> None:
         super().__init__()
@@ -133,11 +133,11 @@ def trace(
 ) -> Traced:
     """Trace `module(*inputs, **kwargs)`: an `nn.Module` as it is, or a function of tensors.
 
-    It is called under `no_grad` with copies of the tensors, a second time where a NaN or a
-    question of `options` needs it, so what it keeps of its calls (counters, running statistics)
-    moves on; torch's random numbers do not. A call that raises gives a trace with `.crash`, no
-    exception. A module whose forward takes gradients itself is for `tracing`. Raises `Refused`
-    where `dims` names what is not there.
+    The call runs under `no_grad` on copies of the tensors, and again where a NaN or one of
+    `options` needs it, so state kept between calls (counters, running statistics) advances;
+    torch's random state does not. If the call raises, `.crash` of the trace says why. Use
+    `tracing` for a module whose forward computes gradients. Raises `Refused` if `dims` names an
+    input that does not exist.
     """
     return Traced(trace_call(module, inputs, kwargs, parse_dims(dims), options or TraceOptions()))
 

@@ -1,4 +1,4 @@
-"""The arguments of a call by name: the tensors among them, and what their axes are."""
+"""The arguments of a call by name, the tensors among them, and the names of their axes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from attnlab.tracer.raw_trace import KnownAxes
 def name_inputs(
     tensors: Mapping[str, Tensor], axes: Mapping[str, input_names.Axes], root: nn.Module | None
 ) -> tuple[dict[str, input_names.Axes], dict[str, int]]:
-    """The names of the axes of every input, and the sizes that they stand for."""
+    """Axis names for every input, and the sizes of the names."""
     said = {n: axes[n] for n in axes if n in tensors}
     sizes = {**module_sizes(root), **input_names.sizes_of(tensors, said)}
     rest = {n: t for n, t in tensors.items() if n not in said}
@@ -31,7 +31,7 @@ def name_inputs(
 
 
 def guess_known_axes(given: list[tuple[str, Tensor]], root: nn.Module | None) -> KnownAxes:
-    """What can be told of inputs of which the user said nothing."""
+    """Guessed axes and sizes of inputs that the user did not name."""
     axes, sizes = name_inputs(dict(given), {}, root)
     return KnownAxes([axes[name] for name, _ in given], sizes)
 
@@ -39,7 +39,7 @@ def guess_known_axes(given: list[tuple[str, Tensor]], root: nn.Module | None) ->
 def bound_arguments(
     function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments by the names of the parameters, as well as they fit."""
+    """The arguments by parameter name; `input0`, ... where they do not fit the signature."""
     target = function.forward if isinstance(function, nn.Module) else function
     try:
         return dict(inspect.signature(target).bind(*args, **kwargs).arguments)
@@ -62,7 +62,7 @@ def named_tensors(given: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
 
 
 def keyword_arguments(frame: FrameType | None) -> dict[str, Any]:
-    """The keyword arguments of the call of a module, which its hooks are not told."""
+    """The keyword arguments of a module call, which global hooks do not receive."""
     while frame is not None:
         if "kwargs" in frame.f_locals and "self" in frame.f_locals:
             found = frame.f_locals["kwargs"]

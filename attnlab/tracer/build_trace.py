@@ -1,4 +1,4 @@
-"""A raw trace as the record that everybody reads: names, findings, the crash explained."""
+"""Build a trace from a raw one: axis names, findings, the crash explained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can 
 
 
 def build_trace(run: SizedTrace, distinct: SizedTrace | None) -> Trace:
-    """A raw trace as the record that everybody reads."""
+    """The trace of a run; `distinct` is the same run at sizes that tell axes apart."""
     raw = run.raw
     axes = name_rows(run, distinct)
     rows = Rows(raw, axes, input_axes(run, distinct))
@@ -44,7 +44,7 @@ def _crash(
 
 
 def unique_findings(found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """One of a kind for a line, in the order of the rows."""
+    """One finding per rule and line, in the order of the rows."""
     kinds: dict[tuple[str, int], Finding] = {}
     for finding in found:
         kinds.setdefault((finding.rule, finding.line), finding)
@@ -54,7 +54,7 @@ def unique_findings(found: Sequence[Finding]) -> tuple[Finding, ...]:
 def _hidden_findings(
     run: SizedTrace, distinct: SizedTrace, found: tuple[Finding, ...]
 ) -> Iterator[Finding]:
-    """What the example's sizes hide: with B = 1 or S = H an accident has the right shape."""
+    """Findings that the example's sizes hide: with B = 1 or S = H a wrong shape looks right."""
     if run.raw.crash is not None:
         return
     where = sizes_suffix(distinct.sizes)
@@ -69,7 +69,7 @@ def _hidden_findings(
 
 
 def _matching_row(raw: RawTrace, finding: Finding) -> int | None:
-    """The row of the example that is the one of the finding in another run."""
+    """The row of this run for a finding of another run; None where the rows differ."""
     row = finding.index
     if row is None or row >= len(raw.ops):
         return None

@@ -1,4 +1,4 @@
-"""How a call is made that somebody watches: the same way every time, and as it was written."""
+"""Run the traced call: seeded, without gradients, uncompiled."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from attnlab.tracer.cast import Given, fresh
 if TYPE_CHECKING:
     from attnlab.tracer.capture import TracedCall
 
-MAX_ITEMS = 1000  # that a generator may yield
+MAX_ITEMS = 1000  # items taken from a generator
 FAST_PATH = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 
 
 def run_call(
     traced: TracedCall, watcher: contextlib.AbstractContextManager[Any], given: Given
 ) -> Any:
-    """What the call returns, watched; one that returns a generator is run to its end."""
+    """Run the call under `watcher` and return its output; a generator is consumed."""
     torch.manual_seed(traced.seed)
     with torch.no_grad(), uncompiled(), watcher:
         out = traced.call(given)
@@ -33,14 +33,14 @@ def run_call(
 
 
 def repeat_call(traced: TracedCall, watcher: contextlib.AbstractContextManager[Any]) -> None:
-    """A further run, for something else to be seen; how it ends is known from the first."""
+    """Run the call once more under `watcher`; exceptions are known from the first run."""
     with contextlib.suppress(Exception):
         run_call(traced, watcher, fresh(traced.given))
 
 
 @contextlib.contextmanager
 def uncompiled() -> Iterator[None]:
-    """What `torch.compile` has wrapped runs as it was written, for only that has lines."""
+    """Run compiled modules eagerly: only eager code has lines."""
     if "torch._dynamo" not in sys.modules:  # then nothing is compiled, and it stays out
         yield
         return
@@ -49,10 +49,10 @@ def uncompiled() -> Iterator[None]:
 
 
 def setup_notes(root: nn.Module | None, ops: Sequence[Op]) -> Iterator[str]:
-    """What is run otherwise because it is watched, and what cannot be seen of it."""
+    """Notes on what runs differently under the trace, and on what it cannot see."""
     modules = dict(root.named_modules()) if root is not None else {}
     if any(_compiled(m) for m in modules.values()):
-        yield "torch.compile was left out: these are the operations of the original module"
+        yield "torch.compile is bypassed: these are the operations of the original module"
     slow = {
         type(module).__name__
         for name, module in modules.items()
@@ -61,14 +61,14 @@ def setup_notes(root: nn.Module | None, ops: Sequence[Op]) -> Iterator[str]:
     if slow:
         names = " and ".join(f"nn.{name}" for name in sorted(slow))
         yield (
-            f"{names} took the slow path: the fused fast path of evaluation is switched off while "
-            "somebody looks on (its result is the same up to rounding)"
+            f"{names} took the slow path: tracing switches off the fused fast path of eval mode "
+            "(the result is the same up to rounding)"
         )
     wrapped = sum(bool(op.shape) and not op.stride for op in ops)
     if wrapped:
         yield (
-            f"{wrapped} rows have no numbers and no views: inside vmap, grad and their like, and "
-            "of sparse and nested tensors, memory cannot be looked at"
+            f"{wrapped} rows have no values and no views: inside torch.func transforms, and for "
+            "sparse and nested tensors, memory cannot be read"
         )
 
 

@@ -1,4 +1,4 @@
-"""One recorded run of whatever is called, and everything else that was asked about it."""
+"""Record one run of a call, with the views that its options ask for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VIEWS = {
 
 @dataclass(frozen=True)
 class TracedCall:
-    """What is to be recorded: a call that can be made again, and what is known about it."""
+    """A call that can be repeated, and what is known about it."""
 
     call: Callable[[Given], Any]
     given: Given  # names and values of the inputs; None for one that is left out
@@ -48,7 +48,7 @@ class TracedCall:
 
 
 def capture(traced: TracedCall) -> RawTrace:
-    """The rows of one run, and what else `traced.options` asks for."""
+    """The raw trace of one run, with the views that `traced.options` asks for."""
     with cast(traced.root, traced.options):
         traced = replace(traced, given=cast_inputs(traced.given, traced.options))
         raw = record_run(traced)
@@ -61,7 +61,7 @@ def capture(traced: TracedCall) -> RawTrace:
 
 
 def measure_rows(traced: TracedCall, raw: RawTrace, rows: tuple[int, ...]) -> RawTrace:
-    """The same run again with a closer look at some rows; a module may have a memory."""
+    """Repeat the run and measure `rows`; unchanged if the module behaves differently."""
     watcher = MeasuringRecorder(traced.root, rows)
     again = record_run(traced, watcher)
     same = len(again.ops) == len(raw.ops) and first_nan(again) == first_nan(raw)
@@ -69,7 +69,7 @@ def measure_rows(traced: TracedCall, raw: RawTrace, rows: tuple[int, ...]) -> Ra
 
 
 def record_run(traced: TracedCall, recorder: Recorder | None = None) -> RawTrace:
-    """One run, without gradients."""
+    """The raw trace of one run without gradients."""
     given = fresh(traced.given)
     recorder = recorder or Recorder(traced.root)
     recorder.name_inputs([t for _, t in given if t is not None])

@@ -1,4 +1,4 @@
-"""A module and its inputs in another dtype or on another device, for as long as a run lasts."""
+"""Cast a module and its inputs to another dtype or device for the length of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Given = list[tuple[str, Tensor | None]]
 
 @contextmanager
 def cast(root: nn.Module | None, options: TraceOptions) -> Iterator[None]:
-    """Weights and buffers as `options` wants them; afterwards each is what it was, bit by bit."""
+    """Cast parameters and buffers as `options` says, and restore them bit by bit afterwards."""
     modules = list(root.modules()) if root is not None else []
     weights = [(p, p.data) for p in (root.parameters() if root is not None else ())]
     buffers = [(m, n, b) for m in modules for n, b in m._buffers.items() if b is not None]
@@ -34,7 +34,7 @@ def cast(root: nn.Module | None, options: TraceOptions) -> Iterator[None]:
 
 
 def cast_tensor(t: Tensor, options: TraceOptions) -> Tensor:
-    """As `options` says, where it says something: float32 on the CPU is what nobody asked for."""
+    """The tensor in the dtype and on the device of `options`; the defaults change nothing."""
     if options.device != "cpu":
         t = t.to(options.device)
     if t.is_floating_point() and options.dtype != "float32":
@@ -64,5 +64,5 @@ def _same_layout(held: Tensor, t: Tensor) -> bool:
 
 
 def fresh(given: Given) -> Given:
-    """Copies: what the candidate does to its inputs must not reach the caller's."""
+    """Copies of the inputs: in-place changes by the candidate must not reach the caller's."""
     return [(n, t.clone() if t is not None else None) for n, t in given]

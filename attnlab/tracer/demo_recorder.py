@@ -1,4 +1,4 @@
-"""A recorder for scripts: it waits for the first call of a module, and ends the script after it."""
+"""A recorder for scripts: it records the first call of a module, then stops the script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attnlab.tracer.recorder import Recorder, module_names
 
 
 class StopDemo(BaseException):
-    """Stops a script once the call that was to be recorded is over."""
+    """Raised to stop a script after the recorded call."""
 
 
 class FirstCallRecorder(Recorder):

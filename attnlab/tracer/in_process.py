@@ -1,4 +1,4 @@
-"""Traces of what runs in the user's own process: a module that is called, or a block of code."""
+"""Traces in the user's own process: of a call, or of a block of code."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from attnlab.tracer.recorder import Recorder, module_names
 WRONG_GUESS = {
     *("batch-contraction", "softmax-axis", "position-on-batch", "axes-meet", "axes-order"),
     "attention-axis",
-}  # what a wrong guess brings
+}  # findings that a wrong guess of the axes causes
 
 
 class TraceOfCall(NamedTuple):
-    """A trace, and what it is of."""
+    """A trace, the sizes of its axes, and the name of what was traced."""
 
     trace: Trace
     sizes: dict[str, int]
@@ -86,7 +86,7 @@ def _try_sequence_first(
     again: Callable[[Mapping[str, input_names.Axes]], RawTrace],
     said: Mapping[str, Any],
 ) -> RawTrace:
-    """Nobody said which axis is the batch: where (S, B, ...) makes sense of all, it is that."""
+    """Read guessed inputs as (S, B, ...) if that removes every odd finding."""
     if not any(a.rule in WRONG_GUESS for a in raw.findings):
         return raw
     turn = {"B": "S", "S": "B"}
@@ -97,7 +97,7 @@ def _try_sequence_first(
     other = again(swapped)
     if any(a.rule in WRONG_GUESS for a in other.findings):
         return raw
-    note = "inputs are read as (S, B, ...), which makes sense of every sum; dims says it otherwise"
+    note = "inputs are read as (S, B, ...), which fits every operation; pass dims to override"
     return replace(other, notes=(*other.notes, note))
 
 
@@ -105,7 +105,7 @@ def _try_sequence_first(
 
 
 class BlockRecorder(Recorder):
-    """Records a block of code. Inputs are those of the first module that is called in it."""
+    """Records a block of code; its inputs are those of the first module called in it."""
 
     def __init__(self, axes: Mapping[str, input_names.Axes], frame: FrameType | None) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class BlockRecorder(Recorder):
             hook.remove()
 
     def _first_call(self, module: nn.Module, args: Any) -> None:
-        """The first call of a module: what goes in are the inputs."""
+        """Take the arguments of the first module call as inputs."""
         if self.root is not None:
             return
         self.root = module
@@ -144,7 +144,7 @@ class BlockRecorder(Recorder):
             hook.remove()
 
     def trace_of_block(self, error: BaseException | None) -> TraceOfCall:
-        """The trace, once the block is over; a block around this one does not see it made."""
+        """The trace of the finished block; an outer block does not record its making."""
         with torch._C.DisableTorchFunction():
             return self._trace_of_block(error)
 

@@ -1,7 +1,7 @@
-"""A second run that looks closely at the few rows whose numbers deserve it.
+"""Measure suspicious rows in a second run.
 
-The recorder keeps three numbers of a tensor. Where they tell of a NaN, an overflow or a mask that
-comes too late, the same call is made once more, and these rows are measured while they happen.
+The recorder keeps min, max and mean of a tensor. Where they show a NaN, an overflow or a mask
+after the softmax, the call is repeated, and these rows are measured as they run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RANDOM = {"dropout", "dropout_", "bernoulli", "bernoulli_", "multinomial", "alph
 
 
 class RowMeasurement(NamedTuple):
-    """What the operands of one row held before it ran, and what it made."""
+    """What the operands of one row held before it ran, and its result."""
 
     tainted: tuple[int, ...]  # those that had a NaN
     measured: Measured
@@ -35,7 +35,7 @@ def first_nan(raw: RawTrace) -> int | None:
 
 
 def rows_to_measure(raw: RawTrace) -> tuple[int, ...]:
-    """Rows that are worth a second run."""
+    """The rows to measure in a second run: first NaN, first overflow, late masks."""
     ops = raw.ops
     late = [i for i in late_masked(ops) if _lowers_mean(raw, i)][:MOST]
     burst = next((op.index for op in ops if is_overflow(ops, op)), None)
@@ -50,7 +50,7 @@ def _lowers_mean(raw: RawTrace, row: int) -> bool:
 
 
 class MeasuringRecorder(Recorder):
-    """A recorder that measures the rows it was told of."""
+    """A recorder that also measures the given rows."""
 
     def __init__(self, root: nn.Module | None, rows: tuple[int, ...]) -> None:
         super().__init__(root)
@@ -70,7 +70,7 @@ class MeasuringRecorder(Recorder):
         if asked and self._count > row and row in self.rows and row not in self.measurements:
             try:
                 self.measurements[row] = self._measure(row, func, before, out)
-            except Exception:  # inside a vmap, or of a sparse tensor, nothing can be told
+            except Exception:  # values cannot be read inside a vmap, or of a sparse tensor
                 self.rows -= {row}
         return out
 
@@ -134,7 +134,7 @@ def _wide(value: Any) -> Any:
 
 
 def _float64_magnitude(func: Any, args: Any, kwargs: dict[str, Any]) -> float | None:
-    """The largest finite magnitude that the operation makes of the same operands in float64."""
+    """The largest finite magnitude of the operation's result in float64."""
     try:
         made = func(*_wide(args), **{n: _wide(v) for n, v in kwargs.items()})
         return _largest(made) if made.dtype is torch.float64 else None
@@ -164,7 +164,7 @@ def _lost_weight(tensors: list[Tensor], out: Tensor) -> tuple[float, int] | None
 
 
 def measured_fields(watcher: MeasuringRecorder, origin: int | None) -> dict[str, Any]:
-    """What was measured, as fields of a `RawTrace`; `origin` is the row of the first NaN."""
+    """The measurements as fields of a `RawTrace`; `origin` is the row of the first NaN."""
     measured = tuple(watcher.measurements[row].measured for row in sorted(watcher.measurements))
     nan = watcher.measurements.get(origin) if origin is not None else None
     if nan is None:

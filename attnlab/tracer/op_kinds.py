@@ -1,8 +1,8 @@
-"""What kind of operation a function of PyTorch is, told once for each function.
+"""What kind of operation a PyTorch function is, worked out once per function.
 
 `F.multi_head_attention_forward` is Python code that hands itself over as one operation, with
-everything in it unseen. Such a function has a twin here: the same code, which does not ask whether
-somebody watches, so that what it calls is seen instead.
+everything in it hidden. Such a function has a twin here: the same code without the override check,
+so that the operations inside it are recorded instead.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
-# Attribute access is no operation, but for these getters, which make a new view.
+# Attribute access is no operation, except for these getters, which return a new view.
 VIEW_GETTERS = {"T", "mT", "H", "mH", "real", "imag", "data"}
-# Factories whose values mean nothing before they are written.
+# Factories that return uninitialised memory.
 UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"}
-# Views that show each element of what they look at.
+# Views that contain every element of their base.
 SAME_ELEMENTS = {
     *("view", "view_as", "reshape", "reshape_as", "flatten", "unflatten", "ravel", "contiguous"),
     *("transpose", "t", "T", "mT", "permute", "movedim", "moveaxis", "swapaxes", "swapdims"),
@@ -29,17 +29,17 @@ WRITES = {
     *(f"__i{op}__" for op in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod")),
     *(f"__i{op}__" for op in ("pow", "and", "or", "xor", "lshift", "rshift")),
 }
-# What gives memory of a tensor to others, who may write into it, and what takes memory of others.
+# Functions that expose a tensor's memory to writes from outside, and that take foreign memory.
 EXPOSES = {"numpy", "data_ptr", "untyped_storage", "storage", "__array__", "__dlpack__", "tobytes"}
 SHARES = {"from_numpy", "frombuffer", "as_tensor", "asarray", "from_dlpack", "from_file"}
 OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 DECOMPOSED = (F.multi_head_attention_forward,)
 TWIN_CODES = {func.__code__ for func in DECOMPOSED}  # which the twins share
-MAX_KINDS = 4096  # functions that are remembered: a program may make new ones without end
+MAX_KINDS = 4096  # cached functions: a program may create new ones without end
 
 
 class Kind:
-    """An operation by its function. `name` is "" for one that makes no row."""
+    """The traits of an operation. `name` is "" for one that gets no row."""
 
     __slots__ = (
         "exposes",
@@ -88,7 +88,7 @@ def _name(func: Any) -> str:
 
 
 def _twin(func: types.FunctionType) -> Callable[..., Any]:
-    """The function with the same code, that is told that nobody watches."""
+    """The same function without its check for overrides."""
     space = {**func.__globals__, **dict.fromkeys(OVERRIDE_CHECKS, _never)}
     twin = types.FunctionType(func.__code__, space, func.__name__, func.__defaults__)
     twin.__kwdefaults__ = func.__kwdefaults__
@@ -100,7 +100,7 @@ def _never(*_: object) -> bool:
 
 
 def outputs(kind: Kind, args: tuple[Any, ...], out: Any) -> tuple[Tensor, ...]:
-    """The tensors that an operation made, or wrote into."""
+    """The tensors that an operation returned or wrote into."""
     if isinstance(out, Tensor):
         return (out,)
     if isinstance(out, (tuple, list)):

@@ -1,4 +1,4 @@
-"""What a recorder saw, as records that can leave the process: before any name is given."""
+"""What a recorder saw, as records that can leave the process, before rows are named."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MaskedRows:
 
 @record
 class Measured:
-    """What a second run found at one row, whose values deserved a closer look."""
+    """What a second run measured at one row."""
 
     row: int
     sources: tuple[str, ...] = ()  # weights and inputs that held NaN or infinities: "q.weight"
@@ -41,7 +41,7 @@ class Measured:
 
 @record
 class RawCrash:
-    """What raised: an operation with its operands, or (op = "") a line of Python."""
+    """What raised: an operation with its operands, or a line of Python (op = "")."""
 
     op: str
     file: str
@@ -58,7 +58,7 @@ class RawCrash:
 
 @dataclass(frozen=True)
 class KnownAxes:
-    """What is known of a run's axes before it: names for each input's, and sizes for names."""
+    """What is known of a run's axes: names for the axes of each input, and the sizes of names."""
 
     inputs: Sequence[Sequence[str] | None]
     sizes: Mapping[str, int]
@@ -78,12 +78,12 @@ class RawTrace:
     tainted: tuple[int, ...] | None = None  # operands of the first NaN's row that had one before
     measured: tuple[Measured, ...] = ()
     notes: tuple[str, ...] = ()
-    # What the axes are, by where they came from; those of each op stand in the op.
+    # Axis names by origin; those of each op are in the op.
     input_axes: tuple[tuple[str, ...], ...] = ()
     crash_axes: tuple[tuple[str, ...], ...] = ()  # of the operands of what raised
-    findings: tuple[Finding, ...] = ()  # meetings of axes that should not meet
+    findings: tuple[Finding, ...] = ()  # from the axes and from the backward pass
     sizes: dict[str, int] = field(default_factory=dict)  # what the names of axes stand for
-    # What else was asked for.
+    # Views that the options asked for.
     backward: Backward | None = None
     attention: tuple[Attention, ...] = ()
     values: tuple[Heat, ...] = ()
@@ -91,7 +91,7 @@ class RawTrace:
 
 
 def is_consistent(raw: RawTrace) -> bool:
-    """Every row and operand that is referred to exists, and comes before what refers to it."""
+    """True if every referenced row exists and comes before what refers to it."""
     inputs, ops, crash = -len(raw.inputs), raw.ops, raw.crash
     return (
         len(raw.operands) == len(ops)
@@ -108,7 +108,7 @@ def is_consistent(raw: RawTrace) -> bool:
 
 
 def _referenced_rows(raw: RawTrace) -> Iterator[int | None]:
-    """Rows that what was asked for besides refers to."""
+    """Rows that the views refer to."""
     yield from (heat.index for heat in raw.values)
     for seen in raw.attention:
         yield from (seen.scores, seen.mask, seen.weights, seen.context)
@@ -207,7 +207,7 @@ def _infinite(low: float | None, high: float | None) -> bool:
 
 
 def source_location(code: CodeType | None, line: int) -> tuple[str, str]:
-    """The file as a person would name it, and the line's source."""
+    """The displayed path of the file, and the source of the line."""
     if code is None:
         return "", ""
     source = linecache.getline(code.co_filename, line).strip()
@@ -220,7 +220,7 @@ def display_path(file: str) -> str:
 
 
 def crash_of(recorder: Recorder, error: BaseException, file: str, entry: object = None) -> RawCrash:
-    """Where a run ended: at the operation that raised, else at the candidate's deepest line."""
+    """The crash of a run: at the operation that raised, else at the candidate's deepest line."""
     crash = recorder.failure
     if crash is not None and crash.error is error:
         return _from_op(crash)
@@ -263,7 +263,7 @@ def _fits(crash: FailedOperation) -> tuple[str, ...]:
         from attnlab.tracer.crash.suggest import suggest_fixes
 
         return suggest_fixes(crash.call, op, operand_names(crash.error, crash.code, op))
-    except Exception:  # a suggestion is worth no crash
+    except Exception:  # a suggestion must never crash the trace
         return ()
 
 

@@ -1,4 +1,4 @@
-"""The hot path of a trace: what must be noted while the model runs, and nothing more.
+"""The hot path of a trace: record what is needed while the model runs, and nothing more.
 
 A `TorchFunctionMode` sees every call before PyTorch takes it apart, so a row is a line of the
 user's code and not one of the kernels below it. Everything that can wait until the run is over
@@ -31,7 +31,7 @@ EINOPS = str(PACKAGES / "einops") + os.sep  # notation for PyTorch's own reshape
 HERE = Path(__file__).parent
 ROOMS = ("tracer/", "candidate/", "probe/", "grading/", "worker/", "api.py")
 OURS = tuple(str(HERE.parent / room) for room in ROOMS)
-CALL = nn.Module._wrapped_call_impl.__code__  # of the frame of each call of a module
+CALL = nn.Module._wrapped_call_impl.__code__  # the code of every module call's frame
 MACHINERY = (
     "nn/modules/module.py",
     "_contextlib.py",
@@ -72,7 +72,7 @@ LogEntry = tuple[
 
 
 class ReenteredMode:
-    """Puts a mode back in force inside one of the functions that it sees."""
+    """Re-enters a mode inside a function that it intercepts."""
 
     def __init__(self, mode: TorchFunctionMode) -> None:
         self.mode = mode
@@ -146,7 +146,7 @@ class Recorder(TorchFunctionMode):
         return out
 
     def _note(self, kind: Kind, args: Any, kwargs: Any, outs: tuple[Tensor, ...]) -> None:
-        """One operation into the log."""
+        """Append one operation to the log."""
         ins: list[LoggedInput] = []
         kin: dict[int, Tensor] = {}
         template = []
@@ -245,7 +245,7 @@ def _tensors_among(args: Any, kwargs: Any) -> list[Tensor]:
 
 
 def _template(value: Any, ins: list[LoggedInput], kin: dict[int, Tensor]) -> Any:
-    """An argument without its tensors, which must not be kept alive; they are noted instead."""
+    """An argument with placeholders for its tensors, which must not be kept alive."""
     kind = type(value)
     if kind in TENSORS or (kind not in ATOMS and isinstance(value, Tensor)):
         storage = _storage(value)
@@ -273,7 +273,7 @@ def _shape(t: Tensor) -> Shape:
 
 
 def is_library_code(file: str) -> bool:
-    """True for PyTorch's code and ours: a row belongs to the nearest frame of neither."""
+    """True for code of PyTorch, einops and attnlab; rows belong to the nearest other frame."""
     library = file.startswith((TORCH, EINOPS, *OURS, "<frozen"))
     _library_files[file] = library
     return library

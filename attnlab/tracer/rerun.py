@@ -1,8 +1,7 @@
-"""Looks at the rows of a further run of the same call, whose first run is known.
+"""A mode for further runs of a traced call, with the same row numbers as the first run.
 
-The recorder keeps no values and takes no times. What needs more is seen in a run of its own, so
-that nobody pays for what was not asked. The rows of that run bear the same numbers, as long as the
-call does the same again.
+The recorder keeps no values and takes no times: each view that needs them makes a run of its own.
+Row numbers match as long as the call does the same again.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ Args = tuple[Any, ...]
 
 
 class RerunMode(TorchFunctionMode):
-    """Tells each row to `saw`, and keeps its name and shape."""
+    """Calls `on_outputs` for each row, and keeps its name and shape."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows: list[tuple[str, tuple[int, ...]]] = []
-        self.wait: Callable[[], None] | None = None  # until a device has done what it was asked
+        self.wait: Callable[[], None] | None = None  # synchronises a device
 
     def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
         """What a subclass does with the outputs of a call, the first of which is `row`."""
@@ -67,19 +66,19 @@ class Call:
 
 
 def matching_rows(raw: RawTrace, mode: RerunMode) -> int:
-    """How many rows from the first on are the same in both runs."""
+    """The number of leading rows that are the same in both runs."""
     both = enumerate(zip(raw.ops, mode.rows, strict=False))
     end = min(len(raw.ops), len(mode.rows))
     return next((i for i, (op, row) in both if (op.op, op.shape) != row), end)
 
 
 def note_divergence(raw: RawTrace, count: int, what: str) -> RawTrace:
-    """With a note where the further run went another way."""
+    """The trace with a note on where the further run diverged."""
     if count == len(raw.ops):
         return raw
     op = raw.ops[count]
     note = (
-        f"{what} end at {op.op} on line {op.line}: when the call was made again, it did something "
-        "else from there on"
+        f"{what} end at {op.op} on line {op.line}: the repeated call ran other operations from "
+        "there on"
     )
     return replace(raw, notes=(*raw.notes, note))

@@ -1,8 +1,8 @@
-"""Which equality of sizes a run depends on: "S == hd", "B == 1", "S is a multiple of H".
+"""Find the equality of sizes that a run depends on: "S == hd", "B == 1", "S a multiple of H".
 
-At sizes of which no two are equal the run breaks; at those of the example it does not. So one
-relation of the example at a time is put back. The one that mends the run, and whose loss breaks it
-again from either side, is the one it depends on. A limit (a table that ends), a size fixed by
+At pairwise different sizes the run breaks; at those of the example it does not. So one relation
+of the example at a time is restored. The one that fixes the run, and whose loss breaks it again
+from either side, is the one it depends on. A limit (a table that ends), a size fixed by
 design, a square grid: of all these some other size runs too, or none, so they are not blamed.
 """
 

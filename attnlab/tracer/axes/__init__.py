@@ -1,4 +1,4 @@
-"""What the axes of every tensor are, inferred from where they came from."""
+"""Names for the axes of every tensor, inferred from where the axes came from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Axes", "AxisFinding", "follow"]
 
 
 class Axes(NamedTuple):
-    """The names of all axes of a run, and the meetings that should not be."""
+    """The names of all axes of a run, and the findings on axes."""
 
     outs: list[Named]  # by output, as the rows count them
     inputs: list[Named]

@@ -22,7 +22,7 @@ SPATIAL = {"h", "w", "t", "d", "x", "y", "n", "s", "i", "j"}
 
 
 class AxisFinding(NamedTuple):
-    """A meeting of axes that should not meet, at a row."""
+    """A finding about axes at a row, such as batch and sequence lined up."""
 
     row: int
     rule: str
@@ -30,11 +30,11 @@ class AxisFinding(NamedTuple):
     severity: Severity = "warning"
 
 
-Message = Callable[[], str]  # a message, written once all names are known; "" takes it back
+Message = Callable[[], str]  # a message built once all names are known; "" withdraws it
 
 
 class Flow:
-    """What is known of the axes while the rows are gone through."""
+    """What is known of the axes while the rows are replayed."""
 
     def __init__(self, sizes: Mapping[str, int], rules: Mapping[str, Any]) -> None:
         self.names = Names(sizes)

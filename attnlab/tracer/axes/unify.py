@@ -1,4 +1,4 @@
-"""What happens where two axes meet: in an elementwise operation, a product, a join."""
+"""Unify two axes that an operation lines up: elementwise, product or join."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Explainer = Callable[[RawCrash, Sequence[Axes]], str]
 def explain_crash(
     rows: Rows, operands: Sequence[Axes], found: Sequence[Finding] = ()
 ) -> Crash | None:
-    """The crash of a trace, or None where it ran through. `found` is what was seen before it."""
+    """The crash of a trace, or None. `found` are the findings before it."""
     crash = rows.raw.crash
     if crash is None:
         return None
@@ -45,7 +45,7 @@ def explain_crash(
 
 
 def _missing_kernel(crash: RawCrash) -> str:
-    """PyTorch has no such operation for this dtype on this device: no fault of the module."""
+    """A message where PyTorch lacks the kernel for this dtype and device."""
     told = re.search(r'"?(\w+)"? not implemented for \'(\w+)\'', crash.message)
     if told is None or told[2] not in SHORT:
         return ""
@@ -56,7 +56,7 @@ def _missing_kernel(crash: RawCrash) -> str:
 
 
 def _fits(crash: RawCrash) -> str:
-    """The changes that were tried and ran."""
+    """The suggested changes as a sentence."""
     return f"It runs with {' or with '.join(crash.fits)}." if crash.fits else ""
 
 

@@ -1,4 +1,4 @@
-"""What the operands of a call are called in the source: `k` of `q @ k`, `mask` of masked_fill."""
+"""The source expressions of a call's operands: `k` of `q @ k`, `mask` of masked_fill."""
 
 from __future__ import annotations
 

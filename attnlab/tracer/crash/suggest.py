@@ -1,7 +1,7 @@
 """The smallest change with which an operation that raised would have run.
 
-Nothing is guessed: every candidate is tried on tensors of zeros that have the operands' shapes,
-strides and dtypes, and only what runs there, and gives a shape that makes sense, is said.
+Nothing is guessed: every candidate is run on zeros with the operands' shapes, strides and dtypes,
+and suggested only if it runs and its result has a sensible shape.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ReplayedCall(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One candidate: what is said, the call that it makes, and the tensor that it changed."""
+    """One candidate: its text, the call that it makes, and the tensor that it changes."""
 
     text: str
     call: ReplayedCall
@@ -45,7 +45,7 @@ class Change(NamedTuple):
 
 
 def zeros_like_arguments(value: Any) -> Any:
-    """The same arguments, each tensor with zeros; a large one without any data."""
+    """The arguments with zeros for each tensor; a large tensor is on the meta device."""
     if isinstance(value, Tensor):
         reach = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
         if not value.numel():
@@ -59,7 +59,7 @@ def zeros_like_arguments(value: Any) -> Any:
 
 
 def suggest_fixes(again: ReplayedCall, op: str, names: Names) -> tuple[str, ...]:
-    """What would have run, the smallest change first; nothing where no shape was at fault."""
+    """Changes with which the call runs, the smallest first; empty if no shape is at fault."""
     if _runs(again) is not None:
         return tuple(_same_dtype(again, names))
     for changes in (_other_calls, _operand_changes):
@@ -70,7 +70,7 @@ def suggest_fixes(again: ReplayedCall, op: str, names: Names) -> tuple[str, ...]
 
 
 def _fixes_that_run(again: ReplayedCall, op: str, changes: Iterator[Change]) -> Iterator[str]:
-    """The first few of the changes that make it run."""
+    """The texts of the first few changes that run."""
     rank = max((t.dim() for _, t in _tensor_places(again.args)), default=0)
     count = 0
     for change in itertools.islice(changes, TRIES):
@@ -83,7 +83,7 @@ def _fixes_that_run(again: ReplayedCall, op: str, changes: Iterator[Change]) -> 
 
 
 def _same_dtype(again: ReplayedCall, names: Names) -> Iterator[str]:
-    """Without data some operations do not mind operands of two dtypes, which raise with it."""
+    """On zeros or meta tensors some operations accept mixed dtypes that raise with data."""
     real = [(way, t) for way, t in _tensor_places(again.args) if t.is_floating_point()]
     if len({t.dtype for _, t in real}) > 1:
         said = _name(names, real[0][0]) or "the first operand"
@@ -153,7 +153,7 @@ def _name(names: Names, way: tuple[int, ...]) -> str:
 
 
 def _operand_changes(again: ReplayedCall, op: str, names: Names) -> Iterator[Change]:
-    """One operand, seen otherwise: of a sum first the smaller one, of a product the second."""
+    """Views and casts of one operand: of a sum first the smaller one, of a product the second."""
     places = _ranked(again, op)
     kinds = (_other_types, _one_view, _two_views, *([_slices] if op in ELEMENTWISE else []))
     by_operand = [(p, k) for p in places for k in kinds]
@@ -182,7 +182,7 @@ def _ranked(again: ReplayedCall, op: str) -> list[tuple[tuple[int, ...], Tensor]
 
 
 def _other_calls(again: ReplayedCall, op: str, names: Names) -> Iterator[Change]:
-    """Another way to call it with the same tensors."""
+    """Other calls with the same tensors."""
     args, kwargs = again.args, again.kwargs
     if op in {"view", "view_as"}:
         name = _name(names, (0,)) or "x"

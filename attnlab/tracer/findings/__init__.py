@@ -1,4 +1,4 @@
-"""What a trace gives away: silent broadcasts, leftover axes, the origin of NaN and of infinities.
+"""Findings of a trace: silent broadcasts, leftover axes, the origin of NaN and infinities.
 
 Each rule is a function of the rows; a rule that is not sure says nothing. Severity: `error` for a
 value that is broken, `warning` for a shape that is most likely an accident, `note` for a fact that
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from attnlab.records.trace import Finding
 from attnlab.tracer.findings.base import Rows, show
-from attnlab.tracer.findings.quiet import constants, denormals, saturated
+from attnlab.tracer.findings.notes import constants, denormals, saturated
 from attnlab.tracer.findings.shapes import broadcasts, idle_squeezes, leftovers
 from attnlab.tracer.findings.values import late_masks, nan_origin, overflows
 

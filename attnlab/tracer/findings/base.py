@@ -1,4 +1,4 @@
-"""The rows with their names and their descent, and what every rule says its findings with."""
+"""Rows with axis names and ancestry, and helpers that every rule of findings uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REMOVERS = {"squeeze", "squeeze_", "select", "getitem", "unbind"}
 
 
 class Rows:
-    """The rows with their names and their descent."""
+    """Rows with axis names and ancestry."""
 
     def __init__(self, raw: RawTrace, axes: Sequence[Axes], inputs: Sequence[Axes]) -> None:
         self.raw = raw

@@ -1,4 +1,4 @@
-"""What shapes give away: silent broadcasts, squeezes that did nothing, leftover axes."""
+"""Findings from shapes: silent broadcasts, idle squeezes, leftover axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What values give away: where NaN and infinities come from, weights that no longer sum to 1."""
+"""Findings from values: origins of NaN and infinities, weights that no longer sum to 1."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every attention of a run by its roles: scores, mask, weights, context, and a map for each head.
+"""Every attention of a run by its roles: scores, mask, weights, context, and a map per head.
 
-The roles are found in the rows. The weights are then looked at in a further run; those inside a
-fused kernel are computed once more beside it, from the same arguments.
+The roles are found in the rows. The weights are read in a further run; those inside a fused
+kernel are recomputed from the same arguments.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _attention(ops: tuple[Op, ...], mode: WeightMode, site: Site) -> Attention:
 
 
 def _before(ops: tuple[Op, ...], chain: tuple[int, ...], mask: int) -> int | None:
-    """The row that the mask is put on."""
+    """The row that the mask is applied to."""
     at = chain.index(mask)
     if at + 1 < len(chain):
         return chain[at + 1]
@@ -83,7 +83,7 @@ def _batch(traced: TracedCall, raw: RawTrace) -> int:
 
 
 class WeightMode(RerunMode):
-    """Looks at masks, weights and fused attentions as they are made."""
+    """Reads masks, weights and fused attentions as they are computed."""
 
     def __init__(self, raw: RawTrace, places: list[Site], batch: int) -> None:
         super().__init__()

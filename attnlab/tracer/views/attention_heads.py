@@ -1,4 +1,4 @@
-"""Attention weights, head by head: the map, how spread they are, and one sentence on them."""
+"""Attention weights per head: the map, the entropy, and one sentence on all of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVEN = 0.99  # of the largest entropy that there can be
 
 
 class HeadSummary(NamedTuple):
-    """What the weights of one attention tell; fields of an `Attention`."""
+    """The weights of one attention in numbers; fields of an `Attention`."""
 
     heads: tuple[Head, ...]
     coverage: float | None
@@ -29,7 +29,7 @@ class HeadSummary(NamedTuple):
 def describe_heads(
     weights: Tensor, allowed: Tensor | None, title: str, index: int | None
 ) -> HeadSummary:
-    """Of the weights (H, Sq, Sk) of one sequence, and of who may attend to whom, if known."""
+    """Summarise weights (H, Sq, Sk) of one sequence; `allowed` marks permitted pairs, if known."""
     weights = weights.detach().to("cpu", torch.float64)
     if allowed is None:
         allowed = torch.ones_like(weights, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Where in a trace attention is computed: rows by the part that they play.
+"""Find where a trace computes attention: rows by their role.
 
 Weights are what a softmax makes (or an exponential over its own sum) that then meets a product
 with the values. Up from there stand the mask and the scores, down from there the context.

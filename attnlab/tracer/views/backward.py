@@ -1,8 +1,8 @@
-"""One more run, with gradients: how large they are, who gets none, and where they break.
+"""A further run with gradients: their norms, parameters without one, and where they break.
 
-Every row's output gets a hook, which tells the norm of the gradient that reached it. Backward goes
-from the output to the input; so the operation whose own output still had a finite gradient and
-whose operand has none any more is the one whose backward made it.
+Every row's output gets a hook that records the norm of its gradient. Backward runs from output to
+input, so the operation whose output gradient is still finite while that of its operand is not is
+the one whose backward broke it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GradientNorm:
 
 
 class GradientRecorder(Recorder):
-    """Notes the gradient of every output when backward comes by."""
+    """Records the gradient norm of every output during backward."""
 
     def __init__(self, root: nn.Module | None) -> None:
         super().__init__(root)
@@ -74,7 +74,7 @@ class GradientRecorder(Recorder):
 
 @dataclass(frozen=True)
 class BackwardPass:
-    """What a backward pass left behind."""
+    """The result of a backward pass."""
 
     recorder: GradientRecorder
     parameters: tuple[ParameterGradient, ...]
@@ -84,7 +84,7 @@ class BackwardPass:
 
 
 def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
-    """The same trace, with gradients."""
+    """The trace with gradients."""
     if raw.crash is not None:
         why = "there are no gradients: the forward pass ended with an exception"
         return replace(raw, backward=Backward(message=why))

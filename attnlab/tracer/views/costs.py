@@ -1,4 +1,4 @@
-"""What each operation costs: seconds, as the median of several runs, and bytes of new memory."""
+"""The cost of each operation: median seconds of several runs, and bytes of new memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG = 5.0  # seconds: a model that took as long as this is run no more often
 
 
 def add_costs(traced: TracedCall, raw: RawTrace) -> RawTrace:
-    """The trace with what was asked of seconds and bytes."""
+    """The trace with seconds and bytes, as the options ask."""
     if traced.options.time:
         raw = add_times(traced, raw)
     return add_bytes(traced, raw) if traced.options.memory else raw
@@ -143,7 +143,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def format_bytes(count: int) -> str:
-    """Bytes as a person says them."""
+    """Bytes in a readable unit: "1.5 MB"."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= factor:
             return f"{count / factor:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""A tensor as the matrix that a page can draw: two axes, the others held at their first index."""
+"""A tensor as a matrix to draw: the last two axes, the others at index 0."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def to_heat(t: Tensor, title: str, axes: tuple[str, ...] = (), index: int | None
 
 
 def unwrap(t: Tensor) -> Tensor:
-    """What a function transform wraps: inside a vmap the whole batch, with its axis first."""
+    """The tensor inside a torch.func wrapper; inside a vmap the whole batch, its axis first."""
     inner = torch._C._functorch
     while inner.is_functorch_wrapped_tensor(t):
         axis = inner.maybe_get_bdim(t)

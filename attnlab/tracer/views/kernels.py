@@ -1,4 +1,4 @@
-"""The kernels below each operation: what PyTorch's dispatcher was really asked to run."""
+"""The kernels below each operation: what PyTorch's dispatcher ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`F.scaled_dot_product_attention` step by step, so that its inner values can be looked at."""
+"""`F.scaled_dot_product_attention` step by step, to show its inner values."""
 
 from __future__ import annotations
 

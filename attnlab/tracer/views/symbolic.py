@@ -1,8 +1,8 @@
-"""The same run with sizes that are symbols: what it asks of them is what it depends on.
+"""Run with symbolic sizes: the guards are the size relations that the run depends on.
 
-Tensors without data, whose sizes are unknown numbers, are sent through the module. Wherever it goes
-one way because two sizes are equal, or one has a certain value, PyTorch notes a guard. That costs
-the import of PyTorch's compiler, so it is done when asked for.
+Fake tensors with symbolic sizes go through the module. Wherever it branches because two sizes are
+equal, or one has a certain value, PyTorch adds a guard. That imports PyTorch's compiler, so it is
+done on request only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RawGuard:
 
 @dataclass
 class SymbolicRun:
-    """What a symbolic run left behind."""
+    """The result of a symbolic run."""
 
     names: dict[str, str] = field(default_factory=dict)  # of PyTorch's symbols: "B" of "s0"
     found: list[RawGuard] = field(default_factory=list)
@@ -55,7 +55,7 @@ class SymbolicRun:
 
 
 def add_guards(traced: TracedCall, raw: RawTrace) -> RawTrace:
-    """The same trace, with the relations of sizes that the run asked for."""
+    """The trace with the size relations that the run depends on."""
     run = run_symbolically(traced)
     guards = tuple(_guards(run, with_hd(traced.sizes)))
     notes = (*raw.notes, run.problem) if run.problem else raw.notes
@@ -63,7 +63,7 @@ def add_guards(traced: TracedCall, raw: RawTrace) -> RawTrace:
 
 
 def run_symbolically(traced: TracedCall) -> SymbolicRun:
-    """One run with symbols for the sizes of the inputs."""
+    """Run once with symbols for the sizes of the inputs."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 

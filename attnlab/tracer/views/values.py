@@ -1,7 +1,7 @@
-"""The values of a tensor by what the user calls it: a variable, a line, a module, a weight.
+"""The values of a tensor by its name in the source: a variable, line, module or parameter.
 
-A further run is followed statement by statement, as a debugger does: so it does not matter how a
-variable came to its value, by an operation, by unpacking or as what a function returned.
+A further run is followed statement by statement, as a debugger does, so it does not matter how a
+variable got its value: by an operation, by unpacking or as a return value.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _named(traced: TracedCall, mode: ValueMode) -> Iterator[NamedValue]:
 def _missing(traced: TracedCall, mode: ValueMode) -> str:
     asked = traced.options.values
     if asked.isdigit():
-        return f"no tensor was made on line {asked}: the run did not come by there"
+        return f"line {asked} made no tensor, or was not reached"
     names = sorted(mode.names)
     close = near(asked, names) or names[:8]
     instead = f"; there are {', '.join(close)}" if close else ""
@@ -91,7 +91,7 @@ def _missing(traced: TracedCall, mode: ValueMode) -> str:
 
 
 class ValueMode(RerunMode):
-    """Follows the statements of the user's functions, and copies what was asked for."""
+    """Follows the statements of the user's functions, and copies the named values."""
 
     def __init__(self, traced: TracedCall, last: int) -> None:
         super().__init__()

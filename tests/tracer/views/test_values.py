@@ -110,7 +110,7 @@ def test_what_does_not_exist_is_said_with_what_does():
     known = "no variable, input, weight or submodule with a tensor is called 'wieghts'"
     assert (got.values, got.notes) == ((), (f"{known}; there are weights",))
     (note,) = asked(Plain(), "9999", x=x()).notes
-    assert note == "no tensor was made on line 9999: the run did not come by there"
+    assert note == "line 9999 made no tensor, or was not reached"
 
 
 def test_a_debugger_is_not_lost():

@@ -1,4 +1,4 @@
-"""Facts about values that explain other findings and are harmless alone: notes."""
+"""Notes: facts about values that explain other findings and are harmless alone."""
 
 from __future__ import annotations
 
