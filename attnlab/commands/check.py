@@ -95,11 +95,11 @@ def _examine(challenges: list[Challenge]) -> Iterator[Examined]:
 
 def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Measured]:
     from attnlab.mutation_testing.measure import measure
-    from attnlab.worker.client import Crew
+    from attnlab.worker.client import WorkerPool
 
-    with Crew(AT_ONCE) as crew, ThreadPoolExecutor(AT_ONCE) as pool:
+    with WorkerPool(AT_ONCE) as workers, ThreadPoolExecutor(AT_ONCE) as pool:
         for number, challenge in enumerate(challenges, 1):
-            one = measure(challenge, crew, range(seeds), pool)
+            one = measure(challenge, workers, range(seeds), pool)
             note(f"measured {number} of {len(challenges)}: {one.slug}, {_so_far(one)}")
             for trial in one.got_past:
                 note(f"  {trial.base}:{trial.line} {trial.mutation}: {trial.after.strip()}")

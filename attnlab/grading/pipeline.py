@@ -26,15 +26,15 @@ from attnlab.probe.reference import (
     BadReference,
     FileReference,
     Reference,
-    Shelf,
+    ReferenceCache,
     UnitReference,
 )
 from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report, Trace
 from attnlab.sizes import built, with_hd
 
 
-def run_job(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:
-    """Load the candidate, trace it, check it. On the shelf, a solution waits for the next job."""
+def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) -> Report:
+    """Load the candidate, trace it, check it. A solution stays in `references` for the next job."""
     started = time.monotonic()
     seed = job.seed if job.seed is not None else secrets.randbits(31)
     outcome: JobOutcome = "ok"
@@ -44,7 +44,7 @@ def run_job(job: Job, spawn: Spawn, shelf: Shelf | None = None) -> Report:
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
-    with Hosts(job, spawn, started + job.limits.seconds, shelf or Shelf()) as hosts:
+    with Hosts(job, spawn, started + job.limits.seconds, references or ReferenceCache()) as hosts:
         try:
             if "trace" in job.stages:
                 trace = look(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
@@ -107,8 +107,8 @@ def _grading_context(job: Job, hosts: Hosts, seed: int) -> GradingContext:
 class Hosts:
     """The processes of one job: the candidate's, replaced when it dies, and the reference's."""
 
-    def __init__(self, job: Job, spawn: Spawn, deadline: float, shelf: Shelf) -> None:
-        self.job, self.spawn, self.deadline, self.shelf = job, spawn, deadline, shelf
+    def __init__(self, job: Job, spawn: Spawn, deadline: float, references: ReferenceCache) -> None:
+        self.job, self.spawn, self.deadline, self.references = job, spawn, deadline, references
         self.candidates: list[Host] = []
         self.solution: FileReference | None = None
         self.isolation: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ class Hosts:
             return UnitReference(asked, _allowing(self.job.contract)) if asked else None
         cache = self.job.contract.cache if self.job.contract else None
         wide = self.job.contract is not None and "float64" in self.job.contract.dtypes
-        self.solution = self.shelf.take(asked, cache, self.deadline, wide)
+        self.solution = self.references.take(asked, cache, self.deadline, wide)
         if self.solution is None:
             limits = self.job.limits  # of one job; the process is there for many
             limits = replace(limits, seconds=limits.seconds * USES, rings=False)
@@ -153,7 +153,7 @@ class Hosts:
         for host in self.candidates:
             host.close()
         if self.solution:
-            self.shelf.put(self.solution)
+            self.references.put(self.solution)
 
 
 def _allowing(contract: Contract | None) -> list[str]:

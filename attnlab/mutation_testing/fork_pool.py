@@ -16,8 +16,8 @@ from typing import NoReturn
 
 from attnlab.grading.pipeline import run_job
 from attnlab.mutation_testing.equivalence import Standard, difference, standard
-from attnlab.mutation_testing.in_process_host import spawn_apart
-from attnlab.probe.reference import Shelf
+from attnlab.mutation_testing.in_process_host import spawn_in_process
+from attnlab.probe.reference import ReferenceCache
 from attnlab.records import Code, Contract, JobOutcome, Limits, Report, from_json, to_json
 from attnlab.records.trial import TrialJob, TrialReport, Tried, passes
 from attnlab.worker.sandbox.layers import memory
@@ -72,18 +72,22 @@ def _answer(write: int, job: TrialJob, right: list[Standard], first: int) -> NoR
     try:
         memory(Limits(memory=MEMORY))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        shelf = Shelf()
+        references = ReferenceCache()
         for candidate in job.candidates[first:]:
             with open(write, "wb", closefd=False) as stream:
-                tried = _tried(job, candidate, right, shelf)
+                tried = _tried(job, candidate, right, references)
                 stream.write(to_json(tried).encode() + b"\n")
     finally:
         os._exit(0)
 
 
-def _tried(job: TrialJob, candidate: Code, right: list[Standard], shelf: Shelf) -> Tried:
+def _tried(
+    job: TrialJob, candidate: Code, right: list[Standard], references: ReferenceCache
+) -> Tried:
     asked = replace(job.job, candidate=candidate)
-    reports = tuple(run_job(replace(asked, seed=seed), spawn_apart, shelf) for seed in job.seeds)
+    reports = tuple(
+        run_job(replace(asked, seed=seed), spawn_in_process, references) for seed in job.seeds
+    )
     differs = any(map(passes, reports)) and difference(candidate, right)
     return Tried(reports=reports, difference=differs or "")
 

@@ -1,8 +1,8 @@
-"""A candidate in this process whose settings stay its own: for mutants, which nobody means ill.
+"""A candidate in this process with settings of its own: for our own, trusted mutants.
 
 A process for each of ten thousand mutants would take most of the time. What a mutant may change for
-everybody, whether gradients are recorded, the default dtype and the random state, is put away after
-every answer and given back before the next.
+everybody, whether gradients are recorded, the default dtype and the random state, is saved after
+every answer and restored before the next.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attnlab.records import Limits
 Settings = tuple[bool, torch.dtype, Tensor]
 
 
-class ApartHost(LocalHost):
+class InProcessHost(LocalHost):
     """A session with settings of its own."""
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class ApartHost(LocalHost):
             _set(ours)
 
 
-def spawn_apart(limits: Limits, own: bool, deadline: float) -> ApartHost:  # noqa: ARG001  a Spawn
-    return ApartHost()
+def spawn_in_process(limits: Limits, own: bool, deadline: float) -> InProcessHost:  # noqa: ARG001  a Spawn
+    return InProcessHost()
 
 
 def _settings() -> Settings:

@@ -237,7 +237,7 @@ class FileReference:
             raise BadReference(f"the reference {self.code.file} {what}{how}") from error
 
 
-class Shelf:
+class ReferenceCache:
     """The last solution that was compared with, in its process, for the next job of its challenge.
 
     To start one costs as much as to start a candidate, and many are graded by the same solution.

@@ -165,7 +165,7 @@ def _remove(folder: str | None) -> None:
         subprocess.run(["rm", "-rf", "--", folder], check=False, stderr=subprocess.DEVNULL)
 
 
-class Crew:
+class WorkerPool:
     """Several workers, each with a torch of its own, that take turns: for as many threads."""
 
     def __init__(self, size: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from attnlab.candidate.host import Died
 from attnlab.grading.pipeline import run_job
-from attnlab.probe.reference import BadReference, Shelf
+from attnlab.probe.reference import BadReference, ReferenceCache
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.trial import TrialJob, TrialReport
@@ -34,7 +34,7 @@ GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for 
 
 def serve(job: socket.socket, zygote: socket.socket) -> None:
     """One report per job, until the client has gone."""
-    shelf, turns = Shelf(), OneCpu(os.getppid())
+    references, turns = ReferenceCache(), OneCpu(os.getppid())
     for number in count():
         try:
             message = receive(job)
@@ -43,11 +43,11 @@ def serve(job: socket.socket, zygote: socket.socket) -> None:
         if number == 1:  # all is imported, and it stays: nothing to search for garbage
             gc.collect()
             gc.freeze()
-        send(job, to_json(_answer(message, zygote, shelf, turns)).encode())
+        send(job, to_json(_answer(message, zygote, references, turns)).encode())
 
 
 def _answer(
-    message: bytearray, zygote: socket.socket, shelf: Shelf, turns: OneCpu
+    message: bytearray, zygote: socket.socket, references: ReferenceCache, turns: OneCpu
 ) -> Report | PositionReport | TrialReport:
     """A `Job` is sent as it is, anything else under its name."""
     asked = json.loads(message)
@@ -56,7 +56,7 @@ def _answer(
     if asked.keys() == {"trials"}:
         return _tried(from_json(TrialJob, json.dumps(asked["trials"])))
     with turns:
-        return _report(from_json(Job, message), zygote, shelf, turns)
+        return _report(from_json(Job, message), zygote, references, turns)
 
 
 def _portrait(job: PositionJob) -> PositionReport:
@@ -84,7 +84,7 @@ def _tried(job: TrialJob) -> TrialReport:
         return TrialReport(fault=f"the judge failed: {type(error).__name__}: {error}")
 
 
-def _report(job: Job, zygote: socket.socket, shelf: Shelf, turns: OneCpu) -> Report:
+def _report(job: Job, zygote: socket.socket, references: ReferenceCache, turns: OneCpu) -> Report:
     def spawn(limits: Limits, own: bool, deadline: float) -> Child:
         child = Child(zygote, limits, own, deadline)
         # A user's own module may have threads.
@@ -92,7 +92,7 @@ def _report(job: Job, zygote: socket.socket, shelf: Shelf, turns: OneCpu) -> Rep
         return child
 
     try:
-        return run_job(job, spawn, shelf)
+        return run_job(job, spawn, references)
     except BadReference as error:
         return Report(
             outcome="error",

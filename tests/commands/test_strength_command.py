@@ -14,7 +14,7 @@ GOOD = Report(outcome="ok", checks=(check("finite", "passed"),))
 BAD = Report(outcome="ok", checks=(check("causality", "failed", "it leaks"),))
 
 
-class FakeCrew:
+class FakeWorkerPool:
     """Passes every right file; of mutants it says what `says` says."""
 
     says = Tried(reports=(BAD,))
@@ -36,13 +36,13 @@ class FakeCrew:
 
 
 @pytest.fixture(autouse=True)
-def crew(monkeypatch):
-    monkeypatch.setattr("attnlab.worker.client.Crew", FakeCrew)
+def worker_pool(monkeypatch):
+    monkeypatch.setattr("attnlab.worker.client.WorkerPool", FakeWorkerPool)
     monkeypatch.setattr(
         "attnlab.mutation_testing.measure.mutants", lambda text: mutants(text, "softmax-axis")
     )
-    monkeypatch.setattr(FakeCrew, "says", Tried(reports=(BAD,)))
-    return FakeCrew
+    monkeypatch.setattr(FakeWorkerPool, "says", Tried(reports=(BAD,)))
+    return FakeWorkerPool
 
 
 def test_a_strong_grader_exits_0_and_its_table_is_written(shell, tmp_path):
@@ -56,9 +56,11 @@ def test_a_strong_grader_exits_0_and_its_table_is_written(shell, tmp_path):
     assert f"| {SLUG} |" in table.read_text(encoding="utf-8")
 
 
-def test_a_survivor_exits_1_and_is_in_the_document(shell, crew, monkeypatch):
+def test_a_survivor_exits_1_and_is_in_the_document(shell, worker_pool, monkeypatch):
     """Scripts and CI see that a bug got past the checks, and which."""
-    monkeypatch.setattr(crew, "says", Tried(reports=(GOOD,), difference="output differs by 1"))
+    monkeypatch.setattr(
+        worker_pool, "says", Tried(reports=(GOOD,), difference="output differs by 1")
+    )
     said = shell("check", "--strength", "peeks-ahead", "--json")
     assert said.code == 1
     assert said.json["outcome"] == "found"

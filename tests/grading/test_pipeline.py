@@ -9,7 +9,7 @@ from attnlab.candidate.host import Died, LocalHost
 from attnlab.candidate.registry import VERBS, load_verbs
 from attnlab.checks.base import load_checks
 from attnlab.grading.pipeline import run_job
-from attnlab.probe.reference import BadReference, Shelf
+from attnlab.probe.reference import BadReference, ReferenceCache
 from attnlab.records import Code, Own
 
 GOOD = (
@@ -272,7 +272,7 @@ def test_a_solution_that_does_not_load_leaves_no_process():
 
 def test_a_solution_that_died_on_the_shelf_is_started_again():
     """What one candidate does to it is no matter of the next one."""
-    hosts, shelf = [], Shelf()
+    hosts, references = [], ReferenceCache()
 
     def spawn(limits, own, deadline):
         hosts.append(Dying(Died("crashed", "is gone"), at=9999))
@@ -280,9 +280,9 @@ def test_a_solution_that_died_on_the_shelf_is_started_again():
 
     solution = Code(file="solution.py", text=GOOD, name="Net")
     asked = job(GOOD, ATTENTION, reference=solution, stages=("check",))
-    assert not failed(run_job(asked, spawn, shelf))
-    shelf.held.host.at = 0
-    assert not failed(run_job(asked, spawn, shelf))
+    assert not failed(run_job(asked, spawn, references))
+    references.held.host.at = 0
+    assert not failed(run_job(asked, spawn, references))
     assert len(hosts) == 4
 
 
@@ -326,5 +326,5 @@ def test_a_solution_that_serves_many_jobs_has_no_alarm():
 
     solution = Code(file="solution.py", text=GOOD, name="Net")
     asked = job(GOOD, ATTENTION, reference=solution, stages=("check",), until="verdict")
-    run_job(asked, spawn, Shelf())
+    run_job(asked, spawn, ReferenceCache())
     assert [given.rings for given in limits] == [True, False]

@@ -11,7 +11,7 @@ from attnlab.catalogue.load import read_challenge
 from attnlab.errors import Broken
 from attnlab.records.trial import TrialJob
 from attnlab.target.resolve import challenge_job
-from attnlab.worker.client import Crew
+from attnlab.worker.client import WorkerPool
 
 FOLDER = Path(__file__).parent.parent.parent / "challenges" / "attention" / "peeks-ahead"
 
@@ -24,9 +24,9 @@ def asked():
 
 
 @pytest.fixture(scope="module")
-def crew():
-    with Crew(1) as crew:
-        yield crew
+def workers():
+    with WorkerPool(1) as workers:
+        yield workers
 
 
 def variant(asked, old, new):
@@ -35,7 +35,7 @@ def variant(asked, old, new):
     return replace(asked.job.candidate, text=text.replace(old, new))
 
 
-def test_each_candidate_comes_to_its_own_end(asked, crew):
+def test_each_candidate_comes_to_its_own_end(asked, workers):
     """A wrong one is rejected, one that ends the process ends only that, a right one passes."""
     candidates = (
         variant(asked, ".tril()", ".triu()"),
@@ -43,7 +43,7 @@ def test_each_candidate_comes_to_its_own_end(asked, crew):
         variant(asked, "dim=-1", "dim=3"),
         variant(asked, "Causal", "causal"),
     )
-    found = crew.trials(replace(asked, candidates=candidates, seeds=(0, 1))).found
+    found = workers.trials(replace(asked, candidates=candidates, seeds=(0, 1))).found
     assert [len(tried.reports) for tried in found] == [2, 1, 2, 2]
     outcomes = [{c.outcome for c in tried.reports[0].checks} for tried in found]
     assert "failed" in outcomes[0]
@@ -53,19 +53,19 @@ def test_each_candidate_comes_to_its_own_end(asked, crew):
     assert {c.reason for c in found[3].reports[0].checks} >= {"crashed"}
 
 
-def test_one_that_hangs_is_ended(asked, crew):
+def test_one_that_hangs_is_ended(asked, workers):
     """The others are tried all the same."""
     hangs = variant(asked, "q = self.heads", "while True: pass\n        q = self.heads")
     right = variant(asked, "dim=-1", "dim=3")
     job = replace(asked, candidates=(hangs, right), seconds=8.0)
-    first, second = crew.trials(job).found
+    first, second = workers.trials(job).found
     assert first.reports[0].outcome == "timeout"
     assert second.reports[0].outcome == "ok"
 
 
-def test_a_right_file_that_is_not_right_is_our_fault(asked, crew):
+def test_a_right_file_that_is_not_right_is_our_fault(asked, workers):
     """Nothing can be said of mutants where the standard itself cannot run."""
     broken = replace(asked.job.candidate, text="import nothing_of_this_name\n")
     job = replace(asked, right=(broken,), candidates=(asked.job.candidate,))
     with pytest.raises(Broken, match="which is right, raised"):
-        crew.trials(job)
+        workers.trials(job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from attnlab.mutation_testing.in_process_host import ApartHost
+from attnlab.mutation_testing.in_process_host import InProcessHost
 
 RUDE = """
 import torch
@@ -21,7 +21,7 @@ class Rude(nn.Module):
 
 
 def rude():
-    host = ApartHost()
+    host = InProcessHost()
     host.ask("load", file="rude.py", text=RUDE, path="", own=None)
     host.ask("build", name="Rude", init={}, seed=0)
     return host
