@@ -191,7 +191,7 @@ class LiveReference(UnitReference):
         self.subject = subject
         self.weights: dict[str, Tensor] = {}
         self.module: nn.Module = nn.Identity()
-        self.build_trace: set[str] = set()
+        self.named: set[str] = set()
 
     def equip(
         self,
@@ -201,12 +201,12 @@ class LiveReference(UnitReference):
     ) -> dict[str, Tensor]:
         self.module = _copied(self.subject.reference, self.subject.pick)
         kinds = inspect.signature(self.module.forward).parameters
-        self.build_trace = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
-        build_trace = dict(self.module.named_parameters())
+        self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
+        named = dict(self.module.named_parameters())
         if self.subject.keep:
-            self.weights = {n: p.detach().clone() for n, p in build_trace.items()}
+            self.weights = {n: p.detach().clone() for n, p in named.items()}
         else:
-            self.put(draw.weights({n: p.shape for n, p in build_trace.items()}, dice, bias))
+            self.put(draw.weights({n: p.shape for n, p in named.items()}, dice, bias))
         self.module.double()
         return self.weights
 

@@ -67,8 +67,8 @@ def setup_notes(root: nn.Module | None, ops: Sequence[Op]) -> Iterator[str]:
     wrapped = sum(bool(op.shape) and not op.stride for op in ops)
     if wrapped:
         yield (
-            f"{wrapped} rows have no values and no views: inside torch.func transforms, and for "
-            "sparse and nested tensors, memory cannot be read"
+            f"{wrapped} rows have no values and no views: inside vmap and other torch.func "
+            "transforms, and for sparse and nested tensors, memory cannot be read"
         )
 
 

@@ -43,14 +43,14 @@ def test_modes_of_torch(mode):
 
 
 def test_a_function_transform_works_and_what_is_missing_is_said():
-    """Inside a vmap there are rows, values and weights, but no numbers: a note says so."""
+    """Inside a vmap there are rows, values and weights, but no statistics: a note says so."""
     net = Plain()
     got = capture_of(torch.vmap(net), root=net, options=EVERYTHING, x=x(3, 2, 4, 8))
     assert names(got) == ROWS
     assert got.attention[0].message
     assert "of shape (3, 2, 2, 4, 4)" in got.values[0].title
     (note,) = [n for n in got.notes if "vmap" in n]
-    assert note.startswith(f"{len(ROWS)} rows have no numbers")
+    assert note.startswith(f"{len(ROWS)} rows have no values")
 
 
 def test_functional_call_has_the_names_of_the_modules():
