@@ -8,6 +8,7 @@ A module that takes a mask is given a causal one; a module that promises to be c
 """
 
 from attnlab.checks.base import Failure, Probe, Skip, Steps, Tier, far
+from attnlab.checks.shared.explain import joined_heads
 from attnlab.checks.shared.inputs import moved
 
 TITLE = "The future does not leak"
@@ -35,10 +36,11 @@ def run(probe: Probe) -> Steps:
         if past.any().item():
             gap = (before - after).abs().narrow(at, 0, t).max().item()
             seen = [i for i, leaks in enumerate(past.tolist()) if leaks]
-            return Failure(
+            failure = Failure(
                 message=f"inputs changed from position {t} on, and the output at {_named(seen)} "
                 f"changed too, by up to {gap:.2g}"
             )
+            return joined_heads(probe, failure, t, seen) if t == length - 1 else failure
     return None
 
 

@@ -14,14 +14,11 @@ than what a vectorised kernel takes in one go, and for one position alone withou
 in train mode, where there is a reference; and whether masked keys change nothing there, too.
 """
 
-import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from attnlab.catalogue.contract_facts import known_facts
 from attnlab.checks.base import (
-    CannotTell,
     Failure,
     Inputs,
     Mask,
@@ -34,7 +31,7 @@ from attnlab.checks.base import (
     masks,
     query_axis,
 )
-from attnlab.checks.shared.inputs import EPS, ROUNDINGS, hidden, moved, off, sizes_of
+from attnlab.checks.shared.inputs import EPS, cast_gradients_differ, hidden, moved, off, sizes_of
 from attnlab.probe.answers import LOUD
 
 TITLE = "Other dtypes give the same"
@@ -62,7 +59,8 @@ def run(probe: Probe) -> Failure | None:
         failure = _shows(probe, pair, outputs[len(samples) :], dtype)
         if failure:
             return failure
-    return _slopes(probe, kinds[-1])
+    narrow = [dtype for dtype in dtypes if dtype != "float64"]
+    return cast_gradients_differ(probe, narrow, kinds[-1])
 
 
 class Pair(NamedTuple):
@@ -103,39 +101,6 @@ def _shows(probe: Probe, pair: Pair, outputs: list[Tensor], dtype: str) -> Failu
         f"changed the output at {first_index(bad)}, by up to {gap.max().item():.2g}",
         advice=f"Print the masked scores in {dtype}: each must be far below all others, or -inf.",
     )
-
-
-def _slopes(probe: Probe, mask: Mask) -> Failure | None:
-    """Where there is a reference, gradients of train mode are like its own."""
-    dtypes, (inputs, _) = probe.contract.dtypes, probe.sample(mask)
-    found = probe.cast_gradients(dtypes, inputs, train="dropout" not in probe.contract.promises)
-    try:
-        right = probe.expected_gradients(inputs, found[0].cotangent)
-    except CannotTell:
-        return None
-    for dtype, mine in zip(dtypes, found, strict=True):
-        failure = _unlike(mine.parameters, right.parameters, dtype)
-        failure = failure or _unlike(mine.inputs, right.inputs, dtype)
-        if failure:
-            return failure
-    return None
-
-
-def _unlike(found: Mapping[str, Tensor], right: Mapping[str, Tensor], dtype: str) -> Failure | None:
-    """Sums of many values that nearly cancel are as far off as the largest of all gradients."""
-    largest = max((g.abs().max().item() for g in right.values() if g.numel()), default=0.0)
-    limit = ROUNDINGS * EPS[dtype] * max(1.0, largest)
-    for name, expected in right.items():
-        mine = found.get(name, expected * 0).double()
-        gap = (mine - expected).abs().max().item() if mine.shape == expected.shape else math.inf
-        if not gap <= limit:
-            missing = "" if name in found else ": none reaches it"
-            return Failure(
-                message=f"in {dtype} the gradient of {name} is off by up to {gap:.2g} of "
-                f"{expected.abs().max().item():.2g} from the reference's; rounding explains "
-                f"{limit:.2g}{missing}"
-            )
-    return None
 
 
 def _others(probe: Probe, mask: Mask, usual: Inputs) -> list[tuple[Inputs, Tensor]]:

@@ -28,6 +28,7 @@ N/2 + floor(N/2 * log(n / (N/2)) / log(distance / (N/2))), and at most N - 1.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.base import (
@@ -43,6 +44,7 @@ from attnlab.checks.base import (
 )
 from attnlab.checks.shared.formulas import (
     TOLERANCE,
+    scaled_input,
     wrong_bucket,
     wrong_rotation,
     wrong_slopes,
@@ -75,13 +77,18 @@ def _table_differs(probe: Probe, position: Position) -> Failure | None:
     out = probe.call(inputs).double()
     if tuple(out.shape) != expected_shape(probe):  # an empty table has no wrong value
         return Failure(message=f"the output is {describe(out, probe)} this time")
-    if position.form == "added":
-        out = out - inputs[first(probe)].double()
-    for b in range(out.shape[0]):
-        layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
-        failures = [wrong_table(out[b], position.base, b, layout) for layout in layouts]
-        if all(failures):
+    x = inputs[first(probe)].double() if position.form == "added" else None
+    table = out if x is None else out - x
+    layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
+    for b in range(table.shape[0]):
+        wrong = partial(wrong_table, table[b], position.base, b, sizes=probe.sizes)
+        failures = [wrong(layout) for layout in layouts]
+        if not all(failures):
+            continue
+        if x is None or x.shape != out.shape:
             return failures[0]
+        scaled = (scaled_input(out[b], x[b], position.base, name, probe.sizes) for name in layouts)
+        return next(filter(None, scaled), failures[0])
     return None
 
 

@@ -39,7 +39,13 @@ from attnlab.checks.base import (
     first_index,
     masks,
 )
-from attnlab.checks.shared.inputs import beside, rather, sizes_of, slopes_differ
+from attnlab.checks.shared.inputs import (
+    beside,
+    cast_gradients_differ,
+    rather,
+    sizes_of,
+    slopes_differ,
+)
 
 TITLE = "Gradients equal the reference's"
 ENOUGH = 3  # positions: with one, a softmax has nothing to choose and no gradient
@@ -83,6 +89,12 @@ def _equal_gradients(probe: Probe) -> Failure | None:
         if failure:
             return rather(probe, failure, inputs, found.train)
     return None
+
+
+def _float64_gradients(probe: Probe) -> Failure | None:
+    if "float64" not in probe.contract.dtypes:
+        raise Skip("the contract does not name float64")
+    return cast_gradients_differ(probe, ["float64"], masks(probe.contract, "random")[-1])
 
 
 # ---------------------------------------------------------------- every parameter reached
@@ -184,6 +196,15 @@ PARTS = (
         ),
         run=_equal_gradients,
         few=True,
+    ),
+    Part(
+        id="float64-gradients",
+        title="Gradients in float64 equal the reference's",
+        needs=("reference", "output", "dtypes"),
+        tier=Tier.LEARNING,
+        advice="Compare small constants with the task's, such as the eps of a norm.",
+        run=_float64_gradients,
+        once=True,
     ),
     Part(
         id="every-parameter-reached",

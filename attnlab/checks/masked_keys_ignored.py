@@ -38,6 +38,7 @@ from attnlab.checks.base import (
     mask_input,
     query_axis,
 )
+from attnlab.checks.shared.explain import joined_heads
 from attnlab.checks.shared.inputs import apart, hidden, moved, piece
 from attnlab.probe.answers import LOUD
 from attnlab.records import Contract, Input
@@ -101,10 +102,14 @@ def _leaks(probe: Probe, gap: Tensor, way: Way) -> Failure | None:
     if not gap.any().item():
         return None
     where = "" if way.sample is None else f" of sample {way.sample}"
-    return Failure(
+    failure = Failure(
         message=f"key {key} was masked for every query{where}; changing position {key} still "
         f"changed the output at {first_index(gap)}"
     )
+    if axis != "S" or "S" not in axes:
+        return failure
+    rows = gap.movedim(axes.index("S"), 0).flatten(1).any(1).nonzero().flatten().tolist()
+    return joined_heads(probe, failure, key, rows)
 
 
 # ---------------------------------------------------------------- padding invariance

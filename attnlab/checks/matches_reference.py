@@ -1,8 +1,7 @@
 """With the same weights and inputs, the output equals the reference's, at every size and scale.
 
-The reference is computed in float64 with weights that were drawn for this run and copied into both.
-Only parameters are copied, never buffers: a wrong table must stay wrong. The difference may be as
-large as float32 rounding explains.
+The reference is computed in float64, with parameters (never buffers) that were drawn for this run.
+The difference may be as large as float32 rounding explains.
 
 Wrong: `scores * hd ** 0.5` where a division was meant: every other property holds, values differ. A
 mask or table that is kept from the call before, though the next sequence has another length.
@@ -18,9 +17,8 @@ allowed as rounding of the inputs alone changes the reference's output.
 Extreme sizes: one sample, one position, and the longest sequence `M`. Wrong: `squeeze()` without an
 axis; a table with one row too few.
 
-Where parameters have other names or layouts, weights are copied by a map: declared, or found by
-names and shapes and proven by equality. Without one nothing can be compared, and the result is
-"could not be told", not a failure.
+Where parameters have other names or layouts, a map is declared, or found by names and shapes and
+proven by equality. Without one the result is "could not be told", not a failure.
 """
 
 from __future__ import annotations
@@ -46,6 +44,7 @@ from attnlab.checks.base import (
     query_axis,
     said,
 )
+from attnlab.checks.shared.explain import factor_beside
 from attnlab.checks.shared.inputs import beside, in_steps, moved, off, ordered, parts, sizes_of
 from attnlab.checks.shared.large_and_long import (
     END,
@@ -84,9 +83,6 @@ ROOM = 3
 SLACK = 64  # roundings in a chain, each as large as that of the input
 
 
-# ---------------------------------------------------------------- matches reference
-
-
 def _equals_reference(probe: Probe) -> Failure | None:
     failure = _differs(probe)
     if failure is None or "attention" in known_facts(probe.contract):
@@ -111,10 +107,14 @@ def _unlike(
     probe: Probe, inputs: Inputs, out: Tensor, how: str, right: Tensor | None = None
 ) -> Failure | None:
     """What the reference itself loses in float32, and loses alike, is nobody's fault."""
-    failure = beside(probe, out, probe.expected(inputs) if right is None else right, how)
+    right = probe.expected(inputs) if right is None else right
+    failure = beside(probe, out, right, how)
     if failure is None or beside(probe, out, probe.expected_in_float32(inputs), how) is None:
         return None
-    return failure
+    if failure.advice or out.shape != right.shape or "differs" not in failure.message:
+        return failure
+    factor = factor_beside(probe, inputs, out, right)
+    return replace(failure, message=failure.message + factor) if factor else failure
 
 
 def _structured(probe: Probe) -> Failure | None:

@@ -4,22 +4,19 @@ Wrong: `F.dropout(weights, 0.1)`, which is active unless `training=self.training
 that a first call fills and a second call with other values reads.
 Right: `nn.Dropout` as a submodule, and no state between calls.
 
-A used module gives what a new one gives, after shorter and longer sequences, larger and smaller
-batches. Wrong: a mask or table made at the first call and kept; a cache that goes on where the last
-sequence ended; a buffer that forward writes to.
+A used module gives what a new one gives, after other lengths and batch sizes. Wrong: a mask or
+table made at the first call and kept; a cache that goes on where the last sequence ended.
 
-Instances share nothing: another one, with other sizes, is built and called, and its parameters are
-changed. Wrong: `MultiHeadSelfAttention.scale = ...` in the constructor; a dict of layers at the top
-of the file, by width.
+Instances share nothing. Wrong: `MultiHeadSelfAttention.scale = ...` in the constructor; a dict of
+layers at the top of the file, by width.
 
-A forward pass leaves parameters as they were, in eval and in train mode: only an optimizer changes
-them. Wrong: `self.weight.data /= norm` in forward.
+Forward leaves parameters as they were. Wrong: `self.weight.data /= norm`.
 
-Importing, building and calling leave the rest of the process as it was: default dtype and device,
-grad mode, random seed, number of threads, flags of PyTorch and functions in its name spaces. Wrong:
-`torch.manual_seed(0)` in a constructor; `F.softmax = my_softmax`. Right: arguments (`dtype=`,
-`generator=`) and context managers. While the file is imported, a seed may be set, and the number of
-threads, deterministic algorithms, anomaly detection and the matmul precision, which are undone.
+Importing, building and calling leave the process as it was: default dtype, grad mode, random seed,
+threads, flags and functions of PyTorch. Wrong: `torch.manual_seed(0)` in a constructor;
+`F.softmax = my_softmax`. Right: arguments (`dtype=`, `generator=`) and context managers. While the
+file is imported a seed may be set; threads, deterministic algorithms, anomaly detection and the
+matmul precision may be, too, and are undone.
 
 The last two rest on the word of the process that ran the candidate.
 """
@@ -44,6 +41,7 @@ from attnlab.checks.base import (
 from attnlab.checks.shared.inputs import ordered, parts
 
 TITLE = "Equal calls give equal outputs"
+STORED = "Look for what forward stores on self, and for the inputs that it was made from."
 MORE = 2
 GROWS = (1, 30, 90, 270)  # positions more, one after the other
 KNOWN = ("D", "H", "Hkv", "hd", "M", "S", "B")  # not to be changed by themselves
@@ -51,12 +49,10 @@ PAIR = 2  # positions: a prompt and a step
 OWN = 2  # sizes of a challenge's own that are changed
 
 
-# ---------------------------------------------------------------- deterministic eval
-
-
 def _repeatable(probe: Probe) -> Steps:
     inputs, first = probe.sample()
-    _, again = yield [probe.draw("random"), inputs]
+    other = probe.draw("random")
+    changed, again = yield [other, inputs]
     gap = far(first, again)
     if gap.any().item():
         share = gap.float().mean().item()
@@ -67,7 +63,19 @@ def _repeatable(probe: Probe) -> Steps:
             message=f"the same input gave another output the second time: {share:.0%} of the "
             f"values differ, by up to {(first - again).abs().max().item():.2g}: {why}"
         )
-    return None
+    return None if probe.confirming else _stale(probe, other, changed)
+
+
+def _stale(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
+    """Whether this output, of a later call, is made from what an earlier call left behind."""
+    gap = far(probe.fresh_instance([inputs]).outputs[0], out)
+    if not gap.any().item():
+        return None
+    return Failure(
+        message=f"a new module gives another output for the second input at {first_index(gap)}: "
+        "something is kept from an earlier call, such as its mask or a table",
+        advice=STORED,
+    )
 
 
 # ---------------------------------------------------------------- second call
@@ -260,9 +268,6 @@ def _shorter_longest(probe: Probe) -> dict[str, int]:
     return {"M": sizes["S"] - 1, "S": sizes["S"] - 1}
 
 
-# ---------------------------------------------------------------- parameters unchanged
-
-
 def _parameters_unchanged(probe: Probe) -> Failure | None:
     done = probe.fresh_instance([probe.draw("random"), probe.draw("random")], train=(False, True))
     for name, was in done.before.items():
@@ -277,9 +282,6 @@ def _parameters_unchanged(probe: Probe) -> Failure | None:
                 f"{first_index(changed)}"
             )
     return None
-
-
-# ---------------------------------------------------------------- no global state
 
 
 def _process_unchanged(probe: Probe) -> Failure | None:

@@ -21,6 +21,10 @@ VALUES = "matches-reference"
 IN_FORWARD = "Look at the last rows before the crash: `attnlab run` shows every step up to it."
 IN_INIT = "Build it by itself at these sizes: the constructor must take what the task states."
 PLAIN_TENSOR = "Let forward return the output alone: one dense tensor on the CPU."
+SHAPES = "Print the shapes of this call step by step: squeeze() drops every axis of size 1."
+OUT_OF_PLACE = "Make a new tensor where += or a method that ends in _ changes one in place."
+ODD = "odd"  # the reason of a failure by an output that is no tensor of the right shape
+IN_PLACE = ("in-place operation", "inplace operation")  # how autograd says what it cannot follow
 HANGS = "Look for a loop that never ends, or that takes too long at these sizes."
 BASIC = 3  # checks that are enough to see most leaks and layouts that mix
 PLAIN = ("call", "calls", "gradients")  # what `attnlab run` shows or nearly shows
@@ -89,6 +93,7 @@ class Round:
         self.until = probe.context.until
         self.ready = False
         self.sure = False  # values are known, right or wrong
+        self.shape: Part | None = None  # the part that looks at the shape of outputs
 
     def make(self, parts: list[Part]) -> None:
         values = next((c for c in parts if c.id == VALUES), None)
@@ -97,12 +102,18 @@ class Round:
         known = self._together(worth) if self.sure and not self.state.over else {}
         if early is not None:
             known[VALUES] = early
+        self.shape = next((p for p in parts if p.id == SHAPE), None)
         for part in worth:
             if not self.state.open(part):  # the early look ended in it
                 continue
             self._put(part, self._result(part, known.get(part.id)))
 
     def _put(self, part: Part, result: CheckResult) -> None:
+        if result.reason == ODD and self.shape and Tier.SHAPE < part.tier <= Tier.VALUES:
+            # Whichever part met it: it is the shape of an output that is wrong at these sizes.
+            first, sizes = self.shape, result.sizes
+            self._put(first, replace(_odd_output(first, result.message), sizes=sizes))
+            result = unseen(part, f"not looked at, because {SHAPE} failed")
         self.state.put(part, result, self.number)
         if self.until != "end" and result.outcome == "failed" and not self.state.over:
             self.state.over = (
@@ -198,6 +209,9 @@ class Round:
         try:
             return self._verdict(part, lambda: part.failure(self.probe))
         except Raised as error:
+            if part.tier < Tier.REGIMES and any(text in error.message for text in IN_PLACE):
+                self.ready = False  # that is for the checks of gradients to say
+                return result_of(part, "skipped", f"forward raised with gradients: {error.message}")
             return self._fell(part, error)
         except Died as death:
             return self._died(part, death)
@@ -225,6 +239,11 @@ class Round:
         return _died(part, death, self.probe.latest.sizes)
 
 
+def _odd_output(part: Part, message: str) -> CheckResult:
+    advice = SHAPES if "shape" in message else PLAIN_TENSOR
+    return replace(result_of(part, "failed", message), advice=advice, reason=ODD)
+
+
 def _begin(part: Part, steps: Steps, wanted: dict[str, list[Inputs]]) -> Failure | None:
     """What the check wants to call, unless it knows its answer without."""
     try:
@@ -244,8 +263,7 @@ def _verdict(part: Part, probe: Probe, doing: Doing) -> CheckResult:
     except CannotTell as unknown:
         return replace(result_of(part, "error", str(unknown)), reason=unknown.reason)
     except Odd as odd:
-        failed = replace(result_of(part, "failed", str(odd)), advice=PLAIN_TENSOR, reason="odd")
-        return replace(failed, sizes=probe.latest.sizes)
+        return replace(_odd_output(part, str(odd)), sizes=probe.latest.sizes)
     except (Raised, Died):
         raise
     except Exception as fault:  # ours, or an output that no check foresaw: never a pass
@@ -270,6 +288,7 @@ def _crashed(part: Part, error: Raised, sizes: Sizes) -> CheckResult:
     building = error.verb == "build"
     own = part.once or error.verb not in PLAIN  # a call of another kind: its advice speaks of it
     advice = part.advice if own else IN_FORWARD
+    advice = OUT_OF_PLACE if any(text in error.message for text in IN_PLACE) else advice
     return replace(
         result_of(
             part, "failed", f"{'building the module' if building else 'the module'} raised {error}"

@@ -693,6 +693,17 @@ class Probe:
             lowest=lowest if isinstance(lowest, float) else math.nan,
         )
 
+    def scores_and_expected(self, inputs: Inputs) -> list[tuple[Tensor, Tensor]]:
+        """What each softmax is given in the module and in the reference, to explain a wrong output;
+        empty where the calls raise, or where no explanation is asked for."""
+        if self.context.until == "verdict":
+            return []
+        try:
+            scores = self.attention_internals(inputs).scores
+        except Raised:
+            return []
+        return list(zip(scores, self._comparable().scores(inputs), strict=False))
+
     def module_facts(self) -> ModuleFacts:
         """What the module is made of."""
         told = answered(self.host.ask("module_facts"))

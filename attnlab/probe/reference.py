@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from attnlab.candidate.attention_internals import watched
 from attnlab.candidate.host import Died, Host, Raised, answered
 from attnlab.probe.answers import CannotTell, Gradients, Inputs
 from attnlab.probe.inputs.draw import Dice, weights
@@ -39,6 +40,9 @@ class Reference(Protocol):
 
     def rounded(self, inputs: Inputs) -> Tensor:
         """Its output in float32, where it rounds as any module does."""
+
+    def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        """What each softmax of attention is given."""
 
     def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
         """Its outputs of so many calls in train mode."""
@@ -94,6 +98,9 @@ class UnitReference:
         finally:
             self.module = exact
         return out.double()
+
+    def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        return tuple(watched(lambda: self._run(self._own(inputs)))["scores"].values())
 
     def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
         own = self._own(inputs)
@@ -199,6 +206,9 @@ class FileReference:
         out = self._tensor(self._ask("call", inputs=list(inputs.items())))
         self._ask("cast", dtype="float64")  # weights were float32 before: nothing of them is lost
         return out.double()
+
+    def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
+        return tuple(self._ask("attention_internals", inputs=self._own(inputs))["scores"].values())
 
     def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
         self._build(seed)  # what is drawn in a call follows from it

@@ -4,33 +4,55 @@ from __future__ import annotations
 
 import math
 
-from attnlab.checks.base import (
-    Failure,
-    Tensor,
-)
+from attnlab.checks.base import Failure, Tensor
+from attnlab.checks.shared.explain import constant_factor, factor_name
 from attnlab.checks.shared.positions import offset, slopes
 from attnlab.records import Position
+from attnlab.sizes import Sizes
 
 TURNED = "Turn the vector (1, 0, 0, 0) to position 1 by hand: which two columns change?"
 SLOPES = "Print the slopes for this number of heads and compare with the paper's."
 TOLERANCE = 2e-4  # float32 angles at position 100 are off by 1e-5, the subtraction by as much
 
 
-def wrong_table(table: Tensor, base: float, b: int, layout: str) -> Failure | None:
-    length, width = table.shape
+def stated_table(like: Tensor, base: float, layout: str) -> Tensor:
+    """The sinusoidal table of this shape."""
+    length, width = like.shape
     pairs = [pair_of_column(column, width, layout) for column in range(width)]
-    rates = table.new_tensor([base ** (-2 * pair / width) for pair, _ in pairs])
-    quarter = table.new_tensor([second * math.pi / 2 for _, second in pairs])  # a cosine's lead
-    right = (table.new_tensor(range(length)).unsqueeze(1) * rates + quarter).sin()
+    rates = like.new_tensor([base ** (-2 * pair / width) for pair, _ in pairs])
+    quarter = like.new_tensor([second * math.pi / 2 for _, second in pairs])  # a cosine's lead
+    return (like.new_tensor(range(length)).unsqueeze(1) * rates + quarter).sin()
+
+
+def wrong_table(table: Tensor, base: float, b: int, layout: str, sizes: Sizes) -> Failure | None:
+    length, width = table.shape
+    right = stated_table(table, base, layout)
     bad = ~((table - right).abs() <= TOLERANCE)
     if not bad.any().item():
         return None
+    factor = constant_factor(table, right, TOLERANCE)
+    if factor is not None:
+        return Failure(
+            message=f"the whole table is {factor_name(factor, sizes)} times that of the formula",
+            advice="Look for a factor, fixed or learned, that the table is multiplied by.",
+        )
     p, column = bad.nonzero()[0].tolist()
-    pair, second = pairs[column]
+    pair, second = pair_of_column(column, width, layout)
     return Failure(
         message=f"at position {p}, column {column} of {width} (length {length}, sample {b}) the "
         f"encoding is {table[p, column].item():.5f}, expected {'cos' if second else 'sin'}"
         f"({p} * {base:g}^(-{2 * pair}/{width})) = {right[p, column].item():.5f}"
+    )
+
+
+def scaled_input(out: Tensor, x: Tensor, base: float, layout: str, sizes: Sizes) -> Failure | None:
+    """What to say where the right table is added to a multiple of x."""
+    factor = constant_factor(out - stated_table(x, base, layout), x, TOLERANCE)
+    if factor is None:
+        return None
+    return Failure(
+        message=f"x is multiplied by {factor_name(factor, sizes)} before the table is added to it",
+        advice="Look for a factor, fixed or learned, that x is multiplied by.",
     )
 
 

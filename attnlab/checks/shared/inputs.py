@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import data_inputs, has_query_axis, key_axis, query_axis
 from attnlab.checks.base import (
+    CannotTell,
     Failure,
     Inputs,
+    Mask,
     Probe,
     Skip,
     Tensor,
@@ -267,4 +270,41 @@ def off(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
             message=f"in {dtype} the output is off by up to {gap:.2g} from float32's; rounding "
             f"explains {limit:.2g}"
         )
+    return None
+
+
+def cast_gradients_differ(probe: Probe, dtypes: Sequence[str], mask: Mask) -> Failure | None:
+    """What to say of gradients in other dtypes, in train mode, that are not the reference's."""
+    if not dtypes:
+        return None
+    inputs, _ = probe.sample(mask)
+    found = probe.cast_gradients(dtypes, inputs, train="dropout" not in probe.contract.promises)
+    try:
+        right = probe.expected_gradients(inputs, found[0].cotangent)
+    except CannotTell:
+        return None
+    for dtype, mine in zip(dtypes, found, strict=True):
+        failure = _cast_gradient_differs(mine.parameters, right.parameters, dtype)
+        failure = failure or _cast_gradient_differs(mine.inputs, right.inputs, dtype)
+        if failure:
+            return failure
+    return None
+
+
+def _cast_gradient_differs(
+    found: Mapping[str, Tensor], right: Mapping[str, Tensor], dtype: str
+) -> Failure | None:
+    """Sums of many values that nearly cancel are as far off as the largest of all gradients."""
+    largest = max((g.abs().max().item() for g in right.values() if g.numel()), default=0.0)
+    limit = ROUNDINGS * EPS[dtype] * max(1.0, largest)
+    for name, expected in right.items():
+        mine = found.get(name, expected * 0).double()
+        gap = (mine - expected).abs().max().item() if mine.shape == expected.shape else math.inf
+        if not gap <= limit:
+            missing = "" if name in found else ": none reaches it"
+            return Failure(
+                message=f"in {dtype} the gradient of {name} is off by up to {gap:.2g} of "
+                f"{expected.abs().max().item():.2g} from the reference's; rounding explains "
+                f"{limit:.2g}{missing}"
+            )
     return None
