@@ -233,5 +233,5 @@ def test_memory_that_nobody_wrote_has_a_line():
 
 def test_every_part_that_was_a_check_is_found_by_its_old_id():
     """Scripts and challenges hold ids."""
-    assert RENAMED == {id_: PARTS[id_].check for id_ in RENAMED}
+    assert {id_: PARTS[id_].check for id_ in RENAMED} == RENAMED
     assert not RENAMED.keys() & {check.id for check in load_checks()}
