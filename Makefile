@@ -2,6 +2,7 @@
 # make check   format, lint, types, tests           make clean   removes what these made
 # make docs    writes the pages that are generated  make test-peers   compares with other libraries
 # make strength   grades the grader: every bug that its mutations can make must be rejected
+# make faults   seeds faults into a copy of attnlab: the tests must catch them
 # make accuracy   traces right and wrong models, and writes docs/tracer-accuracy.md
 #
 # Each target makes .venv first when it is not there or half made. PIP_ARGS goes to pip, as in
@@ -11,7 +12,7 @@ PIP_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check strength accuracy lint docs test-peers clean
+.PHONY: faults demo test check strength accuracy lint docs test-peers clean
 
 demo: $(READY)
 	@$(BIN)/attnlab run crash-at-out-proj || test $$? -eq 1  # the flagship crashes: that is the demo
@@ -55,3 +56,7 @@ $(READY): pyproject.toml constraints.txt
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+
+# Whether the tests see bugs in attnlab itself; some minutes.
+faults: $(READY)
+	$(BIN)/python -m benchmarks.faults
