@@ -1,10 +1,7 @@
 """The residual is missing."""
 
-from math import sqrt
-
 import torch
-import torch.nn as nn
-import torch.nn.functional as F
+from torch import nn
 
 
 class MultiHeadSelfAttention(nn.Module):
@@ -12,26 +9,21 @@ class MultiHeadSelfAttention(nn.Module):
         super().__init__()
         assert embed_dim % num_heads == 0, "the heads must share embed_dim evenly"
         self.num_heads = num_heads
-        self.head_dim = embed_dim // num_heads
+        self.scale = (embed_dim // num_heads) ** -0.5
 
         self.qkv_proj = nn.Linear(embed_dim, 3 * embed_dim)
         self.out_proj = nn.Linear(embed_dim, embed_dim)
         self.norm = nn.LayerNorm(embed_dim)
 
-    def attend(self, q, k, v, mask):
-        logits = torch.matmul(q, k.transpose(-1, -2)) / sqrt(self.head_dim)
-        if mask is not None:
-            logits = logits.masked_fill(mask.unsqueeze(1), float("-inf"))
-        return torch.matmul(F.softmax(logits, dim=-1), v)
-
     def forward(self, x, mask=None):
-        # mask[b, i, j] is True where word i must not see word j
-        B, S, _ = x.shape
-        packed = self.qkv_proj(x).reshape(B, S, 3, self.num_heads, self.head_dim)
-        packed = packed.permute(0, 2, 3, 1, 4)
-        q, k, v = packed.unbind(dim=1)
+        # b sentence, i word that looks, j word that is looked at, h head, d channel
+        packed = self.qkv_proj(x).unflatten(-1, (3, self.num_heads, -1))
+        q, k, v = packed.unbind(dim=2)
 
-        heads = self.attend(q, k, v, mask)
-        words = heads.transpose(1, 2).flatten(2)
+        logits = torch.einsum("bihd,bjhd->bijh", q, k) * self.scale
+        if mask is not None:  # True where word i must not see word j
+            logits = logits.masked_fill(mask.unsqueeze(-1), float("-inf"))
+        weights = logits.softmax(dim=2)
 
+        words = torch.einsum("bijh,bjhd->bihd", weights, v).flatten(2)
         return self.norm(self.out_proj(words))

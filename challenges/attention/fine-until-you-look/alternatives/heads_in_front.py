@@ -1,7 +1,9 @@
-"""Self-attention in einsum letters: b batch, i query, j key, n head, c channel of a head."""
+"""Self-attention with the head axis in front of the words, and an additive mask."""
+
+import math
 
 import torch
-from torch import einsum, nn
+from torch import nn
 
 
 class MultiHeadSelfAttention(nn.Module):
@@ -13,10 +15,12 @@ class MultiHeadSelfAttention(nn.Module):
         self.norm = nn.LayerNorm(embed_dim)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        q, k, v = self.qkv_proj(x).unflatten(2, (3, self.num_heads, -1)).unbind(2)
-        logits = einsum("binc,bjnc->bnij", q, k).mul(q.shape[-1] ** -0.5)
+        batch, length, width = x.shape
+        packed = self.qkv_proj(x).view(batch, length, 3, self.num_heads, -1)
+        q, k, v = packed.permute(2, 0, 3, 1, 4)  # each (B, H, S, hd)
+        logits = q @ k.mT / math.sqrt(q.size(-1))
         if mask is not None:
             hidden = torch.zeros_like(mask, dtype=logits.dtype).masked_fill(mask, -torch.inf)
             logits = logits + hidden[:, None]
-        mixed = einsum("bnij,bjnc->binc", logits.softmax(-1), v).flatten(2)
-        return self.norm(self.out_proj(mixed)).add(x)
+        mixed = logits.softmax(-1) @ v
+        return self.norm(self.out_proj(mixed.transpose(1, 2).reshape(batch, length, width))) + x
