@@ -58,10 +58,10 @@ def _cores() -> int:
 
 
 def _catalogue(extra: Path | None) -> Iterator[Vital]:
-    from attnlab.catalogue.load import load, shipped
+    from attnlab.catalogue.load import load, shipped_folder
 
     try:
-        found, folder = load(extra), shipped()
+        found, folder = load(extra), shipped_folder()
     except AttnlabError as error:
         yield Vital(name="catalogue", state="fail", text=error.message, hint=error.hint)
         return

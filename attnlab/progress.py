@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from attnlab.records import Standing
+from attnlab.records import ChallengeProgress
 
 T = TypeVar("T")
 FILE = "progress.db"
@@ -103,10 +103,10 @@ class Progress:
     def close(self) -> None:
         self._db.close()
 
-    def standing(self, slug: str) -> Standing:
-        return self.standings().get(slug, Standing())
+    def standing(self, slug: str) -> ChallengeProgress:
+        return self.standings().get(slug, ChallengeProgress())
 
-    def standings(self) -> dict[str, Standing]:
+    def standings(self) -> dict[str, ChallengeProgress]:
         """How far the user is, by slug; a challenge never touched is left out."""
         rows = self._do(lambda db: db.execute(_STANDINGS).fetchall(), "BEGIN")
         return {row[0]: _standing(*row[1:]) for row in rows}
@@ -167,13 +167,13 @@ def _mark(db: sqlite3.Connection, slug: str, column: str, value: str = "1") -> N
 
 def _standing(
     started: int, hints: int, revealed: int, seen: int, peeked: int, *grades: float
-) -> Standing:
+) -> ChallengeProgress:
     tries, best, solved = grades
     touched = started or hints or revealed or seen
     status: Literal["new", "started", "tried", "solved"] = "started" if touched else "new"
     if tries:
         status = "solved" if solved else "tried"
-    return Standing(
+    return ChallengeProgress(
         status=status,
         hints=hints,
         revealed=bool(revealed),

@@ -17,18 +17,18 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
-class Unmeasured(Exception):
+class UnknownSize(Exception):
     """An axis or constructor value names a symbol that has no size."""
 
 
 def measure(text: str, sizes: Mapping[str, int]) -> int:
-    """The value of "4", "D" or "3*D"; raises `Unmeasured` for an unknown symbol."""
+    """The value of "4", "D" or "3*D"; raises `UnknownSize` for an unknown symbol."""
     if text in sizes:
         return sizes[text]
     try:
         return _value(_parsed(text), sizes)
     except (SyntaxError, ZeroDivisionError, ValueError) as error:
-        raise Unmeasured(f"{text!r} is no size: {error}") from None
+        raise UnknownSize(f"{text!r} is no size: {error}") from None
 
 
 @lru_cache(maxsize=4096)
@@ -43,13 +43,13 @@ def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
         case ast.Name(id=symbol) if symbol in sizes:
             return sizes[symbol]
         case ast.Name(id=symbol):
-            raise Unmeasured(f"the size of {symbol} is not known")
+            raise UnknownSize(f"the size of {symbol} is not known")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
             return OPERATORS[type(op)](_value(left, sizes), _value(right, sizes))
     raise ValueError("use symbols, numbers and * // + -")
 
 
-def built(
+def constructor_arguments(
     init: Mapping[str, str | int | float | bool | None], sizes: Mapping[str, int]
 ) -> dict[str, object]:
     """Constructor keywords with every symbol replaced by its size; other strings stay."""
@@ -59,12 +59,12 @@ def built(
         if isinstance(value, str):
             try:
                 made[name] = measure(value, sizes)
-            except Unmeasured:
-                made[name] = resolved(value, sizes)
+            except UnknownSize:
+                made[name] = fill_config_call(value, sizes)
     return made
 
 
-def with_hd(sizes: Mapping[str, int]) -> Sizes:
+def with_head_dim(sizes: Mapping[str, int]) -> Sizes:
     """The sizes with hd = D / H, where heads divide a width; else as they are."""
     full = dict(sizes)
     if full.get("H") and "D" in full and full["D"] % full["H"] == 0:
@@ -72,9 +72,9 @@ def with_hd(sizes: Mapping[str, int]) -> Sizes:
     return full
 
 
-def resolved(text: str, sizes: Mapping[str, int]) -> str:
+def fill_config_call(text: str, sizes: Mapping[str, int]) -> str:
     """`Config(n_embd=D)` with sizes for symbols; any other text as it is."""
-    call = config_call(text)
+    call = parse_config_call(text)
     if call is None:
         return text
     for keyword in call.keywords:
@@ -83,7 +83,7 @@ def resolved(text: str, sizes: Mapping[str, int]) -> str:
     return ast.unparse(call)
 
 
-def config_call(text: str) -> ast.Call | None:
+def parse_config_call(text: str) -> ast.Call | None:
     if not text.endswith(")"):
         return None
     try:

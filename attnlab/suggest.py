@@ -7,7 +7,7 @@ from collections.abc import Iterable
 LONGEST = 200  # longer words are no typing slips, and matching takes quadratic time
 
 
-def near(word: str, names: Iterable[str], limit: int = 3) -> list[str]:
+def closest_names(word: str, names: Iterable[str], limit: int = 3) -> list[str]:
     """The `names` most like `word`, best first; case does not count."""
     from difflib import get_close_matches
 
@@ -20,7 +20,7 @@ def near(word: str, names: Iterable[str], limit: int = 3) -> list[str]:
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
     """`Did you mean D or H?`, or nothing."""
-    found = near(word, names)
+    found = closest_names(word, names)
     return f"Did you mean {either(found)}?" if found else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attnlab.records import Bug, Challenge, CheckResult, GradeOutcome, Report, Verdict
 
-EXIT: dict[GradeOutcome, int] = {
+EXIT_CODES: dict[GradeOutcome, int] = {
     "passed": 0,
     "failed": 1,
     "crashed": 1,
@@ -36,7 +36,7 @@ _REASONS: dict[str, GradeOutcome] = {
 }
 
 
-def judge(challenge: Challenge, file: str, report: Report) -> Verdict:
+def make_verdict(challenge: Challenge, file: str, report: Report) -> Verdict:
     """The grade of `file`, with what to look at first and what to do next."""
     outcome = _outcome(report)
     first = _first(report)
@@ -84,26 +84,26 @@ def _score(outcome: GradeOutcome, challenge: Challenge, report: Report) -> float
     """1 for a passed file and for no other; else how much of what was wrong is gone."""
     if outcome == "passed":
         return 1.0
-    return _of_bugs(challenge.bugs, report) if challenge.bugs else _of_checks(report.checks)
+    return _bug_score(challenge.bugs, report) if challenge.bugs else _check_score(report.checks)
 
 
-def _of_bugs(bugs: tuple[Bug, ...], report: Report) -> float:
+def _bug_score(bugs: tuple[Bug, ...], report: Report) -> float:
     """The share of the bugs that are gone, by weight; what else fails counts as one bug more."""
     failed = {c.id for c in report.checks if c.outcome == "failed" and not c.folded_under}
     whole = sum(bug.weight for bug in bugs)
-    done = gone(bugs, report)
+    done = fixed_bugs(bugs, report)
     known = {check for bug in bugs if bug not in done for check in bug.checks}
     another = bool(failed - known) or len(done) == len(bugs)
     return sum(bug.weight for bug in done) / (whole + another)
 
 
-def gone(bugs: tuple[Bug, ...], report: Report) -> tuple[Bug, ...]:
+def fixed_bugs(bugs: tuple[Bug, ...], report: Report) -> tuple[Bug, ...]:
     """The bugs whose checks were all made and passed."""
     passed = {c.id for c in report.checks if c.outcome == "passed"}
     return tuple(bug for bug in bugs if passed.issuperset(bug.checks))
 
 
-def _of_checks(checks: tuple[CheckResult, ...]) -> float:
+def _check_score(checks: tuple[CheckResult, ...]) -> float:
     """The share of the applicable checks that passed; what was not looked at did not."""
     counted = sum(c.outcome != "skipped" or c.reason == UNSEEN for c in checks)
     passed = sum(c.outcome == "passed" for c in checks)
@@ -112,7 +112,7 @@ def _of_checks(checks: tuple[CheckResult, ...]) -> float:
     return passed / max(counted, passed + 1)
 
 
-_PLAIN: dict[GradeOutcome, str] = {
+_DEFAULT_MESSAGES: dict[GradeOutcome, str] = {
     "failed": "a check failed",
     "crashed": "the file crashed",
     "timeout": "the file did not finish in time",
@@ -131,14 +131,14 @@ def _message(outcome: GradeOutcome, first: CheckResult | None, report: Report) -
     said = report.message or _crash(report) if report.outcome != "ok" else ""
     if not said and first:
         said = f"{first.id}: {first.message or first.title}"
-    return f"{outcome}: {said or _PLAIN[outcome]}"
+    return f"{outcome}: {said or _DEFAULT_MESSAGES[outcome]}"
 
 
 def _progress(outcome: GradeOutcome, bugs: tuple[Bug, ...], report: Report) -> str:
     """How far one is, where there are several bugs and a check tells them apart."""
     if outcome != "failed" or not bugs:
         return ""
-    return f" ({len(gone(bugs, report))} of {len(bugs)} bugs are gone)"
+    return f" ({len(fixed_bugs(bugs, report))} of {len(bugs)} bugs are gone)"
 
 
 def _crash(report: Report) -> str:
@@ -154,10 +154,10 @@ def _next(
     file: str,
 ) -> str:
     """The one thing to do now."""
-    slug, look = challenge.slug, _looking(challenge, file)
+    slug, look = challenge.slug, _trace_command(challenge, file)
     own = {
         "passed": f"attnlab explain {slug} shows the notes: why, how to find it, where it was seen",
-        "crashed": _up_to_the_crash(challenge, report, file),
+        "crashed": _crash_advice(challenge, report, file),
         "timeout": f"fix {first.file}:{first.line}, then grade it again"
         if first and first.line
         else f"{look} shows how far it gets: look for a loop that never ends",
@@ -179,13 +179,13 @@ def _next(
     return report.hint or advice or own.get(outcome, f"{look} shows every step")
 
 
-def _up_to_the_crash(challenge: Challenge, report: Report, file: str) -> str:
+def _crash_advice(challenge: Challenge, report: Report, file: str) -> str:
     if report.outcome == "crashed" and report.trace is None:  # before anything could run
         return "fix what raised there, then grade it again"
-    return f"{_looking(challenge, file)} shows the shapes up to the crash"
+    return f"{_trace_command(challenge, file)} shows the shapes up to the crash"
 
 
-def _looking(challenge: Challenge, file: str) -> str:
+def _trace_command(challenge: Challenge, file: str) -> str:
     """The command that shows what it does: `run` takes a challenge's own file and started ones."""
     started = file.removeprefix("./") == f"{challenge.name}.py"
     if started or file.startswith(challenge.slug):

@@ -168,7 +168,7 @@ def test_the_judge_never_sees_a_challenge():
                 if isinstance(node, ast.ImportFrom) and node.module == "attnlab.records"
                 for alias in node.names
             }
-            assert not names & {"Challenge", "Verdict", "Standing"}, shown(path)
+            assert not names & {"Challenge", "Verdict", "ChallengeProgress"}, shown(path)
 
 
 LIBRARIES = {

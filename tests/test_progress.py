@@ -12,7 +12,7 @@ import pytest
 
 from attnlab import progress
 from attnlab.progress import FILE, Progress
-from attnlab.records import Standing
+from attnlab.records import ChallengeProgress
 
 SLUG = "attention/too-sharp"
 
@@ -32,23 +32,23 @@ def kept(tmp_path):
 
 def test_an_untouched_challenge_is_new(kept):
     """Nothing is listed that nobody began."""
-    assert kept.standing(SLUG) == Standing()
+    assert kept.standing(SLUG) == ChallengeProgress()
     assert kept.standings() == {}
 
 
 def test_each_step_shows_in_the_standing(kept):
     """Starting, hints, reveals, grades and the solution are all kept apart."""
     kept.started(SLUG)
-    assert kept.standing(SLUG) == Standing(status="started")
+    assert kept.standing(SLUG) == ChallengeProgress(status="started")
     assert [kept.took_hint(SLUG), kept.took_hint(SLUG)] == [1, 2]
     kept.revealed(SLUG)
     kept.graded(SLUG, "failed", 0.5, "too-sharp.py")
-    assert kept.standing(SLUG) == Standing(
+    assert kept.standing(SLUG) == ChallengeProgress(
         status="tried", hints=2, revealed=True, tries=1, best=0.5
     )
     kept.graded(SLUG, "passed", 1.0, "too-sharp.py")
     kept.saw_solution(SLUG)
-    assert kept.standing(SLUG) == Standing(
+    assert kept.standing(SLUG) == ChallengeProgress(
         status="solved", hints=2, revealed=True, tries=2, best=1.0, solution_seen=True
     )
 
@@ -63,7 +63,7 @@ def test_a_later_failure_undoes_nothing(kept):
     """Solved stays solved, and the best score stays."""
     kept.graded(SLUG, "passed", 1.0, "a.py")
     kept.graded(SLUG, "crashed", 0.1, "b.py")
-    assert kept.standing(SLUG) == Standing(status="solved", tries=2, best=1.0)
+    assert kept.standing(SLUG) == ChallengeProgress(status="solved", tries=2, best=1.0)
 
 
 @pytest.mark.parametrize("step", ["took_hint", "revealed", "saw_solution"])
@@ -78,8 +78,8 @@ def test_challenges_are_kept_apart(kept):
     kept.took_hint(SLUG)
     kept.graded("position/b", "failed", 0.0, "b.py")
     assert kept.standings() == {
-        SLUG: Standing(status="started", hints=1),
-        "position/b": Standing(status="tried", tries=1),
+        SLUG: ChallengeProgress(status="started", hints=1),
+        "position/b": ChallengeProgress(status="tried", tries=1),
     }
 
 
@@ -266,7 +266,9 @@ def test_several_commands_at_once_lose_nothing(tmp_path):
     runs = [subprocess.Popen([sys.executable, "-c", MANY, tmp_path]) for _ in range(3)]
     assert [run.wait(timeout=60) for run in runs] == [0, 0, 0]
     with opened(tmp_path) as found:
-        assert found.standing("a/b") == Standing(status="tried", hints=45, tries=45, best=0.5)
+        assert found.standing("a/b") == ChallengeProgress(
+            status="tried", hints=45, tries=45, best=0.5
+        )
 
 
 def test_a_file_locked_for_long_is_told(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from attnlab.records import (
     Report,
     Trace,
 )
-from attnlab.verdict import EXIT, judge
+from attnlab.verdict import EXIT_CODES, make_verdict
 
 CHALLENGE = Challenge(
     slug="attention/too-sharp", title="t", kind="debug", level=1, symptom="s", task="t",
@@ -31,13 +31,13 @@ def check(outcome="passed", name="finite", **more):
 
 
 def grade(*checks, outcome="ok", **more):
-    return judge(CHALLENGE, "net.py", Report(outcome=outcome, checks=checks, **more))
+    return make_verdict(CHALLENGE, "net.py", Report(outcome=outcome, checks=checks, **more))
 
 
 def test_every_outcome_has_its_exit_code():
     """Scripts rely on these numbers."""
-    assert set(EXIT) == set(typing.get_args(GradeOutcome))
-    assert EXIT == {
+    assert set(EXIT_CODES) == set(typing.get_args(GradeOutcome))
+    assert EXIT_CODES == {
         "passed": 0, "failed": 1, "crashed": 1, "timeout": 1, "memory": 1, "unreadable": 2,
         "cannot-compare": 3, "error": 70,
     }  # fmt: skip
@@ -47,7 +47,7 @@ def test_every_outcome_has_its_exit_code():
 def test_every_end_of_a_job_has_a_grade(outcome):
     """Whatever the lab says, one of the eight outcomes comes out, with a next step."""
     verdict = grade(outcome=outcome)
-    assert verdict.outcome in EXIT
+    assert verdict.outcome in EXIT_CODES
     assert verdict.message.startswith(f"{verdict.outcome}: ")
     assert verdict.next
 
@@ -140,7 +140,7 @@ BUGS = (
 def test_the_score_weighs_which_bugs_are_gone(results, score, count):
     """A bug is gone when all its checks were made and passed; the message says how many are."""
     report = Report(outcome="ok", checks=tuple(check(o, name) for name, o in results.items()))
-    verdict = judge(replace(CHALLENGE, bugs=BUGS), "net.py", report)
+    verdict = make_verdict(replace(CHALLENGE, bugs=BUGS), "net.py", report)
     assert verdict.score == pytest.approx(score)
     assert verdict.message.endswith(f"({count} of 2 bugs are gone)")
 
@@ -148,7 +148,9 @@ def test_the_score_weighs_which_bugs_are_gone(results, score, count):
 def test_all_bugs_gone_is_a_pass():
     """Nothing is said of bugs where none is left."""
     checks = tuple(check(name=n) for n in ("reach", "causality", "finite"))
-    verdict = judge(replace(CHALLENGE, bugs=BUGS), "net.py", Report(outcome="ok", checks=checks))
+    verdict = make_verdict(
+        replace(CHALLENGE, bugs=BUGS), "net.py", Report(outcome="ok", checks=checks)
+    )
     assert (verdict.outcome, verdict.score) == ("passed", 1.0)
     assert "bugs" not in verdict.message
 
@@ -160,7 +162,9 @@ def test_what_follows_from_a_bug_is_no_other_bug():
         check("failed", "other", folded_under="causality"),
         check(name="reach"),
     )
-    verdict = judge(replace(CHALLENGE, bugs=BUGS), "net.py", Report(outcome="ok", checks=checks))
+    verdict = make_verdict(
+        replace(CHALLENGE, bugs=BUGS), "net.py", Report(outcome="ok", checks=checks)
+    )
     assert verdict.score == 0.75
 
 
@@ -243,9 +247,9 @@ def test_the_rest_of_the_report_is_carried_over():
 def test_a_started_file_is_run_and_any_other_is_traced_where_it_lies():
     """`run` takes a slug; it would show another file than the one that was graded."""
     report = Report(outcome="ok", checks=(check("failed", reason="crashed"),))
-    said = judge(CHALLENGE, f"./{CHALLENGE.name}.py", report).next
+    said = make_verdict(CHALLENGE, f"./{CHALLENGE.name}.py", report).next
     assert said == f"attnlab run {CHALLENGE.slug} shows the shapes up to the crash"
-    assert judge(CHALLENGE, "mine.py", report).next.startswith("attnlab trace mine.py:")
+    assert make_verdict(CHALLENGE, "mine.py", report).next.startswith("attnlab trace mine.py:")
 
 
 def test_what_could_not_even_be_imported_has_no_steps_to_show():

@@ -27,7 +27,7 @@ class Call(str):
     __slots__ = ()
 
 
-def pairs(text: str, flag: str) -> dict[str, str]:
+def parse_pairs(text: str, flag: str) -> dict[str, str]:
     """The `key=value` pairs of a flag; a comma inside quotes separates nothing."""
     found: dict[str, str] = {}
     value = rf"\"[^\"]*\"|'[^']*'|{NAME}\([^()]*\)|[^,\"'=()]+?"
@@ -45,7 +45,7 @@ def pairs(text: str, flag: str) -> dict[str, str]:
     return found
 
 
-def literal(key: str, said: str, flag: str) -> Scalar:
+def parse_literal(key: str, said: str, flag: str) -> Scalar:
     if said[0] in "\"'" and len(said) > 1 and said[-1] == said[0]:
         return said[1:-1]
     if re.fullmatch(rf"{NAME}\((?:\s*|{NAME}\s*=.*)\)", said, re.DOTALL):
@@ -67,17 +67,17 @@ def literal(key: str, said: str, flag: str) -> Scalar:
     raise Refused(f"{flag}: {key}={said} is no value attnlab can pass", hint, flag)
 
 
-def plain_value(key: str, said: str, flag: str) -> Scalar | None:
+def parse_argument_value(key: str, said: str, flag: str) -> Scalar | None:
     """`3`, `True`, `None`, `'fast'` or a symbol; raises `Refused`."""
-    return None if said == "None" else literal(key, said or "?", flag)
+    return None if said == "None" else parse_literal(key, said or "?", flag)
 
 
-def settled(value: V) -> V | str:
+def plain_literal(value: V) -> V | str:
     """As a record holds it, where a symbol is text."""
     return str(value) if isinstance(value, (Symbol, Call)) else value
 
 
-def must_be_size(key: str, value: str | Scalar, flag: str) -> None:
+def check_size(key: str, value: str | Scalar, flag: str) -> None:
     if isinstance(value, bool) or not re.fullmatch(r"[1-9]\d*", str(value)):
         hint = f'Write a whole number of elements, for example {flag} "{key}=12".'
         raise Refused(f"{flag}: {key}={value} is no size", hint, flag)

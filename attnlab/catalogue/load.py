@@ -11,8 +11,8 @@ from typing import Any
 from attnlab.catalogue import schema
 from attnlab.catalogue.toml_rules import (
     Document,
+    InvalidValue,
     Rule,
-    Wrong,
     describe,
     expected,
     line,
@@ -51,7 +51,7 @@ def _reference(value: Any) -> str:
         return "solution.py"
     try:
         return name(value)
-    except Wrong:
+    except InvalidValue:
         what = 'the name of a unit of attnlab/references/, or "solution.py"'
         raise expected(value, what) from None
 
@@ -83,7 +83,9 @@ def _bugs(value: Any) -> tuple[Bug, ...]:
     found = tuple(Bug(**said) for said in listing(BUG, least=2)(value))
     for index, bug in enumerate(found):
         if bug.id in (other.id for other in found[:index]):
-            raise Wrong(f' = "{bug.id}": two bugs have this id', (index, "id"), "Rename one.")
+            raise InvalidValue(
+                f' = "{bug.id}": two bugs have this id', (index, "id"), "Rename one."
+            )
     return found
 
 
@@ -91,7 +93,7 @@ TABLES = {**KEYS, "bugs": _bugs, **schema.TABLES}
 CHALLENGE = table(TABLES, required=(*KEYS, "sizes", "inputs", "output"))
 
 
-opened: set[str] = set()  # topics of users' own catalogues: no candidate may read them
+opened_topics: set[str] = set()  # topics of users' own catalogues: no candidate may read them
 
 
 @record
@@ -125,18 +127,18 @@ class Catalogue:
 
 def load(extra: Path | None = None) -> Catalogue:
     """The shipped challenges and those of `extra`, or else of the folder ATTNLAB_CATALOGUE."""
-    folders = list(_folders(shipped()))
+    folders = list(_folders(shipped_folder()))
     said = "--catalogue" if extra else "ATTNLAB_CATALOGUE"
     more = extra or os.environ.get("ATTNLAB_CATALOGUE")
     if more:
         seen = {folder.resolve() for folder in folders}
         own = [f for f in _extra_folders(Path(more), said) if f.resolve() not in seen]
-        opened.update(str(folder.resolve().parent) for folder in own)
+        opened_topics.update(str(folder.resolve().parent) for folder in own)
         folders += own
     return _read_all(folders)
 
 
-def shipped() -> Path:
+def shipped_folder() -> Path:
     """Where attnlab's own challenges lie: inside the package, or beside it when editable."""
     package = Path(__file__).parent.parent
     for folder in (package / "challenges", package.parent / "challenges"):
@@ -148,17 +150,17 @@ def shipped() -> Path:
 
 def house_rules() -> str:
     """What every challenge asks, as Markdown."""
-    return (shipped() / "RULES.md").read_text("utf-8")
+    return (shipped_folder() / "RULES.md").read_text("utf-8")
 
 
 def read_challenge(folder: Path) -> Challenge:
     """The challenge in `folder`; raises `Unreadable`, which names file, line and key."""
     folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links: another slug
     document = read_document(folder / DESCRIPTION)
-    _must_be_our_format(document)
+    _check_format(document)
     found = document.read(CHALLENGE)
-    contract = schema.build(found)
-    schema.must_fit(document, contract)
+    contract = schema.build_contract(found)
+    schema.check_consistency(document, contract)
     for argument in contract.arguments:
         hint = "Give it a default in forward, or leave it out: the grader feeds tensors."
         raise document.error(("inputs", argument), ": a challenge is fed with tensors alone", hint)
@@ -222,7 +224,7 @@ def _read_all(folders: list[Path]) -> Catalogue:
     for folder in folders:
         try:
             challenge = read_challenge(folder)
-            _must_be_new(challenge, good)
+            _check_new_slug(challenge, good)
         except AttnlabError as error:
             bad.append((f"{folder.parent.name}/{folder.name}", error))
         else:
@@ -240,7 +242,7 @@ def _order(challenge: Challenge) -> tuple[int, str, int, str]:
     return place, topic, challenge.level, challenge.slug
 
 
-def _must_be_new(challenge: Challenge, good: dict[str, Challenge]) -> None:
+def _check_new_slug(challenge: Challenge, good: dict[str, Challenge]) -> None:
     if challenge.slug in good:
         other = shown_path(Path(good[challenge.slug].folder))
         folder = shown_path(Path(challenge.folder))
@@ -251,7 +253,7 @@ def _must_be_new(challenge: Challenge, good: dict[str, Challenge]) -> None:
 # ---------------------------------------------------------------- one folder
 
 
-def _must_be_our_format(document: Document) -> None:
+def _check_format(document: Document) -> None:
     """Said before anything else: the other keys of another format may mean other things."""
     says = f"this attnlab reads format {FORMAT}"
     found = document.data.get("format")

@@ -15,17 +15,17 @@ from attnlab.catalogue.literals import (
     NAME,
     SYMBOL,
     Scalar,
-    literal,
-    must_be_size,
-    pairs,
-    plain_value,
-    settled,
+    check_size,
+    parse_argument_value,
+    parse_literal,
+    parse_pairs,
+    plain_literal,
 )
 from attnlab.catalogue.toml_rules import (
     At,
     Document,
+    InvalidValue,
     Rule,
-    Wrong,
     expected,
     line,
     listing,
@@ -66,11 +66,13 @@ def axes(value: Any) -> tuple[str, ...]:
     found = tuple(line(value).split())
     for axis in found:
         if not re.fullmatch(AXIS, axis):
-            raise Wrong(f' = "{value}": {axis} is no axis', hint="Axes look like B, 3*D or 4.")
+            raise InvalidValue(
+                f' = "{value}": {axis} is no axis', hint="Axes look like B, 3*D or 4."
+            )
     return found
 
 
-def feed(value: Any) -> dict[str, Any]:
+def input_fields(value: Any) -> dict[str, Any]:
     """`B S S bool forbids optional` as the fields of an `Input`, but for its name.
 
     A number or a truth, or text such as `= S` or `= 'fast'`, is an argument that is no tensor.
@@ -78,20 +80,22 @@ def feed(value: Any) -> dict[str, Any]:
     if isinstance(value, (bool, int, float)):
         return {"value": value}
     if isinstance(value, str) and value.lstrip().startswith("="):
-        return {"value": plain_value("argument", value.strip(" =\t"), "inputs")}
+        return {"value": parse_argument_value("argument", value.strip(" =\t"), "inputs")}
     words = line(value).split()
     flags = [word for word in words if word in WORDS]
     kinds, sides, roles = ([w for w in flags if w in some] for some in (KINDS, SIDES, ROLES))
     if len(set(flags)) < len(flags) or len(kinds) > 1 or len(sides + roles) > 1:
-        raise Wrong(f' = "{value}": says two things at once', hint=f"Write {FORM}.")
+        raise InvalidValue(f' = "{value}": says two things at once', hint=f"Write {FORM}.")
     for word, needed in (*((s, "bool") for s in sides), *((r, "int") for r in roles)):
         if kinds != [needed]:
-            raise Wrong(f' = "{value}": {word} needs the word {needed}', hint=f"Write {FORM}.")
+            raise InvalidValue(
+                f' = "{value}": {word} needs the word {needed}', hint=f"Write {FORM}."
+            )
     if "additive" in flags and not sides:
         hint = 'Say of a boolean mask that floats are taken too: "B S S bool forbids additive".'
-        raise Wrong(f' = "{value}": additive needs forbids or allows', hint=hint)
+        raise InvalidValue(f' = "{value}": additive needs forbids or allows', hint=hint)
     if len(flags) == len(words):
-        raise Wrong(f' = "{value}": names no axes', hint=f"Write {FORM}.")
+        raise InvalidValue(f' = "{value}": names no axes', hint=f"Write {FORM}.")
     return {
         "axes": axes(" ".join(word for word in words if word not in WORDS)),
         "dtype": kinds[0] if kinds else "float",
@@ -133,7 +137,7 @@ def weight_map(value: Any) -> dict[str, str]:
     for key, said in value.items():
         try:
             inner = weight_map(said) if isinstance(said, dict) else {"": _expression(said)}
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             raise wrong.inside(key) from None
         found |= {f"{key}.{name}".rstrip("."): text for name, text in inner.items()}
     return found
@@ -146,7 +150,7 @@ def _expression(value: Any) -> str:
         parse(value)
     except Misfit as misfit:
         hint = f"Functions are {', '.join(NAMES)}."
-        raise Wrong(f' = "{value}" cannot be read', hint=f"{misfit}. {hint}") from None
+        raise InvalidValue(f' = "{value}" cannot be read', hint=f"{misfit}. {hint}") from None
     return value
 
 
@@ -160,7 +164,7 @@ TABLES: dict[str, Rule] = {
     "weights": weight_map,
     "sizes": SIZES,
     "init": mapping(NAME, "the name of a constructor argument", scalar),
-    "inputs": mapping(NAME, "the name of an argument of forward", feed),
+    "inputs": mapping(NAME, "the name of an argument of forward", input_fields),
     "output": table({"axes": axes}, required=("axes",)),
     "contract": table(
         {
@@ -185,7 +189,7 @@ TABLES: dict[str, Rule] = {
 }
 
 
-def build(found: dict[str, Any]) -> Contract:
+def build_contract(found: dict[str, Any]) -> Contract:
     """The contract that the tables state. What they leave out keeps the record's default."""
     extra, fed = dict(found.get("contract", {})), found.get("inputs", {})
     if "mask" in extra:
@@ -200,32 +204,32 @@ def build(found: dict[str, Any]) -> Contract:
         sizes=found.get("sizes", {}),
         init=found.get("init", {}),
         inputs=tuple(Input(name=k, **said) for k, said in fed.items() if "value" not in said),
-        arguments={k: settled(said["value"]) for k, said in fed.items() if "value" in said},
+        arguments={k: plain_literal(said["value"]) for k, said in fed.items() if "value" in said},
         output=found.get("output", {}).get("axes", ()),
         weights=found.get("weights", {}),
         **extra,
     )
 
 
-def must_fit(document: Document, contract: Contract) -> None:
+def check_consistency(document: Document, contract: Contract) -> None:
     """What one table says agrees with the others; raises `Unreadable` where it does not."""
-    _must_know_symbols(document, contract)
-    _must_be_last(document, contract)
-    _must_be_multiples(document, contract)
-    _must_be_causal(document, contract)
-    _must_keep_promises_together(document, contract)
+    _check_symbols(document, contract)
+    _check_defaults(document, contract)
+    _check_multiples(document, contract)
+    _check_cache(document, contract)
+    _check_promises(document, contract)
 
 
-def _must_know_symbols(document: Document, contract: Contract) -> None:
+def _check_symbols(document: Document, contract: Contract) -> None:
     """Every symbol has a size."""
     known = known_symbols(contract.sizes)
-    for at, symbol in _uses(document, contract):
+    for at, symbol in _used_symbols(document, contract):
         if symbol not in known:
             hint = did_you_mean(symbol, known) or f"Known symbols: {', '.join(known)}"
             raise document.error(at, f": {symbol} is not in [sizes]", hint)
 
 
-def _must_be_last(document: Document, contract: Contract) -> None:
+def _check_defaults(document: Document, contract: Contract) -> None:
     """Defaults are of arguments at the end that a size is given for."""
     last = list(contract.init)[len(contract.init) - len(contract.defaults) :]
     for key in contract.defaults:
@@ -234,7 +238,7 @@ def _must_be_last(document: Document, contract: Contract) -> None:
             raise document.error(("contract", "defaults", key), ": it cannot have one", hint)
 
 
-def _must_be_multiples(document: Document, contract: Contract) -> None:
+def _check_multiples(document: Document, contract: Contract) -> None:
     """The example's sizes are such multiples, and lengths are not: calls cut sequences anywhere."""
     sizes = contract.sizes
     for symbol, factor in contract.multiples.items():
@@ -248,7 +252,7 @@ def _must_be_multiples(document: Document, contract: Contract) -> None:
             raise document.error(at, f" = {factor}: the example is no multiple", hint)
 
 
-def _must_be_causal(document: Document, contract: Contract) -> None:
+def _check_cache(document: Document, contract: Contract) -> None:
     """What was read before sees nothing of what comes: else no step can be what the whole gives."""
     masked = any(i.role == "mask" for i in contract.inputs)
     if contract.cache is not None and not masked and "causal" not in contract.promises:
@@ -256,7 +260,7 @@ def _must_be_causal(document: Document, contract: Contract) -> None:
         raise document.error(("contract", "cache"), ": a module with a cache is causal", hint)
 
 
-def _must_keep_promises_together(document: Document, contract: Contract) -> None:
+def _check_promises(document: Document, contract: Contract) -> None:
     """A promise that adds to another one says nothing without it."""
     for index, promise in enumerate(contract.promises):
         other = PROMISES[promise].requires
@@ -278,7 +282,7 @@ def symbols_of(axes: Iterable[str]) -> list[str]:
     return [s for axis in axes for s in axis.split("*") if not s.isdecimal()]
 
 
-def _uses(document: Document, contract: Contract) -> Iterator[tuple[At, str]]:
+def _used_symbols(document: Document, contract: Contract) -> Iterator[tuple[At, str]]:
     for entry in contract.inputs:
         yield from ((("inputs", entry.name), s) for s in symbols_of(entry.axes))
     yield from ((("output", "axes"), s) for s in symbols_of(contract.output))
@@ -305,8 +309,8 @@ def parse_input(text: str) -> Input:
         hint = f'Write "NAME: AXES", for example --input "x: B S D"; in full: NAME: {FORM}.'
         raise Refused(f'--input "{text}" names no argument of forward', hint, "--input")
     try:
-        return Input(name=key.strip(), **feed(said))
-    except Wrong as wrong:
+        return Input(name=key.strip(), **input_fields(said))
+    except InvalidValue as wrong:
         hint = wrong.hint or f"Write NAME: {FORM}."
         raise Refused(f'--input "{text}"{_after_value(wrong)}', hint, "--input") from None
 
@@ -314,22 +318,24 @@ def parse_input(text: str) -> Input:
 def parse_argument(text: str) -> tuple[str, Scalar | None] | None:
     """`offset = 3` of `--input` as a name and a value; None where axes are given."""
     match = re.fullmatch(rf"\s*({NAME})\s*=\s*(.*?)\s*", text, re.DOTALL)
-    return (match[1], plain_value(match[1], match[2], "--input")) if match else None
+    return (match[1], parse_argument_value(match[1], match[2], "--input")) if match else None
 
 
 def parse_sizes(text: str) -> dict[str, int]:
     """`D=182, H=7` of `--sizes`; raises `Refused`."""
-    found = pairs(text, "--sizes")
+    found = parse_pairs(text, "--sizes")
     for key, value in found.items():
-        must_be_size(key, value, "--sizes")
+        check_size(key, value, "--sizes")
     return {key: int(value) for key, value in found.items()}
 
 
 def parse_init(text: str) -> dict[str, Scalar]:
     """`D=182, bias=False, act="gelu", width=D` of `--init`; raises `Refused`."""
-    return {key: literal(key, said, "--init") for key, said in pairs(text, "--init").items()}
+    return {
+        key: parse_literal(key, said, "--init") for key, said in parse_pairs(text, "--init").items()
+    }
 
 
-def _after_value(wrong: Wrong) -> str:
+def _after_value(wrong: InvalidValue) -> str:
     """What is wrong, without the value: the flag has just been quoted."""
     return ":" + wrong.says.rpartition('":')[2] if '":' in wrong.says else wrong.says

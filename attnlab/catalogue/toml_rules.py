@@ -1,8 +1,8 @@
 """TOML files read by a table of rules, with messages that name file, line and key.
 
-A rule is a function from the value found to the value used. It raises `Wrong` where the value does
-not fit; `Document.read` turns that into an `Unreadable` with the place. Rules nest, so a whole file
-is one rule: `table({"level": must(whole(1, 5)), "hints": listing(text)})`.
+A rule is a function from the value in the file to the value used. It raises `InvalidValue` where
+the value does not fit; `Document.read` turns that into an `Unreadable` with the place. Rules nest,
+so a whole file is one rule: `table({"level": whole(1, 5), "hints": listing(text)})`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from attnlab.errors import Unreadable
 from attnlab.files import read_bytes, shown_path
 from attnlab.records import record
-from attnlab.suggest import did_you_mean, either, near
+from attnlab.suggest import closest_names, did_you_mean, either
 
 Rule = Callable[[Any], Any]
 At = tuple[str | int, ...]  # where in the document: ("contract", "extra_sizes", 0, "S")
@@ -27,7 +27,7 @@ LARGEST = 256 << 10  # bytes of a description; real ones have about two thousand
 LINES = 1000  # of longer files the line is not searched, which takes quadratic time
 
 
-class Wrong(ValueError):
+class InvalidValue(ValueError):
     """What does not fit: `says` follows the key's name, `at` is the way from the rule's value."""
 
     def __init__(self, says: str, at: At = (), hint: str = "") -> None:
@@ -36,8 +36,8 @@ class Wrong(ValueError):
         self.at = at
         self.hint = hint
 
-    def inside(self, step: str | int) -> Wrong:
-        return Wrong(self.says, (step, *self.at), self.hint)
+    def inside(self, step: str | int) -> InvalidValue:
+        return InvalidValue(self.says, (step, *self.at), self.hint)
 
 
 @record
@@ -52,7 +52,7 @@ class Document:
         """What `rule` makes of the whole document; raises `Unreadable`."""
         try:
             return rule(self.data)
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             raise self.error(wrong.at, wrong.says, wrong.hint) from None
 
     def error(self, at: At, says: str, hint: str = "") -> Unreadable:
@@ -130,8 +130,8 @@ def _beginnings(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 # ---------------------------------------------------------------- rules
 
 
-def expected(value: Any, what: str, hint: str = "") -> Wrong:
-    return Wrong(f" = {describe(value)}: expected {what}", hint=hint)
+def expected(value: Any, what: str, hint: str = "") -> InvalidValue:
+    return InvalidValue(f" = {describe(value)}: expected {what}", hint=hint)
 
 
 def describe(value: Any) -> str:
@@ -200,7 +200,7 @@ def whole(low: int, high: int | None = None) -> Rule:
 def one_of(*names: str) -> Rule:
     def rule(value: Any) -> str:
         if not isinstance(value, str) or value not in names:
-            guess = near(value, names) if isinstance(value, str) else []
+            guess = closest_names(value, names) if isinstance(value, str) else []
             hint = f'Did you mean "{guess[0]}"?' if guess else ""
             raise expected(value, either(names), hint)
         return value
@@ -237,10 +237,10 @@ def mapping(keys: str, what: str, item: Rule, least: int = 0) -> Rule:
         if not isinstance(value, dict):
             raise expected(value, "a table")
         if len(value) < least:
-            raise Wrong(": the table is empty")
+            raise InvalidValue(": the table is empty")
         for entry in value:
             if not re.fullmatch(keys, entry):
-                raise Wrong(f": the key must be {what}", (entry,))
+                raise InvalidValue(f": the key must be {what}", (entry,))
         return {entry: _inside(item, entry, value[entry]) for entry in value}
 
     return rule
@@ -259,13 +259,15 @@ def table(
             raise expected(value, "a table")
         for key in value:
             if key in renamed:
-                raise Wrong(f" is called {renamed[key]} now", (key,), "Rename the key.")
+                raise InvalidValue(f" is called {renamed[key]} now", (key,), "Rename the key.")
             if key not in rules:
                 hint = did_you_mean(key, rules) or f"Known keys: {', '.join(rules)}"
-                raise Wrong(": unknown key", (key,), hint)
+                raise InvalidValue(": unknown key", (key,), hint)
         for key in required:
             if key not in value:
-                raise Wrong(": missing", (key,), f"Add {key}; docs/challenge-format.md says how.")
+                raise InvalidValue(
+                    ": missing", (key,), f"Add {key}; docs/challenge-format.md says how."
+                )
         return {key: _inside(rules[key], key, value[key]) for key in rules if key in value}
 
     return rule
@@ -274,5 +276,5 @@ def table(
 def _inside(rule: Rule, step: str | int, value: Any) -> Any:
     try:
         return rule(value)
-    except Wrong as wrong:
+    except InvalidValue as wrong:
         raise wrong.inside(step) from None

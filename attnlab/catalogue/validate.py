@@ -31,7 +31,7 @@ Grade = Callable[[Challenge, Path], Verdict]
 
 
 @record
-class Case:
+class ChallengeFile:
     """One file of a challenge, and what must become of it."""
 
     challenge: Challenge
@@ -44,7 +44,7 @@ class Case:
 
 
 @record
-class Examined:
+class Validation:
     """What was found about one challenge; no problems means that it is sound."""
 
     slug: str
@@ -52,48 +52,52 @@ class Examined:
     problems: tuple[str, ...]
 
 
-def examine(challenges: Iterable[Challenge], grade: Grade, at_once: int = 1) -> Iterator[Examined]:
+def validate(
+    challenges: Iterable[Challenge], grade: Grade, at_once: int = 1
+) -> Iterator[Validation]:
     """Each challenge in turn, `at_once` files graded side by side."""
     with ThreadPoolExecutor(at_once) as pool:
         # Without a reference every file would come out with the same error.
-        todo = [(c, [] if _unknown_reference(c) else cases(c)) for c in challenges]
-        found = [(c, jobs, [pool.submit(wrong, job, grade) for job in jobs]) for c, jobs in todo]
+        todo = [(c, [] if _unknown_reference(c) else challenge_files(c)) for c in challenges]
+        found = [
+            (c, jobs, [pool.submit(file_problem, job, grade) for job in jobs]) for c, jobs in todo
+        ]
         try:
             for challenge, jobs, futures in found:
-                yield _examined(challenge, jobs, [future.result() for future in futures])
+                yield _validation(challenge, jobs, [future.result() for future in futures])
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def unreadable(slug: str, error: AttnlabError) -> Examined:
+def unreadable_challenge(slug: str, error: AttnlabError) -> Validation:
     """A challenge that could not even be read."""
     where = f"{error.where}: " if error.where and error.where not in error.message else ""
-    return Examined(slug=slug, counts=("-",) * 5, problems=(where + error.message,))
+    return Validation(slug=slug, counts=("-",) * 5, problems=(where + error.message,))
 
 
-def _examined(challenge: Challenge, jobs: list[Case], wrongs: list[str]) -> Examined:
+def _validation(challenge: Challenge, jobs: list[ChallengeFile], wrongs: list[str]) -> Validation:
     texts = text_problems(challenge)
     counts = []
     for role in ("shipped", "solution", "alternative", "mutant"):
         found = [not text for case, text in zip(jobs, wrongs, strict=True) if case.role == role]
         counts.append(f"{sum(found)}/{len(found)}")
     counts.append("wrong" if texts else "ok")
-    return Examined(
+    return Validation(
         slug=challenge.slug,
         counts=tuple(counts),
         problems=(*(text for text in wrongs if text), *texts),
     )
 
 
-def cases(challenge: Challenge) -> list[Case]:
+def challenge_files(challenge: Challenge) -> list[ChallengeFile]:
     """Every file of a challenge that is graded."""
     paths: list[tuple[Role, str]] = [("shipped", challenge.file), ("solution", challenge.solution)]
     paths += [("alternative", path) for path in challenge.alternatives]
     paths += [("mutant", path) for path in challenge.mutants]
-    return [Case(challenge=challenge, role=role, path=path) for role, path in paths]
+    return [ChallengeFile(challenge=challenge, role=role, path=path) for role, path in paths]
 
 
-def wrong(case: Case, grade: Grade) -> str:
+def file_problem(case: ChallengeFile, grade: Grade) -> str:
     """Why this file is not graded as it should be, in one line; "" when it is."""
     try:
         verdict = grade(case.challenge, Path(case.path))
@@ -105,13 +109,13 @@ def wrong(case: Case, grade: Grade) -> str:
         good = verdict.outcome in REJECTED
         text = "" if good else f"must be rejected, came out {verdict.outcome}"
     else:
-        text = "" if verdict.outcome == "passed" else f"must pass, {_came_out(verdict)}"
+        text = "" if verdict.outcome == "passed" else f"must pass, {_describe_outcome(verdict)}"
     return f"{case.shown}: {text}" if text else ""
 
 
 def _shipped_problem(challenge: Challenge, verdict: Verdict) -> str:
     if verdict.outcome not in REJECTED:
-        return f"must fail, {_came_out(verdict)}"
+        return f"must fail, {_describe_outcome(verdict)}"
     failed = [c.id for c in verdict.checks if c.outcome == "failed"]
     first = next((c.id for c in verdict.checks if c.outcome == "failed" and not c.folded_under), "")
     missing = [name for name in challenge.expected if name not in failed]
@@ -123,7 +127,7 @@ def _shipped_problem(challenge: Challenge, verdict: Verdict) -> str:
     return f"no check of the bug {unseen[0]} is among the failures" if unseen else ""
 
 
-def _came_out(verdict: Verdict) -> str:
+def _describe_outcome(verdict: Verdict) -> str:
     bad = next((c for c in verdict.checks if c.outcome in ("failed", "error")), None)
     why = f"{bad.id}: {bad.message}" if bad else verdict.message
     return f"came out {verdict.outcome}" + (f" ({why})" if why else "")

@@ -13,7 +13,7 @@ import typer
 from attnlab.commands.base import Json, catalogue, complete_slug, emit, note
 
 if TYPE_CHECKING:
-    from attnlab.catalogue.validate import Examined
+    from attnlab.catalogue.validate import Validation
     from attnlab.mutation_testing.measure import Measured
     from attnlab.records import Challenge, Verdict
     from attnlab.worker.client import Worker
@@ -50,7 +50,7 @@ def command(
     Every broken file must fail as it should and every solution pass, mutants must be rejected, and
     no hint may quote the fix.
     """
-    from attnlab.catalogue.validate import unreadable
+    from attnlab.catalogue.validate import unreadable_challenge
     from attnlab.render.check import Validated
 
     found = catalogue(ctx)
@@ -63,16 +63,16 @@ def command(
             table.write_text(strong.markdown(), encoding="utf-8")
         return emit(strong, json, 0 if strong.good else 1)
     broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
-    examined = [unreadable(slug, error) for slug, error in broken]
+    examined = [unreadable_challenge(slug, error) for slug, error in broken]
     examined += _examine(wanted)
     page = Validated(examined=tuple(examined))
     return emit(page, json, 1 if page.problems else 0)
 
 
-def _examine(challenges: list[Challenge]) -> Iterator[Examined]:
-    from attnlab.catalogue.validate import examine
+def _examine(challenges: list[Challenge]) -> Iterator[Validation]:
+    from attnlab.catalogue.validate import validate
     from attnlab.target.resolve import challenge_job
-    from attnlab.verdict import judge
+    from attnlab.verdict import make_verdict
     from attnlab.worker.client import Worker
 
     free: SimpleQueue[Worker] = SimpleQueue()
@@ -81,14 +81,14 @@ def _examine(challenges: list[Challenge]) -> Iterator[Examined]:
         job = challenge_job(challenge, path, stages=("check",))
         worker = free.get()
         try:
-            return judge(challenge, path.name, worker.run_job(job))
+            return make_verdict(challenge, path.name, worker.run_job(job))
         finally:
             free.put(worker)
 
     with ExitStack() as stack:
         for _ in range(AT_ONCE):
             free.put(stack.enter_context(Worker()))
-        for number, one in enumerate(examine(challenges, grade, AT_ONCE), 1):
+        for number, one in enumerate(validate(challenges, grade, AT_ONCE), 1):
             note(f"checked {number} of {len(challenges)}: {one.slug}")
             yield one
 

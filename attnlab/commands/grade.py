@@ -51,14 +51,14 @@ def command(
     from dataclasses import replace
 
     from attnlab.render.grade import Graded
-    from attnlab.verdict import EXIT, judge
+    from attnlab.verdict import EXIT_CODES, make_verdict
 
     chosen = choose(ctx, what, file)
     whole = everything or chosen.challenge.bugs  # which bugs are gone takes all checks
     job = job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), "check")
     job = replace(job, until="end" if whole else "reason", full=full, seed=seed)
     announce("grading", chosen)
-    verdict = judge(chosen.challenge, chosen.file, run_job(job))
+    verdict = make_verdict(chosen.challenge, chosen.file, run_job(job))
     if chosen.yours:
         with progress() as kept:
             kept.graded(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)
@@ -67,4 +67,4 @@ def command(
         start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"
         verdict = replace(verdict, next=f"{start}, then attnlab grade {name}")
     page = Graded(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
-    return emit(page, json, EXIT[verdict.outcome])
+    return emit(page, json, EXIT_CODES[verdict.outcome])

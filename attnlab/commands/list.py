@@ -25,7 +25,7 @@ def overview(ctx: typer.Context, json: bool) -> int:
 
 
 def _listing(ctx: typer.Context) -> Listing:
-    from attnlab.records import Standing
+    from attnlab.records import ChallengeProgress
     from attnlab.render.list import Listing
 
     found = catalogue(ctx)
@@ -34,5 +34,5 @@ def _listing(ctx: typer.Context) -> Listing:
         warn(f"left out: {where}{error.message}" + (f" ({error.hint})" if error.hint else ""))
     with progress() as kept:
         standings = kept.standings()
-    rows = tuple((c, standings.get(c.slug, Standing())) for c in found.challenges)
+    rows = tuple((c, standings.get(c.slug, ChallengeProgress())) for c in found.challenges)
     return Listing(rows=rows, here=started_here(found.challenges))

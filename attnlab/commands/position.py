@@ -42,11 +42,11 @@ def command(
     Also its statistics, and whether a shift is a rotation.
     """
     from attnlab.errors import Broken
-    from attnlab.records.position import ask
+    from attnlab.records.position import position_job
     from attnlab.render.position import Portrait
     from attnlab.worker.client import Worker
 
-    job = ask(kind, dim=dim, length=length, heads=heads, base=base)
+    job = position_job(kind, dim=dim, length=length, heads=heads, base=base)
     note(f"computing {kind} positions, which loads torch")
     with Worker() as worker:
         report = worker.position(job)

@@ -43,13 +43,13 @@ def command(
     """
     from attnlab.records import Trace
     from attnlab.render.run import Run
-    from attnlab.verdict import EXIT, judge
+    from attnlab.verdict import EXIT_CODES, make_verdict
 
     chosen = choose(ctx, what)
     job = job_for(chosen, limits(timeout, memory), "trace", "check")
     announce("running", chosen)
     report = run_job(job)
-    verdict = judge(chosen.challenge, chosen.file, report)
+    verdict = make_verdict(chosen.challenge, chosen.file, report)
     whole = report.trace or Trace()
     with progress() as kept:
         if reveal and whole.findings:
@@ -66,7 +66,7 @@ def command(
         next=_next(chosen, verdict),
     )
     grave = any(finding.severity != "note" for finding in whole.findings)
-    return emit(page, json, EXIT[verdict.outcome] or int(grave))
+    return emit(page, json, EXIT_CODES[verdict.outcome] or int(grave))
 
 
 def _next(chosen: Chosen, verdict: Verdict) -> str:

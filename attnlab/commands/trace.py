@@ -25,7 +25,7 @@ from attnlab.commands.base import (
 
 if TYPE_CHECKING:
     from attnlab.records import Contract, Job, Limits, Report, TraceOptions
-    from attnlab.target.command_line import Typed
+    from attnlab.target.command_line import TraceCommand
 
 PLACE = 100
 CUDA_ROOM = "1024G"  # of addresses: a CUDA context reserves far more than it uses
@@ -135,8 +135,8 @@ def command(
     from attnlab.records import Contract, TraceOptions
     from attnlab.render.fold import View
     from attnlab.render.trace import Traced
-    from attnlab.target.command_line import Typed
-    from attnlab.target.options import TINY, depth_of, device_of, dtype_of, fill_of
+    from attnlab.target.command_line import TraceCommand
+    from attnlab.target.options import TINY, parse_depth, parse_device, parse_dtype, parse_presets
 
     fills = tuple(preset or ())
     options = TraceOptions(
@@ -147,11 +147,11 @@ def command(
         symbolic=symbolic,
         attention=attention,
         values=values,
-        dtype=dtype_of(dtype),
-        device=device_of(device),
-        fill=fill_of(fills),
+        dtype=parse_dtype(dtype),
+        device=parse_device(device),
+        fill=parse_presets(fills),
     )
-    typed = Typed(
+    typed = TraceCommand(
         target=target,
         init=init,
         sizes=sizes,
@@ -164,7 +164,7 @@ def command(
         module=module,
         op=op,
         only_findings=only_findings,
-        depth=depth_of(depth),
+        depth=parse_depth(depth),
         fold=not all_rows,
     )
     chosen = _chosen(ctx, target)
@@ -203,16 +203,16 @@ def _rest(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:
 # ---------------------------------------------------------------- what is traced
 
 
-def _job(chosen: Chosen | None, typed: Typed, bounds: Limits, options: TraceOptions) -> Job:
+def _job(chosen: Chosen | None, typed: TraceCommand, bounds: Limits, options: TraceOptions) -> Job:
     """The job of a challenge as it stands, or of one's own code as the flags say."""
     from dataclasses import replace
 
-    from attnlab.target.resolve import own_job, small
+    from attnlab.target.resolve import own_job, tiny_job
 
     if chosen is not None and not typed.told:
         announce("tracing", chosen)
         job = replace(job_for(chosen, bounds, "trace"), options=options)
-        return small(job) if typed.tiny else job
+        return tiny_job(job) if typed.tiny else job
     job = own_job(typed, limits=bounds, options=options)
     note(f"tracing {typed.target} (your own code: under limits, not isolated)")
     fed = ", ".join(f'"{entry}"' for entry in _guessed(typed, job))
@@ -238,14 +238,14 @@ def _is_slug(ctx: typer.Context, target: str) -> bool:
     return any(target in (c.slug, c.name) for c in catalogue(ctx).challenges)
 
 
-def _guessed(typed: Typed, job: Job) -> list[str]:
+def _guessed(typed: TraceCommand, job: Job) -> list[str]:
     """The inputs that nobody spoke of, as `--input` would say them."""
-    from attnlab.target.command_line import said_input
+    from attnlab.target.command_line import input_flag
 
     if job.contract is None or typed.case:
         return []
     told = {text.replace("=", ":").partition(":")[0].strip() for text in typed.inputs}
-    return [said_input(entry) for entry in job.contract.inputs if entry.name not in told]
+    return [input_flag(entry) for entry in job.contract.inputs if entry.name not in told]
 
 
 # ---------------------------------------------------------------- what came of it
@@ -277,7 +277,7 @@ def _hidden(chosen: Chosen, report: Report, reveal: bool) -> tuple[Report, int]:
     return replace(report, trace=unspoilt(report.trace)), count
 
 
-def _next(chosen: Chosen | None, typed: Typed, job: Job, report: Report) -> str:
+def _next(chosen: Chosen | None, typed: TraceCommand, job: Job, report: Report) -> str:
     """What to do about it, with a command that can be pasted."""
     from dataclasses import replace
 

@@ -30,7 +30,7 @@ from attnlab.probe.reference import (
     UnitReference,
 )
 from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report, Trace
-from attnlab.sizes import built, with_hd
+from attnlab.sizes import constructor_arguments, with_head_dim
 
 
 def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) -> Report:
@@ -167,7 +167,7 @@ def shown_target(job: Job) -> str:
     name = job.candidate.name or job.candidate.file
     if job.contract is None:
         return name
-    init = built(job.contract.init, with_hd(job.contract.sizes))
+    init = constructor_arguments(job.contract.init, with_head_dim(job.contract.sizes))
     return f"{name}({', '.join(f'{k}={_shown(v)}' for k, v in init.items())})"
 
 

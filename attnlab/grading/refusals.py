@@ -13,7 +13,7 @@ import torch
 
 from attnlab.candidate.host import Raised
 from attnlab.records import Job, Trace
-from attnlab.target.command_line import Typed
+from attnlab.target.command_line import TraceCommand
 
 
 class Refusal(NamedTuple):
@@ -106,8 +106,8 @@ def _name(job: Job) -> str:
     return f"{place}:{job.candidate.name}" if job.candidate.name else place
 
 
-def _typed(job: Job) -> Typed:
+def _typed(job: Job) -> TraceCommand:
     """The command as far as the job still knows it."""
     init = job.contract.init if job.contract else {}
     said = ", ".join(f"{k}={v}" for k, v in init.items())
-    return Typed(target=_name(job) if job.own else job.candidate.file, init=said)
+    return TraceCommand(target=_name(job) if job.own else job.candidate.file, init=said)

@@ -11,7 +11,7 @@ from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import naming
 from attnlab.records import Contract, Finding, Job, Trace, TraceOptions, from_json, plain
-from attnlab.sizes import Sizes, Unmeasured, built, with_hd
+from attnlab.sizes import Sizes, UnknownSize, constructor_arguments, with_head_dim
 from attnlab.tracer.axes.agree import SizedTrace, input_axes, name_rows
 from attnlab.tracer.build_trace import build_trace, sizes_suffix, unique_findings
 from attnlab.tracer.findings import Rows, find
@@ -31,7 +31,7 @@ def look(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace
     contract = job.contract
     if contract is None:
         return build_trace(SizedTrace(_read(host, "demo", **surroundings(job)), {}), None)
-    sizes = with_hd(contract.sizes)
+    sizes = with_head_dim(contract.sizes)
     run = SizedTrace(_run(job, host, contract, sizes, job.options), sizes)
     telling, trace = None, None
     try:
@@ -78,7 +78,7 @@ def _hidden(job: Job, host: Host, telling: SizedTrace, finding: Finding) -> Find
     def shown(sizes: Sizes) -> bool | None:
         try:
             run = SizedTrace(_run(job, host, contract, sizes), sizes)
-        except (Raised, Unmeasured):
+        except (Raised, UnknownSize):
             return None
         rows = Rows(run.raw, name_rows(run, None), input_axes(run, None))
         found = (*find(rows), *run.raw.findings)
@@ -99,7 +99,7 @@ def _by_chance(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Fi
     def broken(sizes: Sizes) -> bool | None:
         try:
             raw = _run(job, host, contract, sizes)
-        except (Raised, Unmeasured):
+        except (Raised, UnknownSize):
             return None
         return _same_fall(raw, telling.raw)
 
@@ -151,8 +151,8 @@ def _run(
     job: Job, host: Host, contract: Contract, sizes: Sizes, options: TraceOptions | None = None
 ) -> RawTrace:
     """One run at these sizes; `options` says what else the trace should show."""
-    init = built(contract.init, sizes)
-    plain = built(contract.arguments, sizes)
+    init = constructor_arguments(contract.init, sizes)
+    plain = constructor_arguments(contract.arguments, sizes)
     answered(host.ask("build", name=job.candidate.name, init=init, seed=SEED, arguments=plain))
     inputs = draw.inputs(contract, sizes, Dice(SEED), contract.example_mask)
     inputs = draw.filled(contract, inputs, job.options.fill)
@@ -172,7 +172,7 @@ def _telling(job: Job, host: Host, contract: Contract) -> SizedTrace | None:
         return None
     try:
         return SizedTrace(_run(job, host, contract, sizes), sizes)
-    except (Raised, Unmeasured):
+    except (Raised, UnknownSize):
         return None
 
 

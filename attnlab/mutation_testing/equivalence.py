@@ -28,7 +28,7 @@ from attnlab.mutation_testing.scenarios import Scene, Step, scenes_of
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.records import Code, Contract, plain
-from attnlab.sizes import built
+from attnlab.sizes import constructor_arguments
 
 Seen = dict[str, Tensor | str]  # what a step showed: values, or a word
 Shapes = frozenset[tuple[str, tuple[int, ...]]]  # of parameters, by name
@@ -134,7 +134,7 @@ def _keeping(session: Session, contract: Contract) -> None:
 
 def _shapes(session: Session, name: str | None, scene: Scene, contract: Contract) -> Shapes:
     """The parameters that a file has, whatever they hold."""
-    init = built(contract.init, scene.sizes)
+    init = constructor_arguments(contract.init, scene.sizes)
     if "raised" in session.ask("build", name=name, init=init, seed=0):
         return frozenset()
     found = session.ask("parameters")["tensors"]
@@ -148,7 +148,7 @@ def _given_shapes(right: Standard) -> Shapes:
 def _weights(
     session: Session, name: str | None, scene: Scene, contract: Contract, seed: int
 ) -> dict[str, Tensor]:
-    init = built(contract.init, scene.sizes)
+    init = constructor_arguments(contract.init, scene.sizes)
     if "raised" in session.ask("build", name=name, init=init, seed=seed):
         return {}
     shapes = {n: p.shape for n, p in session.ask("parameters")["tensors"].items()}
@@ -158,7 +158,7 @@ def _weights(
 def _shown(session: Session, name: str | None, right: Standard, number: int) -> Iterator[Seen]:
     """What each step of a scene shows, and at the end what the module holds."""
     scene, contract = right.scenes[number], right.contract
-    init = built(contract.init, scene.sizes)
+    init = constructor_arguments(contract.init, scene.sizes)
     told = session.ask("build", name=name, init=init, seed=7)
     weights = right.weights[number]
     if "raised" in told:

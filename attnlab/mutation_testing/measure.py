@@ -23,7 +23,7 @@ from attnlab.records import Challenge, Code, Job, Limits, Report, record
 from attnlab.records.trial import Fate, Trial, TrialJob, TrialReport, Tried
 from attnlab.target.resolve import challenge_job
 from attnlab.target.source import read_source
-from attnlab.verdict import judge
+from attnlab.verdict import make_verdict
 
 SHIPPED = "shipped"  # in place of the mutation of a mutant that a person wrote
 LIMITS = Limits(seconds=20.0)
@@ -184,7 +184,7 @@ def _inspected(challenge: Challenge, lab: Lab, asked: TrialJob, code: Code, seed
 
 def _verdict(challenge: Challenge, code: Code, report: Report) -> str:
     """What decided that a file does not pass; "" when it does."""
-    verdict = judge(challenge, code.file, report)
+    verdict = make_verdict(challenge, code.file, report)
     if verdict.outcome == "passed":
         return ""
     first = next((c for c in verdict.checks if c.outcome in ("failed", "error")), None)

@@ -15,7 +15,7 @@ from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import rounds, suits, within
 from attnlab.records import Contract
-from attnlab.sizes import Sizes, measure, with_hd
+from attnlab.sizes import Sizes, measure, with_head_dim
 
 LOWEST = (float("-inf"), -1e9)  # what is added to a score to hide it
 MOST = 1 << 24  # numbers in what is given and returned
@@ -68,7 +68,7 @@ def scenes_of(contract: Contract, seed: int) -> Iterator[Scene]:
         yield Scene(sizes, dtype, tuple(calls), 0)
     for refusal in contract.refusals:
         sizes = {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
-        other = with_hd({**sizes, **refusal.sizes})
+        other = with_head_dim({**sizes, **refusal.sizes})
         call = Step("call", _given(contract, other, dice, "none", 1.0))
         yield Scene(other, torch.float32, (call,), 0, refused=True)
 
@@ -78,7 +78,7 @@ def _more(contract: Contract) -> Iterator[Sizes]:
         free = {*contract.vary, "M"}
         changed = {s: n for s, n in fresh.items() if s in free and s in contract.sizes}
         plain = {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
-        sizes = within(with_hd({**plain, **changed}))
+        sizes = within(with_head_dim({**plain, **changed}))
         whole = sizes.get("D", 0) % sizes.get("H", 1) == 0 and suits(contract, sizes)
         if changed and whole and "Hkv" not in sizes and _numbers(contract, sizes) <= MOST:
             yield sizes

@@ -53,7 +53,7 @@ from attnlab.probe.source_calls import calling
 from attnlab.probe.weights.layouts import map_weights
 from attnlab.probe.weights.match import LoadedWeights, MatchContext, WeightMatcher
 from attnlab.records import Contract, Op, Until, from_json, plain
-from attnlab.sizes import Sizes, built, measure, with_hd
+from attnlab.sizes import Sizes, constructor_arguments, measure, with_head_dim
 from attnlab.tracer.raw_trace import RawTrace
 
 Weights = Mapping[str, Tensor]
@@ -137,11 +137,14 @@ class Probe:
         self.latest = self
 
     def recipe(self) -> dict[str, Any]:
-        init = built(self.contract.init, self.sizes)
+        init = constructor_arguments(self.contract.init, self.sizes)
         return {"name": self.context.name, "init": init, "seed": self.dice.plain.getrandbits(32)}
 
     def _build(self, sizes: Sizes, weights: Weights | None = None) -> None:
-        init, seed = built(self.contract.init, sizes), self.dice.plain.getrandbits(32)
+        init, seed = (
+            constructor_arguments(self.contract.init, sizes),
+            self.dice.plain.getrandbits(32),
+        )
         put = dict(weights) if weights is not None else None
         answered(self.host.ask("build", name=self.context.name, init=init, seed=seed, put=put))
 
@@ -154,7 +157,7 @@ class Probe:
         wanted = {**self.sizes, **(sizes or {})}
         if "hd" not in self.contract.sizes:
             wanted.pop("hd", None)  # it was D / H, and these may be others
-        other = Probe(self.context, with_hd(wanted), dtype, thorough=False)
+        other = Probe(self.context, with_head_dim(wanted), dtype, thorough=False)
         other.reference, other.strict, self.latest = None, self.strict, other
         recipe = other.recipe()
         same = recipe["init"] == self.recipe()["init"]
@@ -351,7 +354,7 @@ class Probe:
         anew."""
         held = self.parameters()
         try:
-            self._build(with_hd({**self.sizes, **sizes}))
+            self._build(with_head_dim({**self.sizes, **sizes}))
             self.set_weights(weights)
             return self.call(inputs)
         finally:
@@ -451,8 +454,8 @@ class Probe:
     def after_sibling(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
         """The output after an instance of other sizes was built and called, and its parameters were
         changed."""
-        others = with_hd({**self.sizes, **sizes})
-        init = built(self.contract.init, others)
+        others = with_head_dim({**self.sizes, **sizes})
+        init = constructor_arguments(self.contract.init, others)
         given = draw.inputs(self.contract, others, self.dice)
         asked = {**self.recipe(), "init": init, "other": list(given.items())}
         told = answered(self.host.ask("after_sibling", **asked, inputs=list(inputs.items())))
@@ -751,7 +754,7 @@ class Probe:
         other = {**self.sizes, **sizes}
         if "hd" not in self.contract.sizes:
             other.pop("hd", None)  # it was D / H, and these may be others
-        other = with_hd(other)
+        other = with_head_dim(other)
         given = draw.inputs(self.contract, other, self.dice)
         try:
             self._build(other)
@@ -769,7 +772,7 @@ class Probe:
         """A call that is no reason to refuse: what the constructor was told is as it was there."""
         told = {str(value) for value in self.contract.init.values()}
         sizes = {s: n if s in told else self.sizes.get(s, n) for s, n in other.items()}
-        given = draw.inputs(self.contract, within(with_hd(sizes)), self.dice)
+        given = draw.inputs(self.contract, within(with_head_dim(sizes)), self.dice)
         self._refusal(given, train=False)
 
     def _refused_while_it_learns(self, inputs: Inputs) -> tuple[str, ...] | None:

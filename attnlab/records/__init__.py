@@ -12,6 +12,7 @@ from attnlab.records.base import to_json as to_json
 from attnlab.records.job import Bug as Bug
 from attnlab.records.job import Cache as Cache
 from attnlab.records.job import Challenge as Challenge
+from attnlab.records.job import ChallengeProgress as ChallengeProgress
 from attnlab.records.job import CheckResult as CheckResult
 from attnlab.records.job import Code as Code
 from attnlab.records.job import Contract as Contract
@@ -22,12 +23,11 @@ from attnlab.records.job import Job as Job
 from attnlab.records.job import JobOutcome as JobOutcome
 from attnlab.records.job import Limits as Limits
 from attnlab.records.job import Outcome as Outcome
-from attnlab.records.job import Own as Own
 from attnlab.records.job import Position as Position
 from attnlab.records.job import Refusal as Refusal
 from attnlab.records.job import Report as Report
-from attnlab.records.job import Standing as Standing
 from attnlab.records.job import Until as Until
+from attnlab.records.job import UserEnvironment as UserEnvironment
 from attnlab.records.job import Verdict as Verdict
 from attnlab.records.trace import Attention as Attention
 from attnlab.records.trace import Backward as Backward

@@ -109,7 +109,7 @@ class Code:
 
 
 @record
-class Own:
+class UserEnvironment:
     """A user's own target: it runs with their import path and folder, under limits only."""
 
     cwd: str
@@ -136,7 +136,7 @@ class Job:
     stages: tuple[Literal["trace", "check"], ...] = ("trace", "check")
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
-    own: Own | None = None
+    own: UserEnvironment | None = None
     full: bool = False  # also the checks that are made on demand only
     until: Until = "end"
     options: TraceOptions = field(default_factory=TraceOptions)
@@ -239,7 +239,7 @@ class Challenge:
 
 
 @record
-class Standing:
+class ChallengeProgress:
     """How far a user is with one challenge."""
 
     status: Literal["new", "started", "tried", "solved"] = "new"

@@ -94,14 +94,14 @@ class Curve:
 
 
 @record
-class Fact:
+class Statistic:
     id: str
     text: str
     value: float
 
 
 @record
-class Turn:
+class RotationTest:
     """Is k positions further one rotation of the whole table? The error is its largest."""
 
     offset: int
@@ -117,15 +117,15 @@ class PositionReport:
     pictures: tuple[Picture, ...] = ()
     frequencies: tuple[Frequency, ...] = ()
     curve: Curve | None = None
-    statistics: tuple[Fact, ...] = ()
-    rotation: tuple[Turn, ...] = ()
+    statistics: tuple[Statistic, ...] = ()
+    rotation: tuple[RotationTest, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------- asking
 
 
-def ask(
+def position_job(
     kind: str, *, dim: str = "", length: str = "", heads: str = "", base: str = ""
 ) -> PositionJob:
     """The job that is meant; `Refused` where it makes no sense. "" leaves the default."""

@@ -16,13 +16,13 @@ from attnlab.records.position import (
     OFFSETS,
     USES,
     Curve,
-    Fact,
     Frequency,
     Kind,
     Picture,
     PositionJob,
     PositionReport,
-    Turn,
+    RotationTest,
+    Statistic,
 )
 from attnlab.references.alibi import alibi_bias, alibi_slopes
 from attnlab.references.analysis import (
@@ -127,7 +127,7 @@ def _alibi(job: PositionJob) -> PositionReport:
         ),
         curve=_curve("bias of head 0, by distance", Distances(bias[0], torch.zeros_like(bias[0]))),
         statistics=tuple(
-            Fact(id=f"slope_{h}", text=f"slope m of head {h}", value=m)
+            Statistic(id=f"slope_{h}", text=f"slope m of head {h}", value=m)
             for h, m in enumerate(alibi_slopes(job.heads).tolist())
         ),
         notes=("under a causal mask keys after the query are masked anyway",),
@@ -152,7 +152,7 @@ def _t5(job: PositionJob) -> PositionReport:
             "bucket of a key before the query, by distance",
             Distances(before, torch.zeros_like(before)),
         ),
-        statistics=tuple(Fact(id=i, text=text, value=float(v)) for i, text, v in facts),
+        statistics=tuple(Statistic(id=i, text=text, value=float(v)) for i, text, v in facts),
         notes=(
             "what is added is a number that is learned for each bucket and head",
             "keys after the query have buckets 17 to 31",
@@ -250,27 +250,29 @@ def _curve(title: str, found: Distances) -> Curve:
     )
 
 
-def _statistics(table: Tensor) -> tuple[Fact, ...]:
+def _statistics(table: Tensor) -> tuple[Statistic, ...]:
     s = encoding_statistics(table)
     facts = [
-        Fact(id="norm_min", text="norm of the shortest row", value=s.norm_min),
-        Fact(id="norm_max", text="norm of the longest row", value=s.norm_max),
-        Fact(id="norm_expected", text="sqrt(D/2), a sinusoidal row's", value=s.norm_expected),
-        Fact(id="mean", text="mean of all entries", value=s.mean),
-        Fact(id="variance", text="variance of all entries", value=s.variance),
-        Fact(id="min", text="least entry", value=s.min),
-        Fact(id="max", text="largest entry", value=s.max),
+        Statistic(id="norm_min", text="norm of the shortest row", value=s.norm_min),
+        Statistic(id="norm_max", text="norm of the longest row", value=s.norm_max),
+        Statistic(id="norm_expected", text="sqrt(D/2), a sinusoidal row's", value=s.norm_expected),
+        Statistic(id="mean", text="mean of all entries", value=s.mean),
+        Statistic(id="variance", text="variance of all entries", value=s.variance),
+        Statistic(id="min", text="least entry", value=s.min),
+        Statistic(id="max", text="largest entry", value=s.max),
     ]
     if len(table) > 1:
         u = uniqueness(table[:FEW])
         facts += [
-            Fact(id="distinct", text=f"different rows of {min(len(table), FEW)}", value=u.distinct),
-            Fact(id="nearest", text="distance of the nearest two", value=u.nearest),
+            Statistic(
+                id="distinct", text=f"different rows of {min(len(table), FEW)}", value=u.distinct
+            ),
+            Statistic(id="nearest", text="distance of the nearest two", value=u.nearest),
         ]
     return tuple(facts)
 
 
-def _after_weights(table: Tensor) -> tuple[Fact, ...]:
+def _after_weights(table: Tensor) -> tuple[Statistic, ...]:
     """What is left of the law of distance once W_q and W_k are applied."""
     D = table.shape[1]
     table = table[:FEW]
@@ -278,10 +280,10 @@ def _after_weights(table: Tensor) -> tuple[Fact, ...]:
     weights = torch.randn(2, D, D, dtype=torch.float64, generator=dice) / math.sqrt(D)
     spread = by_distance(dot_product_distance(table, *weights)).spread.max().item()
     text = "after random W_q, W_k, products at one distance differ by"
-    return (Fact(id="spread_after_weights", text=text, value=spread),)
+    return (Statistic(id="spread_after_weights", text=text, value=spread),)
 
 
-def _two_contents(queries: Tensor, keys: Tensor) -> Fact:
+def _two_contents(queries: Tensor, keys: Tensor) -> Statistic:
     """Two random vectors put at every position, in the way that (1, 0, 1, 0, ...) was."""
     dice = torch.Generator().manual_seed(0)
     turned = []
@@ -291,15 +293,15 @@ def _two_contents(queries: Tensor, keys: Tensor) -> Fact:
         turned.append(torch.view_as_real(pairs * content).flatten(1))  #      (S, width)
     spread = by_distance(turned[1] @ turned[0].T).spread.max().item()  #      key by query
     text = "scores of two random vectors at one distance differ by"
-    return Fact(id="spread_of_scores", text=text, value=spread)
+    return Statistic(id="spread_of_scores", text=text, value=spread)
 
 
-def _rotation(table: Tensor, layout: str = "interleaved") -> tuple[Turn, ...]:
+def _rotation(table: Tensor, layout: str = "interleaved") -> tuple[RotationTest, ...]:
     """For each offset that the table is long enough for."""
     errors = {
         k: relative_position_matrix(table, k, layout).error for k in OFFSETS if k < len(table)
     }
-    return tuple(Turn(offset=k, error=e, holds=e < EXACT) for k, e in errors.items())
+    return tuple(RotationTest(offset=k, error=e, holds=e < EXACT) for k, e in errors.items())
 
 
 def _unused(job: PositionJob) -> tuple[str, ...]:

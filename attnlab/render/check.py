@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.catalogue.validate import Examined
+from attnlab.catalogue.validate import Validation
 from attnlab.records import plain, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen, plural
@@ -13,7 +13,7 @@ from attnlab.render.screen import Screen, plural
 
 @record
 class Validated:
-    examined: tuple[Examined, ...]
+    examined: tuple[Validation, ...]
 
     @property
     def problems(self) -> int:
@@ -38,7 +38,7 @@ class Validated:
         return {"outcome": outcome, "challenges": plain(self.examined)}
 
 
-def _table(examined: tuple[Examined, ...], screen: Screen) -> Table:
+def _table(examined: tuple[Validation, ...], screen: Screen) -> Table:
     marks = screen.marks
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for title in ("", "challenge", "shipped", "solution", "others", "mutants", "texts"):

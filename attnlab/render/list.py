@@ -7,11 +7,11 @@ from itertools import groupby
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.records import Challenge, Standing, record
+from attnlab.records import Challenge, ChallengeProgress, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Marks, Screen, fit, level, plural
 
-Row = tuple[Challenge, Standing]
+Row = tuple[Challenge, ChallengeProgress]
 WIDE = 100
 
 
@@ -87,7 +87,7 @@ def _table(rows: list[Row], screen: Screen, name_width: int, so_far: int) -> Tab
     return table
 
 
-def _mark(standing: Standing, marks: Marks) -> tuple[str, str]:
+def _mark(standing: ChallengeProgress, marks: Marks) -> tuple[str, str]:
     looks = {
         "solved": (marks.ok, "ok"),
         "tried": (marks.full, "warn"),
@@ -99,7 +99,7 @@ def _mark(standing: Standing, marks: Marks) -> tuple[str, str]:
     return looks[standing.status]
 
 
-def state(standing: Standing) -> str:
+def state(standing: ChallengeProgress) -> str:
     """How far, in a word or two: "solved", "solution seen", "best 0.62", "started"."""
     if standing.status == "solved" and standing.peeked:
         return "solution seen"
@@ -119,7 +119,7 @@ def next_command(rows: tuple[Row, ...], here: frozenset[str]) -> str:
     return ""
 
 
-def _document(challenge: Challenge, standing: Standing) -> Document:
+def _document(challenge: Challenge, standing: ChallengeProgress) -> Document:
     return {
         "slug": challenge.slug,
         "title": challenge.title,

@@ -13,11 +13,11 @@ from attnlab.records.position import (
     KINDS,
     USES,
     Curve,
-    Fact,
     Frequency,
     PositionJob,
     PositionReport,
-    Turn,
+    RotationTest,
+    Statistic,
 )
 from attnlab.render.bars import show_bars, some_of
 from attnlab.render.heat import show_heat
@@ -122,7 +122,7 @@ def _show_curve(curve: Curve, screen: Screen) -> None:
         )
 
 
-def _show_statistics(facts: Sequence[Fact], screen: Screen) -> None:
+def _show_statistics(facts: Sequence[Statistic], screen: Screen) -> None:
     if not facts:
         return
     screen.gap()
@@ -136,7 +136,7 @@ def _show_statistics(facts: Sequence[Fact], screen: Screen) -> None:
     _show_left_out(len(facts), screen)
 
 
-def _show_rotation(turns: Sequence[Turn], screen: Screen) -> None:
+def _show_rotation(turns: Sequence[RotationTest], screen: Screen) -> None:
     if not turns:
         return
     screen.gap()

@@ -11,7 +11,7 @@ from attnlab.records import Input, record
 
 
 @record
-class Typed:
+class TraceCommand:
     """A command line of `attnlab trace`, as far as it says what is traced and how."""
 
     target: str
@@ -27,7 +27,7 @@ class Typed:
         """Anything is said of how to build or feed it."""
         return bool(self.init or self.sizes or self.inputs or self.case)
 
-    def more(self, init: str = "", sizes: str = "", inputs: tuple[str, ...] = ()) -> Typed:
+    def more(self, init: str = "", sizes: str = "", inputs: tuple[str, ...] = ()) -> TraceCommand:
         return replace(
             self,
             init=", ".join(filter(None, (self.init, init))),
@@ -42,22 +42,22 @@ class Typed:
             words += [flag, said] if said else []
         for said in self.inputs:
             words += ["--input", said]
-        return " ".join(map(quoted, (*words, *self.rest)))
+        return " ".join(map(quote_word, (*words, *self.rest)))
 
 
 @record
-class Said:
+class UserOptions:
     """What the user said, from --case and flags together, and how it was typed."""
 
     init: dict[str, Scalar]
     sizes: dict[str, int]
-    typed: Typed
+    typed: TraceCommand
     inputs: tuple[Input, ...] = ()
     arguments: dict[str, Scalar | None] = field(default_factory=dict)
     told: frozenset[str] = frozenset()  # the sizes that were said, and not taken from a preset
 
 
-def said_input(entry: Input) -> str:
+def input_flag(entry: Input) -> str:
     """`mask: B S S bool forbids`, as --input takes it."""
     words = [*entry.axes, *([entry.dtype] if entry.dtype != "float" else [])]
     if entry.role == "mask":
@@ -67,7 +67,7 @@ def said_input(entry: Input) -> str:
     return f"{entry.name}: {' '.join(words)}"
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """For a shell; in double quotes where that is enough, as they are easier to read."""
     if re.fullmatch(r"[\w./:=*+,@%-]+", word):
         return word

@@ -27,7 +27,7 @@ class Config:
     fixed: dict[str, int]  # what the class says without being asked
 
 
-def config_of(build: Signature | None, near: Mapping[str, Definition]) -> Config | None:
+def find_config(build: Signature | None, near: Mapping[str, Definition]) -> Config | None:
     """The config object that a constructor wants, where its class stands in the same file."""
     for parameter in build.parameters if build else ():
         maker = _maker(parameter, near)
@@ -53,7 +53,7 @@ def _maker(parameter: Parameter, near: Mapping[str, Definition]) -> Definition |
     return alike[0] if len(alike) == 1 else None
 
 
-def flat(build: Signature, config: Config) -> Signature:
+def flatten_signature(build: Signature, config: Config) -> Signature:
     """The constructor as if it took the settings one by one."""
     own = [p for p in build.parameters if p.name != config.argument]
     taken = {p.name for p in own}
@@ -61,7 +61,7 @@ def flat(build: Signature, config: Config) -> Signature:
     return Signature(parameters=(*own, *more), keywords=build.keywords)
 
 
-def opened(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
+def unpack_config(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
     """What --init says, with the settings inside `config=Config(...)` beside the rest."""
     found: dict[str, Scalar] = {}
     for key, value in init.items():
@@ -72,7 +72,7 @@ def opened(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
     return found
 
 
-def closed(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
+def pack_config(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
     """The constructor's arguments again: the settings as one object."""
     names = set(config.fields.names())
     inner = ", ".join(f"{k}={_said(v)}" for k, v in init.items() if k in names)

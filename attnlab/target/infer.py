@@ -10,19 +10,25 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from attnlab.catalogue.literals import Scalar, Symbol, must_be_size, settled
+from attnlab.catalogue.literals import Scalar, Symbol, check_size, plain_literal
 from attnlab.catalogue.schema import symbols_of
 from attnlab.errors import Refused
 from attnlab.records import Contract
 from attnlab.suggest import did_you_mean
-from attnlab.target.command_line import Said
+from attnlab.target.command_line import UserOptions
 from attnlab.target.config_objects import NAMES as CONFIGS
-from attnlab.target.config_objects import Config, closed, config_of, flat, opened
+from attnlab.target.config_objects import (
+    Config,
+    find_config,
+    flatten_signature,
+    pack_config,
+    unpack_config,
+)
 from attnlab.target.conventions import DIMENSIONS, LITERALS
-from attnlab.target.infer_inputs import called, feed
-from attnlab.target.outline import Definition, Outline, Parameter, Signature, listed
+from attnlab.target.infer_inputs import call_signatures, infer_inputs
+from attnlab.target.outline import Definition, Outline, Parameter, Signature, format_signature
 
-# Sizes that nobody gave: pairwise different, and D a multiple of H. Order matters: see `_choose`.
+# Default sizes: pairwise different, and D a multiple of H. `_choose_size` depends on their order.
 SIZES = {"B": 2, "S": 5, "T": 5, "L": 5, "Sq": 5, "Sk": 7, "H": 3, "D": 12, "C": 12, "E": 12}
 SIZES |= {"Hkv": 1, "M": 64, "V": 50, "F": 24}
 TINY = {"B": 1, "S": 4, "D": 8, "H": 2}
@@ -30,45 +36,49 @@ LENGTHS = ("S", "T", "L", "Sq", "Sk")
 WIDTHS = ("D", "C", "E")
 
 
-def complete(base: Contract, said: Said, seen: Definition | None, near: Outline) -> Contract:
+def complete_contract(
+    base: Contract, said: UserOptions, seen: Definition | None, near: Outline
+) -> Contract:
     """`base` with sizes, constructor arguments and inputs filled in for what is seen."""
-    build, forward = called(seen, said)
-    config = config_of(build, near.definitions)
+    build, forward = call_signatures(seen, said)
+    config = find_config(build, near.definitions)
     if build and config:
-        build = flat(build, config)
-        said = replace(said, init=opened(said.init, config))
-    keywords, sizes = _split(said, build)
-    sizes = {**_fixed(config), **sizes}
+        build = flatten_signature(build, config)
+        said = replace(said, init=unpack_config(said.init, config))
+    keywords, sizes = _split_init(said, build)
+    sizes = {**_fixed_sizes(config), **sizes}
     fixed = [n for name, n in near.constants.items() if DIMENSIONS.get(name) == "D"]
     if fixed:
         sizes = _without_preset(sizes, said)
     named = [s for s in said.init if s in sizes and s not in ("B", *LENGTHS)]
     if build:
         build = _with_constants(build, near.constants)
-        keywords, sizes = _constructor(build, keywords, sizes, named, said)
-    inputs, arguments = feed(forward, said)
-    bound = _bound(seen, keywords)
+        keywords, sizes = _constructor_arguments(build, keywords, sizes, named, said)
+    inputs, arguments = infer_inputs(forward, said)
+    bound = _has_fixed_width(seen, keywords)
     if bound:
         sizes = _without_preset(sizes, said)
     used = symbols_of(axis for entry in inputs for axis in entry.axes)
     used += symbols_of(base.output)
     if seen and not set(WIDTHS) & {*sizes, *keywords.values()}:
-        keywords, sizes = _measured(seen, near, keywords, sizes, used, said)
+        keywords, sizes = _first_layer_width(seen, near, keywords, sizes, used, said)
     values = (*keywords.values(), *arguments.values())
     used += [v for v in values if isinstance(v, str) and _is_symbol(v, sizes)]
     if config:
-        keywords = closed({k: v for k, v in keywords.items() if k not in config.fixed}, config)
+        keywords = pack_config({k: v for k, v in keywords.items() if k not in config.fixed}, config)
     return replace(
         base,
-        sizes=settle(sizes, used),
-        init={key: settled(value) for key, value in keywords.items() if value is not None},
+        sizes=choose_sizes(sizes, used),
+        init={key: plain_literal(value) for key, value in keywords.items() if value is not None},
         inputs=inputs,
-        arguments={key: settled(value) for key, value in arguments.items()},
-        vary=_free(base.vary, bound or sizes.get("D") in fixed or _unsaid(seen, keywords, sizes)),
+        arguments={key: plain_literal(value) for key, value in arguments.items()},
+        vary=_varying(
+            base.vary, bound or sizes.get("D") in fixed or _has_default_width(seen, keywords, sizes)
+        ),
     )
 
 
-def _unsaid(
+def _has_default_width(
     seen: Definition | None, keywords: Mapping[str, Scalar | None], sizes: Mapping[str, int]
 ) -> bool:
     """A width that the constructor is not given: its layers have it by a default of their own."""
@@ -78,12 +88,12 @@ def _unsaid(
     return built and bool(widths) and not any(w in text for w in widths for text in said)
 
 
-def _free(vary: tuple[str, ...], bound: bool) -> tuple[str, ...]:
+def _varying(vary: tuple[str, ...], bound: bool) -> tuple[str, ...]:
     """The symbols that may have another size: of layers that are bound to a width, not that."""
     return tuple(symbol for symbol in vary if symbol in ("B", *LENGTHS) or not bound)
 
 
-def _without_preset(sizes: dict[str, int], said: Said) -> dict[str, int]:
+def _without_preset(sizes: dict[str, int], said: UserOptions) -> dict[str, int]:
     """Widths of paper and pencil do not fit layers that have one of their own."""
     preset = {s for s in (*WIDTHS, "H") if said.typed.tiny and s not in said.told}
     return {symbol: size for symbol, size in sizes.items() if symbol not in preset}
@@ -98,23 +108,23 @@ def _with_constants(build: Signature, constants: Mapping[str, int]) -> Signature
     return replace(build, parameters=tuple(found))
 
 
-def _bound(seen: Definition | None, keywords: Mapping[str, Scalar]) -> bool:
+def _has_fixed_width(seen: Definition | None, keywords: Mapping[str, Scalar]) -> bool:
     """The layers have a width of their own, which no argument of the constructor changes."""
     return bool(seen and seen.layers) and not {*WIDTHS, "H"} & {str(v) for v in keywords.values()}
 
 
-def _fixed(config: Config | None) -> dict[str, int]:
+def _fixed_sizes(config: Config | None) -> dict[str, int]:
     known = config.fixed.items() if config else ()
     return {DIMENSIONS[name]: size for name, size in known if name in DIMENSIONS and size > 0}
 
 
-def _measured(
+def _first_layer_width(
     seen: Definition,
     near: Outline,
     keywords: dict[str, Scalar],
     sizes: dict[str, int],
     used: list[str],
-    said: Said,
+    said: UserOptions,
 ) -> tuple[dict[str, Scalar], dict[str, int]]:
     """The width that nobody said, from the first layer that the constructor makes."""
     wanted = [s for s in used if s in WIDTHS]
@@ -139,7 +149,7 @@ def _measured(
     raise Refused(says, f"say the width that its layers take, such as 12: {paste}", "--sizes")
 
 
-def settle(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int]:
+def choose_sizes(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int]:
     """`given`, and a size for every symbol in `used` that has none; raises `Refused`."""
     sizes = dict(given)
     wanted = set(used)
@@ -147,7 +157,7 @@ def settle(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int]:
         wanted = wanted - {"hd"} | {"D", "H"}  # hd is always D / H
     for symbol in [*SIZES, *sorted(wanted - set(SIZES))]:
         if symbol in wanted and symbol not in sizes:
-            sizes[symbol] = _choose(symbol, sizes)
+            sizes[symbol] = _choose_size(symbol, sizes)
     return dict(sorted(sizes.items(), key=lambda item: _place(item[0])))
 
 
@@ -159,7 +169,7 @@ def _place(symbol: str) -> int:
     return order.index(symbol) if symbol in order else len(order)
 
 
-def _choose(symbol: str, sizes: Mapping[str, int]) -> int:
+def _choose_size(symbol: str, sizes: Mapping[str, int]) -> int:
     """A size for `symbol` that no other symbol has, so that no two axes are taken for one."""
     if symbol not in SIZES:
         hint = did_you_mean(symbol, [*sizes, *SIZES, "hd", "float", "int", "bool"])
@@ -167,7 +177,7 @@ def _choose(symbol: str, sizes: Mapping[str, int]) -> int:
         raise Refused(f"{symbol} has no size", hint)
     taken = {*sizes.values(), *(sizes[w] // sizes["H"] for w in WIDTHS if {w, "H"} <= set(sizes))}
     if symbol == "H":
-        return _heads(sizes, taken)
+        return _choose_heads(sizes, taken)
     size, step = SIZES[symbol], 1
     if symbol in WIDTHS:
         step = sizes.get("H", 4)
@@ -180,7 +190,7 @@ def _choose(symbol: str, sizes: Mapping[str, int]) -> int:
     return size
 
 
-def _heads(sizes: Mapping[str, int], taken: set[int]) -> int:
+def _choose_heads(sizes: Mapping[str, int], taken: set[int]) -> int:
     widths = [sizes[s] for s in WIDTHS if s in sizes]
     fits = [h for h in (3, 2, 4, 6, 5, 7) if all(w % h == 0 for w in widths)]
     fresh = [h for h in fits if not {h, *(w // h for w in widths)} & taken]
@@ -194,7 +204,9 @@ def _is_symbol(name: str, sizes: Mapping[str, int]) -> bool:
 # ---------------------------------------------------------------- constructor
 
 
-def _split(said: Said, build: Signature | None) -> tuple[dict[str, Scalar], dict[str, int]]:
+def _split_init(
+    said: UserOptions, build: Signature | None
+) -> tuple[dict[str, Scalar], dict[str, int]]:
     """What --init says, as constructor arguments and sizes."""
     keywords: dict[str, Scalar] = {}
     sizes = dict(said.sizes)
@@ -202,21 +214,21 @@ def _split(said: Said, build: Signature | None) -> tuple[dict[str, Scalar], dict
         known = build is not None and key in build.names()
         if known or not re.fullmatch(r"[A-Z]\w{0,2}|hd", key):
             if build and not known and not build.keywords:
-                hint = did_you_mean(key, build.names()) or f"It takes {listed(build)}."
+                hint = did_you_mean(key, build.names()) or f"It takes {format_signature(build)}."
                 raise Refused(f"--init: the constructor takes no {key}", hint, "--init")
             keywords[key] = value
         else:
-            must_be_size(key, value, "--init")
+            check_size(key, value, "--init")
             sizes[key] = int(value)
     return keywords, sizes
 
 
-def _constructor(
+def _constructor_arguments(
     build: Signature,
     given: dict[str, Scalar],
     sizes: dict[str, int],
     named: list[str],
-    said: Said,
+    said: UserOptions,
 ) -> tuple[dict[str, Scalar], dict[str, int]]:
     """The constructor's arguments, and the sizes with what its defaults say."""
     found = dict(given)
@@ -234,7 +246,7 @@ def _constructor(
         elif parameter.required and parameter.name in LITERALS:
             found.setdefault(parameter.name, LITERALS[parameter.name])
     unknown = [p for p in build.parameters if p.required and p.name not in found]
-    found |= _in_order(build, unknown, named, found)
+    found |= _match_by_order(build, unknown, named, found)
     if missing := [p for p in unknown if p.name not in found]:
         raise _cannot_build(build, missing, said)
     order = [*build.names(), *given]
@@ -245,7 +257,7 @@ def _is_size(value: Scalar | None) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _in_order(
+def _match_by_order(
     build: Signature, unknown: list[Parameter], named: list[str], found: dict[str, Scalar]
 ) -> dict[str, Scalar]:
     """`--init "D=182, H=7"` for a constructor that takes two arguments of unknown names."""
@@ -258,9 +270,9 @@ def _in_order(
     return {p.name: Symbol(s) for p, s in zip(required, named, strict=True) if p in unknown}
 
 
-def _cannot_build(build: Signature, missing: list[Parameter], said: Said) -> Refused:
+def _cannot_build(build: Signature, missing: list[Parameter], said: UserOptions) -> Refused:
     names = ", ".join(p.name for p in missing)
-    takes = f"{said.typed.target} is built with ({listed(build)})"
+    takes = f"{said.typed.target} is built with ({format_signature(build)})"
     paste = ", ".join(f"{p.name}={_placeholder(p)}" for p in missing)
     hint = f"say it with your own values: {said.typed.more(init=paste).command()}"
     if any(p.name in CONFIGS for p in missing):

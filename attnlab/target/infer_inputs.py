@@ -7,21 +7,23 @@ from attnlab.catalogue.schema import parse_input
 from attnlab.errors import Refused
 from attnlab.records import Input
 from attnlab.suggest import did_you_mean
-from attnlab.target.command_line import Said
+from attnlab.target.command_line import UserOptions
 from attnlab.target.conventions import ARGUMENTS, DIMENSIONS, FEEDS, PLAIN
-from attnlab.target.outline import Definition, Parameter, Signature, listed
+from attnlab.target.outline import Definition, Parameter, Signature, format_signature
 
 
-def called(seen: Definition | None, said: Said) -> tuple[Signature | None, Signature | None]:
+def call_signatures(
+    seen: Definition | None, said: UserOptions
+) -> tuple[Signature | None, Signature | None]:
     """What is built and what is fed: a function is itself fed, unless it makes a module."""
     if seen is None:
         return None, None
-    if seen.kind == "function" and seen.build and is_fed(seen.build, said):
+    if seen.kind == "function" and seen.build and takes_inputs(seen.build, said):
         return Signature(), seen.build
     return seen.build, seen.forward
 
 
-def is_fed(function: Signature, said: Said) -> bool:
+def takes_inputs(function: Signature, said: UserOptions) -> bool:
     """A function whose first argument is a tensor, or is said to be, is itself traced."""
     first = function.names()[:1]
     told = {*(entry.name for entry in said.inputs), *said.arguments}
@@ -30,8 +32,8 @@ def is_fed(function: Signature, said: Said) -> bool:
     )
 
 
-def feed(
-    forward: Signature | None, said: Said
+def infer_inputs(
+    forward: Signature | None, said: UserOptions
 ) -> tuple[tuple[Input, ...], dict[str, Scalar | None]]:
     """The inputs in the order of `forward`, and its plain arguments.
 
@@ -56,7 +58,7 @@ def feed(
         else:
             missing.append(parameter)
     if not (found or plain or missing or given):
-        found = _first(forward)
+        found = _first_known_input(forward)
     unknown = [n for n in (*given, *said.arguments) if n not in forward.names()]
     if unknown and not forward.keywords:
         raise _no_such_input(unknown[0], forward)
@@ -65,20 +67,20 @@ def feed(
     return (*found, *given.values()), plain
 
 
-def _first(forward: Signature) -> list[Input]:
+def _first_known_input(forward: Signature) -> list[Input]:
     """Where every argument has a default, as in large libraries, the first that is known."""
     names = [p.name for p in forward.parameters if p.name in FEEDS and p.annotation not in PLAIN]
     return [parse_input(f"{names[0]}: {FEEDS[names[0]]}")] if names else []
 
 
 def _no_such_input(name: str, forward: Signature) -> Refused:
-    hint = did_you_mean(name, forward.names()) or f"It takes {listed(forward)}."
+    hint = did_you_mean(name, forward.names()) or f"It takes {format_signature(forward)}."
     return Refused(f"--input: forward takes no {name}", hint, "--input")
 
 
-def _cannot_feed(forward: Signature, missing: list[Parameter], said: Said) -> Refused:
+def _cannot_feed(forward: Signature, missing: list[Parameter], said: UserOptions) -> Refused:
     names = ", ".join(p.name for p in missing)
-    takes = f"{said.typed.target}: forward takes ({listed(forward)})"
+    takes = f"{said.typed.target}: forward takes ({format_signature(forward)})"
     more = tuple(
         f"{p.name} = {PLAIN[p.annotation]!r}" if p.annotation in PLAIN else f"{p.name}: B S D"
         for p in missing

@@ -20,7 +20,7 @@ _ANY = """
 ANY = {*_ANY.split()}
 
 
-def widths(constructor: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...]:
+def layer_widths(constructor: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...]:
     """The width of each layer in the order of the source: a number, a name, "?" for the rest."""
     calls = [node for node in _walk(constructor) if isinstance(node, ast.Call)]
     calls.sort(key=lambda call: (call.lineno, call.col_offset))
@@ -33,7 +33,7 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _width(call: ast.Call) -> Iterator[str]:
-    name = _last(call.func)
+    name = _last_name(call.func)
     if not name[:1].isupper() or name in ANY:
         return
     named = {k.arg: k.value for k in call.keywords}
@@ -42,19 +42,19 @@ def _width(call: ast.Call) -> Iterator[str]:
     if given is None and place < len(call.args):
         given = call.args[place]
     if given is not None:
-        yield _said(given)
+        yield _width_text(given)
     elif call.args or call.keywords:
         yield "?"
 
 
-def _said(node: ast.expr) -> str:
+def _width_text(node: ast.expr) -> str:
     """`16`, `dim`, `self.dim` and `config.dim` as they are called; "?" for what is computed."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return str(node.value)
-    return _last(node) or "?"
+    return _last_name(node) or "?"
 
 
-def _last(node: ast.expr) -> str:
+def _last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""

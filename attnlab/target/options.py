@@ -26,15 +26,15 @@ def one_of(flag: str, said: str, known: Sequence[str]) -> str:
     raise Refused(f"{flag}: {said or 'nothing'} is not known", hint, flag)
 
 
-def dtype_of(said: str) -> Dtype:
+def parse_dtype(said: str) -> Dtype:
     return cast(Dtype, one_of("--dtype", SHORT.get(said, said), DTYPES))
 
 
-def device_of(said: str) -> str:
+def parse_device(said: str) -> str:
     return one_of("--device", said, DEVICES)
 
 
-def fill_of(presets: Sequence[str]) -> Fill:
+def parse_presets(presets: Sequence[str]) -> Fill:
     """The values that presets ask for; `tiny` speaks of sizes, and goes with any of them."""
     fills = [f for f in dict.fromkeys(presets) if one_of("--preset", f, (TINY, *FILLS)) != TINY]
     if len(fills) > 1:
@@ -43,7 +43,7 @@ def fill_of(presets: Sequence[str]) -> Fill:
     return cast(Fill, fills[0]) if fills else "noise"
 
 
-def depth_of(said: str) -> int | None:
+def parse_depth(said: str) -> int | None:
     """The levels of `--depth`; None where it was not given."""
     if not said:
         return None

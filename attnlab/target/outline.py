@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Literal
 
 from attnlab.records import record
-from attnlab.target.layer_widths import widths
+from attnlab.target.layer_widths import layer_widths
 
 # Bases that take no constructor arguments and define no forward.
 PLAIN_BASES = ("Module", "nn.Module", "torch.nn.Module", "object", "ABC", "abc.ABC", "Generic")
@@ -61,7 +61,7 @@ class Outline:
         return [d.name for d in self.definitions.values() if d.kind == "class"]
 
 
-def outline(tree: ast.Module) -> Outline:
+def read_outline(tree: ast.Module) -> Outline:
     """The names of a file's top level, those inside `if`, `try` and `with` included."""
     classes: dict[str, ast.ClassDef] = {}
     found: dict[str, Definition] = {}
@@ -159,7 +159,7 @@ def _layers(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> tuple[str, 
     for step in _lineage(node, classes):
         for item in step.body if step else ():
             if isinstance(item, FunctionDef) and item.name == "__init__":
-                return widths(item)
+                return layer_widths(item)
     return ()
 
 
@@ -272,7 +272,7 @@ def _plain(node: ast.expr | None) -> str | int | float | bool | None:
     return value if isinstance(value, (str, int, float)) else None
 
 
-def listed(signature: Signature) -> str:
+def format_signature(signature: Signature) -> str:
     """The names, each with its annotation where it has one."""
     noted = (f"{p.name}: {p.annotation}" if p.annotation else p.name for p in signature.parameters)
     return ", ".join(noted) or "no arguments"

@@ -20,12 +20,21 @@ from attnlab.catalogue.schema import parse_argument, parse_init, parse_input, pa
 from attnlab.catalogue.toml_rules import read_document, table
 from attnlab.errors import Refused
 from attnlab.files import exists
-from attnlab.records import Challenge, Code, Contract, Job, Limits, Own, TraceOptions, record
+from attnlab.records import (
+    Challenge,
+    Code,
+    Contract,
+    Job,
+    Limits,
+    TraceOptions,
+    UserEnvironment,
+    record,
+)
 from attnlab.suggest import did_you_mean, either
-from attnlab.target.command_line import Said, Typed
-from attnlab.target.infer import TINY, complete
-from attnlab.target.infer_inputs import is_fed
-from attnlab.target.outline import Definition, Outline, listed, outline
+from attnlab.target.command_line import TraceCommand, UserOptions
+from attnlab.target.infer import TINY, complete_contract
+from attnlab.target.infer_inputs import takes_inputs
+from attnlab.target.outline import Definition, Outline, format_signature, read_outline
 from attnlab.target.source import marked_slug, parse, read_source
 
 __all__ = [
@@ -45,11 +54,11 @@ CASE = table({**dict.fromkeys(KEYS, lambda value: value), **schema.TABLES})
 
 
 @record
-class _Found:
+class _Target:
     """What a target names: the code, and the definition where it can be seen without running."""
 
     code: Code
-    own: Own
+    own: UserEnvironment
     seen: Definition | None = None
     demo: bool = False  # where the class cannot be fed, the file's demo may run instead
     choices: str = ""  # `Name one: my.py:Net or my.py:Block, ...`
@@ -80,7 +89,7 @@ def challenge_job(
     )
 
 
-def small(job: Job) -> Job:
+def tiny_job(job: Job) -> Job:
     """The same at the sizes of paper and pencil, as far as the contract has them."""
     if job.contract is None:
         return job
@@ -89,12 +98,12 @@ def small(job: Job) -> Job:
 
 
 def own_job(
-    typed: Typed, *, limits: Limits | None = None, options: TraceOptions | None = None
+    typed: TraceCommand, *, limits: Limits | None = None, options: TraceOptions | None = None
 ) -> Job:
     """The job that traces a user's own code. Flags win over the case, the case over guesses."""
     base = _read_case(Path(typed.case)) if typed.case else Contract()
-    said = _said(base, typed)
-    found = _find(typed.target)
+    said = _merge_options(base, typed)
+    found = _find_target(typed.target)
     contract = _contract(base, said, found, typed.told or typed.tiny)
     return Job(
         candidate=found.code if contract else replace(found.code, name=None),
@@ -106,7 +115,7 @@ def own_job(
     )
 
 
-def _said(base: Contract, typed: Typed) -> Said:
+def _merge_options(base: Contract, typed: TraceCommand) -> UserOptions:
     """What the case and the flags say together."""
     fed = {entry.name: entry for entry in base.inputs}
     plain = dict(base.arguments)
@@ -121,7 +130,7 @@ def _said(base: Contract, typed: Typed) -> Said:
             fed[entry.name] = entry
     init = {**base.init, **parse_init(typed.init)}
     sizes = {**base.sizes, **parse_sizes(typed.sizes)}
-    return Said(
+    return UserOptions(
         init=init,
         sizes={**(TINY if typed.tiny else {}), **sizes},
         told=frozenset((*sizes, *init)),
@@ -131,7 +140,7 @@ def _said(base: Contract, typed: Typed) -> Said:
     )
 
 
-def _contract(base: Contract, said: Said, found: _Found, flags: bool) -> Contract | None:
+def _contract(base: Contract, said: UserOptions, found: _Target, flags: bool) -> Contract | None:
     """How to build and feed the class; None where the file's demo does both."""
     target = said.typed.target
     if found.code.name is None:
@@ -141,23 +150,22 @@ def _contract(base: Contract, said: Said, found: _Found, flags: bool) -> Contrac
         return None
     try:
         _must_be_callable(found, said, target)
-        return complete(base, said, found.seen, found.near)
+        return complete_contract(base, said, found.seen, found.near)
     except Refused:
         if flags or not found.demo:
             raise
         return None
 
 
-def _must_be_callable(found: _Found, said: Said, target: str) -> None:
+def _must_be_callable(found: _Target, said: UserOptions, target: str) -> None:
     seen, near = found.seen, found.near
     if seen and seen.kind == "function" and seen.build and not said.inputs:
-        if not is_fed(seen.build, said):
+        if not takes_inputs(seen.build, said):
             first = (seen.build.names() or ["x"])[0]
             paste = said.typed.more(inputs=(f"{first}: B S D",)).command()
-            says = (
-                f"{target} is a function of ({listed(seen.build)}), and nothing says how it is fed"
-            )
-            raise Refused(says, f"say the axes of each argument: {paste}", target)
+            takes = format_signature(seen.build)
+            says = f"{target} is a function of ({takes}), and nothing says how to call it"
+            raise Refused(says, f"give the axes of each argument: {paste}", target)
     elif seen and not seen.callable:
         place = target.rpartition(":")[0]
         others = [f"{place}:{name}" for name in near.modules()]
@@ -168,15 +176,15 @@ def _must_be_callable(found: _Found, said: Said, target: str) -> None:
 
 def _read_case(path: Path) -> Contract:
     document = read_document(path)
-    return schema.build(document.read(CASE))
+    return schema.build_contract(document.read(CASE))
 
 
 # ---------------------------------------------------------------- what a target names
 
 
-def _find(target: str) -> _Found:
+def _find_target(target: str) -> _Target:
     """The code that `target` names; raises `Refused` or `Unreadable`."""
-    place, name = _cut(target)
+    place, name = _split_target(target)
     if place.endswith(".py") or re.search(r"[/\\]", place) or (place and exists(Path(place))):
         return _find_file(place, name)
     if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place):
@@ -187,7 +195,7 @@ def _find(target: str) -> _Found:
     return _find_module(place, name)
 
 
-def _cut(target: str) -> tuple[str, str]:
+def _split_target(target: str) -> tuple[str, str]:
     r"""`C:\x.py:Class` as its file and its class; the class may be missing."""
     place, colon, name = target.rpartition(":")
     if not colon or re.search(r"[/\\]", name):
@@ -200,23 +208,25 @@ def _cut(target: str) -> tuple[str, str]:
     return place, name
 
 
-def _find_file(place: str, name: str) -> _Found:
+def _find_file(place: str, name: str) -> _Target:
     path = Path(place)
     code = read_source(path, place)
     outlined = _outline(code)
-    own = _packaged(path, outlined.climbs) or _own(str(path.absolute().parent))
+    own = _package_environment(path, outlined.climbs) or _user_environment(
+        str(path.absolute().parent)
+    )
     if name:
         seen = _definition(outlined, name, code)
-        return _Found(code=replace(code, name=name), own=own, seen=seen, near=outlined)
+        return _Target(code=replace(code, name=name), own=own, seen=seen, near=outlined)
     modules = outlined.modules()
     if len(modules) == 1:
         seen = outlined.definitions[modules[0]]
         code = replace(code, name=seen.name)
-        return _Found(code=code, own=own, seen=seen, demo=outlined.demo, near=outlined)
+        return _Target(code=code, own=own, seen=seen, demo=outlined.demo, near=outlined)
     functions = [d.name for d in outlined.definitions.values() if d.kind == "function"]
     choices = _choice([f"{place}:{name}" for name in modules or functions])
     if outlined.demo:
-        return _Found(code=code, own=own, demo=True, choices=choices)
+        return _Target(code=code, own=own, demo=True, choices=choices)
     if not modules and functions:
         raise Refused(f"{place} defines no nn.Module, and no demo to run", choices, place)
     if not modules:
@@ -230,10 +240,10 @@ def _choice(targets: Sequence[str]) -> str:
     if not targets:
         return "Name a class or a function of it, as in attnlab trace FILE.py:CLASS"
     shown = [*targets[:MOST], *(["..."] if len(targets) > MOST else [])]
-    return f"Name one: {either(shown)}, as in {Typed(target=targets[-1]).command()}"
+    return f"Name one: {either(shown)}, as in {TraceCommand(target=targets[-1]).command()}"
 
 
-def _packaged(path: Path, climbs: int) -> Own | None:
+def _package_environment(path: Path, climbs: int) -> UserEnvironment | None:
     """A file with relative imports runs as a module of its package, whose root is found here."""
     if not climbs:
         return None
@@ -247,18 +257,18 @@ def _packaged(path: Path, climbs: int) -> Own | None:
     if parts[-1] == "__init__":
         parts.pop()
     whole = all(part.isidentifier() for part in parts)
-    return replace(_own(str(folder)), module=".".join(parts)) if whole else None
+    return replace(_user_environment(str(folder)), module=".".join(parts)) if whole else None
 
 
-def _find_module(module: str, name: str) -> _Found:
-    own = replace(_own(), module=module)
+def _find_module(module: str, name: str) -> _Target:
+    own = replace(_user_environment(), module=module)
     path = _module_file(module, own.sys_path)
     if path is None:  # compiled, zipped or made at run time: the lab imports it and looks
-        return _Found(code=Code(file=module, text="", name=name), own=own)
+        return _Target(code=Code(file=module, text="", name=name), own=own)
     code = read_source(path)
     outlined = _outline(code)
     seen = _definition(outlined, name, code)
-    return _Found(code=replace(code, name=name), own=own, seen=seen, near=outlined)
+    return _Target(code=replace(code, name=name), own=own, seen=seen, near=outlined)
 
 
 def _module_file(module: str, first: tuple[str, ...]) -> Path | None:
@@ -271,14 +281,14 @@ def _module_file(module: str, first: tuple[str, ...]) -> Path | None:
     return None
 
 
-def _own(folder: str = "") -> Own:
+def _user_environment(folder: str = "") -> UserEnvironment:
     """Where the user's code runs: like `python folder/file.py` in this shell."""
     cwd = str(Path.cwd())
     more = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     paths = [folder or cwd, cwd, *(str(Path(entry).absolute()) for entry in more if entry)]
     # A value that is not text cannot travel in a record.
     env = {key: value for key, value in os.environ.items() if _is_text(key + value)}
-    return Own(cwd=cwd, sys_path=tuple(dict.fromkeys(paths)), env=env)
+    return UserEnvironment(cwd=cwd, sys_path=tuple(dict.fromkeys(paths)), env=env)
 
 
 def _is_text(said: str) -> bool:
@@ -289,7 +299,7 @@ def _is_text(said: str) -> bool:
 
 
 def _outline(code: Code) -> Outline:
-    return outline(parse(code.text, code.file))
+    return read_outline(parse(code.text, code.file))
 
 
 def _must_define(code: Code, name: str) -> None:

@@ -42,7 +42,7 @@ from attnlab.grading.in_process import (
 )
 from attnlab.probe.inputs.sizes import LONG, ROUNDS, within
 from attnlab.records import CheckResult, Contract, Input
-from attnlab.sizes import with_hd
+from attnlab.sizes import with_head_dim
 from attnlab.testing.arguments import must_be_called, must_be_known, must_be_weights, seed_of
 
 __all__ = [
@@ -288,7 +288,7 @@ def _sizes(
                         f"{symbol} is {said[symbol]} in sizes and {size} in {spec.name}", hint
                     )
             found |= {s: n for s, n in shape.items() if s not in (*DRAWN, *found)}
-    known = with_hd({**{s: ROUNDS[0][s] for s in DRAWN}, **found})
+    known = with_head_dim({**{s: ROUNDS[0][s] for s in DRAWN}, **found})
     known = _ids(inputs, given) | known
     used = dict.fromkeys(s for spec in inputs for s in symbols_of(spec.axes))
     for symbol in used:
@@ -314,15 +314,15 @@ def _output(subject: Subject, options: Options) -> tuple[str, ...]:
     if "output" in options:
         axes = tuple(options["output"].split())
         for symbol in symbols_of(axes):
-            if symbol not in with_hd(sizes):
-                hint = f"Sizes are known of {', '.join(with_hd(sizes))}."
+            if symbol not in with_head_dim(sizes):
+                hint = f"Sizes are known of {', '.join(with_head_dim(sizes))}."
                 raise Refused(f"the size of {symbol} in output is not said", hint)
         return axes
     first = subject.contract.inputs[0].axes
     other = {s: OTHER.get(s, n) if s in subject.contract.vary else n for s, n in sizes.items()}
     shape = _shape(subject, sizes)
     try:
-        again = _shape(subject, within(with_hd(other)))
+        again = _shape(subject, within(with_head_dim(other)))
     except PropertyFailed:  # its lengths are fixed, or it fails there: the checks say that better
         again, other = shape, sizes
     if len(shape) != len(again):

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnlab.sizes import with_hd
+from attnlab.sizes import with_head_dim
 from attnlab.tracer.axes import input_names
 from attnlab.tracer.axes.module_sizes import module_sizes
 from attnlab.tracer.raw_trace import KnownAxes
@@ -27,7 +27,7 @@ def name_inputs(
         for axis, n in zip(names, tensors[name].shape, strict=True):
             if axis.isidentifier() and n != 1:
                 sizes.setdefault(axis, n)
-    return found, with_hd(sizes) if "hd" not in sizes else sizes
+    return found, with_head_dim(sizes) if "hd" not in sizes else sizes
 
 
 def guess_known_axes(given: list[tuple[str, Tensor]], root: nn.Module | None) -> KnownAxes:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from attnlab.records import Contract
-from attnlab.sizes import Sizes, with_hd
+from attnlab.sizes import Sizes, with_head_dim
 
 Broken = Callable[[Sizes], bool | None]  # None: at these sizes nothing can be said
 WIDTHS = ("hd", "Hkv", "H", "D")  # these hang together: D = H * hd, and H is a multiple of Hkv
@@ -47,7 +47,7 @@ def find_relation(contract: Contract, distinct: Sizes, broken: Broken, strict: b
 
     `strict` asks that every other value breaks it again, for what might be a limit or by design.
     """
-    example = with_hd(contract.sizes)
+    example = with_head_dim(contract.sizes)
     movable = variable_symbols(contract)
     distinct = _smaller(distinct, movable, broken)
     for found in _candidates(example, movable):
@@ -61,7 +61,7 @@ def find_relation(contract: Contract, distinct: Sizes, broken: Broken, strict: b
 
 def variable_symbols(contract: Contract) -> list[str]:
     """Symbols that may take another size, those that nothing hangs on first."""
-    have = with_hd(contract.sizes)
+    have = with_head_dim(contract.sizes)
     free = [s for s in have if s in contract.vary and s not in WIDTHS and s not in LIMITS]
     wide = [s for s in WIDTHS if s in have and (s in contract.vary or (s, "D") == ("hd", "D"))]
     if "hd" in have and "hd" not in wide and "D" in contract.vary:
@@ -124,7 +124,7 @@ def with_size(sizes: Sizes, symbol: str, size: int) -> Sizes | None:
         return None
     if symbol != "D" and "D" in sizes and "H" in new and "hd" in new:
         new["D"] = new["H"] * new["hd"]
-    return with_hd(new)
+    return with_head_dim(new)
 
 
 def sizes_without(fixed: Sizes, relation: Relation, movable: list[str]) -> Iterator[Sizes]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Self
 
-from attnlab.catalogue.load import opened
+from attnlab.catalogue.load import opened_topics
 from attnlab.errors import Broken
 from attnlab.records import Job, Report, from_json, to_json
 from attnlab.records.position import PositionJob, PositionReport
@@ -54,7 +54,7 @@ class Worker:
         self.folder = _own_folder()
         environment = {k: os.environ[k] for k in KEPT if k in os.environ}
         environment |= dict.fromkeys(THREADS, "1") | LARGE_PAGES | NO_COMPILER
-        environment["ATTNLAB_CATALOGUE"] = os.pathsep.join(sorted(opened))
+        environment["ATTNLAB_CATALOGUE"] = os.pathsep.join(sorted(opened_topics))
         with theirs:
             try:
                 self.process = subprocess.Popen(

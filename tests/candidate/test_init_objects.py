@@ -3,7 +3,7 @@
 import pytest
 
 from attnlab.candidate.init_objects import made
-from attnlab.sizes import built, resolved
+from attnlab.sizes import constructor_arguments, fill_config_call
 
 
 class Config:
@@ -25,8 +25,8 @@ class Config:
 )
 def test_symbols_inside_an_object_are_sizes(text, said):
     """Text that is no object stays as it is."""
-    assert resolved(text, {"D": 12}) == said
-    assert built({"config": text}, {"D": 12}) == {"config": said}
+    assert fill_config_call(text, {"D": 12}) == said
+    assert constructor_arguments({"config": text}, {"D": 12}) == {"config": said}
 
 
 def test_an_object_is_made_by_its_class():

@@ -7,7 +7,7 @@ import pytest
 from modules import loaded
 
 from attnlab.candidate.session import Session
-from attnlab.records import Own, plain
+from attnlab.records import UserEnvironment, plain
 
 # ---------------------------------------------------------------- load
 
@@ -90,7 +90,7 @@ def test_load_in_the_users_surroundings(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(tmp_path.parent)
     before = dict(os.environ)
-    own = Own(cwd=str(tmp_path), sys_path=(str(tmp_path),), env={"MINE": "1"})
+    own = UserEnvironment(cwd=str(tmp_path), sys_path=(str(tmp_path),), env={"MINE": "1"})
     text = "import os, helper_of_mine\nseen = helper_of_mine.VALUE, os.getcwd(), dict(os.environ)"
     session = Session()
     try:

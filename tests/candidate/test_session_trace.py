@@ -8,7 +8,7 @@ import torch
 from modules import FLAGSHIP, HEAD, called, line_of, loaded, made, module, randn
 
 from attnlab.candidate.session import Session
-from attnlab.records import Own, from_json, plain
+from attnlab.records import UserEnvironment, from_json, plain
 from attnlab.tracer.raw_trace import RawTrace
 
 # ---------------------------------------------------------------- trace
@@ -63,7 +63,7 @@ def test_trace_of_a_plain_function_and_of_a_subclassed_module():
 def demo(text, tmp_path):
     before, path, cwd = dict(os.environ), [*sys.path], os.getcwd()  # noqa: PTH109
     main, argv = sys.modules["__main__"], sys.argv
-    own = plain(Own(cwd=str(tmp_path), env=before))
+    own = plain(UserEnvironment(cwd=str(tmp_path), env=before))
     try:
         answer = Session().ask("demo", file="demo.py", text=HEAD + text, path="", own=own)
     finally:

@@ -13,10 +13,10 @@ from queue import SimpleQueue
 import pytest
 
 from attnlab.catalogue.load import load
-from attnlab.catalogue.validate import Case, cases, text_problems, wrong
+from attnlab.catalogue.validate import ChallengeFile, challenge_files, file_problem, text_problems
 from attnlab.records import Challenge, Verdict
 from attnlab.target.resolve import challenge_job
-from attnlab.verdict import judge
+from attnlab.verdict import make_verdict
 from attnlab.worker.client import Worker
 
 AT_ONCE = 2  # workers: each holds a torch of its own
@@ -35,18 +35,18 @@ def problems():
         job = challenge_job(challenge, path, stages=("check",))
         worker = free.get()
         try:
-            return judge(challenge, path.name, worker.run_job(job))
+            return make_verdict(challenge, path.name, worker.run_job(job))
         finally:
             free.put(worker)
 
-    def ask(case: Case) -> Future[str]:
-        return pool.submit(wrong, case, grade)
+    def ask(case: ChallengeFile) -> Future[str]:
+        return pool.submit(file_problem, case, grade)
 
     workers = [Worker() for _ in range(AT_ONCE)]
     for worker in workers:
         free.put(worker)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield {c.slug: [ask(case) for case in cases(c)] for c in CATALOGUE.challenges}
+        yield {c.slug: [ask(case) for case in challenge_files(c)] for c in CATALOGUE.challenges}
         pool.shutdown(cancel_futures=True)
     for worker in workers:
         worker.close()
@@ -88,5 +88,7 @@ def test_its_mutants_say_what_is_wrong(challenge):
 @every
 def test_no_file_of_it_is_another_one(challenge):
     """A copy would be tested twice and teach nothing."""
-    texts = [Path(case.path).read_text(encoding="utf-8").split() for case in cases(challenge)]
+    texts = [
+        Path(case.path).read_text(encoding="utf-8").split() for case in challenge_files(challenge)
+    ]
     assert len({tuple(text) for text in texts}) == len(texts)

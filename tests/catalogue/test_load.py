@@ -22,7 +22,7 @@ def broken(folder):
 @pytest.fixture
 def alone(monkeypatch, tmp_path):
     """A catalogue whose shipped part is the folder returned."""
-    monkeypatch.setattr(catalogue, "shipped", lambda: tmp_path)
+    monkeypatch.setattr(catalogue, "shipped_folder", lambda: tmp_path)
     monkeypatch.delenv("ATTNLAB_CATALOGUE", raising=False)
     return tmp_path
 
@@ -322,7 +322,7 @@ def test_an_installation_without_challenges_is_our_fault(monkeypatch, tmp_path):
     (tmp_path / "attnlab").mkdir()
     monkeypatch.setattr(catalogue, "__file__", str(tmp_path / "attnlab" / "catalogue" / "load.py"))
     with pytest.raises(Broken, match="challenges that ship with attnlab are missing"):
-        catalogue.shipped()
+        catalogue.shipped_folder()
 
 
 def test_the_wheel_folder_comes_before_the_checkout(monkeypatch, tmp_path):
@@ -330,7 +330,7 @@ def test_the_wheel_folder_comes_before_the_checkout(monkeypatch, tmp_path):
     for folder in ("attnlab/challenges", "challenges"):
         (tmp_path / folder).mkdir(parents=True)
     monkeypatch.setattr(catalogue, "__file__", str(tmp_path / "attnlab" / "catalogue" / "load.py"))
-    assert catalogue.shipped() == tmp_path / "attnlab" / "challenges"
+    assert catalogue.shipped_folder() == tmp_path / "attnlab" / "challenges"
 
 
 def test_reading_the_catalogue_imports_nothing_heavy():
@@ -345,10 +345,10 @@ def test_topics_of_a_users_catalogue_are_noted_and_not_what_lies_beside_them(
     alone, tmp_path_factory, monkeypatch
 ):
     """A candidate may not read them; an environment in the same folder has to be read."""
-    monkeypatch.setattr(catalogue, "opened", set())
+    monkeypatch.setattr(catalogue, "opened_topics", set())
     more = tmp_path_factory.mktemp("more")
     write(alone)
     write(more, slug="position/mine")
     (more / ".venv").mkdir()
     load(more)
-    assert catalogue.opened == {str((more / "position").resolve())}
+    assert catalogue.opened_topics == {str((more / "position").resolve())}

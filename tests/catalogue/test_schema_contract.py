@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from attnlab.catalogue.contract_facts import FACTS, known_facts
-from attnlab.catalogue.schema import TABLES, build, must_fit
+from attnlab.catalogue.schema import TABLES, build_contract, check_consistency
 from attnlab.catalogue.toml_rules import Document, table
 from attnlab.checks.base import load_checks, parts_of
 from attnlab.errors import Unreadable
@@ -31,8 +31,8 @@ axes = "B S D"
 def read(text: str) -> Contract:
     whole = BASE + text
     document = Document(file="case.toml", text=whole, data=tomllib.loads(whole))
-    contract = build(document.read(table(TABLES)))
-    must_fit(document, contract)
+    contract = build_contract(document.read(table(TABLES)))
+    check_consistency(document, contract)
     return contract
 
 

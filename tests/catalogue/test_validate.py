@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 from sample_records import FAILED, PASSED, SHARP, check
 
-from attnlab.catalogue.validate import HEADINGS, cases, examine, quotes_fix, unreadable
+from attnlab.catalogue.validate import (
+    HEADINGS,
+    challenge_files,
+    quotes_fix,
+    unreadable_challenge,
+    validate,
+)
 from attnlab.errors import Refused, Unreadable
 from attnlab.records import Bug, Verdict
 
@@ -46,13 +52,13 @@ def honest(challenge, path: Path) -> Verdict:
 
 
 def problems(challenge, grade=honest):
-    (found,) = examine([challenge], grade)
+    (found,) = validate([challenge], grade)
     return list(found.problems)
 
 
 def test_sound(challenge):
     """Nothing to complain of, and every file counted."""
-    (found,) = examine([challenge], honest, at_once=2)
+    (found,) = validate([challenge], honest, at_once=2)
     assert found.problems == ()
     assert found.counts == ("1/1", "1/1", "1/1", "1/1", "ok")
 
@@ -60,7 +66,7 @@ def test_sound(challenge):
 def test_order_is_kept(challenge):
     """However the files are graded side by side."""
     many = [replace(challenge, slug=f"t/{n}") for n in range(20)]
-    assert [one.slug for one in examine(many, honest, at_once=4)] == [c.slug for c in many]
+    assert [one.slug for one in validate(many, honest, at_once=4)] == [c.slug for c in many]
 
 
 @pytest.mark.parametrize(
@@ -141,8 +147,12 @@ def test_a_file_that_cannot_be_graded_is_a_problem(challenge, error):
 
 def test_an_unreadable_challenge_is_one_problem():
     """With the place that is wrong, said once."""
-    assert unreadable("t/x", Unreadable("no key", "", "a.toml:3")).problems == ("a.toml:3: no key",)
-    assert unreadable("t/x", Unreadable("a.toml: no", "", "a.toml")).problems == ("a.toml: no",)
+    assert unreadable_challenge("t/x", Unreadable("no key", "", "a.toml:3")).problems == (
+        "a.toml:3: no key",
+    )
+    assert unreadable_challenge("t/x", Unreadable("a.toml: no", "", "a.toml")).problems == (
+        "a.toml: no",
+    )
 
 
 def test_missing_heading(challenge):
@@ -175,7 +185,7 @@ def test_short_lines_may_be_said():
 
 def test_cases_are_all_files(challenge):
     """Every file once, under the name that problems use."""
-    shown = [case.shown for case in cases(challenge)]
+    shown = [case.shown for case in challenge_files(challenge)]
     assert shown == ["buggy.py", "solution.py", "alternatives/other.py", "mutants/wrong.py"]
 
 

@@ -206,7 +206,7 @@ def test_an_answer_that_lost_its_elements_is_not_right(check):
     from attnlab.probe.inputs.draw import Dice
     from attnlab.probe.probe import GradingContext, Probe
     from attnlab.probe.reference import UnitReference
-    from attnlab.sizes import with_hd
+    from attnlab.sizes import with_head_dim
 
     case = next(iter(CASES[check].RIGHT.values()))
     host = LocalHost()
@@ -217,7 +217,7 @@ def test_an_answer_that_lost_its_elements_is_not_right(check):
     host.ask("load", file="m.py", text=source, path="", own=None)
     reference = UnitReference(UNIT) if case.reference else None
     context = GradingContext(case.contract, "M", host, lambda: host, Dice(1), reference)
-    probe = Probe(context, with_hd(case.contract.sizes))
+    probe = Probe(context, with_head_dim(case.contract.sizes))
     probe.equip()
     assert isinstance(PARTS[check].failure(probe), Failure)
 

@@ -11,7 +11,7 @@ from attnlab.checks import device_parity as check
 from attnlab.checks.base import Failure, Skip
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext, Probe
-from attnlab.sizes import with_hd
+from attnlab.sizes import with_head_dim
 
 
 class Probe(Probe):
@@ -26,7 +26,9 @@ class Probe(Probe):
 def probe(factor=None, kind=Probe):
     host = LocalHost()
     host.ask("load", file="m.py", text=ATTENTION, path="", own=None)
-    made = kind(GradingContext(SELF, "M", host, lambda: host, Dice(1), None), with_hd(SELF.sizes))
+    made = kind(
+        GradingContext(SELF, "M", host, lambda: host, Dice(1), None), with_head_dim(SELF.sizes)
+    )
     made.equip()
     made.factor = factor
     return made

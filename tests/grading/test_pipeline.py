@@ -10,7 +10,7 @@ from attnlab.candidate.registry import VERBS, load_verbs
 from attnlab.checks.base import load_checks
 from attnlab.grading.pipeline import run_job
 from attnlab.probe.reference import BadReference, ReferenceCache
-from attnlab.records import Code, Own
+from attnlab.records import Code, UserEnvironment
 
 GOOD = (
     HEAD
@@ -213,7 +213,7 @@ def test_a_missing_class_and_a_missing_keyword():
 
 def test_nobody_said_how_to_build_a_users_own_module(monkeypatch):
     """A constructor with more arguments than were given is refused with the flag to use."""
-    own = Own(cwd=".")
+    own = UserEnvironment(cwd=".")
     asked = job(module("return x", takes="width, depth"), PLAIN, stages=("trace",))
     host, load = LocalHost(), load_verbs()["load"]
     # Without moving this process into the user's surroundings.

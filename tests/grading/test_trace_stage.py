@@ -8,7 +8,7 @@ from modules import ATTENTION, FLAGSHIP, PLAIN, X, hosted, job, module, traced
 
 from attnlab.candidate.host import Died, LocalHost
 from attnlab.grading.trace_stage import look
-from attnlab.records import Code, Contract, Job, Own
+from attnlab.records import Code, Contract, Job, UserEnvironment
 
 LAYER = "self.proj = nn.Linear(width, width)"
 GOOD = module("return self.proj(x)", LAYER)
@@ -165,7 +165,7 @@ def test_without_a_contract_the_files_demo_is_traced(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.modules", {**__import__("sys").modules})
     monkeypatch.setattr("sys.argv", ["x"])
     monkeypatch.chdir(tmp_path)
-    own = Own(cwd=str(tmp_path), env=dict(os.environ))
+    own = UserEnvironment(cwd=str(tmp_path), env=dict(os.environ))
     asked = Job(candidate=Code(file="demo.py", text=text), own=own, stages=("trace",))
     trace = look(asked, LocalHost())
     assert [(op.op, op.axes) for op in trace.ops] == [

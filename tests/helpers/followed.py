@@ -6,7 +6,7 @@ import re
 
 import torch
 
-from attnlab.sizes import Unmeasured, measure
+from attnlab.sizes import UnknownSize, measure
 from attnlab.tracer.raw_trace import KnownAxes, RawTrace, build_raw_trace
 from attnlab.tracer.recorder import Recorder
 
@@ -80,6 +80,6 @@ def true(raw: RawTrace) -> bool:
             try:
                 if measure(name.replace("'", ""), sizes) != n:
                     return False
-            except Unmeasured:
+            except UnknownSize:
                 continue
     return True

@@ -72,11 +72,11 @@ def local(limits: Limits, own: bool, deadline: float) -> LocalHost:
 
 def hosted(text: str, contract: Contract = PLAIN, file: str = "net.py") -> LocalHost:
     """A host in this process with the candidate loaded and built at the contract's sizes."""
-    from attnlab.sizes import built, with_hd
+    from attnlab.sizes import constructor_arguments, with_head_dim
 
     host = LocalHost()
     answered(host.ask("load", file=file, text=text, path="", own=None))
-    init = built(contract.init, with_hd(contract.sizes))
+    init = constructor_arguments(contract.init, with_head_dim(contract.sizes))
     answered(host.ask("build", name="Net", init=init, seed=0))
     return host
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from attnlab.records import Job
 from attnlab.target import resolve
-from attnlab.target.command_line import Typed
+from attnlab.target.command_line import TraceCommand
 
 
 def own_job(
     name: str, *, init="", sizes="", inputs=(), case: Path | None = None, tiny=False
 ) -> Job:
-    typed = Typed(
+    typed = TraceCommand(
         target=name,
         init=init,
         sizes=sizes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attnlab.records import (
     Challenge,
+    ChallengeProgress,
     CheckResult,
     Contract,
     Crash,
@@ -12,7 +13,6 @@ from attnlab.records import (
     Op,
     Operand,
     Report,
-    Standing,
     Trace,
     Verdict,
 )
@@ -228,11 +228,11 @@ def challenge(slug: str, title: str, level: int = 1, kind: str = "debug") -> Cha
 
 FLAGSHIP = challenge("attention/crash-at-out-proj", "It crashes at the output projection")
 SHARP = challenge("attention/too-sharp", "Attention that is too sure of itself", 2)
-NEW, STARTED = Standing(), Standing(status="started")
+NEW, STARTED = ChallengeProgress(), ChallengeProgress(status="started")
 LISTED = (
-    (FLAGSHIP, Standing(status="solved", hints=2, tries=3, best=1.0)),
+    (FLAGSHIP, ChallengeProgress(status="solved", hints=2, tries=3, best=1.0)),
     (challenge("attention/fine-until-you-look", "Fine until you look at it closely", 3), NEW),
-    (SHARP, Standing(status="tried", tries=2, best=0.8)),
+    (SHARP, ChallengeProgress(status="tried", tries=2, best=0.8)),
     (challenge("attention/peeks-ahead", "A model that knows the future", 2), STARTED),
     (challenge("position/beats-out-of-step", "Two waves that drift apart", 2), NEW),
     (

@@ -11,7 +11,7 @@ from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext, Probe
 from attnlab.probe.reference import BadReference, FileReference, UnitReference
 from attnlab.records import Code, Contract, Input
-from attnlab.sizes import with_hd
+from attnlab.sizes import with_head_dim
 
 TWICE = module("return self.proj(x)", "self.proj = nn.Linear(width, width)")
 
@@ -22,7 +22,7 @@ def probe(text, contract=PLAIN, reference=None, sizes=None):
         contract=contract, name="Net", host=host, renew=lambda: host, dice=Dice(0),
         reference=reference,
     )  # fmt: skip
-    made = Probe(context, with_hd(sizes or contract.sizes))
+    made = Probe(context, with_head_dim(sizes or contract.sizes))
     made.equip()
     return made
 

@@ -11,7 +11,7 @@ from attnlab.checks.base import CannotTell, InputsAfterCall, ModuleFacts
 from attnlab.probe.decode import Odd
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext, Probe
-from attnlab.sizes import with_hd
+from attnlab.sizes import with_head_dim
 
 NET = module("return self.proj(x)", "self.proj = nn.Linear(width, width)\nself.width = width")
 
@@ -21,7 +21,7 @@ def probe(text: str = NET) -> Probe:
     context = GradingContext(
         contract=PLAIN, name="Net", host=host, renew=lambda: host, dice=Dice(0), reference=None
     )
-    made = Probe(context, with_hd(SIZES))
+    made = Probe(context, with_head_dim(SIZES))
     made.equip()
     return made
 

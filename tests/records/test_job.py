@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from attnlab import records
 from attnlab.records import (
     Challenge,
+    ChallengeProgress,
     CheckResult,
     Code,
     Contract,
     Job,
     Op,
     Report,
-    Standing,
     Verdict,
     from_json,
     plain,
@@ -77,7 +77,7 @@ def test_records_are_frozen_and_documented_by_their_fields(kind):
 def test_editing_a_record_raises():
     """`frozen` really holds at run time."""
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Standing().hints = 3
+        ChallengeProgress().hints = 3
 
 
 @pytest.mark.parametrize(

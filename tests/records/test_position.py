@@ -4,28 +4,28 @@ import pytest
 
 from attnlab.errors import Refused
 from attnlab.records import from_json, to_json
-from attnlab.records.position import KINDS, USES, PositionJob, PositionReport, ask
+from attnlab.records.position import KINDS, USES, PositionJob, PositionReport, position_job
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_may_be_asked_without_more(kind):
     """The defaults suit all of them."""
-    job = ask(kind)
+    job = position_job(kind)
     assert (job.kind, job.dim, job.length, job.heads, job.base) == (kind, 64, 64, 8, 10000.0)
 
 
 def test_sizes_are_read():
     """Each flag lands where it belongs; a head's width is dim / heads."""
-    job = ask("rope", dim="96", length="70", heads="12", base="5e5")
+    job = position_job("rope", dim="96", length="70", heads="12", base="5e5")
     assert (job.dim, job.length, job.heads, job.base, job.width) == (96, 70, 12, 5e5, 8)
-    assert ask("sinusoidal", dim="96").width == 96
+    assert position_job("sinusoidal", dim="96").width == 96
 
 
 def test_the_sizes_of_the_papers_may_be_asked():
     """GPT-2's and the first Transformer's tables, and wide heads."""
-    assert ask("sinusoidal", dim="768", length="1024").dim == 768
-    assert ask("sinusoidal", dim="512", length="5000").length == 5000
-    assert ask("rope", dim="4096", heads="32", length="4096").width == 128
+    assert position_job("sinusoidal", dim="768", length="1024").dim == 768
+    assert position_job("sinusoidal", dim="512", length="5000").length == 5000
+    assert position_job("rope", dim="4096", heads="32", length="4096").width == 128
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_sizes_of_the_papers_may_be_asked():
 def test_what_makes_no_sense_is_refused(kind, asked, said):
     """One line that names the flag and its value."""
     with pytest.raises(Refused) as error:
-        ask(kind, **asked)
+        position_job(kind, **asked)
     assert said in error.value.message
     assert "\n" not in error.value.message
 
@@ -63,9 +63,9 @@ def test_an_odd_width_is_told_the_nearest_that_fits():
     """What to do next stands in the hint."""
     for kind, dim, better in (("sinusoidal", "7", "8"), ("2d", "6", "8"), ("xl", "1", "2")):
         with pytest.raises(Refused) as error:
-            ask(kind, dim=dim)
+            position_job(kind, dim=dim)
         assert error.value.hint == f"try --dim {better}"
-        ask(kind, dim=better)
+        position_job(kind, dim=better)
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_an_odd_width_is_told_the_nearest_that_fits():
 def test_an_unknown_kind_is_refused_with_a_near_name(kind, hint):
     """Or with all of them."""
     with pytest.raises(Refused) as error:
-        ask(kind)
+        position_job(kind)
     assert error.value.message == f'no kind of positions is called "{kind}"'
     assert hint in error.value.hint
 
 
 def test_sizes_that_mean_nothing_are_not_judged():
     """ALiBi and T5 see no columns, so any number of them will do; a learned width may be odd."""
-    assert ask("alibi", dim="7").dim == 7
-    assert ask("t5", dim="7", heads="3").heads == 3
-    assert ask("learned", dim="7").dim == 7
+    assert position_job("alibi", dim="7").dim == 7
+    assert position_job("t5", dim="7", heads="3").heads == 3
+    assert position_job("learned", dim="7").dim == 7
 
 
 def test_every_kind_says_what_it_uses():
@@ -101,7 +101,7 @@ def test_every_kind_says_what_it_uses():
 
 def test_both_records_travel():
     """As JSON and back."""
-    job = ask("2d", dim="8", length="6")
+    job = position_job("2d", dim="8", length="6")
     assert from_json(PositionJob, to_json(job)) == job
     report = PositionReport(outcome="error", message="no")
     assert from_json(PositionReport, to_json(report)) == report

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from attnlab.records import from_json, to_json
-from attnlab.records.position import KINDS, PositionReport, ask
+from attnlab.records.position import KINDS, PositionReport, position_job
 from attnlab.references.position_report import portrait
 
 
 def look(kind: str, **sizes: int) -> PositionReport:
-    return portrait(ask(kind, **{name: str(value) for name, value in sizes.items()}))
+    return portrait(position_job(kind, **{name: str(value) for name, value in sizes.items()}))
 
 
 def fact(report: PositionReport, name: str) -> float:

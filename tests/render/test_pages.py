@@ -18,7 +18,7 @@ from sample_records import (
     VERDICT,
 )
 
-from attnlab.catalogue.validate import Examined
+from attnlab.catalogue.validate import Validation
 from attnlab.doctor import Vital
 from attnlab.errors import Refused, Unreadable
 from attnlab.records import Divergence, Report, Trace
@@ -99,8 +99,8 @@ PAGES = {
     ),
     "check": Validated(
         examined=(
-            Examined(slug="a/sound", counts=("1/1", "1/1", "2/2", "6/6", "ok"), problems=()),
-            Examined(
+            Validation(slug="a/sound", counts=("1/1", "1/1", "2/2", "6/6", "ok"), problems=()),
+            Validation(
                 slug="a/unsound",
                 counts=("1/1", "0/1", "2/2", "5/6", "ok"),
                 problems=("solution.py: must pass", "mutants/x.py: must be rejected"),

@@ -9,12 +9,12 @@ from rich.cells import cell_len
 
 from attnlab.records.position import (
     Curve,
-    Fact,
     Frequency,
     Picture,
     PositionJob,
     PositionReport,
-    Turn,
+    RotationTest,
+    Statistic,
 )
 from attnlab.render.bars import ruler, show_bars
 from attnlab.render.heat import Scale, show_heat
@@ -62,10 +62,10 @@ SINES = Portrait(
         pictures=(picture(40, 24),),
         frequencies=WAVES,
         curve=curve((12 * math.cos(k / 9) ** 2 for k in range(40)), spread=3e-15),
-        statistics=(Fact(id="norm_min", text="norm of the shortest row", value=3.4641016),),
+        statistics=(Statistic(id="norm_min", text="norm of the shortest row", value=3.4641016),),
         rotation=(
-            Turn(offset=1, error=3e-16, holds=True),
-            Turn(offset=5, error=0.25, holds=False),
+            RotationTest(offset=1, error=3e-16, holds=True),
+            RotationTest(offset=5, error=0.25, holds=False),
         ),
         notes=("a note",),
     ),
@@ -89,7 +89,7 @@ BIAS = Portrait(
         ),
         curve=curve((-k / 2 for k in range(300)), spread=0.7),
         statistics=tuple(
-            Fact(id=f"slope_{h}", text=f"slope m of head {h}", value=0.5**h) for h in range(14)
+            Statistic(id=f"slope_{h}", text=f"slope m of head {h}", value=0.5**h) for h in range(14)
         ),
     ),
 )

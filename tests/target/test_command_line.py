@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from attnlab.catalogue.schema import parse_input
-from attnlab.target.command_line import Typed, quoted, said_input
+from attnlab.target.command_line import TraceCommand, input_flag, quote_word
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,15 @@ from attnlab.target.command_line import Typed, quoted, said_input
 )
 def test_words_are_quoted_as_little_as_possible(word, said):
     """What a shell makes of it is the word itself."""
-    assert quoted(word) == said
+    assert quote_word(word) == said
     assert shlex.split(said) == [word]
 
 
 def test_more_is_joined_to_what_was_typed():
     """One flag of each kind, inputs one by one, the rest behind."""
-    typed = Typed(target="m.py", init="a=1", inputs=("x: B",), case="c.toml", rest=("--dtype", "f"))
+    typed = TraceCommand(
+        target="m.py", init="a=1", inputs=("x: B",), case="c.toml", rest=("--dtype", "f")
+    )
     said = typed.more(init="b=2", sizes="D=8", inputs=("y = 3",)).command()
     assert said == (
         'attnlab trace m.py --case c.toml --init "a=1, b=2" --sizes D=8 '
@@ -44,5 +46,5 @@ def test_more_is_joined_to_what_was_typed():
 )  # fmt: skip
 def test_inputs_read_back(said):
     """What is shown of a guess can be typed as it stands."""
-    assert said_input(parse_input(said)) == said
-    assert parse_input(said_input(parse_input(said))) == parse_input(said)
+    assert input_flag(parse_input(said)) == said
+    assert parse_input(input_flag(parse_input(said))) == parse_input(said)

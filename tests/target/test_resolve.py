@@ -14,7 +14,7 @@ from own_target import own_job
 from attnlab.catalogue.load import read_challenge
 from attnlab.errors import AttnlabError, Refused, Unreadable
 from attnlab.records import Code, Input, Job, Limits, from_json, to_json
-from attnlab.target.resolve import challenge_job, small
+from attnlab.target.resolve import challenge_job, tiny_job
 
 NET = """\
 from torch import nn
@@ -261,7 +261,7 @@ def test_naming_a_target_imports_nothing_heavy(here):
     code = (
         "import sys; from attnlab.target.resolve import own_job; "
         "from attnlab.target.command_line import Typed; "
-        "own_job(Typed(target='net.py')); "
+        "own_job(TraceCommand(target='net.py')); "
         f"print({heavy} or 'light')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -316,9 +316,9 @@ def test_a_challenge_may_be_made_small(here):
     """Only the sizes that its contract has."""
     job = challenge_job(read_challenge(write(here)), Path("net.py"))
     names = set(job.contract.sizes)
-    assert set(small(job).contract.sizes) == names
-    assert small(job).contract.sizes["S"] == 4
-    assert small(own_job("net.py")).contract.sizes["B"] == 1
+    assert set(tiny_job(job).contract.sizes) == names
+    assert tiny_job(job).contract.sizes["S"] == 4
+    assert tiny_job(own_job("net.py")).contract.sizes["B"] == 1
 
 
 PIECES = [

@@ -11,7 +11,7 @@ from attacks import HONEST
 from attnlab.catalogue.load import read_challenge
 from attnlab.records import Challenge, Code, Job, Limits, Report, Verdict
 from attnlab.target.resolve import challenge_job
-from attnlab.verdict import judge
+from attnlab.verdict import make_verdict
 from attnlab.worker.client import Worker
 
 FOLDER = Path(__file__).parents[2] / "challenges/attention/too-sharp"
@@ -35,7 +35,7 @@ class Grader:
         return self.worker.run_job(self.job(source, seconds, **more))
 
     def grade(self, source: str, seconds: float = 10.0, **more) -> Verdict:
-        return judge(self.challenge, FILE, self.run_job(source, seconds, **more))
+        return make_verdict(self.challenge, FILE, self.run_job(source, seconds, **more))
 
     def still_serves(self) -> None:
         """The next honest job, cheaply."""

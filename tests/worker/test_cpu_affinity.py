@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from attnlab.records import Code, Contract, Input, Job, Own
+from attnlab.records import Code, Contract, Input, Job, UserEnvironment
 from attnlab.worker import cpu_affinity
 from attnlab.worker.cpu_affinity import OneCpu
 
@@ -67,7 +67,7 @@ def test_where_the_system_does_not_tell_nothing_is_moved(monkeypatch):
 @pytest.mark.parametrize("own", [True, False])
 def test_a_candidate_is_on_the_judges_cpu_and_a_users_module_on_all(grader, tmp_path, own):
     """A module under study may have threads; a file that is graded computes on one."""
-    surroundings = Own(cwd=str(tmp_path)) if own else None
+    surroundings = UserEnvironment(cwd=str(tmp_path)) if own else None
     job = Job(candidate=Code(file="m.py", text=SAYS), contract=CONTRACT, own=surroundings)
     for _ in range(2):
         said = re.findall(r"may run on (\d+)", grader.worker.run_job(job).output)

@@ -12,7 +12,7 @@ import pytest
 from attacks import HONEST, candidate
 
 from attnlab.candidate.host import Died
-from attnlab.records import Code, Contract, Input, Job, Limits, Own
+from attnlab.records import Code, Contract, Input, Job, Limits, UserEnvironment
 from attnlab.worker.child import BROKEN, MEMORY
 from attnlab.worker.judge import Child, Orphaned
 from attnlab.worker.sandbox import layers
@@ -45,7 +45,7 @@ def traced(text, **more):
 
 
 def own(folder, **more):
-    return Own(cwd=str(folder), sys_path=(str(folder),), env=dict(os.environ), **more)
+    return UserEnvironment(cwd=str(folder), sys_path=(str(folder),), env=dict(os.environ), **more)
 
 
 def test_a_report_names_what_ran_and_what_held_it(grader):

@@ -3,7 +3,7 @@
 import pytest
 from attacks import HONEST, candidate
 
-from attnlab.verdict import EXIT
+from attnlab.verdict import EXIT_CODES
 
 NAMES = (("qkv_proj", "c_attn"), ("out_proj", "c_proj"), ("norm", "ln_1"))
 
@@ -25,7 +25,7 @@ def test_a_right_file_with_other_names_passes(grader):
 def test_a_wrong_file_with_other_names_is_no_pass(grader):
     """Nothing is said of its values, and the reason tells what was tried."""
     verdict = grader.grade(renamed(candidate(right=False)))
-    assert EXIT[verdict.outcome] in (1, 3)
+    assert EXIT_CODES[verdict.outcome] in (1, 3)
     by_value = next(c for c in verdict.checks if c.id == "matches-reference")
     assert (by_value.outcome, by_value.reason) == ("error", "no-weights")
     assert "likely ways to load the weights gave the reference's output" in by_value.message

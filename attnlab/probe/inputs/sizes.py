@@ -12,7 +12,7 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 from attnlab.probe.inputs.source_numbers import LARGEST
-from attnlab.sizes import Sizes, with_hd
+from attnlab.sizes import Sizes, with_head_dim
 
 if TYPE_CHECKING:
     from attnlab.records import Contract
@@ -110,7 +110,7 @@ def rounds(
     """The example's sizes first, then drawn ones, those beyond the numbers that the source names,
     the edge B = S = 1, and the contract's own. With `narrow`, heads of one round have width 1, at
     which right code may lose more than float32 has."""
-    example = with_hd(contract.sizes)
+    example = with_head_dim(contract.sizes)
     long = {**LONG, **NARROW} if narrow else LONG
     usual = [_moved(contract, f) for f in (*(_shuffled(r, draw) for r in ROUNDS), ALONE, long)]
     over = [beyond(n) for n in numbers if not _reached(n, usual, contract)]
@@ -120,7 +120,7 @@ def rounds(
     more = [*(_moved(contract, f) for f in over[:MOST]), _alike(contract)]
     drawn = [within(s) for s in (*usual, *more)] if contract.vary else []
     edge = [_only(contract, EDGE)] if contract.vary else []
-    extra = [with_hd({**contract.sizes, **p}) for p in contract.extra_sizes]
+    extra = [with_head_dim({**contract.sizes, **p}) for p in contract.extra_sizes]
     found: list[Sizes] = []
     for some in (example, *drawn, *edge, *extra):
         sizes = tied(contract, some)
@@ -208,7 +208,7 @@ def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     get sizes near each other, now the first of two the larger one, now the second.
     """
     example, vary, times = contract.sizes, contract.vary, contract.multiples
-    sizes = {s: n for s, n in with_hd(example).items() if s != "hd" or "D" not in example}
+    sizes = {s: n for s, n in with_head_dim(example).items() if s != "hd" or "D" not in example}
     kept = {"H", "Hkv"} if "D" not in vary or "H" not in vary else set()  # it may come to that
     taken = {n for s, n in sizes.items() if s not in vary or s in kept}
     for symbol in dict.fromkeys(("Hkv", *(s for s in fresh if s != "D"))):  # H depends on Hkv
@@ -226,7 +226,7 @@ def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     grouped = sizes.get("H", 0) % sizes.get("Hkv", 1) == 0
     if sizes.get("D", 0) % sizes.get("H", 1) or not grouped or not suits(contract, sizes):
         sizes |= {s: example[s] for s in ("D", "H", "Hkv") if s in sizes}
-    return with_hd(sizes)
+    return with_head_dim(sizes)
 
 
 def _width_step(contract: Contract, sizes: Sizes) -> int:
@@ -237,7 +237,7 @@ def _width_step(contract: Contract, sizes: Sizes) -> int:
 
 def suits(contract: Contract, sizes: Mapping[str, int]) -> bool:
     """Whether all sizes are the multiples that the contract names."""
-    full = with_hd(sizes)
+    full = with_head_dim(sizes)
     return not any(full.get(s, 0) % times for s, times in contract.multiples.items())
 
 
@@ -267,7 +267,7 @@ def _alike(contract: Contract) -> Sizes:
     sizes = {**example, **dict.fromkeys(free, ALIKE)}
     if wide and "H" in free:
         sizes["D"] = ALIKE * ALIKE
-    return with_hd(sizes) if suits(contract, sizes) else with_hd(example)
+    return with_head_dim(sizes) if suits(contract, sizes) else with_head_dim(example)
 
 
 def _only(contract: Contract, fresh: Sizes) -> Sizes:
@@ -275,4 +275,4 @@ def _only(contract: Contract, fresh: Sizes) -> Sizes:
     sizes = {**contract.sizes, **changed}
     if sizes.get("H", 1) % sizes.get("Hkv", 1):
         sizes["H"] = contract.sizes["H"]
-    return with_hd(sizes) if suits(contract, sizes) else with_hd(contract.sizes)
+    return with_head_dim(sizes) if suits(contract, sizes) else with_head_dim(contract.sizes)

@@ -37,7 +37,7 @@ from attnlab.probe.weights.layouts import (
 )
 from attnlab.probe.weights.roles import Option, all_options, layer_name, pieces, slots
 from attnlab.records import Contract, record
-from attnlab.sizes import Sizes, built
+from attnlab.sizes import Sizes, constructor_arguments
 
 # Maps that are tried, with one call each: at sizes that tell axes apart, then at the example's,
 # which may be all that a module was written for.
@@ -95,7 +95,7 @@ class Trial:
 
     def __init__(self, context: MatchContext, sizes: Sizes) -> None:
         self.context, self.sizes = context, sizes
-        self.init = built(context.contract.init, sizes)
+        self.init = constructor_arguments(context.contract.init, sizes)
         answered(context.host.ask("build", name=context.name, init=self.init, seed=0))
         self.shapes = _parameter_shapes(context.host)
         self.weights: dict[str, Tensor] = {}
@@ -276,7 +276,7 @@ class WeightMatcher:
 
 def _build(context: MatchContext, sizes: Sizes) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Build both at these sizes and load by name; the reference's weights, and the answer."""
-    init = built(context.contract.init, sizes)
+    init = constructor_arguments(context.contract.init, sizes)
     seed = context.dice.plain.getrandbits(32)
     weights = context.reference.equip(init, context.dice, context.bias)
     recipe = {"name": context.name, "init": init, "seed": seed, "put": weights}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from attnlab.sizes import Sizes, Unmeasured, measure
+from attnlab.sizes import Sizes, UnknownSize, measure
 from attnlab.tracer.axes.symbols import Symbols as Symbols  # noqa: PLC0414  read from here by many
 from attnlab.tracer.raw_trace import RawTrace, Shape
 
@@ -83,6 +83,6 @@ def _agreed_name(size: int, own: str, other: str, sizes: Sizes) -> str:
     """The name that the telling sizes gave, if it measures right at these."""
     try:
         fits = measure(other.replace("'", ""), sizes) == size
-    except Unmeasured:  # named after a layer
+    except UnknownSize:  # named after a layer
         return other
     return other if fits else own

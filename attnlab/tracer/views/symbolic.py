@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from attnlab.records.trace import Guard
-from attnlab.sizes import with_hd
+from attnlab.sizes import with_head_dim
 from attnlab.tracer.raw_trace import RawTrace, first_line, source_location
 from attnlab.tracer.recorder import user_location
 
@@ -57,7 +57,7 @@ class SymbolicRun:
 def add_guards(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """The trace with the size relations that the run depends on."""
     run = run_symbolically(traced)
-    guards = tuple(_guards(run, with_hd(traced.sizes)))
+    guards = tuple(_guards(run, with_head_dim(traced.sizes)))
     notes = (*raw.notes, run.problem) if run.problem else raw.notes
     return replace(raw, guards=guards, notes=notes)
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from attnlab.records.trace import Heat
-from attnlab.suggest import near
+from attnlab.suggest import closest_names
 from attnlab.tracer.call_setup import repeat_call
 from attnlab.tracer.raw_trace import RawTrace, display_path
 from attnlab.tracer.recorder import is_library_code
@@ -85,7 +85,7 @@ def _missing(traced: TracedCall, mode: ValueMode) -> str:
     if asked.isdigit():
         return f"line {asked} made no tensor, or was not reached"
     names = sorted(mode.names)
-    close = near(asked, names) or names[:8]
+    close = closest_names(asked, names) or names[:8]
     instead = f"; there are {', '.join(close)}" if close else ""
     return f"no variable, input, weight or submodule with a tensor is called {asked!r}{instead}"
 

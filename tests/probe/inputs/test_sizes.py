@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from attnlab.probe.inputs.sizes import MOST, naming, rounds
 from attnlab.records import Contract, Input
-from attnlab.sizes import Unmeasured, built, measure, with_hd
+from attnlab.sizes import UnknownSize, constructor_arguments, measure, with_head_dim
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
 
@@ -31,19 +31,19 @@ def test_measure(text, size):
 )
 def test_measure_refuses_what_is_no_size(text):
     """Unknown symbols and anything but arithmetic on them."""
-    with pytest.raises(Unmeasured):
+    with pytest.raises(UnknownSize):
         measure(text, SIZES)
 
 
 def test_built_replaces_symbols_and_keeps_other_values():
     """A symbol becomes its size; words, numbers and flags stay what they are."""
     init = {"width": "D", "wide": "3*D", "kind": "gelu", "norm": "pre-norm", "p": 0.1, "bias": True}
-    assert built(init, SIZES) == {
+    assert constructor_arguments(init, SIZES) == {
         **init,
         "width": 8,
         "wide": 24,
     }
-    assert built({"bias": "True"}, SIZES) == {"bias": "True"}
+    assert constructor_arguments({"bias": "True"}, SIZES) == {"bias": "True"}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_built_replaces_symbols_and_keeps_other_values():
 )
 def test_hd_is_the_width_of_a_head(sizes, hd):
     """D / H where both are known and fit; else what was said, or nothing."""
-    assert with_hd(sizes).get("hd") == hd
+    assert with_head_dim(sizes).get("hd") == hd
 
 
 # ---------------------------------------------------------------- rounds
@@ -88,7 +88,7 @@ def contracts(draw):
 @given(contracts(), st.integers(0, 9))
 def test_drawn_sizes_are_pairwise_different(contract, seed):
     """What is drawn differs from all else: only two sizes that are both fixed may be equal."""
-    example = with_hd(contract.sizes)
+    example = with_head_dim(contract.sizes)
     drawn = rounds(contract, random.Random(seed))[1:3] if contract.vary else []
     free = "D" in contract.vary or ("D" not in example and "hd" in contract.vary)
     symbols = [s for s in ("B", "S", "H") if s in example] + ["hd"] * (free and "hd" in example)
@@ -121,7 +121,7 @@ def test_every_round_is_one_that_a_right_module_accepts(contract, seed):
 @given(contracts(), st.integers(0, 9), st.integers(2, 6), st.sampled_from(("hd", "D", "H")))
 def test_widths_are_the_multiples_that_the_contract_names(contract, seed, times, symbol):
     """In every round, whatever else is free: rotary heads need an even width."""
-    example = with_hd({s: n * times if s == symbol else n for s, n in contract.sizes.items()})
+    example = with_head_dim({s: n * times if s == symbol else n for s, n in contract.sizes.items()})
     if example.get(symbol, 1) % times or example.get("D", 0) % example.get("H", 1):
         return  # not a challenge that can be written
     held = replace(contract, sizes=example, multiples={symbol: times})
@@ -137,7 +137,7 @@ def test_all_free_sizes_are_telling(seed):
     contract = Contract(sizes=SIZES)
     example, *drawn, alike, edge = rounds(contract, random.Random(seed))
     assert alike == {"B": 4, "S": 4, "D": 16, "H": 4, "hd": 4}
-    assert example == with_hd(SIZES)
+    assert example == with_head_dim(SIZES)
     for sizes in drawn:
         alone = sizes["H"] == 1  # one head is as wide as all
         assert len(set(sizes.values())) == len(sizes) - alone == 5 - alone

@@ -7,7 +7,7 @@ from modules import ATTENTION, MASK, X, module, traced
 
 from attnlab.probe.inputs.sizes import naming
 from attnlab.records import Contract, Input
-from attnlab.sizes import measure, with_hd
+from attnlab.sizes import measure, with_head_dim
 from attnlab.tracer.axes.agree import Symbols
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
@@ -46,7 +46,7 @@ def test_a_name_always_measures_what_it_names(sizes, size):
 )
 def test_what_is_not_unique_is_a_number(size, name):
     """With S = hd = 4 and B = H = 2 these axes cannot be told; 1 and 0 are never a symbol."""
-    assert Symbols(with_hd(SIZES)).fit(size) == name
+    assert Symbols(with_head_dim(SIZES)).fit(size) == name
 
 
 def test_a_batch_of_one_is_a_one():
