@@ -189,9 +189,10 @@ def _clash(a: Shape, b: Shape) -> int | None:
 
 def _view(crash: RawCrash, operands: Sequence[Axes]) -> str:
     if "stride" in crash.message or "contiguous" in crash.message:
+        unsure = "" if crash.fits else " reshape would run, and may mix entries of different axes."
         return (
             f"The tensor {show(operands[0])} is not laid out in this order in memory (a transpose "
-            "or permute came before), so no view of it has that shape; reshape copies where needed."
+            f"or permute came before), so no view of it has that shape.{unsure}"
         )
     count = 1
     for n in crash.operands[0]:

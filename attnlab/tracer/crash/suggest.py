@@ -7,7 +7,8 @@ and suggested only if it runs and its result has a sensible shape.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import mul
 from typing import Any, NamedTuple
 
 import torch
@@ -162,6 +163,8 @@ def _operand_changes(again: ReplayedCall, op: str, names: Names) -> Iterator[Cha
         others = [(_name(names, w), t) for w, t in places if w != way]
         said = _name(names, way) or "the operand"
         for text, edit in kind(tensor, others):
+            if op == "view" and "flatten" in text:  # a copy, which may scramble heads
+                continue
             try:
                 new = edit(tensor)
             except (RuntimeError, IndexError):
@@ -184,9 +187,8 @@ def _ranked(again: ReplayedCall, op: str) -> list[tuple[tuple[int, ...], Tensor]
 def _other_calls(again: ReplayedCall, op: str, names: Names) -> Iterator[Change]:
     """Other calls with the same tensors."""
     args, kwargs = again.args, again.kwargs
-    if op in {"view", "view_as"}:
-        name = _name(names, (0,)) or "x"
-        yield Change(f"{name}.reshape(...) in place of view", again._replace(func=_reshape))
+    if op == "view":
+        yield from _reshapes(again, _name(names, (0,)) or "x")
     if op == "linear" and args[1].dim() == 2 and args[0].shape[-1] == args[1].shape[0]:
         out, into = args[1].shape
         text = f"nn.Linear({out}, {into}) in place of nn.Linear({into}, {out})"
@@ -197,6 +199,35 @@ def _other_calls(again: ReplayedCall, op: str, names: Names) -> Iterator[Change]
             yield Change(f"dim={dim}", other)
     if op == "scaled_dot_product_attention":
         yield Change("enable_gqa=True", again._replace(kwargs={**kwargs, "enable_gqa": True}))
+
+
+def _reshapes(again: ReplayedCall, name: str) -> Iterator[Change]:
+    """`reshape` for `view`, before or after heads and positions change places.
+
+    It runs with any sizes, so it is suggested only where one of the two keeps axes whole.
+    """
+    x, *shape = again.args
+    orders = {"": x, ".transpose(1, 2)": x.transpose(1, 2)} if x.dim() == 4 else {"": x}
+    right = []
+    for text, tensor in orders.items():
+        call = again._replace(func=_reshape, args=(tensor, *shape))
+        out = _runs(call)
+        if out is not None and _keeps_axes_whole(tensor.shape, out.shape):
+            right.append(Change(f"{name}{text}.reshape(...) in place of view", call))
+    if len(right) == 1:
+        yield right[0]
+
+
+def _keeps_axes_whole(old: Sequence[int], new: Sequence[int]) -> bool:
+    """True if each new axis is a product of whole neighbouring axes, or a piece of one."""
+    ends = {1, *itertools.accumulate(old, mul)}
+    start = 1
+    for n in new:
+        end = start * n
+        if any(start < e < end for e in ends) and not {start, end} <= ends:
+            return False
+        start = end
+    return True
 
 
 def _reshape(x: Tensor, *shape: Any) -> Tensor:

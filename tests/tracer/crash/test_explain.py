@@ -109,11 +109,11 @@ def test_operations_with_rules_of_their_own_are_not_explained_as_broadcasting(fo
 
 
 def test_view_of_a_tensor_in_another_order():
-    """No view of a transposed tensor; reshape is the way."""
+    """No view of a transposed tensor; reshape runs, and keeps whole axes together."""
     got = crash("return x.mT.view(2, -1)")
     assert got.explanation == (
         "The tensor (B, D, S) is not laid out in this order in memory (a transpose or permute "
-        "came before), so no view of it has that shape; reshape copies where needed. It runs with "
+        "came before), so no view of it has that shape. It runs with "
         "x.mT.reshape(...) in place of view. That operand was made by mT on line 9."
     )
 

@@ -54,6 +54,20 @@ def test_the_smallest_change_is_named(forward, change):
     assert said(forward).startswith(change)
 
 
+def test_reshape_is_suggested_where_it_keeps_axes_whole():
+    """It runs with any sizes, also where it scrambles heads: those change places first."""
+    split, merge = "q = x.unflatten(-1, (2, 4)).transpose(1, 2)\n", "return q.view(2, 4, 8)"
+    assert said(split + merge).startswith("q.transpose(1, 2).reshape(...) in place of view")
+    back = "q = q.contiguous().transpose(1, 2)\n"
+    assert said(split + back + merge).startswith("q.reshape(...) in place of view")
+    alike = "q = x.unflatten(-1, (4, 2)).transpose(1, 2)\n"  # as many heads as positions
+    for code, change in (
+        (alike + merge, "q.transpose(1, 2)"),
+        ("y = x.mT\nreturn y.view(2, 4, 8)", "y.transpose(-2, -1)"),
+    ):
+        assert said(code).startswith(f"{change}. That operand")
+
+
 def test_a_layer_with_its_sizes_swapped():
     """nn.Linear(in, out), the other way round."""
     forward, init = "return self.up(x)", "self.up = nn.Linear(16, width)"
