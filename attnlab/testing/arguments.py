@@ -3,12 +3,13 @@ refused in one line, and is no failure of the module."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnlab.catalogue.contract_facts import PROMISES
 from attnlab.catalogue.weight_expressions import Misfit, Term, parse
 from attnlab.errors import Refused
+from attnlab.records import Input
 from attnlab.suggest import did_you_mean
 
 SEEDS = 2**63  # torch takes no larger one
@@ -45,6 +46,21 @@ def must_be_called(module: Any) -> None:
         raise Refused(
             f"{module.__name__} is a class", f"Give one made of it: {module.__name__}(...)"
         )
+
+
+def must_have_mask(inputs: Sequence[Input]) -> None:
+    """Refuse a mask of which nobody has said what True means."""
+    if any(spec.role == "mask" for spec in inputs):
+        return
+    for spec in inputs:
+        if spec.dtype == "bool":
+            axes = " ".join(spec.axes)
+            raise Refused(
+                f"{spec.name} is boolean, and nothing says what True means",
+                f'Write "{spec.name}: {axes} bool forbids" (True may not be attended to), or '
+                f'"{spec.name}: {axes} bool allows".',
+            )
+    raise Refused("no input is a mask", 'Add one, such as "mask: B S bool forbids".')
 
 
 def must_be_sizes(sizes: Any) -> None:

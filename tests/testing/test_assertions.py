@@ -362,9 +362,38 @@ def test_a_hint_is_a_note():
     assert caught.value.__notes__ == [caught.value.hint]
 
 
+class Patches(nn.Module):
+    """A small vision transformer, for images of 16 x 16 alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 12, 8, 8)
+        self.positions = nn.Parameter(torch.randn(4, 12))
+        self.net = Net()
+
+    def forward(self, images):
+        return self.net(self.patches(images).flatten(2).mT + self.positions).mean(1)
+
+
+def test_the_size_of_images_is_fixed():
+    """Of an example image only the batch is drawn; of queries by head, the length as well."""
+    assert_batch_independent(Patches(), torch.randn(2, 3, 16, 16))
+    assert_batch_independent(lambda q: q.softmax(-1), torch.randn(2, 3, 5, 4))
+
+
+@pytest.mark.parametrize("assertion", [assert_padding_invariant, assert_mask_effective])
+def test_a_mask_says_what_true_means(assertion):
+    """A boolean input alone is not known to forbid or to allow."""
+    with pytest.raises(
+        Refused, match="mask is boolean, and nothing says what True means"
+    ) as caught:
+        assertion(Net(), X, "mask: B S S bool", sizes=D)
+    assert '"mask: B S S bool forbids"' in caught.value.hint
+
+
 def test_what_does_not_apply_is_no_pass():
     """A mask cannot be effective where none is taken; a module must be callable."""
-    with pytest.raises(Refused, match="mask-effect could not be checked: the module takes no att"):
+    with pytest.raises(Refused, match="no input is a mask"):
         assert_mask_effective(Net(), X, sizes=D)
     with pytest.raises(Refused, match="a int cannot be called"):
         assert_finite(3, X, sizes=D)
@@ -434,7 +463,7 @@ def test_a_map_can_be_said():
     assert_matches(Named(), reference, X, sizes=D, weights=weights)
     with pytest.raises(PropertyFailed, match="matches-reference"):
         assert_matches(Named(2.0), reference, X, sizes=D, weights=weights)
-    with pytest.raises(Refused, match="none of the 2 ways") as caught:
+    with pytest.raises(Refused, match="none of the 2 likely ways") as caught:
         assert_matches(Named(2.0), reference, X, sizes=D)
     assert 'weights="kept"' in caught.value.hint
 
