@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import Tensor, nn
+
 from attnlab.catalogue.contract_facts import PROMISES
 from attnlab.catalogue.weight_expressions import Misfit, Term, parse
 from attnlab.errors import Refused
@@ -13,6 +15,8 @@ from attnlab.records import Input
 from attnlab.suggest import did_you_mean
 
 SEEDS = 2**63  # torch takes no larger one
+AXES = {1: ("D",), 2: ("S", "D"), 3: ("B", "S", "D"), 4: ("B", "H", "S", "hd")}  # of a tensor
+IMAGE, CHANNELS = ("B", "C", "Y", "X"), (1, 3, 4)
 RIGHT_SIZES = 'Sizes are whole numbers from 1 on, by symbol: sizes={"D": 16, "M": 128}.'
 RIGHT_WEIGHTS = 'Write weights="copied", weights="kept" or {"wq.weight": "part(qkv.weight, 0, 3)"}.'
 
@@ -106,3 +110,33 @@ def names_in(term: Term) -> set[str]:
     if isinstance(term, str):
         return {term}
     return set() if isinstance(term, int) else set().union(*map(names_in, term[1]))
+
+
+def input_like(name: str, example: Any, module: Any) -> Input:
+    """An example tensor as an input: its axes by their number, a boolean one is a mask."""
+    if not isinstance(example, Tensor):
+        kind = type(example).__name__
+        raise Refused(f"{name} is a {kind}", 'Give a text such as "x: B S D", or a tensor.')
+    if example.is_complex() or example.is_sparse:
+        raise Refused(
+            f"{name} is {example.dtype} and {example.layout}", "Give real, dense numbers."
+        )
+    if example.dim() not in AXES:
+        hint = 'Say its axes: "x: B S D E", and their sizes.'
+        raise Refused(f"{name} has {example.dim()} axes, which have no usual names", hint)
+    if example.dtype.is_floating_point and example.dim() == 4 and _takes_images(module, example):
+        return Input(name=name, axes=IMAGE)
+    if example.dtype.is_floating_point:
+        return Input(name=name, axes=AXES[example.dim()])
+    if not str(example.dtype).endswith("bool"):
+        return Input(name=name, axes=("B", "S")[-example.dim() :], dtype="int")
+    hint = f'Say it: "{name}: B S S bool forbids" (True may not be attended) or "... allows".'
+    raise Refused(f"{name} is a mask, and a tensor does not say what True means", hint)
+
+
+def _takes_images(module: Any, example: Tensor) -> bool:
+    """Whether a 4-D example is a batch of images, whose size is fixed, and not heads."""
+    layers = module.modules() if isinstance(module, nn.Module) else ()
+    channels, height, width = example.shape[1:]
+    square = channels in CHANNELS and height == width
+    return square or any(isinstance(layer, (nn.Conv2d, nn.Unfold)) for layer in layers)

@@ -44,6 +44,7 @@ from attnlab.probe.inputs.sizes import LONG, ROUNDS, within
 from attnlab.records import CheckResult, Contract, Input
 from attnlab.sizes import with_head_dim
 from attnlab.testing.arguments import (
+    input_like,
     must_be_called,
     must_be_known,
     must_be_weights,
@@ -68,9 +69,6 @@ __all__ = [
 SEED = "ATTNLAB_SEED"  # the environment variable that repeats a run
 OTHER = {"B": 4, "S": 6, "Sq": 6, "Sk": 11, "T": 14, "L": 15}  # for a second look at the output
 DRAWN = tuple(symbol for symbol in ("B", "S", "Sq", "Sk", "T", "L") if symbol in LONG)
-AXES = {1: ("D",), 2: ("S", "D"), 3: ("B", "S", "D"), 4: ("B", "H", "S", "hd")}  # of a tensor
-
-IMAGE, CHANNELS = ("B", "C", "Y", "X"), (1, 3, 4)
 
 
 class Options(TypedDict, total=False):
@@ -223,7 +221,7 @@ def _subject(module: Any, given: tuple[str | Tensor, ...], options: Options) -> 
     must_be_called(module)
     names = _names(module, len(given))
     inputs = tuple(
-        parse_input(one) if isinstance(one, str) else _input(name, one, module)
+        parse_input(one) if isinstance(one, str) else input_like(name, one, module)
         for name, one in zip(names, given, strict=False)
     )
     if not inputs:
@@ -262,36 +260,6 @@ def _names(module: Any, count: int) -> list[str]:
         taken = []
     plain = [p.name for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return [*plain, *(f"input{i}" for i in range(len(plain), count))][:count]
-
-
-def _input(name: str, example: Any, module: Any) -> Input:
-    """An example tensor as an input: its axes by their number, a boolean one is a mask."""
-    if not isinstance(example, Tensor):
-        kind = type(example).__name__
-        raise Refused(f"{name} is a {kind}", 'Give a text such as "x: B S D", or a tensor.')
-    if example.is_complex() or example.is_sparse:
-        raise Refused(
-            f"{name} is {example.dtype} and {example.layout}", "Give real, dense numbers."
-        )
-    if example.dim() not in AXES:
-        hint = 'Say its axes: "x: B S D E", and their sizes.'
-        raise Refused(f"{name} has {example.dim()} axes, which have no usual names", hint)
-    if example.dtype.is_floating_point and example.dim() == 4 and _takes_images(module, example):
-        return Input(name=name, axes=IMAGE)
-    if example.dtype.is_floating_point:
-        return Input(name=name, axes=AXES[example.dim()])
-    if not str(example.dtype).endswith("bool"):
-        return Input(name=name, axes=("B", "S")[-example.dim() :], dtype="int")
-    hint = f'Say it: "{name}: B S S bool forbids" (True may not be attended) or "... allows".'
-    raise Refused(f"{name} is a mask, and a tensor does not say what True means", hint)
-
-
-def _takes_images(module: Any, example: Tensor) -> bool:
-    """Whether a 4-D example is a batch of images, whose size is fixed, and not heads."""
-    layers = module.modules() if isinstance(module, nn.Module) else ()
-    channels, height, width = example.shape[1:]
-    square = channels in CHANNELS and height == width
-    return square or any(isinstance(layer, (nn.Conv2d, nn.Unfold)) for layer in layers)
 
 
 def _sizes(
