@@ -29,7 +29,26 @@ if TYPE_CHECKING:
 
 PLACE = 100
 CUDA_ROOM = "1024G"  # of addresses: a CUDA context reserves far more than it uses
+PRESETS = {
+    "tiny": "B=1, S=4, D=8, H=2",
+    "arange": "0, 1, 2, ...: values to follow by hand",
+    "ones": "every value is 1",
+    "eye": "identity matrices",
+    "noise": "random normal values",
+}
 OWN_TIME = "60"  # seconds for one's own code, which may import half the world first
+
+
+def complete_preset(incomplete: str) -> list[tuple[str, str]]:
+    return [pair for pair in PRESETS.items() if pair[0].startswith(incomplete)]
+
+
+def complete_dtype(incomplete: str) -> list[str]:
+    from attnlab.target.options import DTYPES
+
+    return [name for name in DTYPES if name.startswith(incomplete)]
+
+
 Target = Annotated[
     str,
     typer.Argument(
@@ -61,10 +80,17 @@ Preset = Annotated[
         "--preset",
         metavar="NAME",
         help="tiny (B=1, S=4, D=8, H=2), or values to follow by hand: arange, ones, eye, noise.",
+        autocompletion=complete_preset,
     ),
 ]
 Dtype = Annotated[
-    str, typer.Option("--dtype", metavar="TYPE", help="float32, float64, bfloat16 or float16.")
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help="float32, float64, bfloat16 or float16.",
+        autocompletion=complete_dtype,
+    ),
 ]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="cpu or cuda.")]
 Module = Annotated[

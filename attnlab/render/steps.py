@@ -17,7 +17,8 @@ from attnlab.render.place import place, shape, shown_files
 from attnlab.render.screen import ASCII, Marks, Screen, fit, safe
 
 GAP = 2  # blank cells between two columns
-SOURCE = 24  # a source column narrower than this says too little
+SOURCE = 16  # a source column narrower than this says too little
+READ = 24  # cells of source that are kept before there is a range
 MODULE = 12
 ALL = 100  # from this width on every flag is shown
 PLAIN = View(fold=False)
@@ -165,7 +166,10 @@ def _widths(rows: Sequence[Row], width: int) -> dict[Column, int]:
     used: list[Column] = []
     for column in worth:
         wanted = bool(_longest(rows, column.name))
-        if wanted and (len(used) < ALWAYS or _need([*used, column], full) <= width):
+        if column is RANGE and SOURCE_CODE not in used and _longest(rows, SOURCE_CODE.name):
+            continue  # the source is what one reads: no range in its place
+        room = width - (READ - SOURCE) * (SOURCE_CODE in used)
+        if wanted and (len(used) < ALWAYS or _need([*used, column], full) <= room):
             used.append(column)
     widths = {c: c.least or full[c] for c in used}
     for column in used:  # what is left goes to the columns that can use it

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from sample_records import OPS, REPORT, TRACE
 
+from attnlab.commands.trace import complete_dtype, complete_preset
 from attnlab.records import Report, Trace, TraceOptions
+from attnlab.target.options import FILLS, TINY
 
 NAME = "crash-at-out-proj"
 OWN = (
@@ -158,3 +160,10 @@ def test_presets_and_types_are_said_again(trace):
     """A command for the same thing repeats what it was traced with."""
     said, _ = trace("--preset", "ones", "--dtype", "float16", report=REPORT)
     assert said.out.rstrip().endswith("--preset ones --dtype float16")
+
+
+def test_presets_and_dtypes_complete():
+    """A Tab names what the flag takes; all of it is known to the flag."""
+    assert [name for name, _ in complete_preset("")] == [TINY, *FILLS]
+    assert [name for name, _ in complete_preset("ar")] == ["arange"]
+    assert complete_dtype("f") == ["float32", "float64", "float16"]

@@ -40,7 +40,7 @@ def test_one_line_for_each_row(lines, width):
     [
         (130, "line op axes shape range flags source"),
         (80, "line op axes shape source"),
-        (60, "line op axes shape range"),
+        (60, "line op axes shape"),
         (40, "line op axes shape"),
     ],
 )
@@ -131,3 +131,10 @@ def test_flags_name_what_is_special():
 def test_fit_crops_to_cells(text, width, fitted):
     """Wide characters count twice, line breaks are blanks."""
     assert fit(text, width) == fitted
+
+
+def test_the_source_stays_longer_than_the_range(lines):
+    """Where one of the two has to go, it is the range: the source is what one reads."""
+    for width in range(60, 121):
+        head = lines(TRACE, width)[0]
+        assert "source" in head or "range" not in head, width
