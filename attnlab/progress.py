@@ -43,7 +43,7 @@ _SCHEMA = (
     """,
     "ALTER TABLE challenge ADD COLUMN peeked INTEGER NOT NULL DEFAULT 0",
 )
-_STANDINGS = """
+_ALL_PROGRESS = """
     SELECT slug, max(started), max(hints), max(revealed), max(solution_seen), max(peeked),
            sum(tries), max(best), max(solved)
     FROM (
@@ -103,21 +103,21 @@ class Progress:
     def close(self) -> None:
         self._db.close()
 
-    def standing(self, slug: str) -> ChallengeProgress:
-        return self.standings().get(slug, ChallengeProgress())
+    def challenge_progress(self, slug: str) -> ChallengeProgress:
+        return self.all_progress().get(slug, ChallengeProgress())
 
-    def standings(self) -> dict[str, ChallengeProgress]:
-        """How far the user is, by slug; a challenge never touched is left out."""
-        rows = self._do(lambda db: db.execute(_STANDINGS).fetchall(), "BEGIN")
-        return {row[0]: _standing(*row[1:]) for row in rows}
+    def all_progress(self) -> dict[str, ChallengeProgress]:
+        """The progress of every challenge that was ever touched, by slug."""
+        rows = self._do(lambda db: db.execute(_ALL_PROGRESS).fetchall(), "BEGIN")
+        return {row[0]: _challenge_progress(*row[1:]) for row in rows}
 
-    def started(self, slug: str) -> None:
+    def mark_started(self, slug: str) -> None:
         self._do(lambda db: _mark(db, slug, "started"))
 
-    def revealed(self, slug: str) -> None:
+    def mark_revealed(self, slug: str) -> None:
         self._do(lambda db: _mark(db, slug, "revealed"))
 
-    def saw_solution(self, slug: str) -> None:
+    def mark_solution_seen(self, slug: str) -> None:
         """The solution was shown; before the challenge was solved that is remembered apart."""
         solved = "SELECT 1 FROM grade WHERE slug = ? AND outcome = 'passed'"
 
@@ -128,8 +128,8 @@ class Progress:
 
         self._do(mark)
 
-    def took_hint(self, slug: str) -> int:
-        """Counts one hint more, and says how many that makes."""
+    def add_hint(self, slug: str) -> int:
+        """Count one more hint; returns how many hints were shown."""
 
         def count(db: sqlite3.Connection) -> int:
             _mark(db, slug, "hints", "hints + 1")
@@ -138,7 +138,7 @@ class Progress:
 
         return self._do(count)
 
-    def graded(self, slug: str, outcome: str, score: float, file: str) -> None:
+    def add_grade(self, slug: str, outcome: str, score: float, file: str) -> None:
         name = os.fsencode(file).decode("utf-8", "backslashreplace")  # a name may be any bytes
         row = (slug, outcome, score, name)
         insert = "INSERT INTO grade (slug, outcome, score, file) VALUES (?, ?, ?, ?)"
@@ -165,7 +165,7 @@ def _mark(db: sqlite3.Connection, slug: str, column: str, value: str = "1") -> N
     db.execute(f"UPDATE challenge SET {column} = {value} WHERE slug = ?", (slug,))  # noqa: S608
 
 
-def _standing(
+def _challenge_progress(
     started: int, hints: int, revealed: int, seen: int, peeked: int, *grades: float
 ) -> ChallengeProgress:
     tries, best, solved = grades
@@ -256,7 +256,7 @@ def _must_be_sound(db: sqlite3.Connection) -> None:
     if said != "ok":
         raise _Damaged(said)
     try:
-        db.execute(_STANDINGS).fetchone()
+        db.execute(_ALL_PROGRESS).fetchone()
     except sqlite3.OperationalError as error:
         if "no such" not in str(error):
             raise

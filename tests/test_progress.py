@@ -32,52 +32,52 @@ def kept(tmp_path):
 
 def test_an_untouched_challenge_is_new(kept):
     """Nothing is listed that nobody began."""
-    assert kept.standing(SLUG) == ChallengeProgress()
-    assert kept.standings() == {}
+    assert kept.challenge_progress(SLUG) == ChallengeProgress()
+    assert kept.all_progress() == {}
 
 
 def test_each_step_shows_in_the_standing(kept):
     """Starting, hints, reveals, grades and the solution are all kept apart."""
-    kept.started(SLUG)
-    assert kept.standing(SLUG) == ChallengeProgress(status="started")
-    assert [kept.took_hint(SLUG), kept.took_hint(SLUG)] == [1, 2]
-    kept.revealed(SLUG)
-    kept.graded(SLUG, "failed", 0.5, "too-sharp.py")
-    assert kept.standing(SLUG) == ChallengeProgress(
+    kept.mark_started(SLUG)
+    assert kept.challenge_progress(SLUG) == ChallengeProgress(status="started")
+    assert [kept.add_hint(SLUG), kept.add_hint(SLUG)] == [1, 2]
+    kept.mark_revealed(SLUG)
+    kept.add_grade(SLUG, "failed", 0.5, "too-sharp.py")
+    assert kept.challenge_progress(SLUG) == ChallengeProgress(
         status="tried", hints=2, revealed=True, tries=1, best=0.5
     )
-    kept.graded(SLUG, "passed", 1.0, "too-sharp.py")
-    kept.saw_solution(SLUG)
-    assert kept.standing(SLUG) == ChallengeProgress(
+    kept.add_grade(SLUG, "passed", 1.0, "too-sharp.py")
+    kept.mark_solution_seen(SLUG)
+    assert kept.challenge_progress(SLUG) == ChallengeProgress(
         status="solved", hints=2, revealed=True, tries=2, best=1.0, solution_seen=True
     )
 
 
 def test_a_file_may_be_called_anything(kept):
     """Names are bytes, and need not be text."""
-    kept.graded(SLUG, "passed", 1.0, os.fsdecode(b"b\xffad.py"))
-    assert kept.standing(SLUG).tries == 1
+    kept.add_grade(SLUG, "passed", 1.0, os.fsdecode(b"b\xffad.py"))
+    assert kept.challenge_progress(SLUG).tries == 1
 
 
 def test_a_later_failure_undoes_nothing(kept):
     """Solved stays solved, and the best score stays."""
-    kept.graded(SLUG, "passed", 1.0, "a.py")
-    kept.graded(SLUG, "crashed", 0.1, "b.py")
-    assert kept.standing(SLUG) == ChallengeProgress(status="solved", tries=2, best=1.0)
+    kept.add_grade(SLUG, "passed", 1.0, "a.py")
+    kept.add_grade(SLUG, "crashed", 0.1, "b.py")
+    assert kept.challenge_progress(SLUG) == ChallengeProgress(status="solved", tries=2, best=1.0)
 
 
 @pytest.mark.parametrize("step", ["took_hint", "revealed", "saw_solution"])
 def test_any_first_step_starts_a_challenge(kept, step):
     """A hint taken without `attnlab start` counts as begun."""
     getattr(kept, step)(SLUG)
-    assert kept.standing(SLUG).status == "started"
+    assert kept.challenge_progress(SLUG).status == "started"
 
 
 def test_challenges_are_kept_apart(kept):
     """A hint for one is no hint for another."""
-    kept.took_hint(SLUG)
-    kept.graded("position/b", "failed", 0.0, "b.py")
-    assert kept.standings() == {
+    kept.add_hint(SLUG)
+    kept.add_grade("position/b", "failed", 0.0, "b.py")
+    assert kept.all_progress() == {
         SLUG: ChallengeProgress(status="started", hints=1),
         "position/b": ChallengeProgress(status="tried", tries=1),
     }
@@ -86,9 +86,9 @@ def test_challenges_are_kept_apart(kept):
 def test_progress_outlives_the_command(tmp_path):
     """What one command wrote the next one reads."""
     with opened(tmp_path / "new" / "folder") as first:
-        first.took_hint(SLUG)
+        first.add_hint(SLUG)
     with opened(tmp_path / "new" / "folder") as second:
-        assert second.took_hint(SLUG) == 2
+        assert second.add_hint(SLUG) == 2
 
 
 def test_the_database_is_set_up_as_promised(kept):
@@ -123,7 +123,7 @@ def test_without_a_home_progress_lives_in_memory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with opened(None) as found:
         assert found.warning.startswith("progress is not saved: this user has no home folder")
-        assert found.took_hint(SLUG) == 1
+        assert found.add_hint(SLUG) == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -134,8 +134,8 @@ def test_a_file_in_place_of_the_folder_is_told(tmp_path):
     with opened(place) as found:
         assert str(place) in found.warning
         assert "set ATTNLAB_HOME" in found.warning
-        found.graded(SLUG, "passed", 1.0, "a.py")
-        assert found.standing(SLUG).status == "solved"
+        found.add_grade(SLUG, "passed", 1.0, "a.py")
+        assert found.challenge_progress(SLUG).status == "solved"
 
 
 def test_a_folder_in_place_of_the_file_is_told(tmp_path):
@@ -143,7 +143,7 @@ def test_a_folder_in_place_of_the_file_is_told(tmp_path):
     (tmp_path / FILE).mkdir()
     with opened(tmp_path) as found:
         assert str(tmp_path / FILE) in found.warning
-        assert found.took_hint(SLUG) == 1
+        assert found.add_hint(SLUG) == 1
 
 
 @contextmanager
@@ -164,14 +164,14 @@ def test_a_read_only_folder_still_shows_what_was_done():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with opened(folder) as first:
-            first.took_hint(SLUG)
+            first.add_hint(SLUG)
         before = (folder / FILE).read_bytes()
         (folder / FILE).chmod(0o444)
         folder.chmod(0o555)
         try:
             with nobody(), opened(folder) as second:
                 second.warning.index("progress is not saved")
-                assert second.took_hint(SLUG) == 2
+                assert second.add_hint(SLUG) == 2
         finally:
             folder.chmod(0o755)
         assert (folder / FILE).read_bytes() == before
@@ -180,11 +180,11 @@ def test_a_read_only_folder_still_shows_what_was_done():
 def test_a_disk_that_fails_later_is_told_too(tmp_path):
     """A grade is shown even when it cannot be written down."""
     with opened(tmp_path) as found:
-        found.took_hint(SLUG)
+        found.add_hint(SLUG)
         found._db.execute("PRAGMA query_only = 1")  # every write fails from here on
-        assert found.took_hint(SLUG) == 2
+        assert found.add_hint(SLUG) == 2
         assert "progress is not saved" in found.warning
-        assert found.standing(SLUG).hints == 2
+        assert found.challenge_progress(SLUG).hints == 2
 
 
 # ---------------------------------------------------------------- damaged files
@@ -209,16 +209,16 @@ def foreign(path):
 def test_a_damaged_file_is_set_aside(tmp_path, damage):
     """It is kept under another name, the user is told, and practice starts afresh."""
     with opened(tmp_path) as found:
-        found.took_hint(SLUG)
+        found.add_hint(SLUG)
     damage(tmp_path / FILE)
     content = (tmp_path / FILE).read_bytes()
     with opened(tmp_path) as found:
         assert "was damaged" in found.warning
         assert "progress.broken-1.db" in found.warning
-        assert found.took_hint(SLUG) == 1
+        assert found.add_hint(SLUG) == 1
     assert (tmp_path / "progress.broken-1.db").read_bytes() == content
     with opened(tmp_path) as found:
-        assert (found.warning, found.standing(SLUG).hints) == ("", 1)
+        assert (found.warning, found.challenge_progress(SLUG).hints) == ("", 1)
 
 
 def test_an_older_damaged_file_is_not_overwritten(tmp_path):
@@ -234,7 +234,7 @@ def test_an_empty_file_is_a_fresh_start(tmp_path):
     """A crash before the first write leaves no puzzle."""
     (tmp_path / FILE).write_bytes(b"")
     with opened(tmp_path) as found:
-        assert (found.warning, found.took_hint(SLUG)) == ("", 1)
+        assert (found.warning, found.add_hint(SLUG)) == ("", 1)
 
 
 def test_the_file_of_a_newer_attnlab_is_left_alone(tmp_path):
@@ -243,7 +243,7 @@ def test_the_file_of_a_newer_attnlab_is_left_alone(tmp_path):
         found._db.execute("PRAGMA user_version = 99")
     with opened(tmp_path) as found:
         assert "a newer attnlab wrote this file" in found.warning
-        found.took_hint(SLUG)
+        found.add_hint(SLUG)
     assert [p.name for p in tmp_path.glob("*.db")] == [FILE]
 
 
@@ -255,8 +255,8 @@ from pathlib import Path
 from attnlab.progress import Progress
 for _ in range(15):
     with Progress.open(Path(sys.argv[1])) as found:
-        found.took_hint("a/b")
-        found.graded("a/b", "failed", 0.5, "x.py")
+        found.add_hint("a/b")
+        found.add_grade("a/b", "failed", 0.5, "x.py")
         assert not found.warning, found.warning
 """
 
@@ -266,7 +266,7 @@ def test_several_commands_at_once_lose_nothing(tmp_path):
     runs = [subprocess.Popen([sys.executable, "-c", MANY, tmp_path]) for _ in range(3)]
     assert [run.wait(timeout=60) for run in runs] == [0, 0, 0]
     with opened(tmp_path) as found:
-        assert found.standing("a/b") == ChallengeProgress(
+        assert found.challenge_progress("a/b") == ChallengeProgress(
             status="tried", hints=45, tries=45, best=0.5
         )
 
@@ -277,6 +277,6 @@ def test_a_file_locked_for_long_is_told(tmp_path, monkeypatch):
     with opened(tmp_path) as found:
         other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        assert found.took_hint(SLUG) == 1
+        assert found.add_hint(SLUG) == 1
         assert "locked" in found.warning
         other.close()

@@ -96,7 +96,7 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> Explained:
         raise Refused(f'"{what}" is neither a check nor a challenge', guess)
     challenge = found.find(what)
     with progress() as kept:
-        standing = kept.standing(challenge.slug)
+        standing = kept.challenge_progress(challenge.slug)
     if standing.status != "solved" and not standing.solution_seen:
         hint = (
             f"attnlab hint {challenge.name} helps on; attnlab solution {challenge.name} shows all"

@@ -61,7 +61,7 @@ def command(
     verdict = make_verdict(chosen.challenge, chosen.file, run_job(job))
     if chosen.yours:
         with progress() as kept:
-            kept.graded(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)
+            kept.add_grade(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)
     if not chosen.yours and verdict.outcome != "passed":
         name = chosen.challenge.name
         start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"

@@ -16,8 +16,8 @@ def command(ctx: typer.Context, what: What, json: Json = False) -> int:
 
     challenge = choose(ctx, what).challenge
     with progress() as kept:
-        standing = kept.standing(challenge.slug)
+        standing = kept.challenge_progress(challenge.slug)
         more = standing.hints < len(challenge.hints)
-        taken = kept.took_hint(challenge.slug) if more else len(challenge.hints)
+        taken = kept.add_hint(challenge.slug) if more else len(challenge.hints)
     solved = standing.status == "solved"
     return emit(Hints(challenge=challenge, taken=taken, more=more, solved=solved), json)

@@ -33,6 +33,6 @@ def _listing(ctx: typer.Context) -> Listing:
         where = f"{error.where}: " if error.where else ""
         warn(f"left out: {where}{error.message}" + (f" ({error.hint})" if error.hint else ""))
     with progress() as kept:
-        standings = kept.standings()
+        standings = kept.all_progress()
     rows = tuple((c, standings.get(c.slug, ChallengeProgress())) for c in found.challenges)
     return Listing(rows=rows, here=started_here(found.challenges))

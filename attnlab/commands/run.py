@@ -53,8 +53,8 @@ def command(
     whole = report.trace or Trace()
     with progress() as kept:
         if reveal and whole.findings:
-            kept.revealed(chosen.challenge.slug)
-        standing = kept.standing(chosen.challenge.slug)
+            kept.mark_revealed(chosen.challenge.slug)
+        standing = kept.challenge_progress(chosen.challenge.slug)
     trace = whole if reveal or standing.status == "solved" else unspoilt(whole)
     page = Run(
         challenge=chosen.challenge,

@@ -18,10 +18,10 @@ def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False
 
     challenge = choose(ctx, what).challenge
     with progress() as kept:
-        standing = kept.standing(challenge.slug)
+        standing = kept.challenge_progress(challenge.slug)
         if not (yes or standing.status == "solved" or standing.solution_seen):
             _ask(challenge.name)
-        kept.saw_solution(challenge.slug)
+        kept.mark_solution_seen(challenge.slug)
     texts = [Path(p).read_text("utf-8") for p in (challenge.file, challenge.solution)]
     notes = Path(challenge.notes).read_text("utf-8")
     page = Solved(

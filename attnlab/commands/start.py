@@ -15,5 +15,5 @@ def command(ctx: typer.Context, slug: Slug, force: Force = False, json: Json = F
     challenge = catalogue(ctx).find(slug)
     file, kept = write_starter(challenge, replace=force)
     with progress() as done:
-        done.started(challenge.slug)
+        done.mark_started(challenge.slug)
     return emit(Started(challenge=challenge, file=file, kept=kept), json)

@@ -235,7 +235,7 @@ def _job(chosen: Chosen | None, typed: TraceCommand, bounds: Limits, options: Tr
 
     from attnlab.target.resolve import own_job, tiny_job
 
-    if chosen is not None and not typed.told:
+    if chosen is not None and not typed.describes_module:
         announce("tracing", chosen)
         job = replace(job_for(chosen, bounds, "trace"), options=options)
         return tiny_job(job) if typed.tiny else job
@@ -296,8 +296,8 @@ def _hidden(chosen: Chosen, report: Report, reveal: bool) -> tuple[Report, int]:
     count = len(report.trace.findings) if report.trace else 0
     with progress() as kept:
         if reveal and count:
-            kept.revealed(chosen.challenge.slug)
-        solved = kept.standing(chosen.challenge.slug).status == "solved"
+            kept.mark_revealed(chosen.challenge.slug)
+        solved = kept.challenge_progress(chosen.challenge.slug).status == "solved"
     if reveal or solved or not report.trace:
         return report, 0
     return replace(report, trace=unspoilt(report.trace)), count
@@ -317,7 +317,7 @@ def _next(chosen: Chosen | None, typed: TraceCommand, job: Job, report: Report) 
     trace, guessed = report.trace, _guessed(typed, job)
     if trace and trace.crash and guessed and job.contract:
         sizes = ", ".join(f"{k}={v}" for k, v in job.contract.sizes.items())
-        said = replace(typed.more(inputs=tuple(guessed)), sizes=sizes).command()
+        said = replace(typed.with_flags(inputs=tuple(guessed)), sizes=sizes).command()
         says = "where the inputs are wrong, which were guessed, change them in this command"
         return f"fix {_place(report)}; {says}: {said}"
     return f"fix {_place(report) or 'it'}, then {typed.command()}"

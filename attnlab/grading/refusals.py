@@ -41,7 +41,7 @@ def unsaid(job: Job, error: Raised) -> Refusal | None:
         more = ", ".join(f"{name}=12" for name in missing)
         says = f"{_name(job)} cannot be built: nothing says what {', '.join(missing)} should be"
         return Refusal(
-            says, f"say it with your own values: {_typed(job).more(init=more).command()}"
+            says, f"say it with your own values: {_typed(job).with_flags(init=more).command()}"
         )
     if error.verb == "build" and error.error == "NameError" and "defines no" in error.message:
         module = (job.own.module if job.own else None) or job.candidate.file
@@ -63,7 +63,7 @@ def unfed(job: Job, trace: Trace | None) -> Refusal | None:
         return None
     says = f"{_name(job)}: nothing says what forward is given for {', '.join(missing)}"
     more = tuple(f"{name}: B S D" for name in missing)
-    hint = f"say the axes of each, or a value: {_typed(job).more(inputs=more).command()}"
+    hint = f"say the axes of each, or a value: {_typed(job).with_flags(inputs=more).command()}"
     return Refusal(says, hint)
 
 

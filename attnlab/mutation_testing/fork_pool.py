@@ -19,7 +19,7 @@ from attnlab.mutation_testing.equivalence import Standard, difference, standard
 from attnlab.mutation_testing.in_process_host import spawn_in_process
 from attnlab.probe.reference import ReferenceCache
 from attnlab.records import Code, Contract, JobOutcome, Limits, Report, from_json, to_json
-from attnlab.records.trial import TrialJob, TrialReport, Tried, passes
+from attnlab.records.trial import TrialJob, TrialReport, TrialResult, passes
 from attnlab.worker.sandbox.layers import memory
 
 MEMORY = 2 << 30  # over what this process holds already
@@ -28,28 +28,28 @@ MEMORY = 2 << 30  # over what this process holds already
 def try_all(job: TrialJob) -> TrialReport:
     """Every candidate in turn."""
     right = _standard_of(job)
-    found: list[Tried] = []
+    found: list[TrialResult] = []
     while len(found) < len(job.candidates):
         found += _some(job, right, len(found))
-    return TrialReport(found=tuple(found))
+    return TrialReport(results=tuple(found))
 
 
-def _some(job: TrialJob, right: list[Standard], first: int) -> list[Tried]:
+def _some(job: TrialJob, right: list[Standard], first: int) -> list[TrialResult]:
     """Candidates from the first on, until all are tried or one of them ends the process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         _answer(write, job, right, first)
     os.close(write)
-    found: list[Tried] = []
+    found: list[TrialResult] = []
     heard = b""
     try:
         while first + len(found) < len(job.candidates):
             heard, ended = _line(read, heard, time.monotonic() + job.seconds)
             if ended is not None:
-                return [*found, Tried(reports=(Report(outcome=ended, message="no answer"),))]
+                return [*found, TrialResult(reports=(Report(outcome=ended, message="no answer"),))]
             line, _, heard = heard.partition(b"\n")
-            found.append(from_json(Tried, line))
+            found.append(from_json(TrialResult, line))
         return found
     finally:
         os.close(read)
@@ -83,13 +83,13 @@ def _answer(write: int, job: TrialJob, right: list[Standard], first: int) -> NoR
 
 def _tried(
     job: TrialJob, candidate: Code, right: list[Standard], references: ReferenceCache
-) -> Tried:
+) -> TrialResult:
     asked = replace(job.job, candidate=candidate)
     reports = tuple(
         run_job(replace(asked, seed=seed), spawn_in_process, references) for seed in job.seeds
     )
     differs = any(map(passes, reports)) and difference(candidate, right)
-    return Tried(reports=reports, difference=differs or "")
+    return TrialResult(reports=reports, difference=differs or "")
 
 
 def _standard_of(job: TrialJob) -> list[Standard]:

@@ -20,7 +20,7 @@ from typing import Protocol
 from attnlab.errors import AttnlabError
 from attnlab.mutation_testing.operators.base import Mutant, mutants
 from attnlab.records import Challenge, Code, Job, Limits, Report, record
-from attnlab.records.trial import Fate, Trial, TrialJob, TrialReport, Tried
+from attnlab.records.trial import Fate, Trial, TrialJob, TrialReport, TrialResult
 from attnlab.target.resolve import challenge_job
 from attnlab.target.source import read_source
 from attnlab.verdict import make_verdict
@@ -118,7 +118,7 @@ def bugs(challenge: Challenge) -> Iterator[Bug]:
 def _trials(challenge: Challenge, lab: Lab, asked: TrialJob, some: list[Bug]) -> list[Trial]:
     candidates = tuple(bug.code for bug in some)
     try:
-        found = lab.trials(replace(asked, candidates=candidates)).found
+        found = lab.trials(replace(asked, candidates=candidates)).results
     except AttnlabError as error:
         if len(some) > 1:  # one of them takes down whoever tries it
             return [trial for bug in some for trial in _trials(challenge, lab, asked, [bug])]
@@ -138,7 +138,7 @@ def _graded(
     return _trial(bug, "survived", f"error: {error.message}")
 
 
-def _ended(challenge: Challenge, lab: Lab, asked: TrialJob, bug: Bug, tried: Tried) -> Trial:
+def _ended(challenge: Challenge, lab: Lab, asked: TrialJob, bug: Bug, tried: TrialResult) -> Trial:
     """A survivor is graded once more, in a process of its own."""
     verdicts = [_verdict(challenge, bug.code, report) for report in tried.reports]
     rejected = [why for why in verdicts if why]

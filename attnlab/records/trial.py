@@ -26,7 +26,7 @@ class TrialJob:
 
 
 @record
-class Tried:
+class TrialResult:
     """What was seen of one candidate: a report for each seed, and how it differs if it passes."""
 
     reports: tuple[Report, ...]
@@ -35,7 +35,7 @@ class Tried:
 
 @record
 class TrialReport:
-    found: tuple[Tried, ...] = ()
+    results: tuple[TrialResult, ...] = ()
     fault: str = ""  # ours: nothing could be said
 
 

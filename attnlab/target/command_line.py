@@ -23,11 +23,13 @@ class TraceCommand:
     rest: tuple[str, ...] = ()  # the other flags, as they were typed
 
     @property
-    def told(self) -> bool:
-        """Anything is said of how to build or feed it."""
+    def describes_module(self) -> bool:
+        """Whether a flag or file says how to build or feed the target."""
         return bool(self.init or self.sizes or self.inputs or self.case)
 
-    def more(self, init: str = "", sizes: str = "", inputs: tuple[str, ...] = ()) -> TraceCommand:
+    def with_flags(
+        self, init: str = "", sizes: str = "", inputs: tuple[str, ...] = ()
+    ) -> TraceCommand:
         return replace(
             self,
             init=", ".join(filter(None, (self.init, init))),
@@ -54,7 +56,7 @@ class UserOptions:
     typed: TraceCommand
     inputs: tuple[Input, ...] = ()
     arguments: dict[str, Scalar | None] = field(default_factory=dict)
-    told: frozenset[str] = frozenset()  # the sizes that were said, and not taken from a preset
+    given_sizes: frozenset[str] = frozenset()  # sizes that are not from a preset
 
 
 def input_flag(entry: Input) -> str:

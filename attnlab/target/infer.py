@@ -95,7 +95,7 @@ def _varying(vary: tuple[str, ...], bound: bool) -> tuple[str, ...]:
 
 def _without_preset(sizes: dict[str, int], said: UserOptions) -> dict[str, int]:
     """Widths of paper and pencil do not fit layers that have one of their own."""
-    preset = {s for s in (*WIDTHS, "H") if said.typed.tiny and s not in said.told}
+    preset = {s for s in (*WIDTHS, "H") if said.typed.tiny and s not in said.given_sizes}
     return {symbol: size for symbol, size in sizes.items() if symbol not in preset}
 
 
@@ -145,7 +145,7 @@ def _first_layer_width(
     if symbol in sizes:
         return keywords, sizes
     says = f"{said.typed.target} is fed with width {symbol}, and nothing says what {symbol} is"
-    paste = said.typed.more(sizes=f"{symbol}=12").command()
+    paste = said.typed.with_flags(sizes=f"{symbol}=12").command()
     raise Refused(says, f"say the width that its layers take, such as 12: {paste}", "--sizes")
 
 
@@ -274,9 +274,11 @@ def _cannot_build(build: Signature, missing: list[Parameter], said: UserOptions)
     names = ", ".join(p.name for p in missing)
     takes = f"{said.typed.target} is built with ({format_signature(build)})"
     paste = ", ".join(f"{p.name}={_placeholder(p)}" for p in missing)
-    hint = f"say it with your own values: {said.typed.more(init=paste).command()}"
+    hint = f"say it with your own values: {said.typed.with_flags(init=paste).command()}"
     if any(p.name in CONFIGS for p in missing):
-        hint = f"say what makes it, by your own names: {said.typed.more(init=paste).command()}"
+        hint = (
+            f"say what makes it, by your own names: {said.typed.with_flags(init=paste).command()}"
+        )
     return Refused(f"{takes}: nothing says what {names} should be", hint, "--init")
 
 

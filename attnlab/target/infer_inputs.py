@@ -85,6 +85,6 @@ def _cannot_feed(forward: Signature, missing: list[Parameter], said: UserOptions
         f"{p.name} = {PLAIN[p.annotation]!r}" if p.annotation in PLAIN else f"{p.name}: B S D"
         for p in missing
     )
-    paste = said.typed.more(inputs=more).command()
+    paste = said.typed.with_flags(inputs=more).command()
     hint = f"say the axes of each, or a value, with your own symbols: {paste}"
     return Refused(f"{takes}, and nothing says what {names} should be", hint, "--input")

@@ -104,7 +104,7 @@ def own_job(
     base = _read_case(Path(typed.case)) if typed.case else Contract()
     said = _merge_options(base, typed)
     found = _find_target(typed.target)
-    contract = _contract(base, said, found, typed.told or typed.tiny)
+    contract = _contract(base, said, found, typed.describes_module or typed.tiny)
     return Job(
         candidate=found.code if contract else replace(found.code, name=None),
         contract=contract,
@@ -133,7 +133,7 @@ def _merge_options(base: Contract, typed: TraceCommand) -> UserOptions:
     return UserOptions(
         init=init,
         sizes={**(TINY if typed.tiny else {}), **sizes},
-        told=frozenset((*sizes, *init)),
+        given_sizes=frozenset((*sizes, *init)),
         typed=typed,
         inputs=tuple(fed.values()),
         arguments=plain,
@@ -162,7 +162,7 @@ def _must_be_callable(found: _Target, said: UserOptions, target: str) -> None:
     if seen and seen.kind == "function" and seen.build and not said.inputs:
         if not takes_inputs(seen.build, said):
             first = (seen.build.names() or ["x"])[0]
-            paste = said.typed.more(inputs=(f"{first}: B S D",)).command()
+            paste = said.typed.with_flags(inputs=(f"{first}: B S D",)).command()
             takes = format_signature(seen.build)
             says = f"{target} is a function of ({takes}), and nothing says how to call it"
             raise Refused(says, f"give the axes of each argument: {paste}", target)

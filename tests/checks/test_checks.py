@@ -90,7 +90,7 @@ def test_other_names_are_not_called_wrong():
     source = changed(
         ATTENTION,
         (two, f"{two}\n        self.more = nn.Linear(embed_dim, embed_dim)"),
-        ("self.out_proj(out)", "self.more(self.out_proj(out))"),
+        ("self.out_proj(out)", "self.with_flags(self.out_proj(out))"),
     )
     results = {c.id: c for c in tried(Case(source))}
     assert results["matches-reference"].outcome == "error"

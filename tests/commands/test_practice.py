@@ -215,7 +215,7 @@ def graded(shell):
 
     def grade(outcome, score):
         with Progress.open() as progress:
-            progress.graded("attention/too-sharp", outcome, score, "too-sharp.py")
+            progress.add_grade("attention/too-sharp", outcome, score, "too-sharp.py")
 
     return grade
 

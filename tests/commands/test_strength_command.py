@@ -7,7 +7,7 @@ from sample_records import check
 
 from attnlab.mutation_testing.operators.base import mutants
 from attnlab.records import Report
-from attnlab.records.trial import TrialReport, Tried
+from attnlab.records.trial import TrialReport, TrialResult
 
 SLUG = "attention/peeks-ahead"
 GOOD = Report(outcome="ok", checks=(check("finite", "passed"),))
@@ -17,7 +17,7 @@ BAD = Report(outcome="ok", checks=(check("causality", "failed", "it leaks"),))
 class FakeWorkerPool:
     """Passes every right file; of mutants it says what `says` says."""
 
-    says = Tried(reports=(BAD,))
+    says = TrialResult(reports=(BAD,))
 
     def __init__(self, size):
         self.size = size
@@ -32,7 +32,7 @@ class FakeWorkerPool:
         return GOOD
 
     def trials(self, job):
-        return TrialReport(found=(self.says,) * len(job.candidates))
+        return TrialReport(results=(self.says,) * len(job.candidates))
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def worker_pool(monkeypatch):
     monkeypatch.setattr(
         "attnlab.mutation_testing.measure.mutants", lambda text: mutants(text, "softmax-axis")
     )
-    monkeypatch.setattr(FakeWorkerPool, "says", Tried(reports=(BAD,)))
+    monkeypatch.setattr(FakeWorkerPool, "says", TrialResult(reports=(BAD,)))
     return FakeWorkerPool
 
 
@@ -59,7 +59,7 @@ def test_a_strong_grader_exits_0_and_its_table_is_written(shell, tmp_path):
 def test_a_survivor_exits_1_and_is_in_the_document(shell, worker_pool, monkeypatch):
     """Scripts and CI see that a bug got past the checks, and which."""
     monkeypatch.setattr(
-        worker_pool, "says", Tried(reports=(GOOD,), difference="output differs by 1")
+        worker_pool, "says", TrialResult(reports=(GOOD,), difference="output differs by 1")
     )
     said = shell("check", "--strength", "peeks-ahead", "--json")
     assert said.code == 1

@@ -43,7 +43,7 @@ def test_each_candidate_comes_to_its_own_end(asked, workers):
         variant(asked, "dim=-1", "dim=3"),
         variant(asked, "Causal", "causal"),
     )
-    found = workers.trials(replace(asked, candidates=candidates, seeds=(0, 1))).found
+    found = workers.trials(replace(asked, candidates=candidates, seeds=(0, 1))).results
     assert [len(tried.reports) for tried in found] == [2, 1, 2, 2]
     outcomes = [{c.outcome for c in tried.reports[0].checks} for tried in found]
     assert "failed" in outcomes[0]
@@ -58,7 +58,7 @@ def test_one_that_hangs_is_ended(asked, workers):
     hangs = variant(asked, "q = self.heads", "while True: pass\n        q = self.heads")
     right = variant(asked, "dim=-1", "dim=3")
     job = replace(asked, candidates=(hangs, right), seconds=8.0)
-    first, second = workers.trials(job).found
+    first, second = workers.trials(job).results
     assert first.reports[0].outcome == "timeout"
     assert second.reports[0].outcome == "ok"
 

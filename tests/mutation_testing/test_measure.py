@@ -12,7 +12,7 @@ from attnlab.errors import Broken
 from attnlab.mutation_testing.measure import SHIPPED, bugs, measure
 from attnlab.mutation_testing.operators.base import mutants
 from attnlab.records import CheckResult, Report
-from attnlab.records.trial import TrialReport, Tried
+from attnlab.records.trial import TrialReport, TrialResult
 
 FOLDER = Path(__file__).parents[2] / "challenges" / "attention" / "peeks-ahead"
 PASSED = Report(outcome="ok", checks=(CheckResult(id="finite", title="", outcome="passed"),))
@@ -50,8 +50,8 @@ class FakeLab:
         found = []
         for code in job.candidates:
             reports = tuple(self.says(code.text, seed) for seed in job.seeds)
-            found.append(Tried(reports=reports, difference=self.differs(code.text)))
-        return TrialReport(found=tuple(found))
+            found.append(TrialResult(reports=reports, difference=self.differs(code.text)))
+        return TrialReport(results=tuple(found))
 
 
 @pytest.fixture(scope="module")

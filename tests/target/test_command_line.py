@@ -32,7 +32,7 @@ def test_more_is_joined_to_what_was_typed():
     typed = TraceCommand(
         target="m.py", init="a=1", inputs=("x: B",), case="c.toml", rest=("--dtype", "f")
     )
-    said = typed.more(init="b=2", sizes="D=8", inputs=("y = 3",)).command()
+    said = typed.with_flags(init="b=2", sizes="D=8", inputs=("y = 3",)).command()
     assert said == (
         'attnlab trace m.py --case c.toml --init "a=1, b=2" --sizes D=8 '
         '--input "x: B" --input "y = 3" --dtype f'

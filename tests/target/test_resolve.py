@@ -260,7 +260,7 @@ def test_naming_a_target_imports_nothing_heavy(here):
     heavy = "{'torch', 'pydantic', 'rich', 'typer', 'sqlite3'} & set(sys.modules)"
     code = (
         "import sys; from attnlab.target.resolve import own_job; "
-        "from attnlab.target.command_line import Typed; "
+        "from attnlab.target.command_line import TraceCommand; "
         "own_job(TraceCommand(target='net.py')); "
         f"print({heavy} or 'light')"
     )
