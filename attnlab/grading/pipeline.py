@@ -8,6 +8,7 @@ raise, hang, die or lie at any step; what it does becomes part of the report.
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from dataclasses import replace
@@ -20,6 +21,7 @@ from attnlab.grading.runner import run_checks
 from attnlab.grading.trace_stage import look, surroundings
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.source_numbers import numbers_in
+from attnlab.probe.pacing import CallTimes
 from attnlab.probe.probe import GradingContext
 from attnlab.probe.reference import (
     USES,
@@ -32,13 +34,16 @@ from attnlab.probe.reference import (
 from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report, Trace
 from attnlab.sizes import constructor_arguments, with_head_dim
 
+CALLS = 250  # more than a right file is called in a grade
+LONGEST = 3600  # seconds that --timeout takes
+
 
 def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) -> Report:
     """Load the candidate, trace it, check it. A solution stays in `references` for the next job."""
     started = time.monotonic()
     seed = job.seed if job.seed is not None else secrets.randbits(31)
     outcome: JobOutcome = "ok"
-    message = ""
+    message = hint = ""
     refusal: Refusal | None = absent(job)
     if refusal:
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
@@ -51,7 +56,10 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
                 outcome, message = _memory(trace)
                 refusal = unfed(job, trace)
             if "check" in job.stages and job.contract is not None:
-                checks = run_checks(_grading_context(job, hosts, seed))
+                context = _grading_context(job, hosts, seed)
+                checks = run_checks(context)
+                if context.too_slow and not any(c.outcome == "failed" for c in checks):
+                    outcome, message, hint = "timeout", *_too_slow(job, context.times)
         except Raised as error:
             outcome, message = _ended(error), _raised(job, error)
             refusal = unsaid(job, error)
@@ -60,7 +68,7 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
         return Report(
             outcome="refused" if refusal and job.own else outcome,
             message=refusal.message if refusal else message,
-            hint=refusal.hint if refusal else "",
+            hint=refusal.hint if refusal else hint,
             target=shown_target(job),
             trace=trace,
             checks=checks,
@@ -76,6 +84,17 @@ def _ended(error: Raised) -> JobOutcome:
     if error.error == HUNG:
         return "timeout"
     return "memory" if error.memory else "crashed"
+
+
+def _too_slow(job: Job, times: CallTimes) -> tuple[str, str]:
+    """What to say, and what to do next."""
+    seconds = f"{job.limits.seconds:g} seconds"
+    message = (
+        f"{job.candidate.file} is too slow to be graded in {seconds}: a call takes about "
+        f"{times.mean:.2g} s; nothing wrong was found in the first {times.count}"
+    )
+    more = max(math.ceil(times.mean * CALLS), 2 * math.ceil(job.limits.seconds))
+    return message, f"make forward faster, or grade it with --timeout {min(more, LONGEST)}"
 
 
 def _memory(trace: Trace) -> tuple[JobOutcome, str]:

@@ -225,17 +225,26 @@ class Round:
 
     def _fell(self, part: Part, error: Raised) -> CheckResult:
         self.ready = False  # weights may have been on loan
-        if error.error == HUNG:
-            self.state.over = LATE
+        if error.error == HUNG and self._out_of_time():
+            return unseen(part, LATE)
         self.state.crashes[part.id] = (error.file, error.line)
         return _crashed(part, error, self.probe.latest.sizes)
+
+    def _out_of_time(self) -> bool:
+        """Nothing more can be asked. Returns whether that is so because every call is slow, and not
+        because this one does not end: then no property has failed."""
+        self.state.over = LATE
+        context = self.probe.context
+        context.too_slow = context.times.slow()
+        return context.too_slow
 
     def _died(self, part: Part, death: Died) -> CheckResult:
         self.ready = False
         if death.reason == "timeout":
-            self.state.over = LATE
+            if self._out_of_time():
+                return unseen(part, LATE)
         else:
-            self.probe.host = self.probe.context.host = self.probe.context.renew()
+            self.probe.host = self.probe.context.replace_host()
         return _died(part, death, self.probe.latest.sizes)
 
 

@@ -47,7 +47,7 @@ from attnlab.probe.inputs.cache import EXPLAINING, SampleCache
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.patterns import USUAL, Manner, mannered
 from attnlab.probe.inputs.sizes import within
-from attnlab.probe.pacing import LENGTHS, PILOT, QUICK, pairs
+from attnlab.probe.pacing import LENGTHS, PILOT, QUICK, CallTimes, TimedHost, pairs
 from attnlab.probe.reference import Reference, finite
 from attnlab.probe.source_calls import calling
 from attnlab.probe.weights.layouts import map_weights
@@ -71,7 +71,7 @@ class GradingContext:
     contract: Contract
     name: str | None  # the class to build; None = the only one
     host: Host
-    renew: Callable[[], Host]  # a fresh host, after the last one died
+    renew: Callable[[], Host]  # makes another host
     dice: Dice
     reference: Reference | None
     weight_matcher: WeightMatcher = field(default_factory=WeightMatcher)
@@ -82,6 +82,16 @@ class GradingContext:
     only: frozenset[str] = frozenset()  # the checks to make; none named = all
     pace: float | None = None  # seconds for a pair of positions in a head, once it is known
     wrote: tuple[str, Sizes] | None = None  # the argument that a call wrote into, at which sizes
+    times: CallTimes = field(default_factory=CallTimes)
+    too_slow: bool = False  # whether the time was up though every call ended
+
+    def __post_init__(self) -> None:
+        self.host = TimedHost(self.host, self.times)
+
+    def replace_host(self) -> Host:
+        """A fresh host, after the last one died."""
+        self.host = TimedHost(self.renew(), self.times)
+        return self.host
 
 
 class Probe:

@@ -1,6 +1,7 @@
 """The whole pipeline over hand-written candidates: a report, whatever they do."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from modules import ATTENTION, FLAGSHIP, HEAD, PLAIN, inspected, job, local, module
@@ -9,6 +10,7 @@ from attnlab.candidate.host import Died, LocalHost
 from attnlab.candidate.registry import VERBS, load_verbs
 from attnlab.checks.base import load_checks
 from attnlab.grading.pipeline import run_job
+from attnlab.probe import pacing
 from attnlab.probe.reference import BadReference, ReferenceCache
 from attnlab.records import Code, UserEnvironment
 
@@ -328,3 +330,26 @@ def test_a_solution_that_serves_many_jobs_has_no_alarm():
     asked = job(GOOD, ATTENTION, reference=solution, stages=("check",), until="verdict")
     run_job(asked, spawn, ReferenceCache())
     assert [given.rings for given in limits] == [True, False]
+
+
+def test_a_right_file_that_is_slow_fails_no_check(monkeypatch):
+    """Each call takes 0.3 s: the report says so, and which time to give it."""
+    clock = [0.0]
+    monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    class Slow(LocalHost):
+        def ask(self, verb, **args):
+            answer = super().ask(verb, **args)
+            calls = pacing.calls_in(args.get("inputs") or [])
+            clock[0] += 0.3 * len(calls)
+            if clock[0] > 10:
+                raise Died("timeout", "did not answer in time")
+            return answer
+
+    hosts = iter([Slow(), LocalHost(), LocalHost()])
+    asked = job(GOOD, ATTENTION, reference=A1, stages=("check",))
+    report = run_job(asked, lambda *_: next(hosts))
+    assert report.outcome == "timeout"
+    assert "too slow to be graded in 10 seconds: a call takes about 0.3 s" in report.message
+    assert report.hint.endswith("--timeout 75")
+    assert {c.outcome for c in report.checks} <= {"passed", "skipped"}

@@ -4,12 +4,14 @@ import random
 from types import SimpleNamespace
 
 import pytest
+import torch
 from fakes import check, grade
 from modules import PLAIN
 
+from attnlab.probe import pacing
 from attnlab.probe import probe as probe_module
 from attnlab.probe.inputs.sizes import rounds
-from attnlab.probe.pacing import PILOT, QUICK, pairs
+from attnlab.probe.pacing import PILOT, QUICK, CallTimes, pairs
 
 
 def asked(monkeypatch, *took):
@@ -53,3 +55,32 @@ def test_rounds_that_would_take_all_its_time_are_left_out(monkeypatch):
     every = rounds(PLAIN, random.Random(0))
     assert seen == [s for n, s in enumerate(every) if n < 2 or s["B"] * s["H"] * s["S"] ** 2 <= 100]
     assert 2 < len(seen) < len(every)
+
+
+GIVEN = [("x", torch.zeros(2, 3)), ("mask", None)]
+
+
+@pytest.mark.parametrize(
+    ("usual", "calls", "last", "larger", "slow"),
+    [
+        (0.3, 5, 1.3, 1, True),  # four calls in one go, of which none ended
+        (0.3, 5, 4.7, 1, True),  # of gradients, or on a busy machine
+        (0.3, 5, 40.0, 1, False),
+        (0.3, 5, 40.0, 10, True),
+        (0.3, 2, 6.0, 1, False),  # nobody knows yet how long a call takes
+        (0.001, 5, 0.01, 1, False),
+    ],
+)
+def test_a_slow_file_is_told_from_one_that_hangs(monkeypatch, usual, calls, last, larger, slow):
+    """By the time of the calls before, for each element of the inputs."""
+    clock = [0.0]
+    monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    times = CallTimes()
+    for _ in range(calls):
+        times.begin({"inputs": GIVEN})
+        clock[0] += usual
+        times.end()
+    assert times.mean == pytest.approx(usual)
+    times.begin({"inputs": [[("x", torch.zeros(2, 3 * larger))]] * 4})
+    clock[0] += last
+    assert times.slow() is slow

@@ -153,7 +153,7 @@ def test_raised_tells_the_exception_and_restores_the_round():
     assert made.exception_at({"S": 6})[:2] == ("IndexError", "LookupError")
     assert made.exception_at({"D": 7})[0] == "ValueError"
     assert made.exception_at({"S": 5}) is None
-    assert made.host.session.target.width == 8
+    assert made.host.host.session.target.width == 8
 
 
 def test_raised_keeps_a_head_width_that_is_a_size_of_its_own():
