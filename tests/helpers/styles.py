@@ -148,6 +148,25 @@ RIGHT = {
         "q, k, v = (p.view(B, S, H, hd).transpose(1, 2) for p in parts)",
         "self.ln(self.wo(merged))",
     ),
+    "greek letters": style(
+        LAYERS.format("self.beta", "self.alpha", "self.gamma_", "self.delta")
+        + "\nself.epsilon = nn.LayerNorm(D)",
+        SEPARATE.format("self.alpha, self.beta, self.gamma_"),
+        "self.epsilon(self.delta(merged))",
+    ),
+    "a norm at the end of the output": style(
+        "self.to_qkv = nn.Linear(D, 3 * D)\n"
+        "self.to_out = nn.Sequential(nn.Linear(D, D), nn.LayerNorm(D))",
+        "parts = self.to_qkv(x).chunk(3, -1)\n"
+        "q, k, v = (p.view(B, S, H, hd).transpose(1, 2) for p in parts)",
+        "self.to_out(merged)",
+    ),
+    "one matrix for everything": style(
+        EMPTY + "self.w, self.b = P(4 * D, D), P(4 * D)\n" + LAYER_NORM,
+        "*parts, out = (x @ self.w.mT + self.b).split(D, -1)\n"
+        "q, k, v = (p.view(B, S, H, hd).transpose(1, 2) for p in parts)",
+        "self.ln(merged @ self.w[3 * D :].mT + self.b[3 * D :])",
+    ),
     "the kernel's own module": HEAD
     + """class Net(nn.Module):
     def __init__(self, embed_dim, num_heads):
