@@ -1,10 +1,10 @@
-"""What one sample of a batch is computed from is that sample alone.
+"""Each output of a batch is computed from its own sample alone.
 
 Wrong: `view(B, H, S, hd)` where a transpose was needed, softmax over axis 0,
-`nn.MultiheadAttention` without `batch_first=True`: rows of the batch read each other, and a batch
-of one never shows it. The mask of the first sample used for all; positions counted along the batch.
-Right: changing sample b, its mask included, changes output b and no other; samples in another order
-give outputs in that order.
+`nn.MultiheadAttention` without `batch_first=True`: samples of the batch mix, which a batch
+of one never shows. The mask of the first sample used for all; positions counted along the batch.
+Right: changing sample b, its mask included, changes output b and no other; rotated
+samples give rotated outputs.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Steps, Tier, far, first_index
@@ -38,8 +38,8 @@ def run(probe: Probe) -> Steps:
     gap = far(before.roll(1, at), turned)
     if gap.any().item():
         return Failure(
-            message="with each sample one place further on in the batch, the outputs are not those "
-            f"of before one place further on: the output at {first_index(gap)} is another"
+            message="rotating the batch by one sample did not rotate the outputs: they differ at "
+            f"{first_index(gap)}"
         )
     return None
 
@@ -56,7 +56,7 @@ def _changed(probe: Probe, inputs: Inputs, other: Inputs, b: int) -> Inputs:
 
 
 def _turned(probe: Probe, inputs: Inputs) -> Inputs:
-    """Every sample one place further on, and the last one first."""
+    """The batch rotated by one sample."""
     return {
         spec.name: inputs[spec.name].roll(1, spec.axes.index("B"))
         if inputs[spec.name] is not None and "B" in spec.axes

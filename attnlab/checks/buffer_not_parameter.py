@@ -2,8 +2,7 @@
 
 Wrong: `self.pe = nn.Parameter(table)` is trained away; `self.pe = table` stays on the CPU when the
 module moves.
-Right: `self.register_buffer("pe", table)`, and the output is made from it: with other numbers in
-the buffer it is another one.
+Right: `self.register_buffer("pe", table)`, and the output is computed from it.
 
 Rests on the word of the process that ran the candidate, for the names.
 """
@@ -26,7 +25,7 @@ def run(probe: Probe) -> Failure | None:
             return Failure(message=f"{name} is a parameter{trained}")
         if name not in buffers:
             have = ", ".join(buffers) or "none"
-            return Failure(message=f"there is no buffer called {name}; the buffers are: {have}")
+            return Failure(message=f"there is no buffer named {name}; the buffers are: {have}")
         if name in facts.learning:
             return Failure(message=f"the buffer {name} requires a gradient, as if it were trained")
         failure = _idle(probe, name)
@@ -36,7 +35,7 @@ def run(probe: Probe) -> Failure | None:
 
 
 def _idle(probe: Probe, name: str) -> Failure | None:
-    """A buffer of that name that the output is not made from."""
+    """Whether the output ignores this buffer, or a part of it."""
     pair = probe.with_changed_buffer(name, probe.draw())
     if pair is None or pair[0].shape != pair[1].shape:
         return None
@@ -46,12 +45,12 @@ def _idle(probe: Probe, name: str) -> Failure | None:
         return None
     if gap.any().item():
         return Failure(
-            message=f"with other numbers in the buffer {name}, the output at {first_index(~gap)} "
-            "is the same: a part of the table is kept elsewhere",
-            advice="Read the whole table from the buffer: what lies beside it does not move along.",
+            message=f"changing {name} leaves the output at {first_index(~gap)} the same: "
+            "a part of the table is stored elsewhere",
+            advice="Read the whole table from the buffer: a copy does not move with the module.",
         )
     return Failure(
-        message=f"the output does not depend on the buffer {name}: with other numbers in it, it is "
-        "the same, so the table is kept elsewhere",
-        advice="Read the table from the buffer: a copy beside it stays when the module moves.",
+        message=f"the output does not depend on the buffer {name}: changing it changes nothing, "
+        "so the table is stored elsewhere",
+        advice="Read the table from the buffer: a copy stays behind when the module moves.",
     )

@@ -1,9 +1,9 @@
-"""Arguments stand where the task says: by position, and optional ones can be left out.
+"""Arguments are in the order of the task, and optional ones can be left out.
 
 Every other check names what it passes, and passes all of it.
 
-Wrong: `def forward(self, x, mask)` where `mask=None` was asked for: whoever calls `m(x)` gets a
-TypeError; `__init__(self, num_heads, embed_dim)`, which is built all the same with other sizes.
+Wrong: `def forward(self, x, mask)` where `mask=None` was asked for: `m(x)` raises a
+TypeError; `__init__(self, num_heads, embed_dim)`, which builds a module of other sizes.
 Right: the order and the defaults of the task; names of forward's arguments are free.
 
 A module is built by position and called with each kind of mask, and with none at all. Where the
@@ -15,7 +15,7 @@ from math import lcm
 
 from attnlab.checks.base import Failure, Mask, Probe, Tier, far, first_index
 
-TITLE = "Arguments stand where the task says"
+TITLE = "Arguments are in the order of the task"
 NEEDS = ("output", "signature")
 TIER = Tier.REGIMES
 ADVICE = "Compare the arguments of __init__ and forward with the task: their order, and defaults."
@@ -39,8 +39,8 @@ def run(probe: Probe) -> Failure | None:
         gap = far(named, out)
         if gap.any().item():
             return Failure(
-                message=f"built by position and called {how}, it gives another output at "
-                f"{first_index(gap)} than by name"
+                message=f"built by position and called {how}, the output at "
+                f"{first_index(gap)} differs from that by name"
             )
     return _left_out(probe) if probe.contract.defaults else None
 
@@ -58,4 +58,6 @@ def _left_out(probe: Probe) -> Failure | None:
     if named.shape == out.shape and not far(named, out).any().item():
         return None
     names = ", ".join(f"{name}={value}" for name, value in contract.defaults.items())
-    return Failure(message=f"built without {names} it is another module than with it")
+    return Failure(
+        message=f"the output changes when {names} is left out, though that is its default"
+    )

@@ -1,10 +1,10 @@
-"""With a causal mask, no output depends on what comes after it.
+"""With a causal mask, no output depends on later positions.
 
 Wrong: a mask that is built for keys by queries and applied to queries by keys; a reshape that mixes
 positions, which leaks through the layout although the mask is right.
 Right: changing the input from position t on leaves the outputs before t as they were, for every t.
 
-A module that takes a mask is given a causal one; a module that promises to be causal is given none.
+A module that takes a mask gets a causal one; one that promises to be causal gets none.
 """
 
 from attnlab.checks.base import Failure, Probe, Skip, Steps, Tier, far

@@ -36,8 +36,8 @@ def _tied(probe: Probe) -> Failure | None:
             return Failure(message=f"there is no parameter {missing[0]}; there are: {have}")
         if any(set(group) <= set(one) for one in facts.copies):
             return Failure(
-                message=f"{' and '.join(group)} share their memory, and are two parameters: each "
-                "gets a gradient and a step of its own"
+                message=f"{' and '.join(group)} share their memory, but are two parameters: each "
+                "has a gradient and an optimizer step of its own"
             )
         return Failure(message=f"{' and '.join(group)} are separate parameters, not one")
     return None
@@ -69,7 +69,7 @@ def _restores(probe: Probe) -> Failure | None:
     if gap.any().item():
         return Failure(
             message="another instance that loaded the state_dict gives another output, first at "
-            f"{first_index(gap)}: something that matters is not saved"
+            f"{first_index(gap)}: something is not saved"
         )
     return None
 
@@ -87,7 +87,7 @@ PARTS = (
     ),
     Part(
         id="state-dict-names",
-        title="A checkpoint gives the module back",
+        title="A checkpoint restores the module",
         needs=("output",),
         tier=Tier.ASIDE,
         advice="Print list(module.state_dict()) beside the names that the task states.",

@@ -1,4 +1,4 @@
-"""Queries come from x, keys and values from the context, and queries do not meet each other.
+"""Queries come from x, keys and values from the context, and queries do not mix.
 
 Wrong: keys from the context and values from x, a context that is only used where lengths agree, a
 softmax over the queries, a mean over them.
@@ -47,7 +47,7 @@ def _meet(probe: Probe, gap: Tensor, query: int) -> Failure | None:
     if not gap.any().item():
         return None
     return Failure(
-        message=f"only query {query} was changed, and the output at {first_index(gap)} changed"
+        message=f"only query {query} was changed, but the output at {first_index(gap)} changed too"
     )
 
 
@@ -55,7 +55,7 @@ def _deaf(probe: Probe, out: Tensor, other: Tensor) -> Failure | None:
     if not (other == out).all().item():
         return None
     names = ", ".join(spec.name for spec in data_inputs(probe.contract, "Sk"))
-    return Failure(message=f"another {names} gave the very same output")
+    return Failure(message=f"changing {names} did not change the output")
 
 
 def _turned(probe: Probe, inputs: Inputs) -> Inputs:
@@ -72,6 +72,6 @@ def _ordered(gap: Tensor) -> Failure | None:
     if not gap.any().item():
         return None
     return Failure(
-        message="the context was put in another order, its mask with it, and the output "
-        f"changed at {first_index(gap)}"
+        message="permuting the context, and its mask with it, changed the output at "
+        f"{first_index(gap)}"
     )

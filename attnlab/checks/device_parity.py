@@ -1,4 +1,4 @@
-"""On a GPU the module gives the same as on the CPU.
+"""On a GPU the output equals that on the CPU.
 
 Wrong: `torch.arange(S)` in forward, which lies on the CPU wherever x is; a table kept as a plain
 attribute, which `.to(device)` does not move.
@@ -9,7 +9,7 @@ Made only where there is a GPU.
 
 from attnlab.checks.base import Failure, Probe, Skip, Tier
 
-TITLE = "Other devices give the same"
+TITLE = "The output is the same on other devices"
 NEEDS = ("output", "any-device")
 TIER = Tier.REGIMES
 ADVICE = "Look for tensors made in forward without device=x.device, and for tables in attributes."
@@ -25,5 +25,5 @@ def run(probe: Probe) -> Failure | None:
     gap = (there - here).abs().max().item()
     limit = ROUNDING * max(1.0, here.abs().max().item())
     if not gap <= limit:
-        return Failure(message=f"on the GPU the output is off by up to {gap:.2g} from the CPU's")
+        return Failure(message=f"on the GPU the output differs from the CPU's by up to {gap:.2g}")
     return None

@@ -46,7 +46,7 @@ def _active_in_training(probe: Probe) -> Failure | None:
             advice="Do not drop what was masked: 0 times the -inf of a hidden score is NaN.",
         )
     if far(right, probe.call(inputs)).any().item():
-        return Failure(message="after calls in train mode, eval mode gives another output")
+        return Failure(message="after calls in train mode, the output of eval mode has changed")
     if "unbiased-dropout" not in probe.contract.promises:
         return None
     calls += probe.calls([inputs] * (MEAN_CALLS - 2), train=True)
@@ -68,7 +68,7 @@ def _biased(calls: list[Tensor], right: Tensor, along: Tensor) -> Failure | None
         return None
     return Failure(
         message=f"over {len(shifts)} calls in train mode the output is {1 + mean:.2f} times that "
-        f"of eval mode on average, give or take {error:.2f}; it should be 1"
+        f"of eval mode on average (standard error {error:.2f}), expected 1"
     )
 
 
@@ -89,16 +89,16 @@ def _drops_the_same(probe: Probe) -> Failure | None:
     squares = products.diagonal()
     if _unlikely(sides @ squares, SURE):
         return Failure(
-            message=f"over {CALLS} calls in train mode the output is {_rms(squares[:CALLS])} away "
-            f"from that of eval mode, the reference's {_rms(squares[CALLS:])} (root mean square)"
+            message=f"over {CALLS} calls in train mode the output is {_rms(squares[:CALLS])} (root "
+            f"mean square) from that of eval mode, the reference's {_rms(squares[CALLS:])}"
         )
     alike = products.square()
     alike.fill_diagonal_(0.0)
     if _unlikely(((sides @ alike) * sides).sum(-1), SURER):
         return Failure(
-            message="in train mode the output strays from that of eval mode as far as the "
-            "reference's, but other values go together: what is dropped stands at another place, "
-            "or one draw is shared by what has one each"
+            message="in train mode the output differs from that of eval mode by as much as the "
+            "reference's, but other values change together: dropout is at another place, or one "
+            "random mask is shared"
         )
     return None
 

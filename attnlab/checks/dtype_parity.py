@@ -1,4 +1,4 @@
-"""In another floating-point type the module gives the same, as exactly as that type allows.
+"""In another dtype the output is the same, up to the rounding of that dtype.
 
 The module is moved with `.to(dtype)` and given inputs of that type; the output must be of that
 type, finite, and near what float32 gives.
@@ -34,7 +34,7 @@ from attnlab.checks.base import (
 from attnlab.checks.shared.inputs import EPS, cast_gradients_differ, hidden, moved, off, sizes_of
 from attnlab.probe.answers import LOUD
 
-TITLE = "Other dtypes give the same"
+TITLE = "The output is the same in other dtypes"
 NEEDS = ("output", "dtypes")
 TIER = Tier.REGIMES
 ADVICE = "Look for tensors made without a dtype, and for constants that are too large for float16."
@@ -97,7 +97,7 @@ def _shows(probe: Probe, pair: Pair, outputs: list[Tensor], dtype: str) -> Failu
     if not bad.any().item():
         return None
     return Failure(
-        message=f"in {dtype} key {pair.key} was masked for every query, and other values of it "
+        message=f"in {dtype} key {pair.key} was masked for every query, but changing it "
         f"changed the output at {first_index(bad)}, by up to {gap.max().item():.2g}",
         advice=f"Print the masked scores in {dtype}: each must be far below all others, or -inf.",
     )

@@ -1,4 +1,4 @@
-"""torch.export can take the module as one graph, and the graph gives the same.
+"""torch.export captures the module as one graph, whose output is the same.
 
 Wrong: `if scores.max() > 0:` in forward, which depends on values; a Python list that grows from
 call to call; `.item()` and NumPy on the way.
@@ -22,6 +22,6 @@ def run(probe: Probe) -> Failure | None:
     gap = far(out, probe.call_exported(inputs))
     if gap.any().item():
         return Failure(
-            message=f"the exported program gives another output, first at {first_index(gap)}"
+            message=f"the output of the exported program differs, first at {first_index(gap)}"
         )
     return None

@@ -1,4 +1,4 @@
-"""Beyond the longest sequence happens what the task says: more of the same, or a refusal.
+"""Sequences beyond the longest are extended or refused, as the task says.
 
 A module that extends itself gives the positions it knew the same rows as before, gives later ones
 rows of their own, and goes on giving shorter sequences what it gave them.
@@ -13,7 +13,7 @@ Right: row p depends on p alone, or the exception that the task names.
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier
 from attnlab.checks.shared.positions import plain_inputs, rows, twin
 
-TITLE = "Longer sequences get what the task says"
+TITLE = "Sequences beyond the longest are handled as stated"
 NEEDS = ("output", "sequence", "places", "beyond")
 TIER = Tier.REGIMES
 ADVICE = "Call with one position more than the maximum, then with fewer again, and print the rows."
@@ -27,7 +27,7 @@ def run(probe: Probe) -> Failure | None:
     longest = probe.sizes.get("M", probe.sizes["S"])
     if position.beyond == "error":
         if probe.exception_at({"S": longest + 1}) is None:
-            return Failure(message=f"S={longest + 1} was accepted; the longest is {longest}")
+            return Failure(message=f"S={longest + 1} was accepted, but the longest is {longest}")
         return None
     longer = probe.variant({"S": longest + MORE})
     inputs = plain_inputs(longer)
@@ -47,7 +47,7 @@ def _compare(probe: Probe, before: Tensor, table: Tensor, after: Tensor) -> Fail
         bad = ~(gap <= limit)
         if bad.any().item():
             return Failure(
-                message=f"position {bad.tolist().index(True)} gets another encoding {when} than "
+                message=f"position {bad.tolist().index(True)} has another encoding {when} than "
                 f"in one of {known}: they differ by up to {gap.max().item():.2g}"
             )
     for p in range(known, len(table)):

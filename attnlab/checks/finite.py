@@ -5,7 +5,7 @@ Right: `softmax(scores, dim=-1)`, which subtracts the row's maximum first.
 
 Probed at unit scale and at thirty times that (where what only float32 is too narrow for, as the
 kernel of linear attention, is let pass), with masks that leave every query a key to attend
-to: rows without any key are the business of `fully-masked-row`.
+to: `fully-masked-row` looks at rows without any key.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Tier, first_index

@@ -1,10 +1,10 @@
-"""What the task forbids is not used.
+"""Nothing that the task forbids is used.
 
 Some exercises are to be written by hand, and some exist to avoid a tensor that is too large.
 
 Wrong: `nn.MultiheadAttention` where attention is to be written; scores of all queries with all
 keys where they are to be computed piece by piece.
-Right: the operations that the task leaves you.
+Right: the operations that the task allows.
 
 Forbidden are operations by their names ("scaled_dot_product_attention"), modules of PyTorch
 ("nn.MultiheadAttention") and shapes ("S S": no tensor of numbers has two axes of the size of the
@@ -20,7 +20,7 @@ from attnlab.records import Op
 TITLE = "Nothing forbidden is used"
 NEEDS = ("output", "forbidden")
 TIER = Tier.ASIDE
-ADVICE = "The task says what may not be used; write this step with the operations that it leaves."
+ADVICE = "The task says what may not be used; write this step with the operations that it allows."
 TRUSTED = False
 ONCE = True
 LENGTH = 37  # a prime: only a multiple of S * S has it twice as a factor

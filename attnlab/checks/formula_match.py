@@ -216,8 +216,8 @@ def _unordered(probe: Probe) -> Failure | None:
     if far(before.select(at, last), after.select(at, last)).any().item() or _uneven(probe, at):
         return None
     return Failure(
-        message=f"positions {last - 2} and {last - 1} of the input changed places, and the output "
-        f"at position {last} stayed as it was: it does not know the order"
+        message=f"positions {last - 2} and {last - 1} of the input were swapped, and the output "
+        f"at position {last} did not change: it does not know the order"
     )
 
 
@@ -311,7 +311,7 @@ PARTS = (
     ),
     Part(
         id="batch-axis-use",
-        title="The place in a batch means nothing",
+        title="Equal samples get equal outputs",
         needs=("output", "batch", "ordered"),
         tier=Tier.SAMPLES,
         advice=(

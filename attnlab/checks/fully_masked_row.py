@@ -1,6 +1,6 @@
 """A query that may attend to nothing gets a context of zeros, without NaN, also backward.
 
-Softmax over a row of -inf is 0/0. Padding makes such rows every day.
+Softmax over a row of -inf is 0/0, which padding leads to.
 
 Wrong: `nan_to_num(scores, nan=0.0)` before the softmax gives every masked key the same weight;
 cleaning NaN after a softmax over an additive -inf mask leaves NaN in the gradients.
@@ -68,7 +68,7 @@ def _not_zeros(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
         return None
     if far(branch, branch[:1].expand_as(branch)).any().item():
         return Failure(
-            message="queries that may attend to nothing get a context that depends on the input: "
+            message="the context of fully masked queries depends on the input: "
             f"their outputs minus the residual differ by up to "
             f"{(branch - branch[:1]).abs().max().item():.2g}, expected the same for all"
         )

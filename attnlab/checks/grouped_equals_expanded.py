@@ -1,4 +1,4 @@
-"""Shared key heads are the same as copies of them.
+"""Shared key heads give what copies of them give.
 
 With Hkv key heads for H query heads, each serves H / Hkv queries. The same module built with H key
 heads, each a copy of the one it replaces, gives the same output.
@@ -48,7 +48,7 @@ def _expanded(probe: Probe, rows: Mapping[str, Tensor]) -> Failure | None:
             return None
     return Failure(
         message=f"with Hkv={heads}, each key head a copy of the one of {shared} that it replaces, "
-        f"the output at {first_index(gaps[0])} is another than with Hkv={shared}; "
+        f"the output at {first_index(gaps[0])} differs from that with Hkv={shared}; "
         f"{gaps[0].double().mean().item():.0%} of the values differ"
     )
 

@@ -1,7 +1,7 @@
-"""Heads are alike: their order makes no difference.
+"""The order of the heads makes no difference.
 
 A head is its rows of the query, key and value projections and its columns of the output
-projection. Deal the same heads out in another order, and the output is the same sum.
+projection. Permute the heads, and the output is the same sum.
 
 Wrong: heads merged without the transpose, a projection cut in `hd` heads of H features, a head
 that reads its neighbour's keys.
@@ -37,8 +37,8 @@ def run(probe: Probe) -> Failure | None:
     gap = apart(probe, before, after)
     if gap.any().item():
         return Failure(
-            message=f"the {'key heads' if groups < heads else 'heads'} of all projections were put "
-            f"in the order {order}, and the output changed at {first_index(gap)}, by up to "
+            message=f"the {'key heads' if groups < heads else 'heads'} of all projections were "
+            f"permuted to {order}, and the output changed at {first_index(gap)}, by up to "
             f"{(before - after).abs().max().item():.2g}"
         )
     return None

@@ -1,4 +1,4 @@
-"""The module leaves its inputs as they were.
+"""The module does not change its inputs.
 
 Wrong: `x += self.pe[:, :S]` writes into the caller's tensor, which the residual branch, the next
 layer or the next batch then reads.
@@ -29,21 +29,20 @@ def run(probe: Probe) -> Failure | None:
             return failure
         if after.learns:
             return Failure(
-                message=f"after the call its argument {after.learns} requires a gradient, and "
-                "before it did not",
+                message=f"the call made its argument {after.learns} require a gradient",
                 advice="Leave requires_grad of what the caller passed as it is; detach a copy.",
             )
         if after.overwritten:
             return Failure(
-                message="the next call, with other inputs, changed the output of the one before: "
-                "both lie in the same memory",
+                message="the next call, with other inputs, changed the previous output: "
+                "both share their memory",
                 advice="Return a tensor of your own: a result that is computed, or a clone.",
             )
     if not shared:
         return None
     return Failure(
-        message=f"the output is a view of the argument {shared}: it lies in the same memory, so "
-        "what is written into one shows in the other",
+        message=f"the output is a view of the argument {shared}: they share their "
+        "memory, so writing into one changes the other",
         advice="Return a tensor of your own: a result that is computed, or a clone.",
     )
 

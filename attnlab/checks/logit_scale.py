@@ -28,7 +28,7 @@ HEADS, WIDTH = 3, 4
 def run(probe: Probe) -> Failure | None:
     sizes = probe.sizes
     if sizes["H"] < HEADS or sizes.get("hd", 0) < WIDTH:
-        raise Skip(f"with fewer than {HEADS} heads of {WIDTH} features scales look alike")
+        raise Skip(f"fewer than {HEADS} heads of {WIDTH} features do not tell scales apart")
     weights = probe.weights()
     squares, count = 0.0, 0
     for _ in range(DRAWS):

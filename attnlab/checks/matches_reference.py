@@ -320,7 +320,7 @@ PARTS = (
     ),
     Part(
         id="long-sequence",
-        title="Long sequences give what the reference gives",
+        title="Values equal the reference's for long sequences",
         needs=("reference", "output", "positions"),
         tier=Tier.LEARNING,
         advice="Look for what depends on the length: a number of positions, a scale, a dtype.",
@@ -329,7 +329,7 @@ PARTS = (
     ),
     Part(
         id="large-inputs",
-        title="Large inputs give what the reference gives",
+        title="Values equal the reference's for large inputs",
         needs=("reference", "output", "floats", "attention"),
         tier=Tier.REGIMES,
         advice="Look for numbers that scores are compared with or filled by: is -5000 lower?",

@@ -58,7 +58,7 @@ def _repeatable(probe: Probe) -> Steps:
         share = gap.float().mean().item()
         stateful = not far(again, probe.call(inputs)).any().item()
         chance = "it is random, or changes with each call"
-        why = "it keeps something from call to call" if stateful else chance
+        why = "it keeps state between calls" if stateful else chance
         return Failure(
             message=f"the same input gave another output the second time: {share:.0%} of the "
             f"values differ, by up to {(first - again).abs().max().item():.2g}: {why}"
@@ -231,7 +231,7 @@ def _changed_by_another(
     named = ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
     return Failure(
         message=f"after another instance{f' with {named}' if named else ''} was built, called and "
-        f"given other parameters, the output of this one is another at {first_index(gap)}, by up "
+        f"given other parameters, the output of this one changed at {first_index(gap)}, by up "
         f"to {(before - after).abs().max().item():.2g}"
     )
 
@@ -295,7 +295,7 @@ def _process_unchanged(probe: Probe) -> Failure | None:
 PARTS = (
     Part(
         id="deterministic-eval",
-        title="Eval mode is deterministic",
+        title="Equal calls give equal outputs",
         needs=("output",),
         tier=Tier.REPEATABLE,
         advice=(
@@ -306,7 +306,7 @@ PARTS = (
     ),
     Part(
         id="second-call",
-        title="A used module is as good as a new one",
+        title="A used module gives what a new one gives",
         needs=("positions",),
         tier=Tier.SYMMETRY,
         advice="Look for what forward stores on self, and for the length that it was made for.",
@@ -315,7 +315,7 @@ PARTS = (
     ),
     Part(
         id="separate-instances",
-        title="Instances have nothing in common",
+        title="Instances share nothing",
         needs=("output",),
         tier=Tier.REGIMES,
         advice=(

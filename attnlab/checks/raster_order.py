@@ -1,6 +1,6 @@
-"""On a grid, the row says the row and the column the column, also where it is not square.
+"""On a grid, rows and columns are not mixed up, also where it is not square.
 
-What is added to cell (r, c) is made of something of r and something of c. So the step from row r to
+What is added to cell (r, c) is made of a part for r and a part for c. So the step from row r to
 row r + 1 is the same in every column, and the step from one column to the next the same in every
 row.
 
@@ -32,5 +32,5 @@ def run(probe: Probe) -> Failure | None:
     r, c = bad.nonzero()[0].tolist()[:2]
     return Failure(
         message=f"on a grid of {height} rows and {width} columns the step from row {r} to {r + 1} "
-        f"is another one in column {c} than in column {c + 1}"
+        f"differs between column {c} and column {c + 1}"
     )

@@ -1,6 +1,6 @@
-"""Every key that a query may attend to has a say in its output.
+"""Every key that a query may attend to changes its output.
 
-A mask that forbids too much leaks nothing, so no test for leaks sees it.
+A mask that forbids too much leaks nothing, so no check for leaks finds it.
 
 Wrong: `triu(diagonal=0)` hides each position from itself, a padding mask of the wrong side hides
 the sequence, a mask applied along both axes hides whole rows; keys cut off by a slice.
@@ -51,8 +51,8 @@ def run(probe: Probe) -> Steps:
             b, query = deaf.nonzero()[0].tolist()
             return Failure(
                 message=f"query {query} of sample {b} may attend to key {key}, but changing key "
-                f"{key} does not change its output; so it is for {int(deaf.sum().item())} of "
-                f"{int(may.sum().item())} queries ({kind} mask)"
+                f"{key} does not change its output; the same holds for {int(deaf.sum().item())} "
+                f"of {int(may.sum().item())} queries ({kind} mask)"
             )
     return None
 

@@ -1,6 +1,6 @@
-"""What the task says must be refused is refused, with the exception it names.
+"""What the task refuses raises the exception that it names.
 
-Wrong: a sequence longer than the table is cut, or wraps, and nobody is told.
+Wrong: a sequence longer than the table is cut or wraps without an error.
 Right: `raise ValueError(f"sequence of {S} exceeds max_seq_len {self.max_seq_len}")`.
 """
 
@@ -10,7 +10,7 @@ TITLE = "Impossible input is refused"
 NEEDS = ("refusals",)
 TIER = Tier.ASIDE
 ADVICE = "Check the sizes first and raise the exception that the task names, with the values in it."
-ONCE = True  # sizes are stated outright, so other rounds would ask the same
+ONCE = True  # sizes are stated outright, so other rounds would repeat it
 
 
 def run(probe: Probe) -> Failure | None:

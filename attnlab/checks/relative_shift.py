@@ -1,11 +1,11 @@
-"""Only distances count: moving everything along changes nothing.
+"""Only distances count: shifting all positions changes nothing.
 
 For rotary positions the score of a query at m and a key at n depends on m - n; a relative bias is
 the same along every diagonal; a whole attention module gives the same outputs when masked padding
-is put in front, which moves all positions alike.
+is put in front, which shifts all positions alike.
 
-Wrong: a bias indexed by key position where the distance was meant; keys turned by other angles than
-queries; learned absolute positions in a module that promises relative ones.
+Wrong: a bias indexed by key position where the distance was meant; keys rotated by other
+angles than queries; learned absolute positions in a module that promises relative ones.
 Right: every position enters as a difference. A constant shift is no mistake: left padding, or
 counting from 1, leaves the scores of rotary positions as they were; and a bias that depends on the
 key alone is right where it differs by a constant per query, which softmax does not see.

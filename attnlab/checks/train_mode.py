@@ -1,15 +1,15 @@
-"""Train mode gives what eval mode gives, where no dropout is promised.
+"""Train mode gives the output of eval mode, unless dropout is promised.
 
 Wrong: a mask that is applied only `if not self.training`; a dropout that nobody asked for; a branch
 that cleans up empty rows in eval mode alone.
-Right: what depends on the mode is dropout, and this module has none.
+Right: only dropout depends on the mode, and this module has none.
 
 The same inputs are given in both modes, with a mask and without.
 """
 
 from attnlab.checks.base import Failure, Probe, Skip, Tier, far, first_index, masks, said
 
-TITLE = "Train mode gives what eval mode gives"
+TITLE = "Train and eval mode give the same output"
 NEEDS = ("reference", "output")
 FEW = True
 TIER = Tier.REGIMES
@@ -31,14 +31,13 @@ def run(probe: Probe) -> Failure | None:
         gap = far(calm, busy)
         if gap.any().item():
             return Failure(
-                message=f"in train mode the output at {first_index(gap)} is not that of eval mode: "
-                f"they differ by up to {(calm - busy).abs().max().item():.2g} "
+                message=f"in train mode the output at {first_index(gap)} differs from that of "
+                f"eval mode by up to {(calm - busy).abs().max().item():.2g} "
                 f"({said(probe.contract, mask)})"
             )
     gap = far(samples[0][1], again)
     if gap.any().item():
         return Failure(
-            message=f"after calls in train mode, eval mode gives another output at "
-            f"{first_index(gap)} than before"
+            message=f"calls in train mode changed the output of eval mode at {first_index(gap)}"
         )
     return None

@@ -1,29 +1,28 @@
-"""Nothing is read that nobody wrote.
+"""Uninitialised memory is never read.
 
-`torch.empty` gives memory as it lies there: often zeros, in a fresh process nearly always, and one
-day NaN or what another model left. A parameter that begins so trains only by luck.
+`torch.empty` returns uninitialised memory: often zeros, at other times NaN or the values of another
+model. A parameter that is not initialised trains only by luck.
 
 Wrong: `torch.empty(S, S).triu(1)` as a mask; `nn.Parameter(torch.empty(D, D))` without an
 initialisation after it; `torch.Tensor(M, D)` for a table of which half the columns are filled in.
 Right: `torch.zeros`, `torch.full`, or `torch.empty` where every value is written before it is read.
 
-Another instance is built and called with memory that holds NaN until something is written into it,
-or the largest integer, or either boolean; then it must give what it gave before. Parameters are
-looked at before they are given other values.
+Another instance is built and called with uninitialised memory filled with NaN, the largest integer
+or either boolean: its output must be the same. Parameters are checked as the constructor left them.
 """
 
 from itertools import cycle
 
 from attnlab.checks.base import Failure, Inputs, Probe, Tensor, Tier, far, first_index, masks
 
-TITLE = "Nothing is read that nobody wrote"
+TITLE = "Uninitialised memory is not read"
 NEEDS = ("output",)
 FEW = True
 TIER = Tier.MEMORY
 ADVICE = "Search for torch.empty, empty_like, new_empty and torch.Tensor(sizes): use torch.zeros."
 BEGUN = (
-    "Initialise it in the constructor, as by nn.init.xavier_uniform_: torch.empty holds what "
-    "happens to lie in memory."
+    "Initialise it in the constructor, for example with nn.init.xavier_uniform_: torch.empty "
+    "does not."
 )
 ALLOCATE = (
     *("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "resize_"),
@@ -37,10 +36,10 @@ def run(probe: Probe) -> Failure | None:
     found, begun = probe.uninitialised_memory([inputs for inputs, _ in samples])
     if begun:
         more = f" and {len(begun) - SHOWN} more" if len(begun) > SHOWN else ""
-        verb = "begin" if len(begun) > 1 else "begins"
+        verb = "are" if len(begun) > 1 else "is"
         return Failure(
-            message=f"{', '.join(begun[:SHOWN])}{more} {verb} as memory that nobody wrote: "
-            "its values are whatever lay there",
+            message=f"{', '.join(begun[:SHOWN])}{more} {verb} uninitialised: "
+            "the values are whatever the memory held",
             advice=BEGUN,
         )
     for (_, usual), (inputs, out) in zip(cycle(samples), found, strict=False):
@@ -58,9 +57,8 @@ def _read(probe: Probe, inputs: Inputs, usual: Tensor, out: Tensor) -> Failure |
     if what == "another" and far(usual, probe.fresh_instance([inputs]).outputs[0]).any().item():
         return None  # it is another each time, whatever new memory holds
     return Failure(
-        message="where new memory holds NaN or the largest integer, and not what lies there by "
-        f"chance, the output is {what} at {first_index(where)}: something is read that nobody "
-        f"wrote{_places(probe)}"
+        message="with uninitialised memory set to NaN or the largest integer, the output is {what} "
+        f"at {first_index(where)}: uninitialised memory is read{_places(probe)}"
     )
 
 

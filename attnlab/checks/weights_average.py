@@ -28,7 +28,7 @@ from attnlab.checks.base import (
     first_index,
 )
 
-TITLE = "Attention weights are a weighted mean: not negative, with sum 1"
+TITLE = "Attention weights are not negative and sum to 1"
 
 
 # ---------------------------------------------------------------- constant value

@@ -228,7 +228,7 @@ def test_memory_that_nobody_wrote_has_a_line():
     source = cases["a bias that was only allocated"].source
     line = next(n for n, text in enumerate(source.splitlines(), 1) if "torch.empty" in text)
     told = tried(cases["a bias that was only allocated"])[0].message
-    assert told.endswith(f"something is read that nobody wrote; it is allocated on line {line}")
+    assert told.endswith(f"uninitialised memory is read; it is allocated on line {line}")
 
 
 def test_every_part_that_was_a_check_is_found_by_its_old_id():

@@ -50,7 +50,7 @@ def test_something_else_fails():
     """What differs by more than rounding is told with its size."""
     found = check.run(probe(1.1))
     assert isinstance(found, Failure)
-    assert "on the GPU the output is off by up to" in found.message
+    assert "on the GPU the output differs from the CPU's by up to" in found.message
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")

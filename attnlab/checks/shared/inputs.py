@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -256,7 +255,9 @@ def slopes_differ(
 def off(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
     """What to say of an output in a dtype that is not near the exact one."""
     if str(out.dtype).removeprefix("torch.") != dtype:
-        return Failure(message=f"module and inputs are {dtype}, and the output is {out.dtype}")
+        return Failure(
+            message=f"the module and its inputs are {dtype}, but the output is {out.dtype}"
+        )
     bad = ~out.isfinite()
     if bad.any().item():
         return Failure(
@@ -267,8 +268,8 @@ def off(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
     limit = ROUNDINGS * EPS[dtype] * max(1.0, exact.abs().max().item())
     if not gap <= limit:
         return Failure(
-            message=f"in {dtype} the output is off by up to {gap:.2g} from float32's; rounding "
-            f"explains {limit:.2g}"
+            message=f"in {dtype} the output differs from float32's by up to {gap:.2g}; rounding "
+            f"explains at most {limit:.2g}"
         )
     return None
 
@@ -299,12 +300,17 @@ def _cast_gradient_differs(
     limit = ROUNDINGS * EPS[dtype] * max(1.0, largest)
     for name, expected in right.items():
         mine = found.get(name, expected * 0).double()
-        gap = (mine - expected).abs().max().item() if mine.shape == expected.shape else math.inf
-        if not gap <= limit:
-            missing = "" if name in found else ": none reaches it"
+        if mine.shape != expected.shape:
             return Failure(
-                message=f"in {dtype} the gradient of {name} is off by up to {gap:.2g} of "
-                f"{expected.abs().max().item():.2g} from the reference's; rounding explains "
-                f"{limit:.2g}{missing}"
+                message=f"in {dtype} the gradient of {name} has shape {tuple(mine.shape)}, "
+                f"expected {tuple(expected.shape)}"
+            )
+        bad = ~((mine - expected).abs() <= limit)
+        if bad.any().item():
+            missing = "" if name in found else " (none reaches it)"
+            return Failure(
+                message=f"in {dtype} the gradient of {name} at {first_index(bad)} is "
+                f"{mine[bad][0].item():.4g}{missing}, expected {expected[bad][0].item():.4g}; "
+                f"rounding explains a difference of {limit:.2g}"
             )
     return None
