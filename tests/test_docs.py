@@ -45,7 +45,7 @@ def test_the_readme_names_commands_that_exist() -> None:
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
     words = [shlex.split(line, comments=True) for line in lines]
-    named = {w[1] for w in words if w and w[0] == "attnlab"}
+    named = {w[1] for w in words if w[:1] == ["attnlab"] and len(w) > 1 and w[1][0] != "#"}
     assert named
     assert named <= COMMANDS
 
@@ -57,3 +57,17 @@ def test_the_readme_sets_up_with_two_commands() -> None:
     assert first is not None
     words = [shlex.split(line, comments=True) for line in first.group(1).splitlines()]
     assert words == [["make", "demo"], ["make", "test"]]
+
+
+SAMPLE = re.compile(r"<!-- shown by: attnlab (.+?) -->\n```\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("command", "sample"), SAMPLE.findall((ROOT / "README.md").read_text("utf-8"))
+)
+def test_samples_in_the_readme_are_what_is_shown(shell, command, sample):
+    """Each line of a shortened sample is a line of the page; dots stand for what is left out."""
+    shown = [line.rstrip() for line in shell(*command.split()).out.splitlines()]
+    lines = [line for line in sample.splitlines() if line.strip() not in ("", "...")]
+    assert len(lines) > 5
+    assert [line for line in lines if line not in shown] == []

@@ -233,3 +233,39 @@ def test_it_is_announced_to_pytest():
     described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     plugins = described["project"]["entry-points"]["pytest11"]
     assert plugins == {"attnlab": "attnlab.testing.pytest_plugin"}
+
+
+# What the README shows was made with these two files.
+LEAKS = """import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Net(nn.Module):
+    def __init__(self, dim=12, heads=3): super().__init__(); self.heads, self.qkv, self.o = heads, nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(B := x.shape[0], x.shape[1], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        s = q @ k.mT / 2
+        return self.o((s.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""  # noqa: E501
+CAUSAL = """from attnlab.testing import assert_causal
+
+from model import Net
+
+
+def test_model():
+    assert_causal(Net(), "x: B S D", sizes={"D": 12})
+"""
+
+
+def test_the_page_in_the_readme_is_what_is_shown(pytester, monkeypatch):
+    """Each of its lines is one of the real page; dots stand for what is left out."""
+    monkeypatch.setenv("COLUMNS", "80")
+    pytester.makepyfile(model=LEAKS, test_model=CAUSAL)
+    done = pytester.runpytest_subprocess(*PLUGIN, "--attnlab-seed", "403652227")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    sample = readme.partition("```\n>   assert_causal")[2].partition("```")[0]
+    lines = [line for line in f">   assert_causal{sample}".splitlines() if line.strip(" .")]
+    assert len(lines) > 8
+    assert [line for line in lines if line not in [li.rstrip() for li in done.outlines]] == []
