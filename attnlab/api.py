@@ -66,7 +66,7 @@ class Traced:
         wide = width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
         from attnlab.render import show  # rich is as large as all of the tracer
 
-        return show.text(seen.trace, seen.sizes, seen.target, wide)
+        return show.as_text(seen.trace, seen.sizes, seen.target, wide)
 
     def __str__(self) -> str:
         return self.text() if self._seen is not None else "<a trace that has not ended>"
@@ -82,7 +82,7 @@ class Traced:
         from attnlab.render import show
 
         seen = self._finished
-        return show.html(seen.trace, seen.sizes, seen.target)
+        return show.as_html(seen.trace, seen.sizes, seen.target)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's signature
         printer.text(str(self))

@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from attnlab import __version__, commands
 from attnlab.errors import AttnlabError, Broken, Refused
-from attnlab.render.streams import flush, steady
+from attnlab.render.streams import flush_streams, replace_unencodable
 
 REPORT = (
     "please report it, with this command, what `attnlab doctor` says and what ATTNLAB_DEBUG=1 adds"
@@ -40,32 +40,32 @@ def main() -> NoReturn:
 
 def run(args: Sequence[str]) -> int:
     """The exit code of one command line, whatever happens on the way."""
-    steady()
-    args = hoist(args)
+    replace_unencodable()
+    args = move_global_options(args)
     if "--install-completion" in args:
         _announce_completion()
     try:
         code = app().main(args, prog_name="attnlab", standalone_mode=False)
     except AttnlabError as error:
-        code = fail(error, args)
+        code = report_error(error, args)
     except typer.TyperException as error:
-        code = fail(_usage(error, args), args)
+        code = report_error(_usage(error, args), args)
     except (KeyboardInterrupt, typer.Abort):
         code = Interrupted.exit_code
     except Exception as error:  # the last resort: no bare traceback, ever
-        code = fail(_our_fault(error), args)
+        code = report_error(_internal_error(error), args)
     if code == Interrupted.exit_code:  # Typer returns it, too
-        fail(Interrupted("interrupted"), args)
-    flush()
+        report_error(Interrupted("interrupted"), args)
+    flush_streams()
     return int(code or 0)
 
 
-def fail(error: AttnlabError, args: Sequence[str]) -> int:
+def report_error(error: AttnlabError, args: Sequence[str]) -> int:
     """Shows what stopped us, and says which exit code that is."""
     if wants_json(args):
-        from attnlab.render.json import failure, write
+        from attnlab.render.json import error_document, write_document
 
-        write(failure(error))
+        write_document(error_document(error))
     else:
         from attnlab.render.screen import show_error, stderr
 
@@ -92,14 +92,14 @@ def _usage(error: typer.TyperException, args: Sequence[str]) -> AttnlabError:
     context: Any = getattr(error, "ctx", None)
     path = context.command_path if context else "attnlab"
     message = error.format_message().rstrip(".")
-    hint = _other_command(args, context) or f"see {path} --help"
+    hint = _suggest_command(args, context) or f"see {path} --help"
     for name, example in EXAMPLES.items():
         if message == f"Missing argument '{name}'":
             hint = f"type {example.format(path=path)}"
     return Refused(message, hint)
 
 
-def _other_command(args: Sequence[str], context: Any) -> str:
+def _suggest_command(args: Sequence[str], context: Any) -> str:
     """The command that was meant, where the first word is none."""
     known = list(getattr(getattr(context, "command", None), "commands", ()))
     words = [word for word in args if not word.startswith("-")]
@@ -110,10 +110,10 @@ def _other_command(args: Sequence[str], context: Any) -> str:
             return f"did you mean attnlab {word} {words[0]}?"
     if words[0] in ("next", "continue", "status"):
         return "attnlab alone says where you are and what is next"
-    return _names_challenge(words[0])
+    return _suggest_challenge(words[0])
 
 
-def _names_challenge(word: str) -> str:
+def _suggest_challenge(word: str) -> str:
     from attnlab.catalogue.load import load
 
     names = {name for c in load().challenges for name in (c.name, c.slug)}
@@ -138,7 +138,7 @@ def _announce_completion() -> None:
     stderr().message(f"writes {place}{files}; --show-completion only prints it")
 
 
-def _our_fault(error: Exception) -> AttnlabError:
+def _internal_error(error: Exception) -> AttnlabError:
     """Anything that is not an `AttnlabError` is a mistake of ours."""
     import traceback
 
@@ -157,7 +157,7 @@ def app() -> TyperGroup:
     """Every command of the folder, in the order of their places."""
     made = typer.Typer(
         cls=_Group,
-        callback=_root,
+        callback=_main_options,
         invoke_without_command=True,
         rich_markup_mode=None,  # plain help takes half the time of a framed one
         pretty_exceptions_enable=False,
@@ -179,7 +179,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _root(
+def _main_options(
     ctx: typer.Context,
     catalogue: Annotated[
         str, typer.Option("--catalogue", metavar="DIR", help="Add a folder of challenges.")
@@ -214,7 +214,7 @@ class _Text:
         return () if value is None and several else value
 
 
-def _plainly(params: list[Any]) -> list[Any]:
+def _skip_pydantic(params: list[Any]) -> list[Any]:
     """Typer reads every value with pydantic, whose import doubles the time of a small command.
 
     Ours are all text or flags, so nothing needs reading. A Typer that keeps its readers elsewhere
@@ -229,18 +229,18 @@ def _plainly(params: list[Any]) -> list[Any]:
 
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _plainly(super().get_params(ctx))
+        return _skip_pydantic(super().get_params(ctx))
 
 
 class _Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _plainly(super().get_params(ctx))
+        return _skip_pydantic(super().get_params(ctx))
 
 
 # ---------------------------------------------------------------- global options
 
 
-def hoist(args: Sequence[str]) -> list[str]:
+def move_global_options(args: Sequence[str]) -> list[str]:
     """Global options may stand anywhere: they are moved to the front; --json goes behind the name
     of the command."""
     front: list[str] = []

@@ -14,7 +14,7 @@ from attnlab import __version__
 from attnlab.errors import AttnlabError
 from attnlab.records import Code, Contract, Input, Job, record
 
-TRIAL = """import torch
+TRIAL_MODULE = """import torch
 
 class Same(torch.nn.Module):
     def forward(self, x):
@@ -23,7 +23,7 @@ class Same(torch.nn.Module):
 
 
 @record
-class Vital:
+class HealthCheck:
     """One thing looked at: how it is, and what to do where it is not well."""
 
     name: str
@@ -32,24 +32,26 @@ class Vital:
     hint: str = ""
 
 
-def vitals(extra: Path | None = None) -> Iterator[Vital]:
+def check_installation(extra: Path | None = None) -> Iterator[HealthCheck]:
     """Everything looked at, cheap things first; the last ones start the worker."""
-    yield Vital(name="attnlab", state="ok", text=__version__)
-    yield Vital(name="python", state="ok", text=f"{platform.python_version()}, {sys.executable}")
+    yield HealthCheck(name="attnlab", state="ok", text=__version__)
+    yield HealthCheck(
+        name="python", state="ok", text=f"{platform.python_version()}, {sys.executable}"
+    )
     yield _torch()
-    yield Vital(name="platform", state="ok", text=f"{platform.platform()}, {_cores()} cores")
+    yield HealthCheck(name="platform", state="ok", text=f"{platform.platform()}, {_cores()} cores")
     yield from _catalogue(extra)
     yield _progress()
     yield from _worker()
 
 
-def _torch() -> Vital:
+def _torch() -> HealthCheck:
     """From the installed metadata: importing torch is the worker's business."""
     try:
-        return Vital(name="torch", state="ok", text=version("torch"))
+        return HealthCheck(name="torch", state="ok", text=version("torch"))
     except PackageNotFoundError:
         hint = "install it: pip install torch"
-        return Vital(name="torch", state="fail", text="not installed", hint=hint)
+        return HealthCheck(name="torch", state="fail", text="not installed", hint=hint)
 
 
 def _cores() -> int:
@@ -57,37 +59,37 @@ def _cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def _catalogue(extra: Path | None) -> Iterator[Vital]:
+def _catalogue(extra: Path | None) -> Iterator[HealthCheck]:
     from attnlab.catalogue.load import load, shipped_folder
 
     try:
         found, folder = load(extra), shipped_folder()
     except AttnlabError as error:
-        yield Vital(name="catalogue", state="fail", text=error.message, hint=error.hint)
+        yield HealthCheck(name="catalogue", state="fail", text=error.message, hint=error.hint)
         return
     more = f" and {extra}" if extra else ""
     text = f"{len(found.challenges)} challenges in {folder}{more}"
-    yield Vital(name="catalogue", state="ok", text=text)
+    yield HealthCheck(name="catalogue", state="ok", text=text)
     for slug, why in zip(found.broken_slugs, found.broken, strict=True):
         text = f"{slug} left out: {why.message}"
-        yield Vital(name="catalogue", state="warn", text=text, hint=why.hint)
+        yield HealthCheck(name="catalogue", state="warn", text=text, hint=why.hint)
 
 
-def _progress() -> Vital:
+def _progress() -> HealthCheck:
     from attnlab.progress import Progress
 
     with Progress.open() as kept:
         if kept.warning or kept.path is None:
-            return Vital(name="progress", state="warn", text=kept.warning or "not kept")
-        return Vital(name="progress", state="ok", text=str(kept.path))
+            return HealthCheck(name="progress", state="warn", text=kept.warning or "not kept")
+        return HealthCheck(name="progress", state="ok", text=str(kept.path))
 
 
-def _worker() -> Iterator[Vital]:
+def _worker() -> Iterator[HealthCheck]:
     """A trial job tells whether the worker works and which layers hold a candidate in."""
     from attnlab.worker.client import Worker
 
     job = Job(
-        candidate=Code(file="trial.py", text=TRIAL, name="Same"),
+        candidate=Code(file="trial.py", text=TRIAL_MODULE, name="Same"),
         contract=Contract(
             sizes={"B": 2}, inputs=(Input(name="x", axes=("B",)),), output=("B",), vary=()
         ),
@@ -97,15 +99,15 @@ def _worker() -> Iterator[Vital]:
         with Worker() as worker:
             report = worker.run_job(job)
     except AttnlabError as error:
-        yield Vital(name="worker", state="fail", text=error.message, hint=error.hint)
+        yield HealthCheck(name="worker", state="fail", text=error.message, hint=error.hint)
         return
     if report.outcome != "ok":
         text = f"a trial job came out {report.outcome}: {report.message}"
-        yield Vital(name="worker", state="fail", text=text, hint=report.hint)
+        yield HealthCheck(name="worker", state="fail", text=text, hint=report.hint)
         return
-    yield Vital(name="worker", state="ok", text=f"a trial job took {report.seconds:.2f} s")
+    yield HealthCheck(name="worker", state="ok", text=f"a trial job took {report.seconds:.2f} s")
     for layer in report.isolation:
-        yield Vital(name="isolation", state="ok", text=layer)
+        yield HealthCheck(name="isolation", state="ok", text=layer)
     for layer in report.missing:
         hint = "code is graded without this layer"
-        yield Vital(name="isolation", state="warn", text=layer, hint=hint)
+        yield HealthCheck(name="isolation", state="warn", text=layer, hint=hint)

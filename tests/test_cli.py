@@ -9,7 +9,7 @@ import types
 import pytest
 
 from attnlab import __version__, cli, commands
-from attnlab.cli import hoist, wants_json
+from attnlab.cli import move_global_options, wants_json
 
 ORDER = """list start run grade hint solution explain reset trace position lesson check doctor
 """.split()  # noqa: SIM905
@@ -155,7 +155,7 @@ def test_debug_shows_the_traceback(shell, monkeypatch):
 
 def test_an_exception_without_a_traceback_is_told(shell, monkeypatch):
     """The last resort does not itself fail."""
-    assert cli._our_fault(ValueError("x")).message == "attnlab broke: ValueError: x"
+    assert cli._internal_error(ValueError("x")).message == "attnlab broke: ValueError: x"
 
 
 def test_interrupt_is_130(shell, monkeypatch):
@@ -224,7 +224,7 @@ def test_no_color(tmp_path, how):
 )
 def test_global_options_may_stand_anywhere(args, hoisted):
     """They are moved to where Typer expects them; nothing after `--` is touched."""
-    assert hoist(args.split()) == hoisted.split()
+    assert move_global_options(args.split()) == hoisted.split()
 
 
 def test_json_after_dashes_is_no_option():
@@ -281,7 +281,7 @@ def test_small_commands_load_neither_torch_nor_pydantic(name, tmp_path):
 def test_a_typer_that_reads_otherwise_is_left_alone():
     """Parameters without the descriptor that we know keep their own reader."""
     param = types.SimpleNamespace()
-    assert cli._plainly([param]) == [param]
+    assert cli._skip_pydantic([param]) == [param]
     assert vars(param) == {}
 
 

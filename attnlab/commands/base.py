@@ -68,7 +68,7 @@ Force = Annotated[
 # ---------------------------------------------------------------- what is asked for
 
 
-class Chosen(NamedTuple):
+class Selection(NamedTuple):
     """The file that a command is about, and how messages call it."""
 
     challenge: Challenge
@@ -88,22 +88,22 @@ def catalogue(ctx: typer.Context) -> Catalogue:
     return load(ctx.obj)
 
 
-def choose(ctx: typer.Context, what: str, file: str | None = None) -> Chosen:
+def select_file(ctx: typer.Context, what: str, file: str | None = None) -> Selection:
     """WHAT and FILE of a command line as one challenge and one file."""
     from attnlab.errors import Refused
 
     if file == "":
         raise Refused("the name of the file is empty", "is a variable of the shell not set?")
     if file:
-        return Chosen(catalogue(ctx).find(what), Path(file), file, yours=True)
+        return Selection(catalogue(ctx).find(what), Path(file), file, yours=True)
     if looks_like_path(what):
-        return Chosen(catalogue(ctx).find(_slug_in(what)), Path(what), what, yours=True)
+        return Selection(catalogue(ctx).find(_slug_in(what)), Path(what), what, yours=True)
     challenge = catalogue(ctx).find(what)
     here = Path(f"{challenge.name}.py")
-    if os.path.lexists(here) and _may_be(here, challenge.slug):
-        return Chosen(challenge, here, f"./{here}", yours=True)
+    if os.path.lexists(here) and _may_belong_to(here, challenge.slug):
+        return Selection(challenge, here, f"./{here}", yours=True)
     path = Path(challenge.file)
-    return Chosen(challenge, path, f"{challenge.slug}/{path.name}", yours=False)
+    return Selection(challenge, path, f"{challenge.slug}/{path.name}", yours=False)
 
 
 def started_here(challenges: Iterable[Challenge]) -> frozenset[str]:
@@ -111,7 +111,7 @@ def started_here(challenges: Iterable[Challenge]) -> frozenset[str]:
     names = {challenge.name: challenge.slug for challenge in challenges}
     files = (Path(f"{name}.py") for name in names)
     return frozenset(
-        names[f.stem] for f in files if os.path.lexists(f) and _may_be(f, names[f.stem])
+        names[f.stem] for f in files if os.path.lexists(f) and _may_belong_to(f, names[f.stem])
     )
 
 
@@ -135,7 +135,7 @@ def _slug_in(file: str) -> str:
     return slug
 
 
-def _may_be(file: Path, slug: str) -> bool:
+def _may_belong_to(file: Path, slug: str) -> bool:
     """False when the file says that it is for another challenge of the same name."""
     from attnlab.errors import Unreadable
     from attnlab.target.resolve import marked_slug, read_source
@@ -146,22 +146,22 @@ def _may_be(file: Path, slug: str) -> bool:
         return True  # it is meant, and reading it again will say what is wrong with it
 
 
-def job_for(chosen: Chosen, bounds: Limits, *stages: Literal["trace", "check"]) -> Job:
+def challenge_job_for(chosen: Selection, bounds: Limits, *stages: Literal["trace", "check"]) -> Job:
     """The job that looks at the chosen file, under the name that messages give it."""
     from dataclasses import replace
 
     from attnlab.target.resolve import challenge_job
 
     job = challenge_job(chosen.challenge, chosen.path, stages=stages, limits=bounds)
-    return replace(job, candidate=replace(job.candidate, file=_short(chosen)))
+    return replace(job, candidate=replace(job.candidate, file=_message_name(chosen)))
 
 
-def _short(chosen: Chosen) -> str:
+def _message_name(chosen: Selection) -> str:
     """The name of the file in `file:line`."""
     return chosen.file.removeprefix("./") if chosen.yours else chosen.path.name
 
 
-def announce(doing: str, chosen: Chosen) -> None:
+def announce(doing: str, chosen: Selection) -> None:
     """Which file is looked at: the user's own or the shipped one."""
     note(f"{doing} {chosen.label}" + (" (your file)" if chosen.yours else ""))
 
@@ -190,7 +190,7 @@ def _number(text: str) -> float:
         return -1.0
 
 
-def unspoilt(trace: Trace) -> Trace:
+def hide_findings(trace: Trace) -> Trace:
     """The trace of a puzzle: without what names a cause, which are the findings and their echo."""
     from dataclasses import replace
 
@@ -208,10 +208,10 @@ def run_job(job: Job) -> Report:
     from attnlab.worker.client import Worker
 
     with Worker() as worker:
-        return settled(worker.run_job(job))
+        return raise_unless_run(worker.run_job(job))
 
 
-def settled(report: Report) -> Report:
+def raise_unless_run(report: Report) -> Report:
     """The report itself, unless it only tells why there is none."""
     from attnlab.errors import Broken, Refused, Unreadable
 
@@ -233,10 +233,10 @@ def progress() -> Iterator[Progress]:
 
 def emit(page: Page, json: bool, code: int = 0) -> int:
     """Shows the page, the one way or the other, and passes the exit code on."""
-    from attnlab.render.json import write
+    from attnlab.render.json import write_document
 
     if json:
-        write(page.document())
+        write_document(page.document())
     else:
         from attnlab.render.screen import stdout
 

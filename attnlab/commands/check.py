@@ -51,21 +51,21 @@ def command(
     no hint may quote the fix.
     """
     from attnlab.catalogue.validate import unreadable_challenge
-    from attnlab.render.check import Validated
+    from attnlab.render.check import CheckPage
 
     found = catalogue(ctx)
     wanted = [found.find(slug) for slug in slugs or ()] or list(found.challenges)
     if strength:
-        from attnlab.render.strength import Strong
+        from attnlab.render.strength import StrengthPage
 
-        strong = Strong(measured=tuple(_measure(wanted, seeds)), seeds=seeds)
+        strong = StrengthPage(measured=tuple(_measure(wanted, seeds)), seeds=seeds)
         if table:
             table.write_text(strong.markdown(), encoding="utf-8")
         return emit(strong, json, 0 if strong.good else 1)
     broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
     examined = [unreadable_challenge(slug, error) for slug, error in broken]
     examined += _examine(wanted)
-    page = Validated(examined=tuple(examined))
+    page = CheckPage(examined=tuple(examined))
     return emit(page, json, 1 if page.problems else 0)
 
 
@@ -100,13 +100,13 @@ def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Measured]:
     with WorkerPool(AT_ONCE) as workers, ThreadPoolExecutor(AT_ONCE) as pool:
         for number, challenge in enumerate(challenges, 1):
             one = measure(challenge, workers, range(seeds), pool)
-            note(f"measured {number} of {len(challenges)}: {one.slug}, {_so_far(one)}")
+            note(f"measured {number} of {len(challenges)}: {one.slug}, {_counts_so_far(one)}")
             for trial in one.got_past:
                 note(f"  {trial.base}:{trial.line} {trial.mutation}: {trial.after.strip()}")
             yield one
 
 
-def _so_far(one: Measured) -> str:
+def _counts_so_far(one: Measured) -> str:
     """The table comes at the end, which with many seeds is far away and may not be reached."""
     killed, survived = one.count("killed"), one.count("survived")
     counts = f"{killed} of {killed + survived} killed, {len(one.wrongs)} of {one.right} rejected"

@@ -12,9 +12,9 @@ def command(ctx: typer.Context, json: Json = False) -> int:
 
     Versions, folders, and what holds graded code in.
     """
-    from attnlab.doctor import vitals
-    from attnlab.render.doctor import Health
+    from attnlab.doctor import check_installation
+    from attnlab.render.doctor import DoctorPage
 
     note("trying the worker, which loads torch")
-    page = Health(vitals=tuple(vitals(ctx.obj)))
+    page = DoctorPage(vitals=tuple(check_installation(ctx.obj)))
     return emit(page, json, 1 if page.outcome == "failed" else 0)

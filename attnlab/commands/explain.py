@@ -8,13 +8,13 @@ import typer
 from attnlab.commands.base import Json, catalogue, complete_slug, emit, progress
 
 if TYPE_CHECKING:
-    from attnlab.render.explain import Explained
+    from attnlab.render.explain import ExplainPage
 
 PLACE = 70
 RULES = "rules"  # the page that tells what every challenge asks
 
 
-def complete_explained(incomplete: str) -> list[tuple[str, str]]:
+def complete_id(incomplete: str) -> list[tuple[str, str]]:
     """Rules, checks and challenges that a half-typed word may mean."""
     try:
         from attnlab.checks.base import load_checks
@@ -30,7 +30,7 @@ Id = Annotated[
     typer.Argument(
         metavar="ID",
         help="A check, rules, a challenge that you solved, or a mutation.",
-        autocompletion=complete_explained,
+        autocompletion=complete_id,
     ),
 ]
 
@@ -45,20 +45,20 @@ def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
     return emit(_check(id_) or _mutation(id_) or _challenge(ctx, id_, ids), json)
 
 
-def _rules() -> Explained:
+def _rules() -> ExplainPage:
     """What every challenge asks."""
     from attnlab.catalogue.load import house_rules
-    from attnlab.render.explain import Explained
+    from attnlab.render.explain import ExplainPage
 
     title, _, text = house_rules().partition("\n")
-    return Explained(id=RULES, kind="page", title=title.lstrip("# "), text=text.strip())
+    return ExplainPage(id=RULES, kind="page", title=title.lstrip("# "), text=text.strip())
 
 
-def _check(id_: str) -> Explained | None:
+def _check(id_: str) -> ExplainPage | None:
     """A check, by the id that it has or had."""
     from attnlab.catalogue.renamed_checks import RENAMED
     from attnlab.checks.base import load_checks
-    from attnlab.render.explain import Explained
+    from attnlab.render.explain import ExplainPage
 
     check = {check.id: check for check in load_checks()}.get(RENAMED.get(id_, id_))
     if check is None:
@@ -66,25 +66,25 @@ def _check(id_: str) -> Explained | None:
     text = check.explanation
     if id_ in RENAMED:
         text = f"`{id_}` is a part of `{check.id}` now.\n\n{text}"
-    return Explained(id=check.id, kind="check", title=check.title, text=text, advice=check.advice)
+    return ExplainPage(id=check.id, kind="check", title=check.title, text=text, advice=check.advice)
 
 
-def _mutation(id_: str) -> Explained | None:
+def _mutation(id_: str) -> ExplainPage | None:
     """A bug that `attnlab check --strength` puts in, by the name it has there."""
     from attnlab.mutation_testing.operators.base import load_mutations
-    from attnlab.render.explain import Explained
+    from attnlab.render.explain import ExplainPage
 
     docs = {mutation.id: mutation.doc for mutation in load_mutations()}
     if id_ not in docs:
         return None
     title, _, text = docs[id_].strip().partition("\n")
-    return Explained(id=id_, kind="mutation", title=title.rstrip("."), text=text.strip())
+    return ExplainPage(id=id_, kind="mutation", title=title.rstrip("."), text=text.strip())
 
 
-def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> Explained:
+def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
     """The notes of a challenge, once they spoil nothing."""
     from attnlab.errors import Refused
-    from attnlab.render.explain import Explained
+    from attnlab.render.explain import ExplainPage
     from attnlab.suggest import did_you_mean
 
     found = catalogue(ctx)
@@ -103,4 +103,4 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> Explained:
         )
         raise Refused(f"the notes of {challenge.slug} open once it is solved", hint)
     notes = Path(challenge.notes).read_text("utf-8")
-    return Explained(id=challenge.slug, kind="challenge", title=challenge.title, text=notes)
+    return ExplainPage(id=challenge.slug, kind="challenge", title=challenge.title, text=notes)

@@ -10,12 +10,12 @@ from attnlab.commands.base import (
     Timeout,
     What,
     announce,
-    choose,
+    challenge_job_for,
     emit,
-    job_for,
     limits,
     progress,
     run_job,
+    select_file,
 )
 
 PLACE = 40
@@ -50,12 +50,12 @@ def command(
     """
     from dataclasses import replace
 
-    from attnlab.render.grade import Graded
+    from attnlab.render.grade import GradePage
     from attnlab.verdict import EXIT_CODES, make_verdict
 
-    chosen = choose(ctx, what, file)
+    chosen = select_file(ctx, what, file)
     whole = everything or chosen.challenge.bugs  # which bugs are gone takes all checks
-    job = job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), "check")
+    job = challenge_job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), "check")
     job = replace(job, until="end" if whole else "reason", full=full, seed=seed)
     announce("grading", chosen)
     verdict = make_verdict(chosen.challenge, chosen.file, run_job(job))
@@ -66,5 +66,5 @@ def command(
         name = chosen.challenge.name
         start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"
         verdict = replace(verdict, next=f"{start}, then attnlab grade {name}")
-    page = Graded(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
+    page = GradePage(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
     return emit(page, json, EXIT_CODES[verdict.outcome])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import typer
 
-from attnlab.commands.base import Json, What, choose, emit, progress
+from attnlab.commands.base import Json, What, emit, progress, select_file
 
 PLACE = 50
 
@@ -12,12 +12,12 @@ def command(ctx: typer.Context, what: What, json: Json = False) -> int:
 
     The first is about the symptom, the second about the place, the third about the line.
     """
-    from attnlab.render.hint import Hints
+    from attnlab.render.hint import HintPage
 
-    challenge = choose(ctx, what).challenge
+    challenge = select_file(ctx, what).challenge
     with progress() as kept:
         standing = kept.challenge_progress(challenge.slug)
         more = standing.hints < len(challenge.hints)
         taken = kept.add_hint(challenge.slug) if more else len(challenge.hints)
     solved = standing.status == "solved"
-    return emit(Hints(challenge=challenge, taken=taken, more=more, solved=solved), json)
+    return emit(HintPage(challenge=challenge, taken=taken, more=more, solved=solved), json)

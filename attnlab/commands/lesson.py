@@ -10,9 +10,9 @@ PLACE = 120
 
 
 def complete_lesson(incomplete: str) -> list[tuple[str, str]]:
-    from attnlab.lessons import titles
+    from attnlab.lessons import lesson_titles
 
-    return [pair for pair in titles().items() if pair[0].startswith(incomplete)]
+    return [pair for pair in lesson_titles().items() if pair[0].startswith(incomplete)]
 
 
 Name = Annotated[
@@ -26,13 +26,13 @@ def command(name: Name = "", step: StepNumber = "", json: Json = False) -> int:
 
     Without a name, the lessons there are.
     """
-    from attnlab.lessons import find, titles
-    from attnlab.render.lesson import Lessons, Taught
+    from attnlab.lessons import find_lesson, lesson_titles
+    from attnlab.render.lesson import LessonListPage, LessonPage
 
     if not name:
-        return emit(Lessons(titles=titles()), json)
-    lesson = find(name)
-    return emit(Taught(lesson=lesson, only=_number(step, len(lesson.steps))), json)
+        return emit(LessonListPage(titles=lesson_titles()), json)
+    lesson = find_lesson(name)
+    return emit(LessonPage(lesson=lesson, only=_number(step, len(lesson.steps))), json)
 
 
 def _number(step: str, count: int) -> int:

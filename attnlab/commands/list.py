@@ -7,7 +7,7 @@ import typer
 from attnlab.commands.base import Json, catalogue, emit, progress, started_here, warn
 
 if TYPE_CHECKING:
-    from attnlab.render.list import Listing
+    from attnlab.render.list import ListPage
 
 PLACE = 10
 
@@ -19,14 +19,14 @@ def command(ctx: typer.Context, json: Json = False) -> int:
 
 def overview(ctx: typer.Context, json: bool) -> int:
     """What `attnlab` alone shows: how far the user is, and what is next."""
-    from attnlab.render.list import Overview
+    from attnlab.render.list import OverviewPage
 
-    return emit(Overview(listing=_listing(ctx)), json)
+    return emit(OverviewPage(listing=_listing(ctx)), json)
 
 
-def _listing(ctx: typer.Context) -> Listing:
+def _listing(ctx: typer.Context) -> ListPage:
     from attnlab.records import ChallengeProgress
-    from attnlab.render.list import Listing
+    from attnlab.render.list import ListPage
 
     found = catalogue(ctx)
     for error in found.broken:
@@ -35,4 +35,4 @@ def _listing(ctx: typer.Context) -> Listing:
     with progress() as kept:
         standings = kept.all_progress()
     rows = tuple((c, standings.get(c.slug, ChallengeProgress())) for c in found.challenges)
-    return Listing(rows=rows, here=started_here(found.challenges))
+    return ListPage(rows=rows, here=started_here(found.challenges))

@@ -43,7 +43,7 @@ def command(
     """
     from attnlab.errors import Broken
     from attnlab.records.position import position_job
-    from attnlab.render.position import Portrait
+    from attnlab.render.position import PositionPage
     from attnlab.worker.client import Worker
 
     job = position_job(kind, dim=dim, length=length, heads=heads, base=base)
@@ -52,4 +52,4 @@ def command(
         report = worker.position(job)
     if report.outcome == "error":
         raise Broken(report.message, "this is a fault of attnlab; please report it")
-    return emit(Portrait(job=job, report=report), json)
+    return emit(PositionPage(job=job, report=report), json)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import typer
 
-from attnlab.commands.base import Json, What, choose, emit
+from attnlab.commands.base import Json, What, emit, select_file
 
 PLACE = 80
 
@@ -10,9 +10,9 @@ PLACE = 80
 def command(ctx: typer.Context, what: What, json: Json = False) -> int:
     """Put a challenge's file back; yours is kept beside it."""
     from attnlab.catalogue.starter import write_starter
-    from attnlab.render.start import Started
+    from attnlab.render.start import StartPage
 
-    chosen = choose(ctx, what)
+    chosen = select_file(ctx, what)
     where = chosen.path if chosen.yours else None
     file, kept = write_starter(chosen.challenge, where, replace=True)
-    return emit(Started(challenge=chosen.challenge, file=file, kept=kept), json)
+    return emit(StartPage(challenge=chosen.challenge, file=file, kept=kept), json)

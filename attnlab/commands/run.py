@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnlab.commands.base import (
-    Chosen,
     Json,
     Memory,
+    Selection,
     Timeout,
     What,
     announce,
-    choose,
+    challenge_job_for,
     emit,
-    job_for,
+    hide_findings,
     limits,
     progress,
     run_job,
-    unspoilt,
+    select_file,
 )
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ def command(
     What names the cause is left out, so that the puzzle stays one: --reveal shows it.
     """
     from attnlab.records import Trace
-    from attnlab.render.run import Run
+    from attnlab.render.run import RunPage
     from attnlab.verdict import EXIT_CODES, make_verdict
 
-    chosen = choose(ctx, what)
-    job = job_for(chosen, limits(timeout, memory), "trace", "check")
+    chosen = select_file(ctx, what)
+    job = challenge_job_for(chosen, limits(timeout, memory), "trace", "check")
     announce("running", chosen)
     report = run_job(job)
     verdict = make_verdict(chosen.challenge, chosen.file, report)
@@ -55,8 +55,8 @@ def command(
         if reveal and whole.findings:
             kept.mark_revealed(chosen.challenge.slug)
         standing = kept.challenge_progress(chosen.challenge.slug)
-    trace = whole if reveal or standing.status == "solved" else unspoilt(whole)
-    page = Run(
+    trace = whole if reveal or standing.status == "solved" else hide_findings(whole)
+    page = RunPage(
         challenge=chosen.challenge,
         file=chosen.label,
         verdict=verdict,
@@ -69,7 +69,7 @@ def command(
     return emit(page, json, EXIT_CODES[verdict.outcome] or int(grave))
 
 
-def _next(chosen: Chosen, verdict: Verdict) -> str:
+def _next(chosen: Selection, verdict: Verdict) -> str:
     name = chosen.challenge.name
     if verdict.outcome == "passed":
         return f"attnlab grade {name} records it"

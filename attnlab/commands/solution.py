@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, What, choose, emit, progress
+from attnlab.commands.base import Json, What, emit, progress, select_file
 
 PLACE = 60
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
@@ -14,17 +14,17 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False) -> int:
     """Show the solution; asks first unless you solved it."""
-    from attnlab.render.solution import Solved
+    from attnlab.render.solution import SolutionPage
 
-    challenge = choose(ctx, what).challenge
+    challenge = select_file(ctx, what).challenge
     with progress() as kept:
         standing = kept.challenge_progress(challenge.slug)
         if not (yes or standing.status == "solved" or standing.solution_seen):
-            _ask(challenge.name)
+            _confirm(challenge.name)
         kept.mark_solution_seen(challenge.slug)
     texts = [Path(p).read_text("utf-8") for p in (challenge.file, challenge.solution)]
     notes = Path(challenge.notes).read_text("utf-8")
-    page = Solved(
+    page = SolutionPage(
         challenge=challenge,
         shipped=texts[0],
         solution=texts[1],
@@ -34,7 +34,7 @@ def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False
     return emit(page, json)
 
 
-def _ask(name: str) -> None:
+def _confirm(name: str) -> None:
     """Raises unless a person at a terminal says yes."""
     from attnlab.errors import Refused
 

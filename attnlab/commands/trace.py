@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnlab.commands.base import (
-    Chosen,
     Json,
+    Selection,
     Timeout,
     announce,
     catalogue,
-    choose,
+    challenge_job_for,
     complete_slug,
     emit,
-    job_for,
+    hide_findings,
     limits,
     looks_like_path,
     note,
     progress,
     run_job,
-    unspoilt,
+    select_file,
 )
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def command(
 
     from attnlab.records import Contract, TraceOptions
     from attnlab.render.fold import View
-    from attnlab.render.trace import Traced
+    from attnlab.render.trace import TracePage
     from attnlab.target.command_line import TraceCommand
     from attnlab.target.options import TINY, parse_depth, parse_device, parse_dtype, parse_presets
 
@@ -201,7 +201,7 @@ def command(
     report = run_job(job)
     outcome = _outcome(report)
     shown, hidden = (report, 0) if chosen is None else _hidden(chosen, report, reveal)
-    page = Traced(
+    page = TracePage(
         target=target,
         outcome=outcome,
         report=shown,
@@ -229,7 +229,9 @@ def _rest(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:
 # ---------------------------------------------------------------- what is traced
 
 
-def _job(chosen: Chosen | None, typed: TraceCommand, bounds: Limits, options: TraceOptions) -> Job:
+def _job(
+    chosen: Selection | None, typed: TraceCommand, bounds: Limits, options: TraceOptions
+) -> Job:
     """The job of a challenge as it stands, or of one's own code as the flags say."""
     from dataclasses import replace
 
@@ -237,7 +239,7 @@ def _job(chosen: Chosen | None, typed: TraceCommand, bounds: Limits, options: Tr
 
     if chosen is not None and not typed.describes_module:
         announce("tracing", chosen)
-        job = replace(job_for(chosen, bounds, "trace"), options=options)
+        job = replace(challenge_job_for(chosen, bounds, "trace"), options=options)
         return tiny_job(job) if typed.tiny else job
     job = own_job(typed, limits=bounds, options=options)
     note(f"tracing {typed.target} (your own code: under limits, not isolated)")
@@ -247,7 +249,7 @@ def _job(chosen: Chosen | None, typed: TraceCommand, bounds: Limits, options: Tr
     return job
 
 
-def _chosen(ctx: typer.Context, target: str) -> Chosen | None:
+def _chosen(ctx: typer.Context, target: str) -> Selection | None:
     """The challenge of a slug or of a started file; None for code of one's own."""
     from attnlab.target.resolve import marked_slug, read_source
 
@@ -257,7 +259,7 @@ def _chosen(ctx: typer.Context, target: str) -> Chosen | None:
             return None
     elif ":" in target or "." in target or not _is_slug(ctx, target):
         return None
-    return choose(ctx, target)
+    return select_file(ctx, target)
 
 
 def _is_slug(ctx: typer.Context, target: str) -> bool:
@@ -289,7 +291,7 @@ def _outcome(report: Report) -> str:
     return "found" if grave else "ok"
 
 
-def _hidden(chosen: Chosen, report: Report, reveal: bool) -> tuple[Report, int]:
+def _hidden(chosen: Selection, report: Report, reveal: bool) -> tuple[Report, int]:
     """The report without the findings of a puzzle that is not solved yet: each names a cause."""
     from dataclasses import replace
 
@@ -300,10 +302,10 @@ def _hidden(chosen: Chosen, report: Report, reveal: bool) -> tuple[Report, int]:
         solved = kept.challenge_progress(chosen.challenge.slug).status == "solved"
     if reveal or solved or not report.trace:
         return report, 0
-    return replace(report, trace=unspoilt(report.trace)), count
+    return replace(report, trace=hide_findings(report.trace)), count
 
 
-def _next(chosen: Chosen | None, typed: TraceCommand, job: Job, report: Report) -> str:
+def _next(chosen: Selection | None, typed: TraceCommand, job: Job, report: Report) -> str:
     """What to do about it, with a command that can be pasted."""
     from dataclasses import replace
 

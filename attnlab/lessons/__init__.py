@@ -15,12 +15,12 @@ from attnlab.lessons.base import Lesson
 from attnlab.suggest import did_you_mean
 
 
-def titles() -> dict[str, str]:
+def lesson_titles() -> dict[str, str]:
     """Every lesson's id and title."""
     return {name: str(_module(name).TITLE) for name in _names()}
 
 
-def find(what: str) -> Lesson:
+def find_lesson(what: str) -> Lesson:
     """The lesson of that id; `Refused` with near names where there is none."""
     if what in _names():
         made: Lesson = _module(what).lesson()

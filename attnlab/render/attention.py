@@ -8,16 +8,16 @@ from rich.text import Text
 
 from attnlab.records import Op
 from attnlab.records.trace import Attention, Head
-from attnlab.render.heat import Drawn, Scale, draw_heat, legend
-from attnlab.render.number import number
-from attnlab.render.place import place
-from attnlab.render.screen import Screen, fit, plural
-from attnlab.render.values import picture
+from attnlab.render.heat import HeatMap, Scale, draw_heat, legend
+from attnlab.render.number import format_number
+from attnlab.render.place import format_place
+from attnlab.render.screen import Screen, plural, truncate
+from attnlab.render.values import heat_picture
 
-PICTURED = 2  # attentions whose heads are drawn; the others get a line
-HEADS = 8  # heads that are drawn of one attention
-LINES = 12  # of one map
-NARROWEST = 24  # cells for one map
+DRAWN_ATTENTIONS = 2  # attentions whose heads are drawn; the others get a line
+DRAWN_HEADS = 8  # heads that are drawn of one attention
+MAP_LINES = 12  # of one map
+MAP_WIDTH = 24  # cells for one map
 WEIGHTS = Scale(low=0.0, high=1.0)
 
 
@@ -26,17 +26,17 @@ def show_attention(found: Sequence[Attention], ops: Sequence[Op], screen: Screen
     for number_, attention in enumerate(found):
         screen.gap()
         _show_head(attention, rows, screen)
-        if number_ < PICTURED and attention.heads:
-            _show_maps(attention.heads[:HEADS], screen)
-            if len(attention.heads) > HEADS:
-                left = plural(len(attention.heads) - HEADS, "more head")
+        if number_ < DRAWN_ATTENTIONS and attention.heads:
+            _show_maps(attention.heads[:DRAWN_HEADS], screen)
+            if len(attention.heads) > DRAWN_HEADS:
+                left = plural(len(attention.heads) - DRAWN_HEADS, "more head")
                 screen.say((f"  {left}: --json has them", "aside"))
         elif attention.heads:
             _show_heads(attention.heads, screen)
 
 
 def _show_head(attention: Attention, rows: dict[int, Op], screen: Screen) -> None:
-    where = place(attention.file, attention.line)
+    where = format_place(attention.file, attention.line)
     module = f"  {attention.module}" if attention.module else ""
     screen.one_line(("attention", "title"), f"  {where}{module}  ", (_facts(attention), "aside"))
     for role in ("scores", "mask", "weights", "context"):
@@ -45,7 +45,7 @@ def _show_head(attention: Attention, rows: dict[int, Op], screen: Screen) -> Non
             axes = " ".join(op.axes)
             line = f"line {op.line}  {op.op}  "
             room = max(0, screen.width - len(axes) - len(line) - 14)
-            source = fit(op.source, room, screen.marks.dots)
+            source = truncate(op.source, room, screen.marks.dots)
             screen.one_line(f"  {role:<8}  {line}", (f"{axes}  ", "name"), (source, "aside"))
     if attention.message:
         screen.say(attention.message, indent=2)
@@ -63,11 +63,11 @@ def _facts(attention: Attention) -> str:
 
 
 def _name(head: Head) -> str:
-    return f"head {head.number}: entropy {number(head.entropy)}"
+    return f"head {head.number}: entropy {format_number(head.entropy)}"
 
 
 def _largest(head: Head) -> str:
-    return f"largest weight {number(head.largest)}"
+    return f"largest weight {format_number(head.largest)}"
 
 
 def _show_heads(heads: Sequence[Head], screen: Screen) -> None:
@@ -77,25 +77,27 @@ def _show_heads(heads: Sequence[Head], screen: Screen) -> None:
 
 def _show_maps(heads: Sequence[Head], screen: Screen) -> None:
     """The maps beside each other, as many in a row as there is room for; one scale for all."""
-    most = max(1, screen.width // NARROWEST)
+    most = max(1, screen.width // MAP_WIDTH)
     beside = min(most, len(heads))
     room = screen.width // beside - 2
     for at in range(0, len(heads), beside):
-        some = [(head, picture(head.weights)) for head in heads[at : at + beside]]
-        maps = [draw_heat(p, screen, room, WEIGHTS, LINES) if p else None for _, p in some]
+        some = [(head, heat_picture(head.weights)) for head in heads[at : at + beside]]
+        maps = [draw_heat(p, screen, room, WEIGHTS, MAP_LINES) if p else None for _, p in some]
         for said in (_name, _largest):
-            texts = [Text(fit(said(head), room, screen.marks.dots)) for head, _ in some]
-            screen.print(_beside(texts, room), no_wrap=True, crop=True)
+            texts = [Text(truncate(said(head), room, screen.marks.dots)) for head, _ in some]
+            screen.print(_side_by_side(texts, room), no_wrap=True, crop=True)
         for line in range(max((len(m.lines) for m in maps if m), default=0)):
-            screen.print(_beside([_at(m, line) for m in maps], room), no_wrap=True, crop=True)
+            screen.print(
+                _side_by_side([_map_line(m, line) for m in maps], room), no_wrap=True, crop=True
+            )
     screen.print(Text.assemble("weight ", *legend(WEIGHTS, screen)), no_wrap=True, crop=True)
 
 
-def _at(drawn: Drawn | None, line: int) -> Text:
+def _map_line(drawn: HeatMap | None, line: int) -> Text:
     return drawn.lines[line] if drawn and line < len(drawn.lines) else Text()
 
 
-def _beside(cells: Sequence[Text], room: int) -> Text:
+def _side_by_side(cells: Sequence[Text], room: int) -> Text:
     """Texts in columns of `room` cells."""
     text = Text()
     for cell in cells:

@@ -22,17 +22,17 @@ def show_bars(xs: Sequence[int], ys: Sequence[float], screen: Screen) -> Sequenc
     labels = _labels(low, high, above)
     margin = max(map(len, labels)) + 2
     room = max(1, screen.width - margin)
-    xs, ys = thin(xs, room), thin(ys, room)
+    xs, ys = every_nth(xs, room), every_nth(ys, room)
     wide = max(1, min(WIDEST_BAR, room // len(xs)))
     edge = "|" if screen.marks is ASCII else "│"
-    for label, line in zip(labels, _drawn(ys, (low, high), above, screen), strict=True):
+    for label, line in zip(labels, _bar_lines(ys, (low, high), above, screen), strict=True):
         drawn = "".join(mark * wide for mark in line).rstrip()
         screen.one_line((f"{label:>{margin - 2}} {edge}", "aside"), (drawn, "name"))
     screen.one_line((" " * margin + ruler(xs, wide), "aside"))
     return xs
 
 
-def thin(items: Sequence[N], most: int) -> Sequence[N]:
+def every_nth(items: Sequence[N], most: int) -> Sequence[N]:
     """Every n-th, so that no more than `most` are left."""
     return items[:: -(-len(items) // most)]
 
@@ -45,7 +45,7 @@ def ruler(numbers: Sequence[int], wide: int) -> str:
     return text
 
 
-def some_of(noun: str, shown: Sequence[int], count: int) -> str:
+def subset_label(noun: str, shown: Sequence[int], count: int) -> str:
     """`queries 0, 2, 4, ... of 64`."""
     several = "queries" if noun == "query" else f"{noun}s"
     return f"{several} {', '.join(map(str, shown[:3]))}, ... of {count}"
@@ -71,19 +71,19 @@ def _labels(low: float, high: float, above: int) -> list[str]:
     return labels
 
 
-def _drawn(
+def _bar_lines(
     ys: Sequence[float], bounds: tuple[float, float], above: int, screen: Screen
 ) -> list[str]:
     low, high = bounds
     below = HEIGHT - above
     unit = max(high / above if above else 0.0, -low / below if below else 0.0) or 1.0
     plain = screen.marks is ASCII
-    lines = [_line(ys, unit, r, LETTERS if plain else UP) for r in reversed(range(above))]
+    lines = [_bar_line(ys, unit, r, LETTERS if plain else UP) for r in reversed(range(above))]
     fallen = [-y for y in ys]
-    return lines + [_line(fallen, unit, r, LETTERS if plain else DOWN) for r in range(below)]
+    return lines + [_bar_line(fallen, unit, r, LETTERS if plain else DOWN) for r in range(below)]
 
 
-def _line(ys: Sequence[float], unit: float, row: int, marks: str) -> str:
+def _bar_line(ys: Sequence[float], unit: float, row: int, marks: str) -> str:
     """The part of each bar that lies in the row-th line from zero."""
     parts = (min(max(y / unit - row, 0.0), 1.0) for y in ys)
     return "".join(marks[round(part * (len(marks) - 1))] for part in parts)

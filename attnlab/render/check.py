@@ -12,7 +12,7 @@ from attnlab.render.screen import Screen, plural
 
 
 @record
-class Validated:
+class CheckPage:
     examined: tuple[Validation, ...]
 
     @property

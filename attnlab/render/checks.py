@@ -49,7 +49,7 @@ def _show_folded(folded: Sequence[CheckResult], screen: Screen) -> None:
     screen.say((f"{screen.marks.note} {also}: {names}{under}", "aside"))
 
 
-def tally(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[str, str]]:
+def outcome_counts(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[str, str]]:
     """Counts by outcome, as styled parts of one line; checks that do not apply are left out."""
     marks = screen.marks
     looks = {

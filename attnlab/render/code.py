@@ -21,6 +21,6 @@ STYLES = {
 THEME = ANSISyntaxTheme({token: Style.parse(style) for token, style in STYLES.items()})
 
 
-def python(code: str) -> Text:
+def highlight_python(code: str) -> Text:
     """Highlighted, and not cut into lines of any width: what is copied must be whole."""
     return Syntax("", "python", theme=THEME).highlight(code)

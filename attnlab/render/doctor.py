@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from attnlab.doctor import Vital
+from attnlab.doctor import HealthCheck
 from attnlab.records import plain, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen
 
 
 @record
-class Health:
-    vitals: tuple[Vital, ...]
+class DoctorPage:
+    vitals: tuple[HealthCheck, ...]
 
     @property
     def outcome(self) -> str:

@@ -8,11 +8,11 @@ from attnlab.records import record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen
 
-APART = re.compile(r"\n(?=(?:Right|Wrong): )")  # they start a paragraph of their own
+PARAGRAPH_START = re.compile(r"\n(?=(?:Right|Wrong): )")  # they start a paragraph of their own
 
 
 @record
-class Explained:
+class ExplainPage:
     id: str
     kind: str  # "check", "mutation", "challenge" or "page"
     title: str
@@ -23,7 +23,7 @@ class Explained:
         screen.say((self.title, "title"), (f"  {self.kind} {self.id}", "name"))
         if not self.text.startswith("#"):  # a heading brings its own space
             screen.gap()
-        screen.prose(APART.sub("\n\n", self.text))
+        screen.prose(PARAGRAPH_START.sub("\n\n", self.text))
         if self.advice:
             screen.gap()
             screen.say(("when it fails: ", "next"), self.advice)

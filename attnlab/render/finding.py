@@ -10,7 +10,7 @@ from attnlab.records import CheckResult, Trace, plain, record
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
 from attnlab.render.json import Document, trace_rows
-from attnlab.render.place import shown_files
+from attnlab.render.place import file_labels
 from attnlab.render.screen import Screen, plural
 from attnlab.render.steps import show_table
 
@@ -18,7 +18,7 @@ ROWS = 40  # of more, the first ones are shown
 
 
 @record
-class Unheld:
+class PropertyPage:
     """A check that failed, and one call of the module at the sizes where it did."""
 
     result: CheckResult
@@ -43,7 +43,7 @@ class Unheld:
         grave = tuple(f for f in trace.findings if f.severity != "note")
         if grave:
             screen.gap()
-            show_findings(grave, screen, shown_files(trace))
+            show_findings(grave, screen, file_labels(trace))
 
     def document(self) -> Document:
         return {"check": plain(self.result), "seed": self.seed, **trace_rows(self.trace)}
@@ -53,7 +53,7 @@ def _joined(*parts: str) -> list[str]:
     return ["  ".join(part for part in parts if part)]
 
 
-def as_text(page: Unheld, width: int = PropertyFailed.width) -> str:
+def as_text(page: PropertyPage, width: int = PropertyFailed.width) -> str:
     """The page without colours, for an exception's message."""
     out = StringIO()
     page.show(Screen(file=out, width=width, color=False))

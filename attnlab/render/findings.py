@@ -10,10 +10,10 @@ from rich.panel import Panel
 from rich.text import Text
 
 from attnlab.records import Crash, Finding, Operand, Report, Trace
-from attnlab.render.place import place, shape
-from attnlab.render.screen import READABLE, Marks, Screen, fit, plural, safe
+from attnlab.render.place import format_place, format_shape
+from attnlab.render.screen import READABLE, Marks, Screen, escape_control, plural, truncate
 
-MOST = 20  # findings in full; a loop over 500 layers says the same 500 times
+MOST_FINDINGS = 20  # findings in full; a loop over 500 layers says the same 500 times
 
 
 def show_crash(crash: Crash, screen: Screen) -> None:
@@ -21,22 +21,25 @@ def show_crash(crash: Crash, screen: Screen) -> None:
     marks = screen.marks
     body = Text()
     if crash.source:
-        body.append(fit(safe(crash.source), screen.width - 4, marks.dots) + "\n\n", style="bold")
+        body.append(
+            truncate(escape_control(crash.source), screen.width - 4, marks.dots) + "\n\n",
+            style="bold",
+        )
     for text in _operands(crash.operands, marks):
         body.append(text + "\n")
     if crash.operands:
         body.append("\n")
-    body.append(safe(crash.message.strip()))
+    body.append(escape_control(crash.message.strip()))
     if crash.explanation:
-        body.append("\n" + safe(crash.explanation.strip()))
-    where = place(crash.file, crash.line)
+        body.append("\n" + escape_control(crash.explanation.strip()))
+    where = format_place(crash.file, crash.line)
     head = f"{marks.bad} {crash.error or 'Error'} at {where}"
-    title = Text(fit(safe(head), screen.width - 6, marks.dots), style="bad")
+    title = Text(truncate(escape_control(head), screen.width - 6, marks.dots), style="bad")
     wide = min(screen.width, READABLE)
     screen.print(Panel(body, title=title, title_align="left", border_style="bad", width=wide))
 
 
-def show_end(trace: Trace, report: Report, screen: Screen) -> None:
+def show_failure_end(trace: Trace, report: Report, screen: Screen) -> None:
     """What ended the run before its end, if anything did."""
     if trace.crash:
         screen.gap()
@@ -51,7 +54,7 @@ def _operands(operands: Sequence[Operand], marks: Marks) -> list[str]:
     wide = max((cell_len(name) for name in names), default=0)
     pairs = zip(names, operands, strict=True)
     return [
-        f"operand {number}  {name:<{wide}}  {shape(operand.shape, marks)}"
+        f"operand {number}  {name:<{wide}}  {format_shape(operand.shape, marks)}"
         for number, (name, operand) in enumerate(pairs, 1)
     ]
 
@@ -68,10 +71,12 @@ def show_findings(
     times = Counter(keys)
     firsts = dict(zip(reversed(keys), reversed(findings), strict=True))
     order = sorted(dict.fromkeys(keys), key=lambda key: rank[key[0]])
-    for key in order[:MOST]:
+    for key in order[:MOST_FINDINGS]:
         _show_finding(firsts[key], times[key], screen, names or {})
-    if len(order) > MOST:
-        screen.say((f"{screen.marks.dots} and {len(order) - MOST} more: --json has all", "aside"))
+    if len(order) > MOST_FINDINGS:
+        screen.say(
+            (f"{screen.marks.dots} and {len(order) - MOST_FINDINGS} more: --json has all", "aside")
+        )
 
 
 def _show_finding(finding: Finding, times: int, screen: Screen, names: Mapping[str, str]) -> None:

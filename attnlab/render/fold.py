@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import TypeVar
 
 from attnlab.records import Op, Trace, record
-from attnlab.render.number import ill
+from attnlab.render.number import has_nan_or_inf
 
 N = TypeVar("N", int, float)
-LEAST = 3  # lines that showing layers once must save
+LEAST_SAVED = 3  # lines that showing layers once must save
 
 
 @record
@@ -56,23 +56,23 @@ class Repeat:
 Shown = Step | Repeat
 
 
-def arranged(trace: Trace, view: View) -> tuple[Shown, ...]:
+def arrange_rows(trace: Trace, view: View) -> tuple[Shown, ...]:
     """The lines of the table, in the order of the run."""
     rules = {f.index: f.rule for f in trace.findings if f.index is not None}
-    ops = [op for op in trace.ops if _wanted(op, view) and (op.index in rules or _all(view))]
+    ops = [op for op in trace.ops if _matches(op, view) and (op.index in rules or _shows_all(view))]
     grave = {f.index for f in trace.findings if f.severity != "note"}
     steps = [Step(op=op, rule=rules.get(op.index, ""), flagged=op.index in grave) for op in ops]
     if view.depth is not None:
         given = {-1 - i: axes for i, axes in enumerate(view.inputs)}
-        steps = _calls(steps, view.depth, {**given, **{op.index: op.axes for op in trace.ops}})
-    return tuple(_folded(steps)) if view.fold else tuple(steps)
+        steps = _fold_calls(steps, view.depth, {**given, **{op.index: op.axes for op in trace.ops}})
+    return tuple(_fold_repeats(steps)) if view.fold else tuple(steps)
 
 
-def _all(view: View) -> bool:
+def _shows_all(view: View) -> bool:
     return not view.only_findings
 
 
-def _wanted(op: Op, view: View) -> bool:
+def _matches(op: Op, view: View) -> bool:
     named = not view.op or fnmatchcase(op.op, view.op)
     return named and (not view.module or inside(op.module, view.module))
 
@@ -97,22 +97,22 @@ def levels(path: str) -> list[str]:
     return found
 
 
-def _calls(steps: Sequence[Step], depth: int, axes: dict[int, tuple[str, ...]]) -> list[Step]:
+def _fold_calls(steps: Sequence[Step], depth: int, axes: dict[int, tuple[str, ...]]) -> list[Step]:
     """The steps, those of submodules deeper than `depth` as one for each call."""
     found: list[Step] = []
-    for name, group in groupby(steps, lambda step: _below(step.op.module, depth)):
+    for name, group in groupby(steps, lambda step: _submodule_at(step.op.module, depth)):
         some = list(group)
-        found += [_call(name, some, axes)] if name else some
+        found += [_call_step(name, some, axes)] if name else some
     return found
 
 
-def _below(path: str, depth: int) -> str:
+def _submodule_at(path: str, depth: int) -> str:
     """The submodule at whose call the rows of `path` are hidden; "" where they are shown."""
     parts = levels(path)
     return ".".join(parts[: depth + 1]) if len(parts) > depth else ""
 
 
-def _call(name: str, steps: Sequence[Step], axes: dict[int, tuple[str, ...]]) -> Step:
+def _call_step(name: str, steps: Sequence[Step], axes: dict[int, tuple[str, ...]]) -> Step:
     own = {step.op.index for step in steps}
     given = (p for step in steps for p in step.op.parents if p not in own)
     return Step(
@@ -136,7 +136,7 @@ def _total(parts: Sequence[N | None]) -> N | None:
 # ---------------------------------------------------------------- layers alike
 
 
-def _folded(steps: Sequence[Step]) -> Iterable[Shown]:
+def _fold_repeats(steps: Sequence[Step]) -> Iterable[Shown]:
     """The steps, with a `Repeat` wherever numbered layers do the same one after the other."""
     at = 0
     while at < len(steps):
@@ -166,8 +166,8 @@ def _repeat(steps: Sequence[Step], at: int) -> tuple[Repeat, int] | None:
             (model, layer), (steps[places[alike] : places[alike] + size], names[alike])
         ):
             alike += 1
-        if (alike - 1) * size >= LEAST:
-            once = tuple(_folded(steps[at : at + size]))
+        if (alike - 1) * size >= LEAST_SAVED:
+            once = tuple(_fold_repeats(steps[at : at + size]))
             repeat = Repeat(first=layer, last=names[alike - 1], times=alike, steps=once)
             return repeat, places[alike - 1] + size
     return None
@@ -204,15 +204,17 @@ def _alike(model: tuple[Sequence[Step], str], other: tuple[Sequence[Step], str])
 
     A finding that all layers share may be told of the first alone.
     """
-    if [_print(s, model[1]) for s in model[0]] != [_print(s, other[1]) for s in other[0]]:
+    if [_fingerprint(s, model[1]) for s in model[0]] != [
+        _fingerprint(s, other[1]) for s in other[0]
+    ]:
         return False
     return all(o.rule in ("", m.rule) for m, o in zip(model[0], other[0], strict=True))
 
 
-def _print(step: Step, layer: str) -> object:
+def _fingerprint(step: Step, layer: str) -> object:
     op = step.op
     path = step.call or op.module
     place = (path[len(layer) :], "") if _within(path, layer) else ("", path)
     # Not the axes: the first layer gets its width from the embedding, the next from the first.
-    what = (op.op, op.file, op.line, op.shape, op.dtype, ill(op))
+    what = (op.op, op.file, op.line, op.shape, op.dtype, has_nan_or_inf(op))
     return (place, what, step.rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnlab.records import Challenge, Verdict, plain, record
-from attnlab.render.checks import show_diagnosis, show_failures, tally
+from attnlab.render.checks import outcome_counts, show_diagnosis, show_failures
 from attnlab.render.json import Document
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen
@@ -20,7 +20,7 @@ WORDS = {
 
 
 @record
-class Graded:
+class GradePage:
     challenge: Challenge
     file: str  # in few words
     verdict: Verdict
@@ -34,7 +34,7 @@ class Graded:
         show_diagnosis(verdict.diagnosis, screen)
         if verdict.outcome != "passed":
             show_output(verdict.output, screen)
-        counts = tally(verdict.checks, screen)
+        counts = outcome_counts(verdict.checks, screen)
         if counts:
             screen.gap()
             screen.say(*counts, (f"   seed {verdict.seed}", "aside"))
@@ -58,7 +58,7 @@ class Graded:
         }
 
 
-def _show_verdict(page: Graded, screen: Screen) -> None:
+def _show_verdict(page: GradePage, screen: Screen) -> None:
     verdict, marks = page.verdict, screen.marks
     passed = verdict.outcome == "passed"
     mark, style = (marks.ok, "bold green") if passed else (marks.bad, "bad")

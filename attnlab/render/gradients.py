@@ -9,9 +9,9 @@ from rich.text import Text
 
 from attnlab.records import Op
 from attnlab.records.trace import Backward, ParameterGradient
-from attnlab.render.number import number
-from attnlab.render.place import place, shape
-from attnlab.render.screen import Screen, fit, plural, safe
+from attnlab.render.number import format_number
+from attnlab.render.place import format_place, format_shape
+from attnlab.render.screen import Screen, escape_control, plural, truncate
 
 MOST = 24  # parameters in a table: the extremes tell more than the middle
 
@@ -28,7 +28,7 @@ def show_backward(backward: Backward, ops: Sequence[Op], screen: Screen) -> None
         )
     origin = next((op for op in ops if op.index == backward.origin), None)
     if origin is not None and f"line {origin.line}" not in backward.message:
-        where = place(origin.file, origin.line)
+        where = format_place(origin.file, origin.line)
         screen.one_line(f"  first at {where}  {origin.op}  ", (origin.source, "aside"))
     unused = [p for p in backward.parameters if p.norm is None and p.name not in backward.message]
     if unused:
@@ -41,7 +41,7 @@ def show_backward(backward: Backward, ops: Sequence[Op], screen: Screen) -> None
 
 
 def _show_norms(used: Sequence[ParameterGradient], screen: Screen) -> None:
-    shown = _chosen(used)
+    shown = _select_rows(used)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for title, side in (("", "left"), ("norm", "right"), ("shape", "left"), ("parameter", "left")):
         table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
@@ -49,9 +49,9 @@ def _show_norms(used: Sequence[ParameterGradient], screen: Screen) -> None:
     for parameter in shown:
         table.add_row(
             Text("" if parameter.finite else screen.marks.bad, style="bad"),
-            number(parameter.norm or 0.0),
-            shape(parameter.shape, screen.marks),
-            Text(fit(safe(parameter.name), room, screen.marks.dots)),
+            format_number(parameter.norm or 0.0),
+            format_shape(parameter.shape, screen.marks),
+            Text(truncate(escape_control(parameter.name), room, screen.marks.dots)),
         )
     screen.print(table)
     if len(shown) < len(used):
@@ -59,7 +59,7 @@ def _show_norms(used: Sequence[ParameterGradient], screen: Screen) -> None:
         screen.say((f"{left}: --json has all", "aside"))
 
 
-def _chosen(used: Sequence[ParameterGradient]) -> list[ParameterGradient]:
+def _select_rows(used: Sequence[ParameterGradient]) -> list[ParameterGradient]:
     """In their own order: all of them, or the sick, the smallest and the largest."""
     if len(used) <= MOST:
         return list(used)

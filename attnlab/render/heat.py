@@ -16,12 +16,12 @@ from rich.text import Text
 
 from attnlab.records import record
 from attnlab.records.position import Picture
-from attnlab.render.bars import ruler, some_of, thin
+from attnlab.render.bars import every_nth, ruler, subset_label
 from attnlab.render.screen import ASCII, Screen
 
-STOPS = ((24, 69, 140), (92, 150, 201), (240, 238, 232), (232, 148, 60), (158, 72, 0))
+COLOR_STOPS = ((24, 69, 140), (92, 150, 201), (240, 238, 232), (232, 148, 60), (158, 72, 0))
 GREY = (112, 112, 112)
-HOLE = 99  # in place of a level: no finite number
+NOT_FINITE = 99  # in place of a level: no finite number
 LEVELS = 32  # of colour, on each side of zero
 SHADES = " ░▒▓█"
 LETTERS = " .:-=+*#%@"
@@ -52,7 +52,7 @@ class Scale:
 
 
 @record
-class Drawn:
+class HeatMap:
     """A map as lines of text, and what of the matrix they show."""
 
     lines: tuple[Text, ...]
@@ -73,27 +73,31 @@ def show_heat(picture: Picture, screen: Screen) -> None:
 
 def draw_heat(
     picture: Picture, screen: Screen, width: int, scale: Scale | None = None, most: int = MOST_LINES
-) -> Drawn:
+) -> HeatMap:
     """The map with its rulers, in at most `width` cells and `most` lines."""
-    coloured = in_colour(screen)
+    coloured = has_colors(screen)
     margin = len(str(picture.rows[-1])) + 1
     room = max(1, width - margin)
-    rows = thin(picture.rows, most * (2 if coloured else 1))
-    columns = thin(picture.columns, room)
+    rows = every_nth(picture.rows, most * (2 if coloured else 1))
+    columns = every_nth(picture.columns, room)
     values = _values(picture, rows, columns)
     wide = max(1, min(WIDEST_CELL, room // len(columns)))
-    scale = scale or scale_of(values)
+    scale = scale or fit_scale(values)
     per_line = 2 if coloured else 1
     lines = []
     for at in range(0, len(rows), per_line):
         some = values[at : at + per_line]
-        cells = _coloured(some, scale, wide) if coloured else _shaded(some[0], scale, wide, screen)
+        cells = (
+            _color_cells(some, scale, wide)
+            if coloured
+            else _shade_cells(some[0], scale, wide, screen)
+        )
         lines.append(Text.assemble((f"{rows[at]:>{margin - 1}} ", "aside"), cells))
     lines.append(Text.assemble((" " * margin + ruler(columns, wide), "aside")))
-    return Drawn(lines=tuple(lines), margin=margin, rows=rows, columns=columns, scale=scale)
+    return HeatMap(lines=tuple(lines), margin=margin, rows=rows, columns=columns, scale=scale)
 
 
-def in_colour(screen: Screen) -> bool:
+def has_colors(screen: Screen) -> bool:
     """Sixteen colours are too few for it, and half blocks need UTF-8."""
     many = screen.color_system in ("256", "truecolor")
     return many and not screen.no_color and screen.marks is not ASCII
@@ -108,7 +112,7 @@ def _values(picture: Picture, rows: Sequence[int], columns: Sequence[int]) -> li
     return [[picture.values[down(r)][across(c)] for c in columns] for r in rows]
 
 
-def scale_of(values: Sequence[Sequence[float]]) -> Scale:
+def fit_scale(values: Sequence[Sequence[float]]) -> Scale:
     """From the least to the greatest, as wide on both sides of zero."""
     known = [value for row in values for value in row if isfinite(value)]
     low, high = min(known, default=0.0), max(known, default=0.0)
@@ -117,38 +121,41 @@ def scale_of(values: Sequence[Sequence[float]]) -> Scale:
     return Scale(low=low, high=high)
 
 
-def _coloured(lines: list[list[float]], scale: Scale, wide: int) -> Text:
+def _color_cells(lines: list[list[float]], scale: Scale, wide: int) -> Text:
     """One row, or two above each other: the upper half block and what is behind it."""
     text = Text()
     for cell in zip(*lines, strict=True):
-        levels = (scale.level(value) if isfinite(value) else HOLE for value in cell)
+        levels = (scale.level(value) if isfinite(value) else NOT_FINITE for value in cell)
         text.append("▀" * wide, _style(*levels))
     return text
 
 
 @cache
 def _style(up: int, down: int | None = None) -> Style:
-    return Style(color=_colour(up), bgcolor=None if down is None else _colour(down))
+    return Style(color=_level_color(up), bgcolor=None if down is None else _level_color(down))
 
 
-def _colour(level: int) -> Color:
+def _level_color(level: int) -> Color:
     """Mixed of the two nearest stops."""
-    if level == HOLE:
+    if level == NOT_FINITE:
         return Color.from_rgb(*GREY)
-    place = (level / LEVELS + 1) / 2 * (len(STOPS) - 1)
-    at = min(int(place), len(STOPS) - 2)
-    mixed = (a + (b - a) * (place - at) for a, b in zip(STOPS[at], STOPS[at + 1], strict=True))
+    place = (level / LEVELS + 1) / 2 * (len(COLOR_STOPS) - 1)
+    at = min(int(place), len(COLOR_STOPS) - 2)
+    mixed = (
+        a + (b - a) * (place - at)
+        for a, b in zip(COLOR_STOPS[at], COLOR_STOPS[at + 1], strict=True)
+    )
     return Color.from_rgb(*(round(part) for part in mixed))
 
 
-def _shaded(line: list[float], scale: Scale, wide: int, screen: Screen) -> str:
+def _shade_cells(line: list[float], scale: Scale, wide: int, screen: Screen) -> str:
     ramp = _ramp(screen)
-    hole = hole_mark(screen)
+    hole = not_finite_mark(screen)
     marks = (scale.shade(value, ramp) if isfinite(value) else hole for value in line)
     return "".join(mark * wide for mark in marks)
 
 
-def hole_mark(screen: Screen) -> str:
+def not_finite_mark(screen: Screen) -> str:
     """What stands for -inf, inf and NaN, where there are no colours."""
     return "x" if screen.marks is ASCII else "·"
 
@@ -166,7 +173,7 @@ def _show_title(
     """Which rows and columns are shown is said where it is not all of them."""
     screen.say((picture.title, "title"), f": {picture.down} (down) by {picture.across} (across)")
     left_out = [
-        some_of(name, shown, count)
+        subset_label(name, shown, count)
         for name, shown, count in zip(
             (picture.down, picture.across), (rows, columns), picture.shape, strict=True
         )
@@ -178,7 +185,7 @@ def _show_title(
 
 def legend(scale: Scale, screen: Screen) -> list[Part]:
     low, high = f"{scale.low + 0.0:.3g} ", f" {scale.high + 0.0:.3g}"  # no -0
-    if not in_colour(screen):
+    if not has_colors(screen):
         return [f"{low}[{''.join(mark * 2 for mark in _ramp(screen))}]{high}"]
     steps = [scale.low + (scale.high - scale.low) * i / 20 for i in range(21)]
     band = Text()

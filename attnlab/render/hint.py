@@ -8,7 +8,7 @@ from attnlab.render.screen import Screen
 
 
 @record
-class Hints:
+class HintPage:
     challenge: Challenge
     taken: int
     more: bool = True  # False: all hints had been shown before

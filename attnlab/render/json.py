@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from attnlab.errors import AttnlabError
 from attnlab.records import FORMAT, Trace, plain, to_json
-from attnlab.render.streams import hush
+from attnlab.render.streams import discard_output
 
 if TYPE_CHECKING:
     from attnlab.render.screen import Screen
@@ -26,16 +26,16 @@ class Page(Protocol):
     def document(self) -> Document: ...
 
 
-def write(document: Document) -> None:
+def write_document(document: Document) -> None:
     """One document, one line, on stdout."""
     try:
         sys.stdout.write(to_json({"format": FORMAT, **document}) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        hush(sys.stdout)
+        discard_output(sys.stdout)
 
 
-def failure(error: AttnlabError) -> Document:
+def error_document(error: AttnlabError) -> Document:
     return {"outcome": error.outcome, "error": error_row(error)}
 
 

@@ -16,7 +16,7 @@ GAP = 6  # between two tables
 
 
 @record
-class Lessons:
+class LessonListPage:
     titles: dict[str, str]
 
     def show(self, screen: Screen) -> None:
@@ -30,7 +30,7 @@ class Lessons:
 
 
 @record
-class Taught:
+class LessonPage:
     lesson: Lesson
     only: int = 0  # the number of one step, or 0 for all
 
@@ -92,15 +92,15 @@ def _show_question(question: Question, screen: Screen) -> None:
 def _show_grids(grids: tuple[Grid, ...], screen: Screen) -> None:
     """Side by side where they fit, else one below the other."""
     row: list[Table] = []
-    for table in (_fitted(grid, screen) for grid in grids):
-        if row and _wide([*row, table], screen) > screen.width:
+    for table in (_fit_table(grid, screen) for grid in grids):
+        if row and _total_width([*row, table], screen) > screen.width:
             _show_row(row, screen)
             row = []
         row.append(table)
     _show_row(row, screen)
 
 
-def _wide(tables: list[Table], screen: Screen) -> int:
+def _total_width(tables: list[Table], screen: Screen) -> int:
     return INDENT + sum(screen.measure(t).maximum for t in tables) + GAP * (len(tables) - 1)
 
 
@@ -113,10 +113,10 @@ def _show_row(tables: list[Table], screen: Screen) -> None:
     screen.print(Padding(row, (0, 0, 0, INDENT), expand=False))
 
 
-def _fitted(grid: Grid, screen: Screen) -> Table:
+def _fit_table(grid: Grid, screen: Screen) -> Table:
     """Columns move together where the table would be too wide."""
     table = _table(grid, 2)
-    return table if _wide([table], screen) <= screen.width else _table(grid, 1)
+    return table if _total_width([table], screen) <= screen.width else _table(grid, 1)
 
 
 def _table(grid: Grid, gap: int) -> Table:

@@ -9,20 +9,20 @@ from rich.text import Text
 
 from attnlab.records import Challenge, ChallengeProgress, record
 from attnlab.render.json import Document
-from attnlab.render.screen import Marks, Screen, fit, level, plural
+from attnlab.render.screen import Marks, Screen, level_marks, plural, truncate
 
 Row = tuple[Challenge, ChallengeProgress]
 WIDE = 100
 
 
 @record
-class Listing:
+class ListPage:
     rows: tuple[Row, ...]
     here: frozenset[str] = frozenset()  # slugs whose started file lies in this folder
 
     def show(self, screen: Screen) -> None:
         name_width = max((len(c.name) for c, _ in self.rows), default=0)
-        so_far = max((len(state(s)) for _, s in self.rows), default=0)
+        so_far = max((len(progress_label(s)) for _, s in self.rows), default=0)
         for topic, rows in groupby(self.rows, key=lambda row: row[0].topic):
             screen.say((topic, "title"))
             screen.print(_table(list(rows), screen, name_width, so_far))
@@ -40,17 +40,17 @@ class Listing:
 
 
 @record
-class Overview:
+class OverviewPage:
     """Where the user is and what is next, in a few lines."""
 
-    listing: Listing
+    listing: ListPage
 
     def show(self, screen: Screen) -> None:
         screen.say(("attnlab", "title"), f"  {self.listing.count}")
         for challenge, standing in self.listing.rows:
             if challenge.slug in self.listing.here and standing.status != "solved":
                 file = (f"./{challenge.name}.py", "name")
-                screen.say(file, f"  {state(standing)}  {challenge.title}", indent=2)
+                screen.say(file, f"  {progress_label(standing)}  {challenge.title}", indent=2)
         screen.gap()
         screen.say(("attnlab list", "title"), "    shows all challenges")
         screen.say(
@@ -79,11 +79,11 @@ def _table(rows: list[Row], screen: Screen, name_width: int, so_far: int) -> Tab
         cells = [
             Text(f"  {mark}", style=style),
             Text(challenge.name, style="name"),
-            Text(level(marks, challenge.level)),
-            Text(state(standing), style=style),
+            Text(level_marks(marks, challenge.level)),
+            Text(progress_label(standing), style=style),
         ]
         cells += [Text(challenge.kind)] if screen.width >= WIDE else []
-        table.add_row(*cells, Text(fit(challenge.title, max(title, 1), marks.dots)))
+        table.add_row(*cells, Text(truncate(challenge.title, max(title, 1), marks.dots)))
     return table
 
 
@@ -99,7 +99,7 @@ def _mark(standing: ChallengeProgress, marks: Marks) -> tuple[str, str]:
     return looks[standing.status]
 
 
-def state(standing: ChallengeProgress) -> str:
+def progress_label(standing: ChallengeProgress) -> str:
     """How far, in a word or two: "solved", "solution seen", "best 0.62", "started"."""
     if standing.status == "solved" and standing.peeked:
         return "solution seen"

@@ -7,7 +7,7 @@ import math
 from attnlab.records import Op
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -15,20 +15,20 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def span(op: Op, dots: str) -> str:
+def value_range(op: Op, dots: str) -> str:
     """The range of a row's values."""
     if op.min is None or op.max is None:
         return ""
-    low, high = number(op.min), number(op.max)
+    low, high = format_number(op.min), format_number(op.max)
     return low if low == high else f"{low} {dots} {high}"
 
 
-def ill(op: Op) -> bool:
+def has_nan_or_inf(op: Op) -> bool:
     """-inf is what a mask leaves behind; NaN and +inf are an illness."""
     return op.nan or (op.inf and op.max == math.inf)
 
 
-def seconds(value: float | None) -> str:
+def format_seconds(value: float | None) -> str:
     """`12.3 us`, `4.56 ms`, `1.2 s`."""
     if value is None:
         return ""
@@ -38,7 +38,7 @@ def seconds(value: float | None) -> str:
     return f"{value * 1e6:.3g} us"
 
 
-def size(count: int | None) -> str:
+def format_bytes(count: int | None) -> str:
     """`512 B`, `4.1 kB`, `12.6 MB`: thousands, as tensors are counted."""
     if count is None:
         return ""

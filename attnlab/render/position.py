@@ -19,7 +19,7 @@ from attnlab.records.position import (
     RotationTest,
     Statistic,
 )
-from attnlab.render.bars import show_bars, some_of
+from attnlab.render.bars import show_bars, subset_label
 from attnlab.render.heat import show_heat
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen
@@ -29,7 +29,7 @@ TINY = 1e-9  # of the largest value: what rounding explains
 
 
 @record
-class Portrait:
+class PositionPage:
     job: PositionJob
     report: PositionReport
 
@@ -83,7 +83,7 @@ def _show_frequencies(waves: Sequence[Frequency], length: int, screen: Screen) -
     screen.say(("frequencies", "title"), ": the fast pairs first")
     heads = ("pair", "columns", "radians a position", "wavelength", f"turns in {length}")
     table = _table(heads)
-    for wave in _spaced(waves):
+    for wave in _sample_rows(waves):
         sine, cosine = wave.columns
         turns = length / wave.wavelength
         cells = (f"{wave.frequency:.6g}", f"{wave.wavelength:,.2f}", f"{turns:.3g}")
@@ -92,7 +92,7 @@ def _show_frequencies(waves: Sequence[Frequency], length: int, screen: Screen) -
     _show_left_out(len(waves), screen)
 
 
-def _spaced(rows: Sequence[Frequency]) -> list[Frequency]:
+def _sample_rows(rows: Sequence[Frequency]) -> list[Frequency]:
     """The first, the last, and some between them."""
     if len(rows) <= MOST:
         return list(rows)
@@ -109,7 +109,7 @@ def _show_curve(curve: Curve, screen: Screen) -> None:
     screen.say((curve.title, "title"))
     shown = show_bars(curve.distances, curve.values, screen)
     if len(shown) < curve.count:
-        screen.say(("only " + some_of("distance", shown, curve.count), "aside"))
+        screen.say(("only " + subset_label("distance", shown, curve.count), "aside"))
     most = max(map(abs, curve.values)) or 1.0
     if curve.spread <= TINY * most:
         screen.say(

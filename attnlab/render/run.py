@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from attnlab.records import Challenge, Report, Trace, Verdict, plain, record
 from attnlab.render.challenge import show_head
-from attnlab.render.checks import tally
-from attnlab.render.findings import show_end, show_findings, show_notes
+from attnlab.render.checks import outcome_counts
+from attnlab.render.findings import show_failure_end, show_findings, show_notes
 from attnlab.render.json import Document, trace_rows
 from attnlab.render.screen import Screen, plural
 from attnlab.render.steps import show_table, show_target
 
 
 @record
-class Run:
+class RunPage:
     challenge: Challenge
     file: str  # in few words
     verdict: Verdict
@@ -56,13 +56,13 @@ class Run:
         }
 
 
-def _show_trace(page: Run, screen: Screen) -> None:
+def _show_trace(page: RunPage, screen: Screen) -> None:
     screen.gap()
     sizes = page.challenge.contract.sizes
     show_target(page.report.target, sizes, screen, ("trace  ", "title"))
     show_table(page.trace, screen)
     show_notes(page.trace.notes, screen)
-    show_end(page.trace, page.report, screen)
+    show_failure_end(page.trace, page.report, screen)
     show_output(page.report.output, screen)
     if page.trace.findings:
         screen.gap()
@@ -79,8 +79,8 @@ def show_hidden(count: int, screen: Screen) -> None:
         screen.hang((f"{screen.marks.unsure} ", "warn"), text)
 
 
-def _show_checks(page: Run, screen: Screen) -> None:
-    parts = tally(page.verdict.checks, screen)
+def _show_checks(page: RunPage, screen: Screen) -> None:
+    parts = outcome_counts(page.verdict.checks, screen)
     if parts:
         screen.gap()
         screen.say(("checks  ", "title"), *parts)

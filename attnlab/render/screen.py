@@ -20,7 +20,7 @@ from rich.theme import Theme
 
 from attnlab.errors import AttnlabError
 from attnlab.records import record
-from attnlab.render.streams import hush
+from attnlab.render.streams import discard_output
 
 READABLE = 120  # cells; a longer line of prose is lost on the way back to the margin
 # All but the line break and the tab; also what turns the direction of writing.
@@ -95,7 +95,7 @@ class Screen(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        hush(self.file)
+        discard_output(self.file)
 
     def say(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
         """One paragraph of (text, style) parts, wrapped at words and indented."""
@@ -148,16 +148,19 @@ class Screen(Console):
 
 def _text(parts: Sequence[str | tuple[str, str]]) -> Text:
     return Text.assemble(
-        *((safe(p), "") if isinstance(p, str) else (safe(p[0]), p[1]) for p in parts)
+        *(
+            (escape_control(p), "") if isinstance(p, str) else (escape_control(p[0]), p[1])
+            for p in parts
+        )
     )
 
 
-def safe(text: str) -> str:
+def escape_control(text: str) -> str:
     """`text` without what a terminal would obey: what a file under study says is only shown."""
     return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-def fit(text: str, width: int, dots: str = "…") -> str:
+def truncate(text: str, width: int, dots: str = "…") -> str:
     """`text` on one line and at most `width` cells wide; an ellipsis says that there was more."""
     text = " ".join(text.split())
     if cell_len(text) <= width:
@@ -165,7 +168,7 @@ def fit(text: str, width: int, dots: str = "…") -> str:
     return set_cell_size(text, max(0, width - cell_len(dots))).rstrip() + dots[: max(0, width)]
 
 
-def level(marks: Marks, value: int) -> str:
+def level_marks(marks: Marks, value: int) -> str:
     return marks.full * value + marks.empty * (5 - value)
 
 

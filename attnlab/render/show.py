@@ -10,15 +10,15 @@ from rich.terminal_theme import TerminalTheme
 
 from attnlab.records import Report, Trace
 from attnlab.render.screen import Screen
-from attnlab.render.trace import Traced
+from attnlab.render.trace import TracePage
 
 WIDTH = 100
 # Eight colours that read on white and on black: nobody knows how the notebook is dressed.
-_EIGHT = [
+EIGHT_COLORS = [
     *((0x55, 0x55, 0x55), (0xD3, 0x30, 0x2F), (0x2E, 0x8B, 0x3D), (0xA8, 0x70, 0x10)),
     *((0x3B, 0x78, 0xD8), (0xB8, 0x3C, 0xA6), (0x0A, 0x8E, 0xA0), (0x88, 0x88, 0x88)),
 ]
-BOTH = TerminalTheme((0xFF, 0xFF, 0xFF), (0x22, 0x22, 0x22), _EIGHT, _EIGHT)
+NEUTRAL_THEME = TerminalTheme((0xFF, 0xFF, 0xFF), (0x22, 0x22, 0x22), EIGHT_COLORS, EIGHT_COLORS)
 # The notebook's own font size and colours; a wide table scrolls and does not wrap.
 FRAME = (
     '<pre style="white-space: pre; overflow-x: auto; line-height: 1.25; '
@@ -27,19 +27,19 @@ FRAME = (
 )
 
 
-def text(trace: Trace, sizes: Mapping[str, int], target: str, width: int = WIDTH) -> str:
+def as_text(trace: Trace, sizes: Mapping[str, int], target: str, width: int = WIDTH) -> str:
     """The page without colours, for `print` and for a terminal's prompt."""
     file = io.StringIO()
     _page(trace, sizes, target).show(Screen(file=file, width=width, color=False))
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
-def html(trace: Trace, sizes: Mapping[str, int], target: str, width: int = WIDTH) -> str:
+def as_html(trace: Trace, sizes: Mapping[str, int], target: str, width: int = WIDTH) -> str:
     """The page with colours, for the cell of a notebook."""
     screen = Screen(file=io.StringIO(), width=width, record=True, color=True, many=True)
     _page(trace, sizes, target).show(screen)
     frame = FRAME.format(label=_label(target))
-    return screen.export_html(theme=BOTH, inline_styles=True, code_format=frame)
+    return screen.export_html(theme=NEUTRAL_THEME, inline_styles=True, code_format=frame)
 
 
 def _label(target: str) -> str:
@@ -54,6 +54,6 @@ def outcome_of(trace: Trace) -> str:
     return "found" if any(f.severity != "note" for f in trace.findings) else "ok"
 
 
-def _page(trace: Trace, sizes: Mapping[str, int], target: str) -> Traced:
+def _page(trace: Trace, sizes: Mapping[str, int], target: str) -> TracePage:
     report = Report(outcome="ok", trace=trace, target=target)
-    return Traced(target=target, outcome=outcome_of(trace), report=report, sizes=dict(sizes))
+    return TracePage(target=target, outcome=outcome_of(trace), report=report, sizes=dict(sizes))

@@ -13,7 +13,7 @@ from attnlab.render.screen import Screen
 
 
 @record
-class Solved:
+class SolutionPage:
     challenge: Challenge
     shipped: str  # the texts of the two files, and of the notes
     solution: str
@@ -24,9 +24,9 @@ class Solved:
         show_head(self.challenge, screen)
         screen.gap()
         if self.challenge.kind == "implement":
-            from attnlab.render.code import python  # loads pygments
+            from attnlab.render.code import highlight_python  # loads pygments
 
-            screen.print(python(self.solution), soft_wrap=True)
+            screen.print(highlight_python(self.solution), soft_wrap=True)
         else:
             _show_diff(_diff(self), screen)
         screen.prose(self.notes)
@@ -44,7 +44,7 @@ class Solved:
         }
 
 
-def _diff(page: Solved) -> list[str]:
+def _diff(page: SolutionPage) -> list[str]:
     old, new = page.shipped.splitlines(), page.solution.splitlines()
     names = (page.challenge.file.replace("\\", "/").rpartition("/")[2], "solution.py")
     return list(unified_diff(old, new, *names, lineterm="", n=4))

@@ -9,7 +9,7 @@ from attnlab.render.screen import Screen
 
 
 @record
-class Started:
+class StartPage:
     challenge: Challenge
     file: str
     kept: str = ""  # where the file that stood there before is kept

@@ -11,16 +11,22 @@ from rich.text import Text
 
 from attnlab.records import Crash, Op, Trace, record
 from attnlab.records.trace import Kernel
-from attnlab.render.fold import Shown, Step, View, arranged, levels
-from attnlab.render.number import ill, number, seconds, size, span
-from attnlab.render.place import place, shape, shown_files
-from attnlab.render.screen import ASCII, Marks, Screen, fit, safe
+from attnlab.render.fold import Shown, Step, View, arrange_rows, levels
+from attnlab.render.number import (
+    format_bytes,
+    format_number,
+    format_seconds,
+    has_nan_or_inf,
+    value_range,
+)
+from attnlab.render.place import file_labels, format_place, format_shape
+from attnlab.render.screen import ASCII, Marks, Screen, escape_control, truncate
 
 GAP = 2  # blank cells between two columns
 SOURCE = 16  # a source column narrower than this says too little
-READ = 24  # cells of source that are kept before there is a range
+COMFORTABLE_SOURCE = 24  # cells of source that are kept before there is a range
 MODULE = 12
-ALL = 100  # from this width on every flag is shown
+ALL_FLAGS_WIDTH = 100  # from this width on every flag is shown
 PLAIN = View(fold=False)
 
 Part = str | tuple[str, str]
@@ -78,7 +84,7 @@ ORDER = (MARK, LINE, OP, AXES, SHAPE, TIME, BYTES, GRAD, RANGE, FLAGS, PART, SOU
 WORTH = (LINE, OP, TIME, BYTES, GRAD, AXES, SHAPE, MARK, SOURCE_CODE, RANGE, FLAGS, PART)
 ALWAYS = 3
 MOST = {OP: 20, AXES: 30}  # cells, below the width at which there is room for any name
-ROOMY = 140
+WIDE = 140
 
 
 @record
@@ -123,7 +129,7 @@ def show_table(trace: Trace, screen: Screen, view: View = PLAIN) -> None:
             continue
         if table.row_count or table.show_header:
             screen.print(table)
-        screen.print(Text(fit(line.text, screen.width, dots), style="aside"))
+        screen.print(Text(truncate(line.text, screen.width, dots), style="aside"))
         table = _table(widths, titles=False)
     if table.row_count:
         screen.print(table)
@@ -150,16 +156,16 @@ def _cell(row: Row, column: Column, widths: dict[Column, int], dots: str) -> Tex
         style = ""
     if column is MARK and row.mark[:1] in ("│", "|"):
         style = "aside"
-    text = safe(getattr(row, column.name))
+    text = escape_control(getattr(row, column.name))
     if column is PART and cell_len(text) > widths[column]:  # its end tells more than its beginning
         return Text(dots + text[len(dots) - widths[column] :], style=style)
-    return Text(fit(text, widths[column], dots), style=style)
+    return Text(truncate(text, widths[column], dots), style=style)
 
 
 def _widths(rows: Sequence[Row], width: int) -> dict[Column, int]:
     """The columns that fit, and how wide each is: the least important are dropped, none wraps."""
     full = {c: max(_longest(rows, c.name), cell_len(c.title)) for c in WORTH}
-    if width < ROOMY:
+    if width < WIDE:
         full = {c: min(full[c], MOST.get(c, width)) for c in WORTH}
     sick = any(row.ill for row in rows)
     worth = sorted(WORTH, key=lambda c: 6.5 if sick and c is FLAGS else WORTH.index(c))
@@ -168,8 +174,8 @@ def _widths(rows: Sequence[Row], width: int) -> dict[Column, int]:
         wanted = bool(_longest(rows, column.name))
         if column is RANGE and SOURCE_CODE not in used and _longest(rows, SOURCE_CODE.name):
             continue  # the source is what one reads: no range in its place
-        room = width - (READ - SOURCE) * (SOURCE_CODE in used)
-        if wanted and (len(used) < ALWAYS or _need([*used, column], full) <= room):
+        room = width - (COMFORTABLE_SOURCE - SOURCE) * (SOURCE_CODE in used)
+        if wanted and (len(used) < ALWAYS or _needed_width([*used, column], full) <= room):
             used.append(column)
     widths = {c: c.least or full[c] for c in used}
     for column in used:  # what is left goes to the columns that can use it
@@ -182,7 +188,7 @@ def _widths(rows: Sequence[Row], width: int) -> dict[Column, int]:
     return widths
 
 
-def _need(columns: Sequence[Column], full: dict[Column, int]) -> int:
+def _needed_width(columns: Sequence[Column], full: dict[Column, int]) -> int:
     return sum(c.least or full[c] for c in columns) + GAP * (len(columns) - 1)
 
 
@@ -196,18 +202,18 @@ def _longest(rows: Sequence[Row], name: str) -> int:
 def _lines(trace: Trace, view: View, screen: Screen) -> list[Row | Heading]:
     frame = Frame(
         marks=screen.marks,
-        names=shown_files(trace),
+        names=file_labels(trace),
         named=any(not axis.isdigit() for op in trace.ops for axis in op.axes),
-        brief=screen.width < ALL,
+        brief=screen.width < ALL_FLAGS_WIDTH,
         nested=any(len(levels(op.module)) > 1 for op in trace.ops),
     )
-    lines = [line for item in arranged(trace, view) for line in _item(item, frame)]
+    lines = [line for item in arrange_rows(trace, view) for line in _item(item, frame)]
     if trace.crash:
         lines.append(_crash_row(trace.crash, frame))
-    return _said_once(lines)
+    return _drop_repeated_sources(lines)
 
 
-def _said_once(lines: Sequence[Row | Heading]) -> list[Row | Heading]:
+def _drop_repeated_sources(lines: Sequence[Row | Heading]) -> list[Row | Heading]:
     """The source of a line is said once for all its rows, so that they read as a group."""
     found: list[Row | Heading] = []
     last = ("", "")
@@ -239,22 +245,24 @@ def _row(step: Step, frame: Frame) -> Row:
     axes = _axes(step, frame) if frame.named else ""
     common = Row(
         mark=marks.warn if step.flagged else _edge(frame),
-        line=place(op.file, op.line, frame.names),
+        line=format_place(op.file, op.line, frame.names),
         op=(_part(step.call, frame) or step.call) if step.call else op.op,
         axes=axes,
-        shape=shape(op.shape, marks) or "scalar",
-        range=span(op, marks.dots),
+        shape=format_shape(op.shape, marks) or "scalar",
+        range=value_range(op, marks.dots),
         flags=flags(op, frame.brief),
         module=_part(op.module, frame),
-        grad="" if op.grad is None else number(op.grad),
-        ill=ill(op),
+        grad="" if op.grad is None else format_number(op.grad),
+        ill=has_nan_or_inf(op),
         style="bold" if step.flagged else "",
     )
     if step.call:
         inside = op.source if step.rows == 1 else f"({step.rows} operations)"
-        took, made = seconds(step.seconds), size(step.bytes)
+        took, made = format_seconds(step.seconds), format_bytes(step.bytes)
         return replace(common, source=inside, module="", time=took, bytes=made)
-    return replace(common, source=op.source, time=seconds(op.seconds), bytes=size(op.bytes))
+    return replace(
+        common, source=op.source, time=format_seconds(op.seconds), bytes=format_bytes(op.bytes)
+    )
 
 
 def _edge(frame: Frame) -> str:
@@ -276,7 +284,7 @@ def _axes(step: Step, frame: Frame) -> str:
 def _kernel_row(kernel: Kernel, frame: Frame) -> Row:
     return Row(
         op=f"  {kernel.op}",
-        shape=shape(kernel.shape, frame.marks) or "scalar",
+        shape=format_shape(kernel.shape, frame.marks) or "scalar",
         flags="" if kernel.dtype == "float32" else kernel.dtype,
         style="aside",
     )
@@ -285,7 +293,7 @@ def _kernel_row(kernel: Kernel, frame: Frame) -> Row:
 def _crash_row(crash: Crash, frame: Frame) -> Row:
     return Row(
         mark=frame.marks.bad,
-        line=place(crash.file, crash.line, frame.names),
+        line=format_place(crash.file, crash.line, frame.names),
         op=crash.op or crash.error,
         axes="crashed",
         source=crash.source,
@@ -298,7 +306,7 @@ def flags(op: Op, brief: bool = False) -> str:
     """What is special about a tensor; `brief` leaves only what may be an illness."""
     found = ["NaN"] * op.nan + ["Inf"] * op.inf
     if brief:  # -inf is what a mask leaves behind, and the range of wide screens shows it
-        return " ".join(found) if ill(op) else ""
+        return " ".join(found) if has_nan_or_inf(op) else ""
     if op.dtype != "float32":
         found.append(op.dtype)
     return " ".join(found + ["view"] * op.view)

@@ -7,7 +7,7 @@ import sys
 from typing import IO
 
 
-def steady() -> None:
+def replace_unencodable() -> None:
     """A terminal that cannot show a character shows `?` instead of ending the command."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -15,7 +15,7 @@ def steady() -> None:
             reconfigure(errors="replace")
 
 
-def hush(stream: IO[str]) -> None:
+def discard_output(stream: IO[str]) -> None:
     """Point a stream whose reader has gone at the null device, so that nothing fails later."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
@@ -25,9 +25,9 @@ def hush(stream: IO[str]) -> None:
         pass  # not a real file: nothing is left to fail
 
 
-def flush() -> None:
+def flush_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except BrokenPipeError:
-            hush(stream)
+            discard_output(stream)

@@ -14,7 +14,9 @@ from attnlab.records.trial import Fate, Trial
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen, plural
 
-MADE = "<!-- Made by `make strength`: change the checks or the challenges, then run it again. -->\n"
+GENERATED = (
+    "<!-- Made by `make strength`: change the checks or the challenges, then run it again. -->\n"
+)
 INTRO = """# How strong the grader is
 
 The grader is graded with bugs. Each challenge ships mutants that people wrote; the operators in
@@ -31,7 +33,7 @@ SHORT = {"right files": "right", "equivalent": "equal"}  # a row fits 80 columns
 
 
 @record
-class Strong:
+class StrengthPage:
     measured: tuple[Measured, ...]
     seeds: int = 1
 
@@ -77,7 +79,7 @@ class Strong:
         )
 
     def _lines(self) -> Iterator[str]:
-        yield from (MADE, INTRO, f"{self.total()}.\n")
+        yield from (GENERATED, INTRO, f"{self.total()}.\n")
         yield from _rows(
             COLUMNS, [[str(_counts(one)[c]) for c in COLUMNS] for one in self.measured]
         )

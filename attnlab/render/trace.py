@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from attnlab.records import Report, Trace, plain, record
 from attnlab.render.attention import show_attention
-from attnlab.render.findings import show_end, show_findings, show_notes
+from attnlab.render.findings import show_failure_end, show_findings, show_notes
 from attnlab.render.fold import View
 from attnlab.render.gradients import show_backward
 from attnlab.render.guards import show_guards
 from attnlab.render.json import Document, trace_rows
-from attnlab.render.place import shown_files
+from attnlab.render.place import file_labels
 from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, plural
 from attnlab.render.steps import show_table, show_target
@@ -17,7 +17,7 @@ from attnlab.render.values import show_values
 
 
 @record
-class Traced:
+class TracePage:
     target: str  # as it was asked for
     outcome: str  # ok, found, crashed, timeout or memory
     report: Report
@@ -32,12 +32,12 @@ class Traced:
         if trace.ops or trace.crash or self.outcome == "ok":
             show_table(trace, screen, self.view)
         show_notes(trace.notes, screen)
-        _show_rest(trace, screen)
-        show_end(trace, self.report, screen)
+        _show_views(trace, screen)
+        show_failure_end(trace, self.report, screen)
         show_output(self.report.output, screen)
         if trace.findings:
             screen.gap()
-            show_findings(trace.findings, screen, shown_files(trace))
+            show_findings(trace.findings, screen, file_labels(trace))
         show_hidden(self.hidden, screen)
         _show_end(self, trace, screen)
         screen.do_next(self.next)
@@ -63,7 +63,7 @@ class Traced:
         }
 
 
-def _show_rest(trace: Trace, screen: Screen) -> None:
+def _show_views(trace: Trace, screen: Screen) -> None:
     """What was asked for beyond the rows."""
     if trace.values:
         show_values(trace.values, screen)
@@ -75,7 +75,7 @@ def _show_rest(trace: Trace, screen: Screen) -> None:
         show_guards(trace.guards, screen)
 
 
-def _show_end(page: Traced, trace: Trace, screen: Screen) -> None:
+def _show_end(page: TracePage, trace: Trace, screen: Screen) -> None:
     marks = screen.marks
     if trace.ops or trace.crash or page.outcome in ("ok", "found"):
         screen.gap()

@@ -181,11 +181,11 @@ def _hold(check: str, subject: Subject, *promises: str) -> None:
 
 
 def _fail(check: str, subject: Subject, found: Examined) -> NoReturn:
-    from attnlab.render.finding import Unheld, as_text
+    from attnlab.render.finding import PropertyPage, as_text
 
     result = found.result
     also = "" if result.id == check else f"; {check} fails too, and may follow from it"
-    page = Unheld(
+    page = PropertyPage(
         result=result, target=_place(subject.module), seed=subject.seed, trace=found.trace
     )
     raise PropertyFailed(

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from attnlab.errors import Refused
-from attnlab.lessons import find, sinusoidal, titles
+from attnlab.lessons import find_lesson, lesson_titles, sinusoidal
 from attnlab.lessons.base import Grid, Step
 from attnlab.records import to_json
 
@@ -143,10 +143,10 @@ def test_wrong_ones_are_not(myth: str) -> None:
 
 def test_lessons_are_found_by_their_files() -> None:
     """`sinusoidal` is one, `base` is none."""
-    assert titles()["sinusoidal"] == sinusoidal.TITLE
-    assert "base" not in titles()
-    for name, title in titles().items():
-        lesson = find(name)
+    assert lesson_titles()["sinusoidal"] == sinusoidal.TITLE
+    assert "base" not in lesson_titles()
+    for name, title in lesson_titles().items():
+        lesson = find_lesson(name)
         assert (lesson.id, lesson.title) == (name, title)
         assert lesson.steps
 
@@ -154,8 +154,8 @@ def test_lessons_are_found_by_their_files() -> None:
 def test_an_unknown_lesson_is_refused_with_a_near_name() -> None:
     """A typing slip finds its way; anything else gets the list."""
     with pytest.raises(Refused) as near:
-        find("sinusodial")
+        find_lesson("sinusodial")
     assert near.value.hint == "Did you mean sinusoidal?"
     with pytest.raises(Refused) as far:
-        find("base")
+        find_lesson("base")
     assert "lessons are sinusoidal" in far.value.hint

@@ -7,11 +7,11 @@ from sample_records import FAILED, FLAGSHIP, INF, LISTED, NAN, OPS, REPORT, SHAR
 
 from attnlab.errors import Unreadable
 from attnlab.records import to_json
-from attnlab.render.grade import Graded
-from attnlab.render.json import failure, write
-from attnlab.render.list import Listing
-from attnlab.render.run import Run
-from attnlab.render.trace import Traced
+from attnlab.render.grade import GradePage
+from attnlab.render.json import error_document, write_document
+from attnlab.render.list import ListPage
+from attnlab.render.run import RunPage
+from attnlab.render.trace import TracePage
 
 OP = ["index", "op", "line", "file", "source", "shape", "axes", "dtype", "stride", "view"]
 OP += ["min", "max", "mean", "nan", "inf", "module"]
@@ -27,7 +27,7 @@ def has(document, keys):
 
 def test_trace_has_the_keys_of_the_contract():
     """Operations, findings and the crash with its operands."""
-    page = Traced(target="m.py:M", outcome="crashed", report=REPORT, sizes={})
+    page = TracePage(target="m.py:M", outcome="crashed", report=REPORT, sizes={})
     document = json.loads(to_json(page.document()))
     assert has(document, ["target", "outcome", "ops", "findings", "crash"])
     assert has(document["ops"][0], OP)
@@ -39,21 +39,21 @@ def test_trace_has_the_keys_of_the_contract():
 def test_nothing_traced_is_still_a_document():
     """The keys stand where there was nothing to put under them."""
     report = replace(REPORT, trace=None, outcome="timeout")
-    document = Traced(target="m.py", outcome="timeout", report=report, sizes={}).document()
+    document = TracePage(target="m.py", outcome="timeout", report=report, sizes={}).document()
     assert (document["ops"], document["findings"], document["crash"]) == ([], [], None)
 
 
 def test_nan_and_infinities_are_strings():
     """The document is strict JSON, whatever a tensor held."""
     trace = replace(TRACE, ops=(replace(OPS[0], min=-INF, max=INF, mean=NAN),))
-    page = Traced(target="m.py", outcome="ok", report=replace(REPORT, trace=trace), sizes={})
+    page = TracePage(target="m.py", outcome="ok", report=replace(REPORT, trace=trace), sizes={})
     row = json.loads(to_json(page.document()), parse_constant=float.fromhex)["ops"][0]
     assert (row["min"], row["max"], row["mean"]) == ("-Infinity", "Infinity", "NaN")
 
 
 def test_grade_has_the_keys_of_the_contract():
     """The verdict, the checks and the diagnosis."""
-    document = Graded(challenge=SHARP, file="x", verdict=FAILED).document()
+    document = GradePage(challenge=SHARP, file="x", verdict=FAILED).document()
     assert has(document, GRADE)
     assert has(document["checks"][0], CHECK)
     assert document["file"] == "./too-sharp.py"
@@ -61,7 +61,7 @@ def test_grade_has_the_keys_of_the_contract():
 
 def test_run_shows_only_what_the_page_holds():
     """A hidden finding is hidden from scripts, too; its number is not."""
-    page = Run(
+    page = RunPage(
         challenge=FLAGSHIP,
         file="x",
         verdict=VERDICT,
@@ -77,14 +77,14 @@ def test_run_shows_only_what_the_page_holds():
 
 def test_list_has_the_keys_of_the_contract():
     """One row for each challenge, with the standing."""
-    row = Listing(rows=LISTED).document()["challenges"][0]
+    row = ListPage(rows=LISTED).document()["challenges"][0]
     assert has(row, ["slug", "title", "kind", "topic", "level", "status"])
     assert (row["slug"], row["status"]) == ("attention/crash-at-out-proj", "solved")
 
 
 def test_error_document(capsys):
     """What stopped us, where, and what to do, under `format` 1."""
-    write(failure(Unreadable("cannot be read", "Check it.", "x.py")))
+    write_document(error_document(Unreadable("cannot be read", "Check it.", "x.py")))
     assert json.loads(capsys.readouterr().out) == {
         "format": 1,
         "outcome": "unreadable",

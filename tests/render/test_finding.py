@@ -6,7 +6,7 @@ import pytest
 from sample_records import check, op
 
 from attnlab.records import Finding, Trace
-from attnlab.render.finding import Unheld, as_text
+from attnlab.render.finding import PropertyPage, as_text
 
 RESULT = check(
     "causality", "failed", "the output at position 0 changed", advice="Look at the mask.",
@@ -18,7 +18,7 @@ TRACE = Trace(
         op(1, 10, "softmax", "weights = scores.softmax(-1)", "B S S'", "2 4 4"),
     )
 )
-PAGE = Unheld(result=RESULT, target="Net.forward, net.py:3", seed=7, trace=TRACE)
+PAGE = PropertyPage(result=RESULT, target="Net.forward, net.py:3", seed=7, trace=TRACE)
 
 
 def test_the_whole_page():

@@ -6,7 +6,7 @@ import pytest
 from sample_records import op
 
 from attnlab.records import Finding, Trace
-from attnlab.render.fold import Repeat, Step, View, arranged, inside, levels
+from attnlab.render.fold import Repeat, Step, View, arrange_rows, inside, levels
 
 
 def layer(at, number, *, names=("norm", "attn.q", "attn", ""), line=1, between=0):
@@ -39,19 +39,19 @@ def said(shown):
 
 def test_layers_alike_are_shown_once():
     """Twelve blocks are one block and a count."""
-    shown = said(arranged(model(12), View()))
+    shown = said(arrange_rows(model(12), View()))
     assert shown == "embedding (h.0-h.11 x12: op0 op1 op2 op3) layer_norm"
 
 
 def test_every_row_is_shown_on_demand():
     """`--all-rows` folds nothing."""
-    shown = arranged(model(12), View(fold=False))
+    shown = arrange_rows(model(12), View(fold=False))
     assert [step.op.index for step in shown] == list(range(50))
 
 
 def test_rows_between_layers_belong_to_the_layer_before():
     """`x = x + layer(x)` in the model's own loop is part of what repeats."""
-    shown = said(arranged(model(4, between=1), View()))
+    shown = said(arrange_rows(model(4, between=1), View()))
     assert shown == "embedding (h.0-h.3 x4: op0 op1 op2 op3 add) layer_norm"
 
 
@@ -63,7 +63,7 @@ def test_a_layer_that_differs_ends_the_fold(change):
     """Other shapes, lines, operations, or a NaN: what is special is seen."""
     ops = list(model(6).ops)
     ops[13] = replace(ops[13], **change)  # the first row of h.3
-    shown = said(arranged(Trace(ops=tuple(ops)), View()))
+    shown = said(arrange_rows(Trace(ops=tuple(ops)), View()))
     assert "(h.0-h.2 x3:" in shown
     assert "(h.4-h.5 x2:" in shown
     assert shown.count("op1") == 3
@@ -73,14 +73,14 @@ def test_a_finding_in_one_layer_is_not_folded_away():
     """Only what the first of them has may be the finding of all, said once."""
     trace = model(4)
     finding = Finding(rule="r", file="f", line=1, op="o", severity="warning", message="m", index=6)
-    shown = said(arranged(replace(trace, findings=(finding,)), View()))
+    shown = said(arrange_rows(replace(trace, findings=(finding,)), View()))
     assert shown.startswith("embedding op0 op1 op2 op3 (h.1-h.3 x3:")
 
 
 def test_axes_may_be_called_otherwise():
     """The width of the first layer is the embedding's, that of the next the first layer's."""
     ops = tuple(replace(o, axes=("B", "S", "wte")) if o.index < 5 else o for o in model(3).ops)
-    assert "(h.0-h.2 x3:" in said(arranged(Trace(ops=ops), View()))
+    assert "(h.0-h.2 x3:" in said(arrange_rows(Trace(ops=ops), View()))
 
 
 def test_layers_inside_layers_are_folded_too():
@@ -90,13 +90,13 @@ def test_layers_inside_layers_are_folded_too():
     ops = [
         replace(o, op=o.module[-2:], line=5) if o.module.startswith("h") else o for o in trace.ops
     ]
-    shown = said(arranged(Trace(ops=tuple(ops)), View()))
+    shown = said(arrange_rows(Trace(ops=tuple(ops)), View()))
     assert shown == "embedding (h.0-h.2 x3: (h.0.e.0-h.0.e.2 x3: up wn)) layer_norm"
 
 
 def test_folding_must_save_lines():
     """Two layers of one row are clearer than one with a heading."""
-    assert said(arranged(model(2, names=("q",)), View())) == "embedding op0 op0 layer_norm"
+    assert said(arrange_rows(model(2, names=("q",)), View())) == "embedding op0 op0 layer_norm"
 
 
 # ---------------------------------------------------------------- depth
@@ -112,12 +112,12 @@ def test_folding_must_save_lines():
 )
 def test_depth_makes_one_line_of_a_call(depth, shown):
     """A number is no level of its own: `h.0` is one step below the model."""
-    assert said(arranged(model(2), View(depth=depth, fold=False))) == shown
+    assert said(arrange_rows(model(2), View(depth=depth, fold=False))) == shown
 
 
 def test_calls_are_folded_as_well():
     """Depth and folding go together."""
-    assert said(arranged(model(6), View(depth=0))) == "wte (h.0-h.5 x6: h.0) ln"
+    assert said(arrange_rows(model(6), View(depth=0))) == "wte (h.0-h.5 x6: h.0) ln"
 
 
 def test_a_call_tells_what_came_in_and_what_went_out():
@@ -125,7 +125,7 @@ def test_a_call_tells_what_came_in_and_what_went_out():
     trace = model(1)
     ops = [replace(o, parents=(o.index - 1,)) for o in trace.ops]
     ops[4] = replace(ops[4], axes=("B", "S", "4*D"))
-    step = arranged(Trace(ops=tuple(ops)), View(depth=0, inputs=(("B", "S"),)))
+    step = arrange_rows(Trace(ops=tuple(ops)), View(depth=0, inputs=(("B", "S"),)))
     assert [s.took for s in step] == [("B", "S"), ("B", "S", "D"), ("B", "S", "4*D")]
     assert isinstance(step[1], Step)
     assert (step[1].rows, step[1].op.axes) == (4, ("B", "S", "4*D"))
@@ -135,7 +135,7 @@ def test_a_call_with_a_finding_inside_is_flagged():
     """Otherwise depth would hide it; a note flags nothing."""
     warned = Finding(rule="r", file="f", line=1, op="o", severity="warning", message="m", index=2)
     for finding, flagged in ((warned, True), (replace(warned, severity="note"), False)):
-        steps = arranged(replace(model(1), findings=(finding,)), View(depth=0))
+        steps = arrange_rows(replace(model(1), findings=(finding,)), View(depth=0))
         assert [s.flagged for s in steps] == [False, flagged, False]
 
 
@@ -143,10 +143,10 @@ def test_a_call_costs_what_its_rows_cost():
     """Together; nothing where nothing was measured."""
     trace = model(1)
     ops = [replace(o, seconds=0.5, bytes=8) if o.module == "h.0.attn" else o for o in trace.ops]
-    steps = arranged(Trace(ops=tuple(ops)), View(depth=0))
+    steps = arrange_rows(Trace(ops=tuple(ops)), View(depth=0))
     assert [(s.seconds, s.bytes) for s in steps] == [(None, None), (0.5, 8), (None, None)]
     ops = [replace(o, seconds=0.5, bytes=8) for o in trace.ops]
-    assert arranged(Trace(ops=tuple(ops)), View(depth=0))[1].seconds == 2.0
+    assert arrange_rows(Trace(ops=tuple(ops)), View(depth=0))[1].seconds == 2.0
 
 
 @pytest.mark.parametrize(
@@ -180,11 +180,11 @@ def test_a_module_pattern_means_what_is_below_it(path, pattern, meant):
 def test_filters_go_together():
     """Operation and submodule."""
     view = View(op="op[01]", module="h.1", fold=False)
-    assert [s.op.module for s in arranged(model(3), view)] == ["h.1.norm", "h.1.attn.q"]
+    assert [s.op.module for s in arrange_rows(model(3), view)] == ["h.1.norm", "h.1.attn.q"]
 
 
 def test_only_rows_with_findings():
     """Notes count: they are findings, too."""
     note = Finding(rule="r", file="f", line=1, op="o", severity="note", message="m", index=6)
     trace = replace(model(3), findings=(note,))
-    assert [s.op.index for s in arranged(trace, View(only_findings=True))] == [6]
+    assert [s.op.index for s in arrange_rows(trace, View(only_findings=True))] == [6]

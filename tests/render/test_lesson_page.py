@@ -3,15 +3,15 @@
 import pytest
 from rich.cells import cell_len
 
-from attnlab.lessons import find
+from attnlab.lessons import find_lesson
 from attnlab.lessons.base import Grid, Lesson, Step
-from attnlab.render.lesson import Lessons, Taught
+from attnlab.render.lesson import LessonListPage, LessonPage
 
-LESSON = find("sinusoidal")
+LESSON = find_lesson("sinusoidal")
 PAGES = {
-    "lesson": Taught(lesson=LESSON),
-    "lesson-step": Taught(lesson=LESSON, only=9),
-    "lessons": Lessons(titles={"sinusoidal": "Sines by hand", "x": "Another"}),
+    "lesson": LessonPage(lesson=LESSON),
+    "lesson-step": LessonPage(lesson=LESSON, only=9),
+    "lessons": LessonListPage(titles={"sinusoidal": "Sines by hand", "x": "Another"}),
 }
 
 
@@ -44,7 +44,7 @@ def test_no_number_is_cut_off(width, shown):
 def test_tables_stand_side_by_side_where_they_fit(shown):
     """Two narrow ones on 80 columns, one below the other on 40."""
     grid = Grid(columns=("p", "value"), rows=((0, 0.5),))
-    page = Taught(
+    page = LessonPage(
         lesson=Lesson(id="x", title="t", about="a", steps=(Step(title="s", grids=(grid, grid)),))
     )
     assert shown(page, 80).count("p    value") == 2
@@ -55,8 +55,8 @@ def test_tables_stand_side_by_side_where_they_fit(shown):
 def test_one_step_leads_to_the_next(shown):
     """The last one leads out of the lesson."""
     assert "next: attnlab lesson sinusoidal --step 10" in shown(PAGES["lesson-step"])
-    assert shown(Taught(lesson=LESSON, only=1)).startswith("1  What is to be made")
-    last = " ".join(shown(Taught(lesson=LESSON, only=len(LESSON.steps))).split())
+    assert shown(LessonPage(lesson=LESSON, only=1)).startswith("1  What is to be made")
+    last = " ".join(shown(LessonPage(lesson=LESSON, only=len(LESSON.steps))).split())
     assert last.endswith(LESSON.next)
 
 

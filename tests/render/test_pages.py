@@ -19,23 +19,23 @@ from sample_records import (
 )
 
 from attnlab.catalogue.validate import Validation
-from attnlab.doctor import Vital
+from attnlab.doctor import HealthCheck
 from attnlab.errors import Refused, Unreadable
 from attnlab.records import Divergence, Report, Trace
-from attnlab.render.check import Validated
-from attnlab.render.doctor import Health
-from attnlab.render.explain import Explained
-from attnlab.render.grade import Graded
-from attnlab.render.hint import Hints
-from attnlab.render.list import Listing
-from attnlab.render.run import Run
+from attnlab.render.check import CheckPage
+from attnlab.render.doctor import DoctorPage
+from attnlab.render.explain import ExplainPage
+from attnlab.render.grade import GradePage
+from attnlab.render.hint import HintPage
+from attnlab.render.list import ListPage
+from attnlab.render.run import RunPage
 from attnlab.render.screen import show_error
-from attnlab.render.solution import Solved
-from attnlab.render.start import Started
-from attnlab.render.trace import Traced
+from attnlab.render.solution import SolutionPage
+from attnlab.render.start import StartPage
+from attnlab.render.trace import TracePage
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
-HIDING = Run(
+HIDING = RunPage(
     challenge=FLAGSHIP,
     file="buggy.py as shipped",
     verdict=VERDICT,
@@ -68,36 +68,36 @@ class Error:
 
 
 PAGES = {
-    "list": Listing(rows=LISTED),
+    "list": ListPage(rows=LISTED),
     "run-crash": HIDING,
     "run-revealed": replace(HIDING, trace=TRACE, hidden=0),
     "run-nothing-ran": replace(HIDING, trace=Trace(), report=NO_OPS, hidden=0),
-    "trace-crash": Traced(target="my.py:M", outcome="crashed", report=REPORT, sizes=SIZES),
-    "trace-ok": Traced(
+    "trace-crash": TracePage(target="my.py:M", outcome="crashed", report=REPORT, sizes=SIZES),
+    "trace-ok": TracePage(
         target="my.py:M",
         outcome="ok",
         report=Report(outcome="ok", target=BUILT, trace=Trace(ops=OPS[:6], notes=("one row",))),
         sizes=SIZES,
     ),
-    "grade-crashed": Graded(challenge=FLAGSHIP, file="./crash-at-out-proj.py", verdict=VERDICT),
-    "grade-failed": Graded(challenge=SHARP, file="./too-sharp.py", verdict=FAILED),
-    "grade-located": Graded(
+    "grade-crashed": GradePage(challenge=FLAGSHIP, file="./crash-at-out-proj.py", verdict=VERDICT),
+    "grade-failed": GradePage(challenge=SHARP, file="./too-sharp.py", verdict=FAILED),
+    "grade-located": GradePage(
         challenge=SHARP, file="./too-sharp.py", verdict=replace(FAILED, diagnosis=(LOCATED,))
     ),
-    "grade-passed": Graded(challenge=SHARP, file="./too-sharp.py", verdict=PASSED),
-    "hint": Hints(challenge=FLAGSHIP, taken=2),
-    "hint-last": Hints(challenge=FLAGSHIP, taken=3),
-    "start": Started(challenge=FLAGSHIP, file="./crash-at-out-proj.py", kept="./c.py.1"),
-    "solution": Solved(
+    "grade-passed": GradePage(challenge=SHARP, file="./too-sharp.py", verdict=PASSED),
+    "hint": HintPage(challenge=FLAGSHIP, taken=2),
+    "hint-last": HintPage(challenge=FLAGSHIP, taken=3),
+    "start": StartPage(challenge=FLAGSHIP, file="./crash-at-out-proj.py", kept="./c.py.1"),
+    "solution": SolutionPage(
         challenge=FLAGSHIP,
         shipped=SOLVED.replace("+", "-"),
         solution=SOLVED,
         notes="## Why\nIt is.",
     ),
-    "explain": Explained(
+    "explain": ExplainPage(
         id="causality", kind="check", title="No leak", text="One `line`.", advice="Look."
     ),
-    "check": Validated(
+    "check": CheckPage(
         examined=(
             Validation(slug="a/sound", counts=("1/1", "1/1", "2/2", "6/6", "ok"), problems=()),
             Validation(
@@ -107,11 +107,11 @@ PAGES = {
             ),
         )
     ),
-    "doctor": Health(
+    "doctor": DoctorPage(
         vitals=(
-            Vital(name="torch", state="ok", text="2.13.0"),
-            Vital(name="isolation", state="warn", text="memory limit", hint="not given here"),
-            Vital(name="worker", state="fail", text="ended"),
+            HealthCheck(name="torch", state="ok", text="2.13.0"),
+            HealthCheck(name="isolation", state="warn", text="memory limit", hint="not given here"),
+            HealthCheck(name="worker", state="fail", text="ended"),
         )
     ),
     "error": Error(Unreadable("syntax error on line 3: x = (", "Mend line 3.", "a.py:3")),
@@ -164,7 +164,7 @@ def test_a_score_of_a_grade_that_ended_early_is_the_least_it_can_be(shown):
     """What was not looked at may hold: --all would tell."""
     unseen = replace(FAILED.checks[0], id="reach", outcome="skipped", reason="unseen")
     early = replace(FAILED, checks=(*FAILED.checks, unseen), score=0.5)
-    page = Graded(challenge=SHARP, file="x", verdict=early)
+    page = GradePage(challenge=SHARP, file="x", verdict=early)
     assert shown(page).splitlines()[0].endswith("score at least 0.50")
     assert shown(PAGES["grade-failed"]).splitlines()[0].endswith(f"score {FAILED.score:.2f}")
 
@@ -173,7 +173,7 @@ def test_advice_is_not_said_twice(shown):
     """Where the page ends with a check's advice, the check itself does not repeat it."""
     advice = FAILED.checks[0].advice
     text = " ".join(
-        shown(Graded(challenge=SHARP, file="x", verdict=replace(FAILED, next=advice))).split()
+        shown(GradePage(challenge=SHARP, file="x", verdict=replace(FAILED, next=advice))).split()
     )
     assert text.count(advice) == 1
 
@@ -183,5 +183,5 @@ def test_a_long_path_is_folded_and_not_cut(shown):
     path = "/very/long" * 20
     check = replace(FAILED.checks[0], message=f"raised at {path}.py")
     verdict = replace(FAILED, checks=(check,))
-    text = shown(Graded(challenge=SHARP, file="x", verdict=verdict))
+    text = shown(GradePage(challenge=SHARP, file="x", verdict=verdict))
     assert path in "".join(text.split())

@@ -18,7 +18,7 @@ from attnlab.records.position import (
 )
 from attnlab.render.bars import ruler, show_bars
 from attnlab.render.heat import Scale, show_heat
-from attnlab.render.position import Portrait
+from attnlab.render.position import PositionPage
 from attnlab.render.screen import Screen
 
 
@@ -55,7 +55,7 @@ WAVES = tuple(
     Frequency(pair=i, columns=(2 * i, 2 * i + 1), frequency=0.8**i, wavelength=2 * math.pi / 0.8**i)
     for i in range(12)
 )
-SINES = Portrait(
+SINES = PositionPage(
     job=PositionJob(kind="sinusoidal", dim=24, length=40),
     report=PositionReport(
         formula=("PE[p, 2i] = sin(p w_i)",),
@@ -70,7 +70,7 @@ SINES = Portrait(
         notes=("a note",),
     ),
 )
-BIAS = Portrait(
+BIAS = PositionPage(
     job=PositionJob(kind="alibi", heads=14, length=300),
     report=PositionReport(
         formula=("score[i, j] = q_i . k_j - m_h |i - j|",),

@@ -6,9 +6,9 @@ import pytest
 from sample_records import INF, NAN, OPS, TRACE, op
 
 from attnlab.records import Op, Trace
-from attnlab.render.number import number, span
-from attnlab.render.place import place
-from attnlab.render.screen import Marks, fit
+from attnlab.render.number import format_number, value_range
+from attnlab.render.place import format_place
+from attnlab.render.screen import Marks, truncate
 from attnlab.render.steps import flags, show_table
 
 
@@ -86,7 +86,7 @@ def test_other_files_are_named(lines):
     """A line number alone is of the file that most rows come from."""
     other = replace(OPS[0], file="pkg/other.py", line=7)
     assert any("other:7" in line for line in lines(Trace(ops=(*OPS, other)), 120))
-    assert place("pkg/other.py", 7, {"pkg/other.py": ""}) == "7"
+    assert format_place("pkg/other.py", 7, {"pkg/other.py": ""}) == "7"
 
 
 def test_nothing_ran(lines):
@@ -107,7 +107,7 @@ def test_nothing_ran(lines):
 )
 def test_ranges_read_at_a_glance(low, high, text):
     """Three digits, and one number where there is only one."""
-    assert span(replace(OPS[0], min=low, max=high), Marks().dots) == text
+    assert value_range(replace(OPS[0], min=low, max=high), Marks().dots) == text
 
 
 def test_flags_name_what_is_special():
@@ -115,7 +115,7 @@ def test_flags_name_what_is_special():
     odd: Op = replace(OPS[0], nan=True, inf=True, dtype="float64", view=True)
     assert flags(odd) == "NaN Inf float64 view"
     assert flags(OPS[0]) == ""
-    assert number(INF) == "inf"
+    assert format_number(INF) == "inf"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_flags_name_what_is_special():
 )
 def test_fit_crops_to_cells(text, width, fitted):
     """Wide characters count twice, line breaks are blanks."""
-    assert fit(text, width) == fitted
+    assert truncate(text, width) == fitted
 
 
 def test_the_source_stays_longer_than_the_range(lines):

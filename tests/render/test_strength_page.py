@@ -9,7 +9,7 @@ import pytest
 from attnlab.mutation_testing.measure import Measured
 from attnlab.records.trial import Trial
 from attnlab.render.screen import Screen
-from attnlab.render.strength import Strong
+from attnlab.render.strength import StrengthPage
 
 
 def trial(fate, reason="", flips=False):
@@ -31,7 +31,7 @@ SURVIVED = trial("survived", "output differs by 0.3")
 
 def strong(*trials, wrongs=()):
     one = Measured(slug="attention/too-sharp", right=4, trials=trials, wrongs=wrongs)
-    return Strong(measured=(one,), seeds=3)
+    return StrengthPage(measured=(one,), seeds=3)
 
 
 def shown(page):
@@ -53,7 +53,7 @@ def test_a_row_fits_80_columns():
     """No figure is cut off, however long the name of a challenge."""
     one = Measured(slug="position/sinusoidal-from-scratch", right=6, trials=(KILLED,), wrongs=())
     file = io.StringIO()
-    Strong(measured=(one,)).show(Screen(file=file, width=80))
+    StrengthPage(measured=(one,)).show(Screen(file=file, width=80))
     assert "sinusoidal-from-scratch" in file.getvalue()
     assert "…" not in file.getvalue()
 

@@ -10,10 +10,10 @@ from attnlab.records import Crash, Report, Trace
 from attnlab.records.trace import Attention, Backward, Guard, Head, Heat, Kernel, ParameterGradient
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
-from attnlab.render.number import seconds, size
-from attnlab.render.place import shown_files
-from attnlab.render.show import html, text
-from attnlab.render.trace import Traced
+from attnlab.render.number import format_bytes, format_seconds
+from attnlab.render.place import file_labels
+from attnlab.render.show import as_html, as_text
+from attnlab.render.trace import TracePage
 
 SMALL = Heat(title="scores[0, 0]", rows=((0.5, -INF), (1.25, -0.5)), axes=("S", "S'"))
 LARGE = Heat(title="weights", rows=((0.5,) * 40,) * 40, axes=("S", "S'"), cut=True)
@@ -43,7 +43,7 @@ ALL = replace(
 
 def page(trace=TRACE, **more):
     report = replace(REPORT, trace=trace)
-    return Traced(target="m.py:M", outcome="crashed", report=report, sizes={"B": 2}, **more)
+    return TracePage(target="m.py:M", outcome="crashed", report=report, sizes={"B": 2}, **more)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
@@ -134,7 +134,7 @@ def test_layers_alike_have_a_heading(shown):
     )
     report = Report(outcome="ok", trace=Trace(ops=ops))
     said = shown(
-        Traced(target="m", outcome="ok", report=report, sizes={}, view=View()), 120
+        TracePage(target="m", outcome="ok", report=report, sizes={}, view=View()), 120
     ).splitlines()
     assert "h.0 … h.3: 4 times alike, shown once" in said[2]
     assert [line[0] for line in said[3:6]] == ["│"] * 3
@@ -155,7 +155,7 @@ def test_names_of_files_tell_them_apart():
     """As many folders as it takes; the main file has none."""
     files = ("a/x/net.py", "b/net.py", "c/y/net.py", "lib/very_long_name_of_a_file_indeed.py")
     ops = [replace(OPS[0], file=f) for f in (files[0], files[0], *files)]
-    names = shown_files(Trace(ops=tuple(ops)))
+    names = file_labels(Trace(ops=tuple(ops)))
     assert names[files[0]] == ""
     assert (names[files[1]], names[files[2]]) == ("b/net", "y/net")
     assert names[files[3]].startswith("..")
@@ -172,7 +172,7 @@ def test_what_a_file_says_commands_no_terminal(shown):
         op="", file="m.py", line=1, operands=(), message=evil, explanation=evil, source=evil
     )
     report = Report(outcome="ok", trace=Trace(crash=crash), output=evil, target=evil)
-    said = shown(Traced(target="m", outcome="crashed", report=report, sizes={}))
+    said = shown(TracePage(target="m", outcome="crashed", report=report, sizes={}))
     assert not set(said) & set("\x1b\x07\u202e")
     assert "\\x1b[2J" in said
 
@@ -194,7 +194,7 @@ def test_long_headings_put_the_sizes_below(shown):
     """Neither the name nor the sizes run into each other."""
     report = Report(outcome="ok", target=f"Net({', '.join(f'a{i}={i}' for i in range(20))})")
     sizes = {f"S{i}": i for i in range(9)}
-    lines = shown(Traced(target="m", outcome="ok", report=report, sizes=sizes)).splitlines()
+    lines = shown(TracePage(target="m", outcome="ok", report=report, sizes=sizes)).splitlines()
     assert lines[0].startswith("trace  Net(")
     assert lines[1].startswith("       ")
     assert any(line.strip().startswith("S0=0") for line in lines[:4])
@@ -206,7 +206,7 @@ def test_long_headings_put_the_sizes_below(shown):
 )
 def test_seconds(value, said):
     """Three digits and a unit."""
-    assert seconds(value) == said
+    assert format_seconds(value) == said
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_seconds(value, said):
 )
 def test_sizes(value, said):
     """Thousands, as tensors are counted."""
-    assert size(value) == said
+    assert format_bytes(value) == said
 
 
 # ---------------------------------------------------------------- notebooks
@@ -222,7 +222,7 @@ def test_sizes(value, said):
 
 def test_text_is_the_page():
     """Without colours, without blanks at the ends of lines."""
-    said = text(TRACE, {"B": 2}, "M(dim=8)", 80)
+    said = as_text(TRACE, {"B": 2}, "M(dim=8)", 80)
     assert said.startswith("trace  M(dim=8)  B=2\n")
     assert said.endswith("✗ crashed  after 16 operations")
     assert not any(line.endswith(" ") for line in said.splitlines())
@@ -233,7 +233,7 @@ def test_html_is_safe_and_coloured(monkeypatch):
     """Markup in a target is text, braces do no harm, and heat maps have their colours."""
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    said = html(replace(TRACE, values=(SMALL,)), {}, "M<script>{x}")
+    said = as_html(replace(TRACE, values=(SMALL,)), {}, "M<script>{x}")
     assert "<script>" not in said
     assert 'aria-label="trace of M&lt;script&gt;{x}"' in said
     assert "background-color" in said
@@ -243,5 +243,5 @@ def test_html_is_safe_and_coloured(monkeypatch):
 
 def test_outcome_is_said_in_each(monkeypatch):
     """ok, found and crashed."""
-    assert "✓ ok" in text(Trace(ops=OPS), {}, "M")
-    assert "! 1 finding" in text(replace(TRACE, crash=None), {}, "M")
+    assert "✓ ok" in as_text(Trace(ops=OPS), {}, "M")
+    assert "! 1 finding" in as_text(replace(TRACE, crash=None), {}, "M")
