@@ -32,7 +32,18 @@ class Raised(Exception):
         self.line = line if isinstance(line, int) and line > 0 else None
         self.source = str(told.get("source", ""))[:200]
         self.memory = told.get("memory") is True
+        self.shapes = _shapes(told.get("shapes"))  # of the inputs of the call that raised
         super().__init__(": ".join(filter(None, (self.error, self.message))))
+
+
+def _shapes(told: Any) -> dict[str, tuple[int, ...]]:
+    """Shapes by name, of what may be anything."""
+    found = told if isinstance(told, dict) else {}
+    return {
+        str(name)[:100]: tuple(shape)
+        for name, shape in found.items()
+        if isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
+    }
 
 
 class Host(Protocol):

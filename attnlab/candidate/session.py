@@ -47,14 +47,17 @@ class Session:
         self.cache_form: dict[str, str] = {}  # how targets keep keys and values between calls
         self.cache: KVCache | None = None
         self.parameter_positions = ParameterPositions()
+        self.called_with: dict[str, list[int]] = {}  # shapes of the latest call's inputs
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
         """The answer of a verb, or `{"raised": ...}` when the candidate's code raised."""
         function = load_verbs()[verb]
+        self.called_with = {}
         try:
             return function(self, **args)
         except BaseException as error:  # also SystemExit: a candidate may raise anything
-            return {"raised": {"verb": verb, **describe_error(error, self.file, self.entry)}}
+            told = {"verb": verb, "shapes": self.called_with}
+            return {"raised": {**told, **describe_error(error, self.file, self.entry)}}
 
     # ------------------------------------------------------------ the target
 
@@ -146,6 +149,7 @@ class Session:
 
         Without `continues` the cache of the calls before is empty.
         """
+        self.called_with = {name: list(t.shape) for name, t in given if t is not None}
         function = self.target.forward if isinstance(self.target, nn.Module) else self.target
         places = self.parameter_positions.of(function)
         args, kwargs = [], {}

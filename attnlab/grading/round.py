@@ -228,7 +228,7 @@ class Round:
         if error.error == HUNG and self._out_of_time():
             return unseen(part, LATE)
         self.state.crashes[part.id] = (error.file, error.line)
-        return _crashed(part, error, self.probe.latest.sizes)
+        return _crashed(part, error, self.probe.latest.sizes_of(error.shapes))
 
     def _out_of_time(self) -> bool:
         """Nothing more can be asked. Returns whether that is so because every call is slow, and not

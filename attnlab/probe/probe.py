@@ -540,12 +540,18 @@ class Probe:
 
     def _shape(self, inputs: Inputs) -> tuple[int, ...]:
         """What a call with these inputs should return."""
+        sizes = self.sizes_of({n: t.shape for n, t in inputs.items() if t is not None})
+        return tuple(measure(axis, sizes) for axis in self.contract.output)
+
+    def sizes_of(self, shapes: Mapping[str, Sequence[int]]) -> Sizes:
+        """The sizes of a call with inputs of these shapes: batch and lengths may be others than
+        this round's."""
         sizes = dict(self.sizes)
         for axis in ("B", *LENGTHS):
-            there = (s for s in data_inputs(self.contract, axis) if inputs[s.name] is not None)
-            for spec in there:
-                sizes[axis] = inputs[spec.name].shape[spec.axes.index(axis)]
-        return tuple(measure(axis, sizes) for axis in self.contract.output)
+            for spec in data_inputs(self.contract, axis):
+                if len(shape := shapes.get(spec.name, ())) == len(spec.axes):
+                    sizes[axis] = shape[spec.axes.index(axis)]
+        return sizes
 
     # ------------------------------------------------------------ gradients
 

@@ -353,3 +353,12 @@ def test_a_right_file_that_is_slow_fails_no_check(monkeypatch):
     assert "too slow to be graded in 10 seconds: a call takes about 0.3 s" in report.message
     assert report.hint.endswith("--timeout 75")
     assert {c.outcome for c in report.checks} <= {"passed", "skipped"}
+
+
+def test_a_crash_is_told_with_the_sizes_of_its_call():
+    """A check may call with fewer positions than its round has."""
+    text = GOOD.replace("return", "assert x.shape[1] != 1\n        return", 1)
+    asked = job(text, ATTENTION, reference=A1, stages=("check",))
+    crashed = [c for c in run_job(asked, local).checks if c.reason == "crashed"]
+    assert crashed
+    assert {c.sizes["S"] for c in crashed} == {1}
