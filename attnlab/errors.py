@@ -1,4 +1,4 @@
-"""What attnlab says when it stops: one clear line, one hint, one exit code.
+"""Errors that a user can meet: each has one line, a hint and an exit code.
 
 Every error a user can meet is an `AttnlabError`. `cli.py` turns it into a line on stderr (or into
 the JSON error document) and the exit code of its kind; nothing else formats errors.
@@ -23,7 +23,7 @@ class AttnlabError(Exception):
 
 
 class Refused(AttnlabError):
-    """Stopped before anything ran: a wrong flag, no such challenge, no such class."""
+    """Nothing ran: a wrong flag, an unknown challenge or an unknown class."""
 
 
 class Unreadable(AttnlabError):
@@ -33,14 +33,14 @@ class Unreadable(AttnlabError):
 
 
 class Broken(AttnlabError):
-    """Our own fault: the judge died, an answer made no sense, an installation is damaged."""
+    """attnlab failed: the judge died, an answer was malformed, the installation is damaged."""
 
     outcome = "error"
     exit_code = 70
 
 
 class Unisolated(AttnlabError):
-    """A layer of isolation that was demanded is missing on this machine."""
+    """A required layer of isolation is missing on this machine."""
 
     outcome = "error"
     exit_code = 78

@@ -1,4 +1,4 @@
-"""Reading a file that anybody may have put there: no hang, no flood, one clear message."""
+"""Read a file that may be anything: without hanging, up to a limit, with clear errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _must_be_regular(path: Path, shown: str, status: os.stat_result) -> None:
     if kind == stat.S_IFDIR:
         raise Unreadable(f"{shown} is a folder, not a file", _inside(path), shown)
     if kind != stat.S_IFREG:
-        what = _KINDS.get(kind, "no regular file")
+        what = _KINDS.get(kind, "not a regular file")
         raise Unreadable(f"{shown} is {what}, not a regular file", "Name a file on disk.", shown)
 
 
@@ -69,7 +69,7 @@ def _unreadable(path: Path, shown: str, error: OSError | ValueError) -> Unreadab
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return Unreadable(f"{shown}: no such file", _beside(path), shown)
     if isinstance(error, PermissionError):
-        hint = "Ask for the right to read it, or copy it to a folder of yours."
+        hint = "Ask for permission to read it, or copy it to a folder of your own."
         return Unreadable(f"{shown} cannot be read: permission denied", hint, shown)
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return Unreadable(f"{shown} cannot be read: {reason}", "Check the path.", shown)

@@ -1,4 +1,4 @@
-"""Symbols and their sizes: what an axis "3*D" measures, and what a constructor is called with."""
+"""Evaluate symbols of sizes: an axis such as "3*D", and the arguments of a constructor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measure(text: str, sizes: Mapping[str, int]) -> int:
     try:
         return _value(_parsed(text), sizes)
     except (SyntaxError, ZeroDivisionError, ValueError) as error:
-        raise UnknownSize(f"{text!r} is no size: {error}") from None
+        raise UnknownSize(f"{text!r} is not a size: {error}") from None
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""From what the lab saw to a grade. Pure: a challenge, a file's name and a report go in."""
+"""Turn the report on a file into its verdict. Pure: no files, no processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _REASONS: dict[str, GradeOutcome] = {
 
 
 def make_verdict(challenge: Challenge, file: str, report: Report) -> Verdict:
-    """The grade of `file`, with what to look at first and what to do next."""
+    """The verdict on `file`: its outcome and score, the first reason, and what to do next."""
     outcome = _outcome(report)
     first = _first(report)
     return Verdict(
@@ -116,9 +116,9 @@ _DEFAULT_MESSAGES: dict[GradeOutcome, str] = {
     "failed": "a check failed",
     "crashed": "the file crashed",
     "timeout": "the file did not finish in time",
-    "memory": "the file asked for more memory than it may have",
+    "memory": "the file needed more memory than is allowed",
     "unreadable": "the file cannot be read",
-    "cannot-compare": "no check could be made, so nothing is known of this file",
+    "cannot-compare": "no check could be run, so nothing is known about this file",
     "error": "attnlab failed, not your file",
 }
 
@@ -168,12 +168,12 @@ def _next(
         "error": "attnlab doctor tests this machine; please report what it says",
     }
     if first and first.reason == NO_KERNEL:
-        own["cannot-compare"] = "write it with operations that PyTorch has on a CPU"
+        own["cannot-compare"] = "use operations that PyTorch supports on a CPU"
     said = f"{report.message} {first.message if first else ''}"
     if any(word in said for word in REFUSED):
         own["crashed"] = (
-            "a graded file gets no files, no network and no other process: "
-            "write into it what it needs, then grade it again"
+            "a graded file cannot use other files, the network or other processes: "
+            "put what it needs into the file, then grade it again"
         )
     advice = first.advice if first and outcome == "failed" else ""
     return report.hint or advice or own.get(outcome, f"{look} shows every step")

@@ -66,7 +66,7 @@ def test_a_later_failure_undoes_nothing(kept):
     assert kept.challenge_progress(SLUG) == ChallengeProgress(status="solved", tries=2, best=1.0)
 
 
-@pytest.mark.parametrize("step", ["took_hint", "revealed", "saw_solution"])
+@pytest.mark.parametrize("step", ["add_hint", "mark_revealed", "mark_solution_seen"])
 def test_any_first_step_starts_a_challenge(kept, step):
     """A hint taken without `attnlab start` counts as begun."""
     getattr(kept, step)(SLUG)

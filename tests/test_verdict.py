@@ -218,7 +218,7 @@ def test_weights_that_do_not_match_are_explained():
 def test_what_pytorch_cannot_do_here_is_no_matter_of_names():
     """Other parameter names would not help."""
     first = check("error", "gradcheck", message="no kernel", reason="no-kernel")
-    assert grade(check(), first).next == "write it with operations that PyTorch has on a CPU"
+    assert grade(check(), first).next == "use operations that PyTorch supports on a CPU"
 
 
 def test_the_line_that_hung_is_what_to_fix():

@@ -1,4 +1,4 @@
-"""Values as they are typed: numbers, truths, text in quotes, symbols of sizes, objects."""
+"""Parse typed values: numbers, booleans, quoted text, symbols of sizes, config objects."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 class Symbol(str):
-    """The name of a size, where a text in quotes would be a value."""
+    """The name of a size; a quoted text is a plain `str`."""
 
     __slots__ = ()
 
 
 class Call(str):
-    """An object to be made where the module is: `Config(n_embd=D)`."""
+    """A config object to construct in the candidate's process: `Config(n_embd=D)`."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ def parse_literal(key: str, said: str, flag: str) -> Scalar:
     hint = "Values are numbers, True, False, text in quotes, or the symbol of a size such as D."
     if said == "None":
         hint = f"Leave {key} out to keep its default."
-    raise Refused(f"{flag}: {key}={said} is no value attnlab can pass", hint, flag)
+    raise Refused(f"{flag}: {key}={said} is not a value that attnlab can pass", hint, flag)
 
 
 def parse_argument_value(key: str, said: str, flag: str) -> Scalar | None:
@@ -73,11 +73,11 @@ def parse_argument_value(key: str, said: str, flag: str) -> Scalar | None:
 
 
 def plain_literal(value: V) -> V | str:
-    """As a record holds it, where a symbol is text."""
+    """The value as records hold it: symbols and calls become `str`."""
     return str(value) if isinstance(value, (Symbol, Call)) else value
 
 
 def check_size(key: str, value: str | Scalar, flag: str) -> None:
     if isinstance(value, bool) or not re.fullmatch(r"[1-9]\d*", str(value)):
         hint = f'Write a whole number of elements, for example {flag} "{key}=12".'
-        raise Refused(f"{flag}: {key}={value} is no size", hint, flag)
+        raise Refused(f"{flag}: {key}={value} is not a size", hint, flag)

@@ -1,4 +1,4 @@
-"""The challenges: folders `<topic>/<slug>/` read into records. One broken folder hides no other."""
+"""Read challenges from folders `<topic>/<slug>/`. A broken folder does not hide the others."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ opened_topics: set[str] = set()  # topics of users' own catalogues: no candidate
 
 @record
 class Catalogue:
-    """What was found: the challenges in the order of `list`, and the errors of broken folders."""
+    """The challenges in the order of `attnlab list`, and the errors of broken folders."""
 
     challenges: tuple[Challenge, ...]
     broken: tuple[AttnlabError, ...] = ()
@@ -191,7 +191,7 @@ def read_challenge(folder: Path) -> Challenge:
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    """The folders `<topic>/<slug>` under `root` that hold anything."""
+    """The folders `<topic>/<slug>` under `root` that are not empty."""
     for topic in _subfolders(root):
         for folder in _subfolders(topic):
             if any(entry.name != "__pycache__" for entry in folder.iterdir()):
@@ -247,14 +247,14 @@ def _check_new_slug(challenge: Challenge, good: dict[str, Challenge]) -> None:
         other = shown_path(Path(good[challenge.slug].folder))
         folder = shown_path(Path(challenge.folder))
         hint = "Rename this folder: the slug is the folder's name."
-        raise Unreadable(f"{challenge.slug} already stands in {other}", hint, folder)
+        raise Unreadable(f"{challenge.slug} already exists in {other}", hint, folder)
 
 
 # ---------------------------------------------------------------- one folder
 
 
 def _check_format(document: Document) -> None:
-    """Said before anything else: the other keys of another format may mean other things."""
+    """Check this first: in another format, the other keys may mean other things."""
     says = f"this attnlab reads format {FORMAT}"
     found = document.data.get("format")
     if found is None:
@@ -269,7 +269,7 @@ def _slug(folder: Path) -> str:
     for part in (folder.parent.name, folder.name):
         if not re.fullmatch(SLUG, part):
             hint = "Rename it, for example to too-sharp: it is typed on the command line."
-            says = f'"{part}" is no slug: lower-case letters, digits and single hyphens'
+            says = f'"{part}" is not a slug: use lower-case letters, digits and single hyphens'
             raise Unreadable(says, hint, shown_path(folder))
     return f"{folder.parent.name}/{folder.name}"
 
@@ -283,14 +283,14 @@ def _file(folder: Path, name: str) -> str:
 
 
 def _files(folder: Path, name: str, least: int) -> tuple[str, ...]:
-    """The Python files of a subfolder, of which there are at least so many."""
+    """The Python files of a subfolder; raises `Unreadable` where there are fewer than `least`."""
     found: list[str] = []
     if (folder / name).is_dir():
         with os.scandir(folder / name) as entries:
             found = sorted(e.path for e in entries if _is_source(e))
     if len(found) < least:
         hint = f"Add {least - len(found)} more; docs/challenge-format.md says what they are for."
-        says = f"{name}/*.py: {len(found)} found, at least {least} needed"
+        says = f"{name}/*.py: found {len(found)}, but at least {least} are needed"
         raise Unreadable(says, hint, shown_path(folder / name))
     return tuple(found)
 

@@ -1,7 +1,7 @@
-"""How a module is built and fed: the tables `[sizes] [init] [inputs] [output] [contract]`.
+"""How a module is constructed and called: the tables of a contract.
 
-A challenge.toml and the file of `--case` share them; the flags `--init`, `--sizes` and `--input`
-say the same in one line each.
+`[sizes] [init] [inputs] [output] [contract]` stand in a challenge.toml and in the file of `--case`;
+the flags `--init`, `--sizes` and `--input` say the same in one line each.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ def axes(value: Any) -> tuple[str, ...]:
     for axis in found:
         if not re.fullmatch(AXIS, axis):
             raise InvalidValue(
-                f' = "{value}": {axis} is no axis', hint="Axes look like B, 3*D or 4."
+                f' = "{value}": {axis} is not an axis', hint="Axes look like B, 3*D or 4."
             )
     return found
 
 
 def input_fields(value: Any) -> dict[str, Any]:
-    """`B S S bool forbids optional` as the fields of an `Input`, but for its name.
+    """`B S S bool forbids optional` as the fields of an `Input`, except its name.
 
-    A number or a truth, or text such as `= S` or `= 'fast'`, is an argument that is no tensor.
+    A number, a boolean, or text such as `= S` or `= 'fast'` is an argument that is not a tensor.
     """
     if isinstance(value, (bool, int, float)):
         return {"value": value}
@@ -85,14 +85,14 @@ def input_fields(value: Any) -> dict[str, Any]:
     flags = [word for word in words if word in WORDS]
     kinds, sides, roles = ([w for w in flags if w in some] for some in (KINDS, SIDES, ROLES))
     if len(set(flags)) < len(flags) or len(kinds) > 1 or len(sides + roles) > 1:
-        raise InvalidValue(f' = "{value}": says two things at once', hint=f"Write {FORM}.")
+        raise InvalidValue(f' = "{value}": contradicts itself', hint=f"Write {FORM}.")
     for word, needed in (*((s, "bool") for s in sides), *((r, "int") for r in roles)):
         if kinds != [needed]:
             raise InvalidValue(
                 f' = "{value}": {word} needs the word {needed}', hint=f"Write {FORM}."
             )
     if "additive" in flags and not sides:
-        hint = 'Say of a boolean mask that floats are taken too: "B S S bool forbids additive".'
+        hint = 'A boolean mask may also be additive: "B S S bool forbids additive".'
         raise InvalidValue(f' = "{value}": additive needs forbids or allows', hint=hint)
     if len(flags) == len(words):
         raise InvalidValue(f' = "{value}": names no axes', hint=f"Write {FORM}.")
@@ -190,7 +190,7 @@ TABLES: dict[str, Rule] = {
 
 
 def build_contract(found: dict[str, Any]) -> Contract:
-    """The contract that the tables state. What they leave out keeps the record's default."""
+    """The contract of the tables. Keys that are left out keep the record's defaults."""
     extra, fed = dict(found.get("contract", {})), found.get("inputs", {})
     if "mask" in extra:
         extra["example_mask"] = extra.pop("mask")
@@ -212,7 +212,7 @@ def build_contract(found: dict[str, Any]) -> Contract:
 
 
 def check_consistency(document: Document, contract: Contract) -> None:
-    """What one table says agrees with the others; raises `Unreadable` where it does not."""
+    """Check that the tables agree with each other; raises `Unreadable`."""
     _check_symbols(document, contract)
     _check_defaults(document, contract)
     _check_multiples(document, contract)
@@ -235,7 +235,9 @@ def _check_defaults(document: Document, contract: Contract) -> None:
     for key in contract.defaults:
         if key not in last or contract.init[key] not in contract.sizes:
             hint = "Only the last arguments of [init] can be left out, and those that are a symbol."
-            raise document.error(("contract", "defaults", key), ": it cannot have one", hint)
+            raise document.error(
+                ("contract", "defaults", key), ": this argument cannot have a default", hint
+            )
 
 
 def _check_multiples(document: Document, contract: Contract) -> None:
@@ -246,14 +248,14 @@ def _check_multiples(document: Document, contract: Contract) -> None:
         size = sizes[symbol] if symbol in sizes else sizes["D"] // sizes["H"]
         if symbol in LENGTHS:
             hint = "Checks cut sequences and batches anywhere; only widths can be multiples."
-            raise document.error(at, f": {symbol} can be no multiple", hint)
+            raise document.error(at, f": {symbol} cannot be a multiple", hint)
         if size % factor:
             hint = f"The example of [sizes] has {symbol}={size}."
-            raise document.error(at, f" = {factor}: the example is no multiple", hint)
+            raise document.error(at, f" = {factor}: the example is not a multiple", hint)
 
 
 def _check_cache(document: Document, contract: Contract) -> None:
-    """What was read before sees nothing of what comes: else no step can be what the whole gives."""
+    """A module with a cache is causal: else no step could equal the full sequence."""
     masked = any(i.role == "mask" for i in contract.inputs)
     if contract.cache is not None and not masked and "causal" not in contract.promises:
         hint = 'Add promises = ["causal"] to [contract], or a mask to [inputs].'

@@ -1,4 +1,4 @@
-"""Writing a challenge's file where the user works. Nothing that stands there is ever lost."""
+"""Write a challenge's file to the user's folder. An existing file is never overwritten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARK = "# attnlab: "
 def write_starter(
     challenge: Challenge, where: Path | None = None, *, replace: bool = False
 ) -> tuple[str, str]:
-    """Writes ./NAME.py, or `where`; the names of the file and of the one kept, if any."""
+    """Write ./NAME.py, or `where`; returns the paths of the file and of the backup, if any."""
     path = where or Path(f"{challenge.name}.py")
     shown = str(path) if path.is_absolute() else f"./{path}"
     text = Path(challenge.file).read_text(encoding="utf-8")
@@ -27,15 +27,15 @@ def write_starter(
     except FileExistsError:
         name = challenge.name
         raise Refused(
-            f"{shown} is already here, and stays as it is",
-            f"go on with it: attnlab grade {name}; or attnlab reset {name} for a fresh one, "
-            "which keeps the old file beside it",
+            f"{shown} already exists and was not changed",
+            f"continue with it: attnlab grade {name}; or start over: attnlab reset {name}, "
+            "which keeps a copy of the old file",
             shown,
         ) from None
     except OSError as error:
         raise Refused(
             f"{shown} cannot be written: {error.strerror or error}",
-            "change to a folder that you may write to",
+            "change to a folder where you can write",
             shown,
         ) from None
     return shown, kept

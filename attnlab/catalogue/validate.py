@@ -1,8 +1,7 @@
-"""Is a catalogue sound? Every shipped file must fail as promised, and every right answer pass.
+"""Validate challenges: each shipped file must fail as expected, and each correct file must pass.
 
-The material is tested as strictly as the code: the shipped file fails with the checks that its
-challenge expects, solution and alternatives pass, mutants are rejected, and no hint gives the
-fix away. What needs a judge is asked of the `grade` function that the caller brings.
+The shipped file fails the checks that its challenge expects, solution and alternatives pass,
+mutants are rejected, and no hint gives the fix away. The caller passes the `grade` function.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Grade = Callable[[Challenge, Path], Verdict]
 
 @record
 class ChallengeFile:
-    """One file of a challenge, and what must become of it."""
+    """One file of a challenge; its role says which outcome is right."""
 
     challenge: Challenge
     role: Role
@@ -45,7 +44,7 @@ class ChallengeFile:
 
 @record
 class Validation:
-    """What was found about one challenge; no problems means that it is sound."""
+    """The result of validating one challenge; without problems it is valid."""
 
     slug: str
     counts: tuple[str, ...]  # right files of all files: shipped, solution, others, mutants, texts
@@ -55,7 +54,7 @@ class Validation:
 def validate(
     challenges: Iterable[Challenge], grade: Grade, at_once: int = 1
 ) -> Iterator[Validation]:
-    """Each challenge in turn, `at_once` files graded side by side."""
+    """Validate each challenge in turn, grading `at_once` files in parallel."""
     with ThreadPoolExecutor(at_once) as pool:
         # Without a reference every file would come out with the same error.
         todo = [(c, [] if _unknown_reference(c) else challenge_files(c)) for c in challenges]
@@ -70,7 +69,7 @@ def validate(
 
 
 def unreadable_challenge(slug: str, error: AttnlabError) -> Validation:
-    """A challenge that could not even be read."""
+    """The validation of a challenge that cannot be read."""
     where = f"{error.where}: " if error.where and error.where not in error.message else ""
     return Validation(slug=slug, counts=("-",) * 5, problems=(where + error.message,))
 
@@ -137,7 +136,7 @@ def _describe_outcome(verdict: Verdict) -> str:
 
 
 def text_problems(challenge: Challenge) -> list[str]:
-    """What is wrong with hints and notes; that there are enough files, reading has made sure."""
+    """What is wrong with hints and notes. `load` has already counted the files."""
     shipped, solution = _read(challenge.file), _read(challenge.solution)
     found = []
     for number, hint in enumerate(challenge.hints, 1):
@@ -151,7 +150,7 @@ def text_problems(challenge: Challenge) -> list[str]:
 
 
 def _unknown_reference(challenge: Challenge) -> list[str]:
-    """A name that no class of `references/` has."""
+    """The problem of a reference that is no class of `references/`."""
     name = challenge.reference
     if name == SOLUTION:
         return []
@@ -160,7 +159,7 @@ def _unknown_reference(challenge: Challenge) -> list[str]:
     if name in known:
         return []
     hint = did_you_mean(name, known) or f"There are {', '.join(sorted(known))}."
-    return [f'challenge.toml: reference = "{name}", which is no unit of ours. {hint}']
+    return [f'challenge.toml: reference = "{name}", which does not exist. {hint}']
 
 
 def _unknown_checks(challenge: Challenge) -> list[str]:
@@ -170,7 +169,7 @@ def _unknown_checks(challenge: Challenge) -> list[str]:
     said = {"expected": challenge.expected}
     said |= {f"[[bugs]] {bug.id}": bug.checks for bug in challenge.bugs}
     return [
-        f"challenge.toml: {where} names {name}, which is no check. {_better_check(name, known)}"
+        f"challenge.toml: {where} names {name}, which is not a check. {_better_check(name, known)}"
         for where, names in said.items()
         for name in names
         if name not in known

@@ -116,7 +116,8 @@ def started_here(challenges: Iterable[Challenge]) -> frozenset[str]:
 
 
 def looks_like_path(what: str) -> bool:
-    return what.endswith(".py") or what.startswith((".", "/", "~")) or os.sep != "/" in what
+    names_file = what.endswith((".py", ".ipynb")) or what.startswith((".", "/", "~"))
+    return names_file or os.sep != "/" in what
 
 
 def _slug_in(file: str) -> str:

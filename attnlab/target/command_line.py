@@ -1,4 +1,4 @@
-"""What the user said, and commands that are ready to paste: the same with what was missing."""
+"""The user's options, and corrected command lines that are ready to paste."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attnlab.records import Input, record
 
 @record
 class TraceCommand:
-    """A command line of `attnlab trace`, as far as it says what is traced and how."""
+    """A command line of `attnlab trace`: the target, and how to construct and call it."""
 
     target: str
     init: str = ""
@@ -49,7 +49,7 @@ class TraceCommand:
 
 @record
 class UserOptions:
-    """What the user said, from --case and flags together, and how it was typed."""
+    """What --case and the flags say together, and the command as it was typed."""
 
     init: dict[str, Scalar]
     sizes: dict[str, int]
@@ -60,7 +60,7 @@ class UserOptions:
 
 
 def input_flag(entry: Input) -> str:
-    """`mask: B S S bool forbids`, as --input takes it."""
+    """An input in the form of --input: `mask: B S S bool forbids`."""
     words = [*entry.axes, *([entry.dtype] if entry.dtype != "float" else [])]
     if entry.role == "mask":
         words += ["forbids" if entry.forbids else "allows"]
@@ -70,7 +70,7 @@ def input_flag(entry: Input) -> str:
 
 
 def quote_word(word: str) -> str:
-    """For a shell; in double quotes where that is enough, as they are easier to read."""
+    """Quote a word for the shell; in double quotes where they suffice, as they read better."""
     if re.fullmatch(r"[\w./:=*+,@%-]+", word):
         return word
     return f'"{word}"' if not re.search(r'["$`\\!]', word) else shlex.quote(word)

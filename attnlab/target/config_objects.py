@@ -1,7 +1,7 @@
-"""Constructors that take one object with all the settings: `Net(config)`.
+"""Constructors that take one config object: `Net(config)`.
 
-The settings are treated like arguments of the constructor itself, so that `--init "n_embd=12"`
-reaches them; in the contract they stand as `Config(n_embd=D)`, which the lab builds.
+Its fields are treated like arguments of the constructor itself, so that `--init "n_embd=12"` sets
+them; in the contract they stand as `Config(n_embd=D)`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMES = ("config", "cfg", "conf", "args", "hparams", "settings", "options")
 
 @record
 class Config:
-    """An argument of a constructor, and the class that makes it."""
+    """A constructor argument that is a config object, and the class of that object."""
 
     argument: str
     maker: str
@@ -28,7 +28,7 @@ class Config:
 
 
 def find_config(build: Signature | None, near: Mapping[str, Definition]) -> Config | None:
-    """The config object that a constructor wants, where its class stands in the same file."""
+    """The config object that a constructor takes, if its class is defined in the same file."""
     for parameter in build.parameters if build else ():
         maker = _maker(parameter, near)
         if maker and parameter.required and maker.build is not None:
@@ -42,7 +42,7 @@ def find_config(build: Signature | None, near: Mapping[str, Definition]) -> Conf
 
 
 def _maker(parameter: Parameter, near: Mapping[str, Definition]) -> Definition | None:
-    """By the annotation; else the one class of the file that is called like a config."""
+    """The class by its annotation, else the only class of the file with the name of a config."""
     makers = {n: d for n, d in near.items() if d.kind == "class" and not d.module}
     noted = re.findall(r"\w+", parameter.annotation)
     if noted:
@@ -54,7 +54,7 @@ def _maker(parameter: Parameter, near: Mapping[str, Definition]) -> Definition |
 
 
 def flatten_signature(build: Signature, config: Config) -> Signature:
-    """The constructor as if it took the settings one by one."""
+    """The signature with the fields of the config object as arguments."""
     own = [p for p in build.parameters if p.name != config.argument]
     taken = {p.name for p in own}
     more = [p for p in config.fields.parameters if p.name not in taken]
@@ -62,7 +62,7 @@ def flatten_signature(build: Signature, config: Config) -> Signature:
 
 
 def unpack_config(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
-    """What --init says, with the settings inside `config=Config(...)` beside the rest."""
+    """The values of --init, with those inside `config=Config(...)` as values of their own."""
     found: dict[str, Scalar] = {}
     for key, value in init.items():
         if key == config.argument and isinstance(value, Call):
@@ -73,7 +73,7 @@ def unpack_config(init: Mapping[str, Scalar], config: Config) -> dict[str, Scala
 
 
 def pack_config(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
-    """The constructor's arguments again: the settings as one object."""
+    """The reverse of `unpack_config`: the fields as one config object again."""
     names = set(config.fields.names())
     inner = ", ".join(f"{k}={_said(v)}" for k, v in init.items() if k in names)
     outer = {k: v for k, v in init.items() if k not in names}

@@ -1,7 +1,7 @@
-"""How to build and feed a module of which only the source is known: by the names people use.
+"""Infer how to construct and call a module from its source, by the usual names of arguments.
 
-What a user says wins; what nobody says is taken from well-known names; what stays unknown is
-refused with the flag that would say it, ready to paste.
+The user's flags win; then well-known names decide; what stays unknown is refused with the flag to
+add, ready to paste.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WIDTHS = ("D", "C", "E")
 def complete_contract(
     base: Contract, said: UserOptions, seen: Definition | None, near: Outline
 ) -> Contract:
-    """`base` with sizes, constructor arguments and inputs filled in for what is seen."""
+    """`base` with the sizes, constructor arguments and inputs that the source suggests."""
     build, forward = call_signatures(seen, said)
     config = find_config(build, near.definitions)
     if build and config:
@@ -144,9 +144,9 @@ def _first_layer_width(
         sizes = {**sizes, symbol: meant[0]}
     if symbol in sizes:
         return keywords, sizes
-    says = f"{said.typed.target} is fed with width {symbol}, and nothing says what {symbol} is"
+    says = f"{said.typed.target} takes an input of width {symbol}, but {symbol} has no size"
     paste = said.typed.with_flags(sizes=f"{symbol}=12").command()
-    raise Refused(says, f"say the width that its layers take, such as 12: {paste}", "--sizes")
+    raise Refused(says, f"give the width of its layers, such as 12: {paste}", "--sizes")
 
 
 def choose_sizes(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int]:

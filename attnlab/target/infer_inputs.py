@@ -1,4 +1,4 @@
-"""How a module is fed: the inputs and plain arguments of its forward, by well-known names."""
+"""Infer the inputs and other arguments of forward, by well-known names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attnlab.target.outline import Definition, Parameter, Signature, format_sign
 def call_signatures(
     seen: Definition | None, said: UserOptions
 ) -> tuple[Signature | None, Signature | None]:
-    """What is built and what is fed: a function is itself fed, unless it makes a module."""
+    """The signatures of constructor and call; a function is called, unless it makes a module."""
     if seen is None:
         return None, None
     if seen.kind == "function" and seen.build and takes_inputs(seen.build, said):
@@ -24,7 +24,7 @@ def call_signatures(
 
 
 def takes_inputs(function: Signature, said: UserOptions) -> bool:
-    """A function whose first argument is a tensor, or is said to be, is itself traced."""
+    """Whether a function takes tensors itself: by its first argument, or by the user's inputs."""
     first = function.names()[:1]
     told = {*(entry.name for entry in said.inputs), *said.arguments}
     return bool(told & set(function.names())) or any(
@@ -37,7 +37,7 @@ def infer_inputs(
 ) -> tuple[tuple[Input, ...], dict[str, Scalar | None]]:
     """The inputs in the order of `forward`, and its plain arguments.
 
-    What has a default is given only where somebody said so.
+    An argument with a default is passed only if the user gives a value.
     """
     if forward is None:
         return said.inputs, said.arguments

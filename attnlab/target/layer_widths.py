@@ -1,4 +1,4 @@
-"""How wide the layers of a module are, read from its constructor."""
+"""The widths of a module's layers, read from its constructor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the flags of a trace may say: fills of its inputs, types, devices, depths."""
+"""Parse flags of `attnlab trace`: presets, dtypes, devices, depths."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DEVICES = ("cpu", "cuda")
 
 
 def one_of(flag: str, said: str, known: Sequence[str]) -> str:
-    """What was said, if it is known; raises `Refused`."""
+    """The value, if it is known; raises `Refused`."""
     if said in known:
         return said
     hint = f"{did_you_mean(said, known)} {flag} takes {either(known)}".strip()
-    raise Refused(f"{flag}: {said or 'nothing'} is not known", hint, flag)
+    raise Refused(f"{flag}: unknown value {said!r}", hint, flag)
 
 
 def parse_dtype(said: str) -> Dtype:
@@ -35,7 +35,7 @@ def parse_device(said: str) -> str:
 
 
 def parse_presets(presets: Sequence[str]) -> Fill:
-    """The values that presets ask for; `tiny` speaks of sizes, and goes with any of them."""
+    """How presets fill inputs; `tiny` sets sizes and combines with any of them."""
     fills = [f for f in dict.fromkeys(presets) if one_of("--preset", f, (TINY, *FILLS)) != TINY]
     if len(fills) > 1:
         says = f"--preset {fills[0]} and --preset {fills[1]} fill the same inputs"

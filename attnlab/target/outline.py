@@ -1,4 +1,4 @@
-"""What a source file defines, seen without running it: its classes, and how they are called."""
+"""What a source file defines, read without running it: classes, functions, signatures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Signature:
 
 @record
 class Definition:
-    """A name that the file gives. A signature is None where it cannot be seen from here."""
+    """A name that the file defines. A signature is None where the file does not show it."""
 
     name: str
     kind: Literal["class", "function", "other"]
@@ -87,7 +87,7 @@ def read_outline(tree: ast.Module) -> Outline:
 
 
 def _sizes(body: list[ast.stmt]) -> dict[str, int]:
-    """Names that are given a whole number."""
+    """The names that are assigned an integer."""
     found: dict[str, int] = {}
     for node in body:
         value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None

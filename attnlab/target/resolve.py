@@ -1,4 +1,4 @@
-"""From what a user names to a job for the lab, refusing all that can be refused without torch.
+"""Turn the target that a user names into a job; raise every error that needs no torch.
 
 A target is a file graded against a challenge, or one's own: `file.py:Class`, `file.py`,
 `package.module:Class`.
@@ -90,7 +90,7 @@ def challenge_job(
 
 
 def tiny_job(job: Job) -> Job:
-    """The same at the sizes of paper and pencil, as far as the contract has them."""
+    """The job with tiny sizes, such as B=1 and S=4, for the symbols of its contract."""
     if job.contract is None:
         return job
     sizes = {k: TINY.get(k, v) for k, v in job.contract.sizes.items()}
@@ -188,7 +188,7 @@ def _find_target(target: str) -> _Target:
     if place.endswith(".py") or re.search(r"[/\\]", place) or (place and exists(Path(place))):
         return _find_file(place, name)
     if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place):
-        raise Refused(f"{target}: no such file, and no name of a module", FORMS, target)
+        raise Refused(f"{target}: no such file, and not the name of a module", FORMS, target)
     if not name:
         hint = f"Name a file, {place}.py, or a class of a module, {place}:Class. {FORMS}"
         raise Refused(f"{target}: no such file, and no class of a module", hint, target)
@@ -203,7 +203,7 @@ def _split_target(target: str) -> tuple[str, str]:
     if name and not name.isidentifier() and not place.endswith(".py"):
         return target, ""
     if not name.isidentifier():
-        says = f'{target}: "{name}" is no class name'
+        says = f'{target}: "{name}" is not a class name'
         raise Refused(says, f"Name a class after the colon, or {place} alone.", target)
     return place, name
 

@@ -1,4 +1,4 @@
-"""A Python file, read once and refused early: everything that needs no torch to be found out."""
+"""Read a Python file once, and raise every error that needs no torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_source(path: Path, shown: str | None = None) -> Code:
-    """The source file at `path`, valid Python; raises `Unreadable`, which says what is wrong."""
+    """The source file at `path`, valid Python; raises `Unreadable` with what is wrong."""
     file = shown or str(path)
     if path.suffix == ".ipynb" and path.is_file():
         hint = f"Export it as a .py file: jupyter nbconvert --to script {file}"

@@ -166,8 +166,8 @@ def test_axes_may_be_products_numbers_and_hd(tmp_path):
         ("buggy.py", "buggy.py is missing"),
         ("solution.py", "solution.py is missing"),
         ("notes.md", "notes.md is missing"),
-        ("alternatives/a1.py", "alternatives/*.py: 1 found, at least 2 needed"),
-        ("mutants/m3.py", "mutants/*.py: 5 found, at least 6 needed"),
+        ("alternatives/a1.py", "alternatives/*.py: found 1, but at least 2 are needed"),
+        ("mutants/m3.py", "mutants/*.py: found 5, but at least 6 are needed"),
     ],
 )
 def test_a_missing_file_is_named(tmp_path, left_out, message):
@@ -188,7 +188,7 @@ def test_a_folder_without_description_is_broken(tmp_path):
 def test_a_slug_must_be_easy_to_type(tmp_path):
     """The folder's name is typed on the command line."""
     error = broken(write(tmp_path, slug="attention/Too_Sharp"))
-    assert '"Too_Sharp" is no slug' in error.message
+    assert '"Too_Sharp" is not a slug' in error.message
 
 
 # ---------------------------------------------------------------- the whole catalogue
@@ -286,7 +286,7 @@ def test_a_slug_that_is_taken_is_told(alone, tmp_path_factory):
     folder = write(more)
     found = load(more)
     assert found.find("too-sharp").folder == str(alone / "attention/too-sharp")
-    assert found.broken[0].message.startswith("attention/too-sharp already stands in ")
+    assert found.broken[0].message.startswith("attention/too-sharp already exists in ")
     assert found.broken[0].where == str(folder)
 
 

@@ -36,9 +36,9 @@ def test_an_input_is_said_in_one_line(text, entry):
         ("3x: B", '--input "3x: B" names no argument'),
         ("x:", '--input "x:": expected text on one line'),
         ("x: int", '--input "x: int": names no axes'),
-        ("x: B,S,D", '--input "x: B,S,D": B,S,D is no axis'),
-        ("x: B 0", '--input "x: B 0": 0 is no axis'),
-        ("x: B int float", '--input "x: B int float": says two things at once'),
+        ("x: B,S,D", '--input "x: B,S,D": B,S,D is not an axis'),
+        ("x: B 0", '--input "x: B 0": 0 is not an axis'),
+        ("x: B int float", '--input "x: B int float": contradicts itself'),
         ("m: S S forbids", '--input "m: S S forbids": forbids needs the word bool'),
     ],
 )
@@ -62,10 +62,10 @@ def test_sizes_are_pairs():
         ("D", "--sizes: cannot read 'D'"),
         ("D=8 H=2", "--sizes: cannot read 'D=8 H=2'"),
         ("D=8;H=2", "--sizes: cannot read"),
-        ("D=0", "--sizes: D=0 is no size"),
-        ("D=-3", "--sizes: D=-3 is no size"),
-        ("D=1.5", "--sizes: D=1.5 is no size"),
-        ("D=wide", "--sizes: D=wide is no size"),
+        ("D=0", "--sizes: D=0 is not a size"),
+        ("D=-3", "--sizes: D=-3 is not a size"),
+        ("D=1.5", "--sizes: D=1.5 is not a size"),
+        ("D=wide", "--sizes: D=wide is not a size"),
         ("D=8, D=9", "--sizes: D is given twice"),
         ("=8", "--sizes: cannot read '=8'"),
     ],
@@ -129,7 +129,7 @@ def test_what_an_input_is_for(said, role, additive):
     [
         ("B S segments", "segments needs the word int"),
         ("B S int additive", "additive needs forbids or allows"),
-        ("B S int segments positions", "says two things at once"),
+        ("B S int segments positions", "contradicts itself"),
     ],
 )
 def test_roles_that_do_not_fit(said, message):

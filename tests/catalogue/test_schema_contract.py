@@ -88,10 +88,13 @@ beyond = "extend"
     ("text", "message"),
     [
         ('dtypes = ["float32"]', 'contract.dtypes[0] = "float32": expected'),
-        ("defaults = { absent = 3 }", "contract.defaults.absent: it cannot have one"),
+        (
+            "defaults = { absent = 3 }",
+            "contract.defaults.absent: this argument cannot have a default",
+        ),
         ("defaults = { absent = 0 }", "contract.defaults.absent = 0: expected"),
-        ("multiples = { S = 4 }", "contract.multiples.S: S can be no multiple"),
-        ("multiples = { D = 5 }", "contract.multiples.D = 5: the example is no multiple"),
+        ("multiples = { S = 4 }", "contract.multiples.S: S cannot be a multiple"),
+        ("multiples = { D = 5 }", "contract.multiples.D = 5: the example is not a multiple"),
         ("multiples = { W = 2 }", "contract.multiples.W: W is not in [sizes]"),
         ("padding_idx = -1", "contract.padding_idx = -1: expected"),
         ('tied = [["alone"]]', "contract.tied[0] = a list of 1: expected a list of at least 2"),

@@ -193,7 +193,9 @@ def test_a_reference_that_is_none_is_told_once(challenge):
     """Not once for each file that cannot be graded without it."""
     wrong = replace(challenge, reference="MultiHeadSelfAttenton")
     (only,) = problems(wrong)
-    assert only.startswith('challenge.toml: reference = "MultiHeadSelfAttenton", which is no unit')
+    assert only.startswith(
+        'challenge.toml: reference = "MultiHeadSelfAttenton", which does not exist'
+    )
     assert "Did you mean MultiHeadSelfAttention" in only
     assert problems(replace(challenge, reference="MultiHeadSelfAttention")) == []
 
@@ -202,17 +204,17 @@ def test_checks_that_there_are_not_are_told(challenge):
     """Those that are expected, and those that show which bug is gone."""
     bugs = (Bug(id="sharp", checks=("matches-refrence",)), Bug(id="other", checks=("reach",)))
     found = problems(replace(challenge, expected=("matches-reference", "reech"), bugs=bugs))
-    told = [text for text in found if "is no check" in text]
+    told = [text for text in found if "is not a check" in text]
     one, two = told
-    assert one == "challenge.toml: expected names reech, which is no check. Did you mean reach?"
+    assert one == "challenge.toml: expected names reech, which is not a check. Did you mean reach?"
     assert two.startswith(
-        "challenge.toml: [[bugs]] sharp names matches-refrence, which is no check"
+        "challenge.toml: [[bugs]] sharp names matches-refrence, which is not a check"
     )
 
 
 def test_a_check_that_was_renamed_is_named(challenge):
     """The old id of a part leads to its check."""
     found = problems(replace(challenge, expected=("edge-shapes",)))
-    assert next(f for f in found if "is no check" in f).endswith(
-        "edge-shapes, which is no check. It is called matches-reference now."
+    assert next(f for f in found if "is not a check" in f).endswith(
+        "edge-shapes, which is not a check. It is called matches-reference now."
     )

@@ -38,7 +38,7 @@ def test_start_never_overwrites(shell):
     said = shell("start", NAME)
     assert said.code == 2
     assert FILE.read_text() == "mine"
-    assert "already here" in said.err
+    assert "already exists" in said.err
 
 
 def test_start_does_not_follow_a_dangling_link(shell):

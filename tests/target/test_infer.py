@@ -152,8 +152,8 @@ def test_open_constructors_take_any_argument(net):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"init": "D=1.5"}, "--init: D=1.5 is no size"),
-        ({"init": "D=True"}, "--init: D=True is no size"),
+        ({"init": "D=1.5"}, "--init: D=1.5 is not a size"),
+        ({"init": "D=True"}, "--init: D=True is not a size"),
         ({"init": "embed_dim=Q"}, "Q has no size"),
         ({"inputs": ["x: B S wide"]}, "wide has no size"),
         ({"inputs": ["x: B S flot"]}, "flot has no size"),

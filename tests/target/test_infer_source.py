@@ -161,7 +161,7 @@ def test_a_width_that_is_computed_is_asked_for(configured):
     text = "class Net(nn.Module):\n def __init__(self, n=3):\n  self.a = nn.Linear(n * 5, 9)\n"
     with pytest.raises(Refused) as caught:
         configured(text + FORWARD)
-    assert caught.value.message == "net.py:Net is fed with width D, and nothing says what D is"
+    assert caught.value.message == "net.py:Net takes an input of width D, but D has no size"
     assert caught.value.hint.endswith("attnlab trace net.py:Net --sizes D=12")
     assert configured(text + FORWARD, sizes="D=15").sizes["D"] == 15
 
