@@ -3,9 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
     from attnlab.catalogue.validate import Validation
     from attnlab.mutation_testing.measure import Measured
     from attnlab.records import Challenge, Verdict
-    from attnlab.worker.client import Worker
 
 PLACE = 200
 AT_ONCE = max(2, min(4, os.cpu_count() or 2))  # each worker holds a torch of its own
@@ -73,21 +70,14 @@ def _examine(challenges: list[Challenge]) -> Iterator[Validation]:
     from attnlab.catalogue.validate import validate
     from attnlab.target.resolve import challenge_job
     from attnlab.verdict import make_verdict
-    from attnlab.worker.client import Worker
+    from attnlab.worker.client import WorkerPool
 
-    free: SimpleQueue[Worker] = SimpleQueue()
+    with WorkerPool(AT_ONCE) as workers:
 
-    def grade(challenge: Challenge, path: Path) -> Verdict:
-        job = challenge_job(challenge, path, stages=("check",))
-        worker = free.get()
-        try:
-            return make_verdict(challenge, path.name, worker.run_job(job))
-        finally:
-            free.put(worker)
+        def grade(challenge: Challenge, path: Path) -> Verdict:
+            job = challenge_job(challenge, path, stages=("check",))
+            return make_verdict(challenge, path.name, workers.run_job(job))
 
-    with ExitStack() as stack:
-        for _ in range(AT_ONCE):
-            free.put(stack.enter_context(Worker()))
         for number, one in enumerate(validate(challenges, grade, AT_ONCE), 1):
             note(f"checked {number} of {len(challenges)}: {one.slug}")
             yield one

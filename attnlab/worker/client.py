@@ -15,9 +15,10 @@ from typing import Self
 
 from attnlab.catalogue.load import opened_topics
 from attnlab.errors import Broken
-from attnlab.records import Job, Report, from_json, to_json
+from attnlab.records import Job, Report, from_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.trial import TrialJob, TrialReport
+from attnlab.worker.requests import JOB, POSITION, TRIALS, Answer, Asked, Request
 from attnlab.worker.wire import TooLong, receive, send
 
 SERVER = Path(__file__).parent / "zygote.py"
@@ -74,33 +75,26 @@ class Worker:
 
     def run_job(self, job: Job) -> Report:
         """Blocks until the judge has answered; raises `Broken` when it cannot."""
-        if self.sock.fileno() < 0:  # the last job took it down
-            self._start()
-        self.sock.settimeout(START + job.limits.seconds + CLOSING)
-        with self._answering():
-            send(self.sock, to_json(job).encode())
-            return from_json(Report, receive(self.sock))
+        return self._request(JOB, job, job.limits.seconds + CLOSING)
 
     def position(self, job: PositionJob) -> PositionReport:
-        """The portrait of a kind of positions; raises `Broken` as `run_job` does."""
-        if self.sock.fileno() < 0:
-            self._start()
-        self.sock.settimeout(START + PORTRAIT)
-        with self._answering():
-            send(self.sock, to_json({"position": job}).encode())
-            return from_json(PositionReport, receive(self.sock))
+        """The tables and plots of a kind of positions; raises `Broken` as `run_job` does."""
+        return self._request(POSITION, job, PORTRAIT)
 
     def trials(self, job: TrialJob) -> TrialReport:
         """What becomes of mutants; raises `Broken` as `run_job` does."""
-        if self.sock.fileno() < 0:  # the last job took it down
-            self._start()
-        self.sock.settimeout(START + STANDARD + job.seconds * len(job.candidates))
-        with self._answering():
-            send(self.sock, to_json({"trials": job}).encode())
-            report = from_json(TrialReport, receive(self.sock))
+        report = self._request(TRIALS, job, STANDARD + job.seconds * len(job.candidates))
         if report.fault:
             raise Broken(report.fault, "ATTNLAB_DEBUG=1 shows more")
         return report
+
+    def _request(self, request: Request[Asked, Answer], record: Asked, seconds: float) -> Answer:
+        if self.sock.fileno() < 0:  # the last request took it down
+            self._start()
+        self.sock.settimeout(START + seconds)
+        with self._answering():
+            send(self.sock, request.encode(record))
+            return from_json(request.answer, receive(self.sock))
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -166,7 +160,7 @@ def _remove(folder: str | None) -> None:
 
 
 class WorkerPool:
-    """Several workers, each with a torch of its own, that take turns: for as many threads."""
+    """Several workers, each with a torch of its own; as many threads may use them at once."""
 
     def __init__(self, size: int) -> None:
         self.workers = [Worker() for _ in range(size)]

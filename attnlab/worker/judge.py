@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -21,11 +22,12 @@ from typing import Any
 from attnlab.candidate.host import Died
 from attnlab.grading.pipeline import run_job
 from attnlab.probe.reference import BadReference, ReferenceCache
-from attnlab.records import Job, Limits, Report, from_json, plain, to_json
+from attnlab.records import Job, Limits, Report, plain, to_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.trial import TrialJob, TrialReport
 from attnlab.worker.child import BROKEN, MEMORY
 from attnlab.worker.cpu_affinity import OneCpu
+from attnlab.worker.requests import JOB, POSITION, TRIALS, decode
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import Channel, TooLong, receive, send
 
@@ -33,8 +35,8 @@ GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for 
 
 
 def serve(job: socket.socket, zygote: socket.socket) -> None:
-    """One report per job, until the client has gone."""
-    references, turns = ReferenceCache(), OneCpu(os.getppid())
+    """Answers each request with one record, until the client has gone."""
+    judge = Judge(zygote)
     for number in count():
         try:
             message = receive(job)
@@ -43,72 +45,74 @@ def serve(job: socket.socket, zygote: socket.socket) -> None:
         if number == 1:  # all is imported, and it stays: nothing to search for garbage
             gc.collect()
             gc.freeze()
-        send(job, to_json(_answer(message, zygote, references, turns)).encode())
+        tag, record = decode(message)
+        send(job, to_json(HANDLERS[tag](judge, record)).encode())
 
 
-def _answer(
-    message: bytearray, zygote: socket.socket, references: ReferenceCache, turns: OneCpu
-) -> Report | PositionReport | TrialReport:
-    """A `Job` is sent as it is, anything else under its name."""
-    asked = json.loads(message)
-    if asked.keys() == {"position"}:
-        return _portrait(from_json(PositionJob, json.dumps(asked["position"])))
-    if asked.keys() == {"trials"}:
-        return _tried(from_json(TrialJob, json.dumps(asked["trials"])))
-    with turns:
-        return _report(from_json(Job, message), zygote, references, turns)
+class Judge:
+    """What lasts from one request to the next: the zygote, the reference's process, the CPU."""
 
+    def __init__(self, zygote: socket.socket) -> None:
+        self.zygote = zygote
+        self.references = ReferenceCache()
+        self.cpu = OneCpu(os.getppid())
 
-def _portrait(job: PositionJob) -> PositionReport:
-    """No candidate, no child: the judge computes it from the references."""
-    from attnlab.references.position_report import portrait
+    def run_job(self, job: Job) -> Report:
+        """Grades or traces a candidate in a child."""
+        try:
+            with self.cpu:
+                return run_job(job, self._spawn, self.references)
+        except BadReference as error:
+            return Report(
+                outcome="error",
+                message=str(error),
+                hint="this is a fault of the challenge, not of your file; attnlab check shows it",
+            )
+        except Exception as error:  # our own fault must reach the user as one line
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            return Report(
+                outcome="error",
+                message=f"{_fault(error)} ({Path(where.filename).name}:{where.lineno})",
+                hint="this is a fault of attnlab; ATTNLAB_DEBUG=1 shows the traceback to report",
+            )
 
-    try:
-        return portrait(job)
-    except Exception as error:
-        if os.environ.get("ATTNLAB_DEBUG"):
-            traceback.print_exc(file=sys.stderr)
-        message = f"the judge failed: {type(error).__name__}: {error}"
-        return PositionReport(outcome="error", message=message)
+    def position(self, job: PositionJob) -> PositionReport:
+        """Computed from the references: no candidate, no child."""
+        from attnlab.references.position_report import portrait
 
+        try:
+            return portrait(job)
+        except Exception as error:
+            return PositionReport(outcome="error", message=_fault(error))
 
-def _tried(job: TrialJob) -> TrialReport:
-    """Mutants of right files are tried in a process of their own, without a child for each."""
-    from attnlab.mutation_testing.fork_pool import try_all
+    def trials(self, job: TrialJob) -> TrialReport:
+        """Mutants of right files run in a process of their own, without a child for each."""
+        from attnlab.mutation_testing.fork_pool import try_all
 
-    try:
-        return try_all(job)
-    except Exception as error:
-        if os.environ.get("ATTNLAB_DEBUG"):
-            traceback.print_exc(file=sys.stderr)
-        return TrialReport(fault=f"the judge failed: {type(error).__name__}: {error}")
+        try:
+            return try_all(job)
+        except Exception as error:
+            return TrialReport(fault=_fault(error))
 
-
-def _report(job: Job, zygote: socket.socket, references: ReferenceCache, turns: OneCpu) -> Report:
-    def spawn(limits: Limits, own: bool, deadline: float) -> Child:
-        child = Child(zygote, limits, own, deadline)
+    def _spawn(self, limits: Limits, own: bool, deadline: float) -> Child:
+        child = Child(self.zygote, limits, own, deadline)
         # A user's own module may have threads.
-        (turns.free if own else turns.take)(child.pid)
+        (self.cpu.free if own else self.cpu.take)(child.pid)
         return child
 
-    try:
-        return run_job(job, spawn, references)
-    except BadReference as error:
-        return Report(
-            outcome="error",
-            message=str(error),
-            hint="this is a fault of the challenge, not of your file; attnlab check shows it",
-        )
-    except Exception as error:  # our own fault must reach the user as one line, not as a dead pipe
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        if os.environ.get("ATTNLAB_DEBUG"):
-            traceback.print_exc(file=sys.stderr)
-        return Report(
-            outcome="error",
-            message=f"the judge failed: {type(error).__name__}: {error} "
-            f"({Path(where.filename).name}:{where.lineno})",
-            hint="this is a fault of attnlab; ATTNLAB_DEBUG=1 shows the traceback to report",
-        )
+
+HANDLERS: dict[str, Callable[[Judge, Any], Report | PositionReport | TrialReport]] = {
+    JOB.tag: Judge.run_job,
+    POSITION.tag: Judge.position,
+    TRIALS.tag: Judge.trials,
+}
+
+
+def _fault(error: Exception) -> str:
+    """An error of ours in one line; the traceback where ATTNLAB_DEBUG asks for it."""
+    if os.environ.get("ATTNLAB_DEBUG"):
+        traceback.print_exc(file=sys.stderr)
+    return f"the judge failed: {type(error).__name__}: {error}"
 
 
 class Orphaned(BaseException):
@@ -116,7 +120,7 @@ class Orphaned(BaseException):
 
 
 class Child:
-    """A candidate's process, as the lab's `Host`."""
+    """A candidate's process, as a `Host`."""
 
     def __init__(self, zygote: socket.socket, limits: Limits, own: bool, deadline: float) -> None:
         self.zygote = zygote

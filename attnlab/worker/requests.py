@@ -1,0 +1,38 @@
+"""The kinds of request a client may send to the judge: a tag, the record sent, the one returned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from attnlab.records import Job, Report, from_json, to_json
+from attnlab.records.position import PositionJob, PositionReport
+from attnlab.records.trial import TrialJob, TrialReport
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Request(Generic[Asked, Answer]):
+    """One kind of request; the judge has a handler for each (`judge.HANDLERS`)."""
+
+    tag: str
+    asked: type[Asked]
+    answer: type[Answer]
+
+    def encode(self, record: Asked) -> bytes:
+        return f"{self.tag}\n{to_json(record)}".encode()
+
+
+JOB = Request("job", Job, Report)
+POSITION = Request("position", PositionJob, PositionReport)
+TRIALS = Request("trials", TrialJob, TrialReport)
+REQUESTS: dict[str, Request[Any, Any]] = {r.tag: r for r in (JOB, POSITION, TRIALS)}
+
+
+def decode(message: bytes | bytearray) -> tuple[str, Any]:
+    """The tag of a request and its record."""
+    tag, _, text = message.partition(b"\n")
+    request = REQUESTS[tag.decode()]
+    return request.tag, from_json(request.asked, text)
