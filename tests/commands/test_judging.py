@@ -29,6 +29,9 @@ class FakeWorker:
     def __exit__(self, *error):
         return None
 
+    def close(self):
+        return None
+
     def run_job(self, job):
         self.jobs.append(job)
         if isinstance(self.report, Exception):
