@@ -24,7 +24,7 @@ from attnlab.candidate.kv_cache import KVCache
 from attnlab.candidate.load import made_of
 from attnlab.candidate.process_state import Surroundings
 from attnlab.candidate.registry import load_verbs
-from attnlab.candidate.side_effects import seeded
+from attnlab.candidate.side_effects import set_seed
 from attnlab.candidate.signature import ParameterPositions
 from attnlab.tracer.capture import Given, fresh
 from attnlab.tracer.raw_trace import describe_error
@@ -96,7 +96,7 @@ class Session:
         thing = self.find(name)
         if not callable(thing):
             raise TypeError(f"{name} is a {type(thing).__name__}, not a class or a function")
-        seeded(seed)
+        set_seed(seed)
         self.entry = thing.__init__ if inspect.isclass(thing) else thing
         namespace = vars(self.module) if self.module else {}
         positional, named = (init, {}) if isinstance(init, list) else ([], init)

@@ -7,7 +7,7 @@ import torch
 SEED = 20170612
 
 
-def seeded(seed: int) -> None:
+def set_seed(seed: int) -> None:
     """As torch.manual_seed does; that notes a stack for every device that is not there."""
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]

@@ -16,9 +16,9 @@ from typing import Self
 
 from attnlab.candidate.host import Died, Host, Raised, Spawn, answered
 from attnlab.candidate.session import HUNG
-from attnlab.grading.refusals import Refusal, absent, unfed, unsaid
+from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
 from attnlab.grading.runner import run_checks
-from attnlab.grading.trace_stage import look, surroundings
+from attnlab.grading.trace_stage import surroundings, trace_example
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.source_numbers import numbers_in
 from attnlab.probe.pacing import CallTimes
@@ -44,7 +44,7 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
     seed = job.seed if job.seed is not None else secrets.randbits(31)
     outcome: JobOutcome = "ok"
     message = hint = ""
-    refusal: Refusal | None = absent(job)
+    refusal: Refusal | None = device_refusal(job)
     if refusal:
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
@@ -52,9 +52,9 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
     with Hosts(job, spawn, started + job.limits.seconds, references or ReferenceCache()) as hosts:
         try:
             if "trace" in job.stages:
-                trace = look(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
+                trace = trace_example(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
                 outcome, message = _memory(trace)
-                refusal = unfed(job, trace)
+                refusal = input_refusal(job, trace)
             if "check" in job.stages and job.contract is not None:
                 context = _grading_context(job, hosts, seed)
                 checks = run_checks(context)
@@ -62,7 +62,7 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
                     outcome, message, hint = "timeout", *_too_slow(job, context.times)
         except Raised as error:
             outcome, message = _ended(error), _raised(job, error)
-            refusal = unsaid(job, error)
+            refusal = build_refusal(job, error)
         except Died as death:
             outcome, message = death.reason, f"{job.candidate.file} {death}"
         return Report(

@@ -21,7 +21,7 @@ class Refusal(NamedTuple):
     hint: str
 
 
-def absent(job: Job) -> Refusal | None:
+def device_refusal(job: Job) -> Refusal | None:
     """A device that this machine does not have."""
     if job.options.device.startswith("cuda") and not torch.cuda.is_available():
         built = "" if torch.version.cuda else ": this PyTorch was built for the CPU alone"
@@ -30,7 +30,7 @@ def absent(job: Job) -> Refusal | None:
     return None
 
 
-def unsaid(job: Job, error: Raised) -> Refusal | None:
+def build_refusal(job: Job, error: Raised) -> Refusal | None:
     """What stopped it before its forward began, where a flag or a package would help."""
     if error.error == "ModuleNotFoundError" and "'attnlab" not in error.message:
         return _not_installed(job, error)
@@ -53,7 +53,7 @@ def unsaid(job: Job, error: Raised) -> Refusal | None:
     return None
 
 
-def unfed(job: Job, trace: Trace | None) -> Refusal | None:
+def input_refusal(job: Job, trace: Trace | None) -> Refusal | None:
     """A forward whose arguments nobody could see, called with too few."""
     crash = trace.crash if trace else None
     if job.own is None or crash is None or trace is None or trace.ops:

@@ -128,10 +128,10 @@ class Round:
             first = error.verb in PLAIN and not self.probe.pool.samples
             # So will this check's; and what the call left behind may let the next pass.
             if first or error.error == HUNG:
-                self._put(basic, self._fell(basic, error))
+                self._put(basic, self._crash_result(basic, error))
             self.ready = False
         except Died as death:
-            self._put(basic, self._died(basic, death))
+            self._put(basic, self._death_result(basic, death))
         return None
 
     def _worthwhile(
@@ -179,10 +179,10 @@ class Round:
         except (Raised, Odd) as error:
             self.ready = False
             if isinstance(error, Raised) and error.error == HUNG:
-                self._put(some[0], self._fell(some[0], error))
+                self._put(some[0], self._crash_result(some[0], error))
             return {}
         except Died as death:
-            self._put(some[0], self._died(some[0], death))
+            self._put(some[0], self._death_result(some[0], death))
             return {}
         return known
 
@@ -212,9 +212,9 @@ class Round:
             if part.tier < Tier.REGIMES and any(text in error.message for text in IN_PLACE):
                 self.ready = False  # that is for the checks of gradients to say
                 return result_of(part, "skipped", f"forward raised with gradients: {error.message}")
-            return self._fell(part, error)
+            return self._crash_result(part, error)
         except Died as death:
-            return self._died(part, death)
+            return self._death_result(part, death)
 
     def _verdict(self, part: Part, doing: Doing) -> CheckResult:
         if not self.ready:
@@ -223,7 +223,7 @@ class Round:
         self.probe.back()  # the check before may have looked at other sizes
         return _verdict(part, self.probe, doing)
 
-    def _fell(self, part: Part, error: Raised) -> CheckResult:
+    def _crash_result(self, part: Part, error: Raised) -> CheckResult:
         self.ready = False  # weights may have been on loan
         if error.error == HUNG and self._out_of_time():
             return unseen(part, LATE)
@@ -238,7 +238,7 @@ class Round:
         context.too_slow = context.times.slow()
         return context.too_slow
 
-    def _died(self, part: Part, death: Died) -> CheckResult:
+    def _death_result(self, part: Part, death: Died) -> CheckResult:
         self.ready = False
         if death.reason == "timeout":
             if self._out_of_time():

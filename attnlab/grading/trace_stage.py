@@ -23,7 +23,7 @@ LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
 SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
 
 
-def look(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace:
+def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace:
     """The trace of the job's example, with names, findings and the crash explained.
 
     `renew` is called where the host died after it had shown the example.

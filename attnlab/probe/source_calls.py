@@ -9,7 +9,7 @@ from functools import lru_cache
 
 
 @lru_cache(maxsize=16)
-def calling(text: str, names: Collection[str]) -> tuple[int, ...]:
+def lines_calling(text: str, names: Collection[str]) -> tuple[int, ...]:
     """The lines on which something of these names is called, in order; none where the text is no
     Python. What is only named, as a type is, is no call."""
     try:

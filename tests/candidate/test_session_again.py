@@ -4,7 +4,7 @@ import torch
 
 from attnlab.candidate.process_state import Surroundings
 from attnlab.candidate.session import Session
-from attnlab.candidate.side_effects import SEED, seeded
+from attnlab.candidate.side_effects import SEED, set_seed
 
 SOURCE = """
 import torch
@@ -75,7 +75,7 @@ def test_seeding_gives_the_numbers_of_torch_itself():
     """A module's own initial weights must be those that torch.manual_seed gives."""
     torch.manual_seed(SEED)
     expected = torch.rand(5)
-    seeded(SEED)
+    set_seed(SEED)
     assert torch.equal(torch.rand(5), expected)
     assert torch.initial_seed() == SEED
 

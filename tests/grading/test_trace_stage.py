@@ -7,7 +7,7 @@ import pytest
 from modules import ATTENTION, FLAGSHIP, PLAIN, X, hosted, job, module, traced
 
 from attnlab.candidate.host import Died, LocalHost
-from attnlab.grading.trace_stage import look
+from attnlab.grading.trace_stage import trace_example
 from attnlab.records import Code, Contract, Job, UserEnvironment
 
 LAYER = "self.proj = nn.Linear(width, width)"
@@ -33,8 +33,8 @@ class Broken(LocalHost):
 
 def test_the_example_is_the_same_every_time():
     """A puzzle must not change while one looks at it, nor with the job's seed."""
-    first = look(job(FLAGSHIP, ATTENTION), hosted(FLAGSHIP, ATTENTION))
-    other = look(replace(job(FLAGSHIP, ATTENTION), seed=99), hosted(FLAGSHIP, ATTENTION))
+    first = trace_example(job(FLAGSHIP, ATTENTION), hosted(FLAGSHIP, ATTENTION))
+    other = trace_example(replace(job(FLAGSHIP, ATTENTION), seed=99), hosted(FLAGSHIP, ATTENTION))
     assert first == other
 
 
@@ -128,7 +128,7 @@ ROW = (
 def test_a_forged_trace_ends_the_candidate_and_not_the_judge(answer):
     """An answer that is no sound trace counts as a broken process."""
     with pytest.raises(Died) as caught:
-        look(job(GOOD), Broken(GOOD, answer))
+        trace_example(job(GOOD), Broken(GOOD, answer))
     assert caught.value.reason == "crashed"
 
 
@@ -136,7 +136,7 @@ def test_a_host_that_dies_at_the_second_look_keeps_the_first():
     """The example ran: its trace stands, and a fresh process is there for what follows."""
     renewed = []
     host = Broken(GOOD, Died("memory", "ran out of memory"), turn=2)
-    trace = look(job(GOOD), host, lambda: renewed.append(1))
+    trace = trace_example(job(GOOD), host, lambda: renewed.append(1))
     assert ([op.op for op in trace.ops], renewed) == (["linear"], [1])
 
 
@@ -144,7 +144,7 @@ def test_after_a_timeout_nothing_is_renewed():
     """The deadline has passed for a fresh process too."""
     renewed = []
     host = Broken(GOOD, Died("timeout", "did not answer in time"), turn=2)
-    trace = look(job(GOOD), host, lambda: renewed.append(1))
+    trace = trace_example(job(GOOD), host, lambda: renewed.append(1))
     assert (len(trace.ops), renewed) == (1, [])
 
 
@@ -167,7 +167,7 @@ def test_without_a_contract_the_files_demo_is_traced(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     own = UserEnvironment(cwd=str(tmp_path), env=dict(os.environ))
     asked = Job(candidate=Code(file="demo.py", text=text), own=own, stages=("trace",))
-    trace = look(asked, LocalHost())
+    trace = trace_example(asked, LocalHost())
     assert [(op.op, op.axes) for op in trace.ops] == [
         ("linear", ("B", "S", "1")),
         ("mean", ("B", "1")),
@@ -178,6 +178,6 @@ def test_without_a_contract_the_files_demo_is_traced(monkeypatch, tmp_path):
 
 def test_a_job_without_a_reference_or_limits_can_be_looked_at():
     """What `attnlab trace` asks for: a candidate, how to build it, how to feed it."""
-    trace = look(Job(candidate=Code(file="net.py", text=GOOD, name="Net"), contract=PLAIN),
+    trace = trace_example(Job(candidate=Code(file="net.py", text=GOOD, name="Net"), contract=PLAIN),
                  hosted(GOOD))  # fmt: skip
     assert [op.axes for op in trace.ops] == [("B", "S", "D")]

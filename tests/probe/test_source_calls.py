@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnlab.probe.source_calls import calling
+from attnlab.probe.source_calls import lines_calling
 
 TEXT = """import torch
 from torch import Tensor, empty
@@ -17,11 +17,11 @@ def made(x: Tensor) -> Tensor:
 
 def test_calls_are_found_by_their_last_name():
     """However they are reached; a type that is named is none."""
-    assert calling(TEXT, frozenset({"empty", "Tensor"})) == (5, 6)
-    assert calling(TEXT, frozenset({"new_empty"})) == (8,)
+    assert lines_calling(TEXT, frozenset({"empty", "Tensor"})) == (5, 6)
+    assert lines_calling(TEXT, frozenset({"new_empty"})) == (8,)
 
 
 @pytest.mark.parametrize("text", ["def (", "\x00", "(" * 5000])
 def test_a_text_that_is_no_python_has_none(text):
     """The candidate wrote it."""
-    assert calling(text, frozenset({"empty"})) == ()
+    assert lines_calling(text, frozenset({"empty"})) == ()

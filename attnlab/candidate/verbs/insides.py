@@ -13,7 +13,7 @@ from attnlab.candidate.attention_internals import watched
 from attnlab.candidate.input_copies import alias
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
-from attnlab.candidate.side_effects import SEED, seeded
+from attnlab.candidate.side_effects import SEED, set_seed
 from attnlab.tracer.cast import Given, fresh
 
 
@@ -91,7 +91,7 @@ def side_effects(
         reseeded = ["the random seed was set while building"]
         found = reseeded if torch.initial_seed() != seed else []
         given = fresh(inputs)
-        seeded(SEED)
+        set_seed(SEED)
         before = torch.get_rng_state()
         session.invoke(given)  # bare: a no_grad around it would put the grad mode back
         drew = not torch.equal(torch.get_rng_state(), before)
