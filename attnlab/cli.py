@@ -1,4 +1,4 @@
-"""The command line: finds the commands, and turns whatever happens into an exit code.
+"""The command line: find the commands, and turn every outcome into an exit code.
 
 Commands are the modules of `attnlab/commands/`; nothing here names one. Every error leaves as one
 clear line on stderr, or as one JSON document on stdout where `--json` was asked for.
@@ -22,9 +22,7 @@ from attnlab import __version__, commands
 from attnlab.errors import AttnlabError, Broken, Refused
 from attnlab.render.streams import flush_streams, replace_unencodable
 
-REPORT = (
-    "please report it, with this command, what `attnlab doctor` says and what ATTNLAB_DEBUG=1 adds"
-)
+REPORT = "please report it with this command, the output of `attnlab doctor` and of ATTNLAB_DEBUG=1"
 
 
 class Interrupted(AttnlabError):
@@ -39,7 +37,7 @@ def main() -> NoReturn:
 
 
 def run(args: Sequence[str]) -> int:
-    """The exit code of one command line, whatever happens on the way."""
+    """Run one command line; returns its exit code and never raises."""
     replace_unencodable()
     args = move_global_options(args)
     if "--install-completion" in args:
@@ -61,7 +59,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def report_error(error: AttnlabError, args: Sequence[str]) -> int:
-    """Shows what stopped us, and says which exit code that is."""
+    """Print the error; returns its exit code."""
     if wants_json(args):
         from attnlab.render.json import error_document, write_document
 
@@ -74,7 +72,7 @@ def report_error(error: AttnlabError, args: Sequence[str]) -> int:
 
 
 def wants_json(args: Sequence[str]) -> bool:
-    """Asked of the raw words: a command line that cannot be understood may ask for it too."""
+    """Read from the raw words: a command line that cannot be parsed may ask for JSON too."""
     return "--json" in _before_dashes(args)
 
 
@@ -139,7 +137,7 @@ def _announce_completion() -> None:
 
 
 def _internal_error(error: Exception) -> AttnlabError:
-    """Anything that is not an `AttnlabError` is a mistake of ours."""
+    """Anything that is not an `AttnlabError` is a bug of attnlab."""
     import traceback
 
     if os.environ.get("ATTNLAB_DEBUG"):
@@ -207,7 +205,7 @@ def _main_options(
 
 
 class _Text:
-    """Reads a parameter that is text, a list of texts, or a flag: as it stands."""
+    """Reads a parameter that is text, a list of texts, or a flag, unchanged."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ARG002
         several = param.multiple or param.nargs == -1

@@ -1,4 +1,4 @@
-"""Is this installation well? One `Vital` for each thing that attnlab relies on."""
+"""Check this installation: one `HealthCheck` for each thing that attnlab relies on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Same(torch.nn.Module):
 
 @record
 class HealthCheck:
-    """One thing looked at: how it is, and what to do where it is not well."""
+    """The state of one thing, and what to do where it is not ok."""
 
     name: str
     state: Literal["ok", "warn", "fail"]
@@ -33,7 +33,7 @@ class HealthCheck:
 
 
 def check_installation(extra: Path | None = None) -> Iterator[HealthCheck]:
-    """Everything looked at, cheap things first; the last ones start the worker."""
+    """Yield all checks, cheap ones first; the last ones start the worker."""
     yield HealthCheck(name="attnlab", state="ok", text=__version__)
     yield HealthCheck(
         name="python", state="ok", text=f"{platform.python_version()}, {sys.executable}"
@@ -46,7 +46,7 @@ def check_installation(extra: Path | None = None) -> Iterator[HealthCheck]:
 
 
 def _torch() -> HealthCheck:
-    """From the installed metadata: importing torch is the worker's business."""
+    """From the package metadata: only the worker imports torch."""
     try:
         return HealthCheck(name="torch", state="ok", text=version("torch"))
     except PackageNotFoundError:
@@ -85,7 +85,7 @@ def _progress() -> HealthCheck:
 
 
 def _worker() -> Iterator[HealthCheck]:
-    """A trial job tells whether the worker works and which layers hold a candidate in."""
+    """Run a trial job: does the worker work, and which layers isolate a candidate?"""
     from attnlab.worker.client import Worker
 
     job = Job(

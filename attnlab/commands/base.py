@@ -31,12 +31,12 @@ EARLIER = "It went wrong earlier, at "  # how a trace begins what it says of a c
 
 
 def complete_slug(incomplete: str) -> list[tuple[str, str]]:
-    """The challenges that a half-typed word may mean; full slugs once it holds a slash."""
+    """The challenges that begin with this word; full slugs once it holds a slash."""
     from attnlab.catalogue.load import load
 
     try:
         found = load().challenges
-    except Exception:  # a shell must not see why a Tab found nothing
+    except Exception:  # completion must never print an error
         return []
     names = [(c.slug if "/" in incomplete else c.name, c.title) for c in found]
     return [(name, title) for name, title in names if name.startswith(incomplete)]
@@ -55,21 +55,21 @@ What = Annotated[
     ),
 ]
 Timeout = Annotated[
-    str, typer.Option("--timeout", metavar="SECONDS", help="Stop the file after so long.")
+    str, typer.Option("--timeout", metavar="SECONDS", help="Time limit of the file.")
 ]
 Memory = Annotated[
-    str, typer.Option("--memory", metavar="SIZE", help="Memory it may take: 512M, 2G.")
+    str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the file: 512M, 2G.")
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace the file; the old one is kept as FILE.1.")
 ]
 
 
-# ---------------------------------------------------------------- what is asked for
+# ---------------------------------------------------------------- arguments
 
 
 class Selection(NamedTuple):
-    """The file that a command is about, and how messages call it."""
+    """The challenge and file that a command works on, and the file's name in messages."""
 
     challenge: Challenge
     path: Path
@@ -78,7 +78,7 @@ class Selection(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The file in few words."""
+        """A short name of the file."""
         return self.file if self.yours else f"{self.path.name} as shipped"
 
 
@@ -89,7 +89,7 @@ def catalogue(ctx: typer.Context) -> Catalogue:
 
 
 def select_file(ctx: typer.Context, what: str, file: str | None = None) -> Selection:
-    """WHAT and FILE of a command line as one challenge and one file."""
+    """The challenge and file that WHAT and FILE of the command line name."""
     from attnlab.errors import Refused
 
     if file == "":
@@ -121,7 +121,7 @@ def looks_like_path(what: str) -> bool:
 
 
 def _slug_in(file: str) -> str:
-    """The challenge that a started file is for."""
+    """The slug in the first line of a started file."""
     from attnlab.errors import Refused
     from attnlab.target.resolve import marked_slug, read_source
 
@@ -137,18 +137,18 @@ def _slug_in(file: str) -> str:
 
 
 def _may_belong_to(file: Path, slug: str) -> bool:
-    """False when the file says that it is for another challenge of the same name."""
+    """False when the file's first line names another challenge of the same name."""
     from attnlab.errors import Unreadable
     from attnlab.target.resolve import marked_slug, read_source
 
     try:
         return marked_slug(read_source(file).text) in (None, slug)
     except Unreadable:
-        return True  # it is meant, and reading it again will say what is wrong with it
+        return True  # reading it again will raise what is wrong with it
 
 
 def challenge_job_for(chosen: Selection, bounds: Limits, *stages: Literal["trace", "check"]) -> Job:
-    """The job that looks at the chosen file, under the name that messages give it."""
+    """The job that runs the chosen file, under its name in messages."""
     from dataclasses import replace
 
     from attnlab.target.resolve import challenge_job
@@ -163,7 +163,7 @@ def _message_name(chosen: Selection) -> str:
 
 
 def announce(doing: str, chosen: Selection) -> None:
-    """Which file is looked at: the user's own or the shipped one."""
+    """Print which file is used: the user's own or the shipped one."""
     note(f"{doing} {chosen.label}" + (" (your file)" if chosen.yours else ""))
 
 
@@ -192,7 +192,7 @@ def _number(text: str) -> float:
 
 
 def hide_findings(trace: Trace) -> Trace:
-    """The trace of a puzzle: without what names a cause, which are the findings and their echo."""
+    """The trace without its findings and the explanation of its crash that repeats them."""
     from dataclasses import replace
 
     crash = trace.crash
@@ -201,7 +201,7 @@ def hide_findings(trace: Trace) -> Trace:
     return replace(trace, findings=(), crash=crash)
 
 
-# ---------------------------------------------------------------- doing it, and how it ends
+# ---------------------------------------------------------------- running and output
 
 
 def run_job(job: Job) -> Report:
@@ -213,7 +213,7 @@ def run_job(job: Job) -> Report:
 
 
 def raise_unless_run(report: Report) -> Report:
-    """The report itself, unless it only tells why there is none."""
+    """The report; raises its error where the job could not run."""
     from attnlab.errors import Broken, Refused, Unreadable
 
     kinds = {"refused": Refused, "unreadable": Unreadable, "error": Broken}
@@ -233,7 +233,7 @@ def progress() -> Iterator[Progress]:
 
 
 def emit(page: Page, json: bool, code: int = 0) -> int:
-    """Shows the page, the one way or the other, and passes the exit code on."""
+    """Print the page or its JSON document; returns `code`."""
     from attnlab.render.json import write_document
 
     if json:
@@ -246,7 +246,7 @@ def emit(page: Page, json: bool, code: int = 0) -> int:
 
 
 def note(text: str) -> None:
-    """Progress: a line on stderr."""
+    """Print a line of progress on stderr."""
     from attnlab.render.screen import stderr
 
     stderr().message(text)

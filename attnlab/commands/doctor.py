@@ -8,9 +8,9 @@ PLACE = 210
 
 
 def command(ctx: typer.Context, json: Json = False) -> int:
-    """Look at this installation.
+    """Check this installation.
 
-    Versions, folders, and what holds graded code in.
+    Versions, folders, and the layers that isolate graded code.
     """
     from attnlab.doctor import check_installation
     from attnlab.render.doctor import DoctorPage

@@ -15,12 +15,12 @@ RULES = "rules"  # the page that tells what every challenge asks
 
 
 def complete_id(incomplete: str) -> list[tuple[str, str]]:
-    """Rules, checks and challenges that a half-typed word may mean."""
+    """Rules, checks and challenges that begin with this word."""
     try:
         from attnlab.checks.base import load_checks
 
         known = [(RULES, "what every challenge asks"), *((c.id, c.title) for c in load_checks())]
-    except Exception:  # a shell must not see why a Tab found nothing
+    except Exception:  # completion must never print an error
         return []
     return [pair for pair in known if pair[0].startswith(incomplete)] + complete_slug(incomplete)
 
@@ -70,7 +70,7 @@ def _check(id_: str) -> ExplainPage | None:
 
 
 def _mutation(id_: str) -> ExplainPage | None:
-    """A bug that `attnlab check --strength` puts in, by the name it has there."""
+    """A bug that `attnlab check --strength` inserts, by its name there."""
     from attnlab.mutation_testing.operators.base import load_mutations
     from attnlab.render.explain import ExplainPage
 
@@ -82,7 +82,7 @@ def _mutation(id_: str) -> ExplainPage | None:
 
 
 def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
-    """The notes of a challenge, once they spoil nothing."""
+    """The notes of a challenge that is solved, or whose solution was shown."""
     from attnlab.errors import Refused
     from attnlab.render.explain import ExplainPage
     from attnlab.suggest import did_you_mean
@@ -98,9 +98,7 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
     with progress() as kept:
         standing = kept.challenge_progress(challenge.slug)
     if standing.status != "solved" and not standing.solution_seen:
-        hint = (
-            f"attnlab hint {challenge.name} helps on; attnlab solution {challenge.name} shows all"
-        )
+        hint = f"attnlab hint {challenge.name} helps; attnlab solution {challenge.name} shows all"
         raise Refused(f"the notes of {challenge.slug} open once it is solved", hint)
     notes = Path(challenge.notes).read_text("utf-8")
     return ExplainPage(id=challenge.slug, kind="challenge", title=challenge.title, text=notes)

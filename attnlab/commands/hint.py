@@ -8,7 +8,7 @@ PLACE = 50
 
 
 def command(ctx: typer.Context, what: What, json: Json = False) -> int:
-    """Show one hint more each time.
+    """Show one more hint each time.
 
     The first is about the symptom, the second about the place, the third about the line.
     """

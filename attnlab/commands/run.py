@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PLACE = 30
 Reveal = Annotated[
-    bool, typer.Option("--reveal", help="Show what names the cause, too; recorded like a hint.")
+    bool, typer.Option("--reveal", help="Also show what names the cause; counts as a hint.")
 ]
 
 
@@ -39,7 +39,7 @@ def command(
 ) -> int:
     """Run a file: the task, every step, what to do next.
 
-    What names the cause is left out, so that the puzzle stays one: --reveal shows it.
+    Findings that name the cause are left out; --reveal shows them.
     """
     from attnlab.records import Trace
     from attnlab.render.run import RunPage

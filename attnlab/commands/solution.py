@@ -38,8 +38,8 @@ def _confirm(name: str) -> None:
     """Raises unless a person at a terminal says yes."""
     from attnlab.errors import Refused
 
-    hint = f"attnlab hint {name} gives one hint more; --yes shows the solution all the same"
+    hint = f"attnlab hint {name} gives another hint; --yes shows the solution anyway"
     if not sys.stdin.isatty():
-        raise Refused(f"{name} is not solved yet, and nobody is here to ask", hint)
+        raise Refused(f"{name} is not solved yet, and there is no terminal to ask", hint)
     if not typer.confirm(f"{name} is not solved yet. Show the solution?", err=True):
-        raise Refused("the solution stays closed", hint)
+        raise Refused("the solution was not shown", hint)

@@ -36,7 +36,7 @@ PRESETS = {
     "eye": "identity matrices",
     "noise": "random normal values",
 }
-OWN_TIME = "60"  # seconds for one's own code, which may import half the world first
+OWN_TIME = "60"  # seconds: the user's own code may import large packages
 
 
 def complete_preset(incomplete: str) -> list[tuple[str, str]]:
@@ -99,11 +99,11 @@ Module = Annotated[
 Op = Annotated[
     str, typer.Option("--op", metavar="PATTERN", help='Only these operations: "*soft*".')
 ]
-Only = Annotated[bool, typer.Option("--only-findings", help="Only rows with something odd.")]
+Only = Annotated[bool, typer.Option("--only-findings", help="Only rows with a finding.")]
 Depth = Annotated[
     str, typer.Option("--depth", metavar="N", help="Below N levels, one row for each submodule.")
 ]
-NoFold = Annotated[bool, typer.Option("--all-rows", help="Show layers that are alike every time.")]
+NoFold = Annotated[bool, typer.Option("--all-rows", help="Do not fold layers that are alike.")]
 Values = Annotated[
     str, typer.Option("--values", metavar="WHAT", help='Values as a heat map: "scores", or a line.')
 ]
@@ -115,12 +115,12 @@ Aten = Annotated[bool, typer.Option("--aten", help="The kernels below each opera
 Symbolic = Annotated[
     bool, typer.Option("--symbolic", help="Sizes it depends on, by symbolic shapes (slow).")
 ]
-Most = Annotated[
-    str, typer.Option("--max-memory", metavar="SIZE", help="Memory it may take: 512M, 2G.")
-]
+Most = Annotated[str, typer.Option("--max-memory", metavar="SIZE", help="Memory limit: 512M, 2G.")]
 Reveal = Annotated[
     bool,
-    typer.Option("--reveal", help="Of a challenge: what names the cause, too; recorded as a hint."),
+    typer.Option(
+        "--reveal", help="For a challenge: also show what names the cause; counts as a hint."
+    ),
 ]
 
 
@@ -214,13 +214,13 @@ def command(
 
 
 def _sizes(contract: Contract, report: Report) -> dict[str, int]:
-    """What was said, and what the module's own attributes say of heads and widths."""
+    """The sizes given, and those that the module's attributes tell: heads and widths."""
     more = report.trace.sizes if report.trace else {}
     return {**contract.sizes, **{s: n for s, n in more.items() if s not in ("hd", *contract.sizes)}}
 
 
 def _rest(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:
-    """The flags that a command for the same thing has to repeat."""
+    """The flags that a repeated command needs again."""
     words = [word for preset in presets for word in ("--preset", preset)]
     words += ["--dtype", dtype] if dtype != "float32" else []
     return (*words, *(("--device", device) if device != "cpu" else ()))
@@ -232,7 +232,7 @@ def _rest(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:
 def _job(
     chosen: Selection | None, typed: TraceCommand, bounds: Limits, options: TraceOptions
 ) -> Job:
-    """The job of a challenge as it stands, or of one's own code as the flags say."""
+    """The job of a challenge, or of the user's own code with these flags."""
     from dataclasses import replace
 
     from attnlab.target.resolve import own_job, tiny_job
@@ -245,7 +245,7 @@ def _job(
     note(f"tracing {typed.target} (your own code: under limits, not isolated)")
     fed = ", ".join(f'"{entry}"' for entry in _guessed(typed, job))
     if fed:
-        note(f"fed by guess: {fed}; --input says it otherwise")
+        note(f"inputs guessed: {fed}; --input changes them")
     return job
 
 
@@ -267,13 +267,13 @@ def _is_slug(ctx: typer.Context, target: str) -> bool:
 
 
 def _guessed(typed: TraceCommand, job: Job) -> list[str]:
-    """The inputs that nobody spoke of, as `--input` would say them."""
+    """The guessed inputs, as `--input` would give them."""
     from attnlab.target.command_line import input_flag
 
     if job.contract is None or typed.case:
         return []
-    told = {text.replace("=", ":").partition(":")[0].strip() for text in typed.inputs}
-    return [input_flag(entry) for entry in job.contract.inputs if entry.name not in told]
+    given = {text.replace("=", ":").partition(":")[0].strip() for text in typed.inputs}
+    return [input_flag(entry) for entry in job.contract.inputs if entry.name not in given]
 
 
 # ---------------------------------------------------------------- what came of it
@@ -306,7 +306,7 @@ def _hidden(chosen: Selection, report: Report, reveal: bool) -> tuple[Report, in
 
 
 def _next(chosen: Selection | None, typed: TraceCommand, job: Job, report: Report) -> str:
-    """What to do about it, with a command that can be pasted."""
+    """What to do next, with a command that can be pasted."""
     from dataclasses import replace
 
     if chosen is not None:
@@ -315,12 +315,12 @@ def _next(chosen: Selection | None, typed: TraceCommand, job: Job, report: Repor
         return f"{f'fix {chosen.file}' if chosen.yours else start}; attnlab hint {name} helps"
     if report.outcome == "timeout":
         longer = replace(typed, rest=(*typed.rest, "--timeout", f"{job.limits.seconds * 6:g}"))
-        return f"where it only needs longer: {longer.command()}"
+        return f"if it only needs more time: {longer.command()}"
     trace, guessed = report.trace, _guessed(typed, job)
     if trace and trace.crash and guessed and job.contract:
         sizes = ", ".join(f"{k}={v}" for k, v in job.contract.sizes.items())
         said = replace(typed.with_flags(inputs=tuple(guessed)), sizes=sizes).command()
-        says = "where the inputs are wrong, which were guessed, change them in this command"
+        says = "the inputs were guessed; to change them, edit this command"
         return f"fix {_place(report)}; {says}: {said}"
     return f"fix {_place(report) or 'it'}, then {typed.command()}"
 

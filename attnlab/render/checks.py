@@ -20,10 +20,10 @@ def show_failures(checks: Sequence[CheckResult], screen: Screen, next_: str = ""
         screen.gap()
         _show_failure(check, screen, "" if check.advice == next_ else check.advice)
     _show_folded([c for c in checks if c.outcome == "failed" and c.folded_under], screen)
-    untold: dict[str, list[str]] = {}  # what could not be told, for the same reason
+    undecided: dict[str, list[str]] = {}  # checks without an answer, by reason
     for check in (c for c in checks if c.outcome == "error"):
-        untold.setdefault(check.message, []).append(check.id)
-    for message, ids in untold.items():
+        undecided.setdefault(check.message, []).append(check.id)
+    for message, ids in undecided.items():
         screen.say((f"{screen.marks.unsure} {', '.join(ids)}", "warn"), f"  {message}")
 
 

@@ -1,4 +1,4 @@
-"""The state of this installation, one line for each thing looked at."""
+"""The state of this installation, one line for each check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one backward pass told: the first bad gradient, parameters that got none, their norms."""
+"""One backward pass: the first bad gradient, parameters that got none, their norms."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _show_norms(used: Sequence[ParameterGradient], screen: Screen) -> None:
 
 
 def _select_rows(used: Sequence[ParameterGradient]) -> list[ParameterGradient]:
-    """In their own order: all of them, or the sick, the smallest and the largest."""
+    """In their own order: all of them, or those not finite, the smallest and the largest."""
     if len(used) <= MOST:
         return list(used)
     rank = sorted(used, key=lambda p: (p.finite, p.norm or 0.0))

@@ -13,6 +13,11 @@ from attnlab.render.screen import Marks, Screen, level_marks, plural, truncate
 
 Row = tuple[Challenge, ChallengeProgress]
 WIDE = 100
+COMMANDS = {
+    "attnlab list": "all challenges",
+    "attnlab trace FILE": "every step of your own code, as in model.py:MyAttention",
+    "attnlab --help": "all commands",
+}
 
 
 @record
@@ -52,11 +57,8 @@ class OverviewPage:
                 file = (f"./{challenge.name}.py", "name")
                 screen.say(file, f"  {progress_label(standing)}  {challenge.title}", indent=2)
         screen.gap()
-        screen.say(("attnlab list", "title"), "    shows all challenges")
-        screen.say(
-            ("attnlab trace", "title"), "   model.py:MyAttention shows every step of your own code"
-        )
-        screen.say(("attnlab --help", "title"), "  shows all commands")
+        for words, purpose in COMMANDS.items():
+            screen.hang((f"{words:<20}", "name"), purpose)
         screen.do_next(next_command(self.listing.rows, self.listing.here))
 
     def document(self) -> Document:

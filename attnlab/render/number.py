@@ -24,7 +24,7 @@ def value_range(op: Op, dots: str) -> str:
 
 
 def has_nan_or_inf(op: Op) -> bool:
-    """-inf is what a mask leaves behind; NaN and +inf are an illness."""
+    """True for NaN and +inf; -inf is what a mask leaves behind."""
     return op.nan or (op.inf and op.max == math.inf)
 
 

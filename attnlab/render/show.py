@@ -13,7 +13,7 @@ from attnlab.render.screen import Screen
 from attnlab.render.trace import TracePage
 
 WIDTH = 100
-# Eight colours that read on white and on black: nobody knows how the notebook is dressed.
+# Eight colours that read on white and on black: the notebook's theme is unknown.
 EIGHT_COLORS = [
     *((0x55, 0x55, 0x55), (0xD3, 0x30, 0x2F), (0x2E, 0x8B, 0x3D), (0xA8, 0x70, 0x10)),
     *((0x3B, 0x78, 0xD8), (0xB8, 0x3C, 0xA6), (0x0A, 0x8E, 0xA0), (0x88, 0x88, 0x88)),

@@ -19,7 +19,7 @@ class StartPage:
         screen.gap()
         screen.say((f"{screen.marks.ok} ", "ok"), "wrote ", (self.file, "title"))
         if self.kept:
-            screen.say("  the file that was there is kept as ", (self.kept, "title"))
+            screen.say("  the old file is kept as ", (self.kept, "title"))
         screen.do_next(f"attnlab run {self.challenge.name} shows how it fails")
 
     def document(self) -> Document:

@@ -167,8 +167,8 @@ def _widths(rows: Sequence[Row], width: int) -> dict[Column, int]:
     full = {c: max(_longest(rows, c.name), cell_len(c.title)) for c in WORTH}
     if width < WIDE:
         full = {c: min(full[c], MOST.get(c, width)) for c in WORTH}
-    sick = any(row.ill for row in rows)
-    worth = sorted(WORTH, key=lambda c: 6.5 if sick and c is FLAGS else WORTH.index(c))
+    bad = any(row.ill for row in rows)
+    worth = sorted(WORTH, key=lambda c: 6.5 if bad and c is FLAGS else WORTH.index(c))
     used: list[Column] = []
     for column in worth:
         wanted = bool(_longest(rows, column.name))
@@ -303,7 +303,7 @@ def _crash_row(crash: Crash, frame: Frame) -> Row:
 
 
 def flags(op: Op, brief: bool = False) -> str:
-    """What is special about a tensor; `brief` leaves only what may be an illness."""
+    """What is special about a tensor; `brief` keeps only NaN and +inf."""
     found = ["NaN"] * op.nan + ["Inf"] * op.inf
     if brief:  # -inf is what a mask leaves behind, and the range of wide screens shows it
         return " ".join(found) if has_nan_or_inf(op) else ""

@@ -190,7 +190,7 @@ def test_run_does_not_spoil(shell, worker):
     said = shell("run", NAME)
     assert said.code == 1
     assert "broadcast" not in said.out
-    assert "2 findings left out" in said.out
+    assert "2 findings hidden" in said.out
     document = shell("run", NAME, "--json").json
     assert (document["findings"], document["hidden_findings"]) == ([], 2)
 
@@ -266,7 +266,7 @@ def test_trace_of_a_puzzle_does_not_spoil_it(shell, worker):
     said = shell("trace", NAME)
     assert said.code == 1
     assert "broadcast" not in said.out
-    assert "2 findings left out" in said.out
+    assert "2 findings hidden" in said.out
     document = shell("trace", NAME, "--json").json
     assert (document["findings"], document["hidden_findings"]) == ([], 2)
     assert not standing(shell)["revealed"]

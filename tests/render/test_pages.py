@@ -27,7 +27,7 @@ from attnlab.render.doctor import DoctorPage
 from attnlab.render.explain import ExplainPage
 from attnlab.render.grade import GradePage
 from attnlab.render.hint import HintPage
-from attnlab.render.list import ListPage
+from attnlab.render.list import ListPage, OverviewPage
 from attnlab.render.run import RunPage
 from attnlab.render.screen import show_error
 from attnlab.render.solution import SolutionPage
@@ -69,6 +69,9 @@ class Error:
 
 PAGES = {
     "list": ListPage(rows=LISTED),
+    "overview": OverviewPage(
+        listing=ListPage(rows=LISTED, here=frozenset({"attention/fine-until-you-look"}))
+    ),
     "run-crash": HIDING,
     "run-revealed": replace(HIDING, trace=TRACE, hidden=0),
     "run-nothing-ran": replace(HIDING, trace=Trace(), report=NO_OPS, hidden=0),
@@ -149,7 +152,7 @@ def test_error_stays_on_one_line(shown):
 def test_hidden_findings_are_counted_and_not_named(shown):
     """What would spoil the puzzle is nowhere on the page."""
     text = shown(HIDING)
-    assert "2 findings left out" in text
+    assert "2 findings hidden" in text
     assert "broadcast" not in text
     assert not any(line.startswith("!") for line in text.splitlines())
 
