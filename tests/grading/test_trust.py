@@ -60,4 +60,4 @@ def test_a_trace_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> Non
     host = Host()
     host.ask = lambda verb, **args: {"trace": "[" * 101}
     with pytest.raises(Died, match="a trace of over"):
-        trace_stage.look(job(SHRINKS, PLAIN), host)
+        trace_stage.trace_example(job(SHRINKS, PLAIN), host)
