@@ -91,7 +91,7 @@ class Failure:
 Steps = Generator[list[Inputs], list[Tensor], "Failure | None"]
 
 
-def driven(steps: Steps, probe: Probe, outputs: list[Tensor] | None = None) -> Failure | None:
+def run_steps(steps: Steps, probe: Probe, outputs: list[Tensor] | None = None) -> Failure | None:
     """The verdict of steps that are given what they ask for; `outputs` is the first of it."""
     try:
         asked = next(steps) if outputs is None else steps.send(outputs)
@@ -153,7 +153,7 @@ class Part:
     def failure(self, probe: Probe) -> Failure | None:
         """What `run` finds."""
         found: Any = self.run(probe)
-        return driven(found, probe) if self.steps else found
+        return run_steps(found, probe) if self.steps else found
 
     def missing(self, have: AbstractSet[str]) -> str | None:
         """Why it does not apply to a module of which this is known, or None when it does."""
@@ -225,7 +225,7 @@ def parts_of(checks: Iterable[Check]) -> tuple[Part, ...]:
 # ---------------------------------------------------------------- what several checks need
 
 
-def masks(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:
+def mask_kinds(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:
     """The kinds of mask to probe: those given, and empty rows where they are promised.
 
     To a module that takes no mask they are all one.
@@ -235,7 +235,7 @@ def masks(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:
     return (*kinds, "empty-rows") if "empty-rows" in contract.promises else kinds
 
 
-def said(contract: Contract, mask: Mask) -> str:
+def mask_name(contract: Contract, mask: Mask) -> str:
     """The kind of inputs, as messages call it: by its mask, where there is one."""
     return f"{mask} mask" if any(i.role == "mask" for i in contract.inputs) else "random inputs"
 

@@ -8,7 +8,7 @@ samples give rotated outputs.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Steps, Tier, far, first_index
-from attnlab.checks.shared.inputs import moved
+from attnlab.checks.shared.inputs import redraw
 
 TITLE = "Samples of a batch do not mix"
 NEEDS = ("batch",)
@@ -46,7 +46,7 @@ def run(probe: Probe) -> Steps:
 
 def _changed(probe: Probe, inputs: Inputs, other: Inputs, b: int) -> Inputs:
     """Sample b with other values, and with another mask, other segments and positions."""
-    found = moved(probe, inputs, "B", slice(b, b + 1))
+    found = redraw(probe, inputs, "B", slice(b, b + 1))
     for spec in probe.contract.inputs:
         if spec.role != "data" and inputs[spec.name] is not None and "B" in spec.axes:
             at, value = spec.axes.index("B"), inputs[spec.name].clone()

@@ -21,7 +21,14 @@ reordered and values not; positions or lengths that are not reordered. Right:
 from __future__ import annotations
 
 from attnlab.checks.base import Failure, Inputs, Part, Probe, Skip, Tensor, Tier, data_inputs
-from attnlab.checks.shared.inputs import EPS, ROUNDINGS, differs, ordered, parts, stepwise
+from attnlab.checks.shared.inputs import (
+    EPS,
+    ROUNDINGS,
+    cached_calls,
+    cached_mismatch,
+    causal_inputs,
+    step_mismatch,
+)
 
 TITLE = "Decoding with a cache equals one pass"
 IN_TYPE = "Look at the dtype of what the cache holds: it is that of the keys that come."
@@ -37,12 +44,12 @@ def _single_steps(probe: Probe) -> Failure | None:
     if length < 2:
         raise Skip("one position is one step")
     for prompt in (1, probe.random_integer(1, length)):
-        failure = stepwise(probe, [prompt, *[1] * (length - prompt)])
+        failure = cached_mismatch(probe, [prompt, *[1] * (length - prompt)])
         if failure:
             return failure
     lengths = [length - 1, 1]
     busy = "dropout" not in probe.contract.promises
-    failure = stepwise(probe, lengths, train=True) if busy else None
+    failure = cached_mismatch(probe, lengths, train=True) if busy else None
     for dtype in probe.contract.dtypes:
         failure = failure or _in_dtype(probe, dtype, lengths)
     return failure
@@ -51,9 +58,9 @@ def _single_steps(probe: Probe) -> Failure | None:
 def _in_dtype(probe: Probe, dtype: str, lengths: list[int]) -> Failure | None:
     """The last position, with what the cache holds of those before it in this type."""
     other = probe.variant({}, dtype)
-    inputs = ordered(other)
+    inputs = causal_inputs(other)
     whole = other.call(inputs)
-    last = other.cached_steps(parts(other.contract, inputs, lengths))[-1]
+    last = other.cached_steps(cached_calls(other.contract, inputs, lengths))[-1]
     right = whole.narrow(other.contract.output.index("S"), lengths[0], lengths[1])
     if last.shape != right.shape or last.dtype != right.dtype:
         return Failure(
@@ -81,7 +88,7 @@ def _chunks(probe: Probe) -> Failure | None:
     first = probe.random_integer(1, length - 1)
     rest = [CHUNK] * (length // CHUNK)
     threes = [*rest, length % CHUNK] if length % CHUNK else rest
-    return stepwise(probe, threes) or stepwise(probe, [first, length - first])
+    return cached_mismatch(probe, threes) or cached_mismatch(probe, [first, length - first])
 
 
 # ---------------------------------------------------------------- beam reorder
@@ -91,19 +98,19 @@ def _reordered_beams(probe: Probe) -> Failure | None:
     rows, length = probe.sizes.get("B", 1), probe.sizes.get("S", 1)
     if rows < 2 or length < 2:
         raise Skip("one beam, or one position, has nothing to reorder")
-    inputs, contract = ordered(probe), probe.contract
+    inputs, contract = causal_inputs(probe), probe.contract
     order = [probe.random_integer(0, rows) for _ in range(rows)]
     order[0], order[1] = 1, 1  # one row has two children, and row 0 has none of its own
     parents = _first_data(probe, inputs).new_tensor(order).long()
     after = min(STEPS, length - 1)
     prompt = length - after
-    calls = parts(contract, inputs, [prompt, *[1] * after])
+    calls = cached_calls(contract, inputs, [prompt, *[1] * after])
     outputs = probe.cached_steps(calls, parents)
     whole = probe.call(_children(probe, inputs, parents, prompt))
     for number, out in enumerate(outputs[1:]):
         right = whole.narrow(contract.output.index("S"), prompt + number, 1)
         said = f"step {number + 1} after beams were reordered by {order}"
-        failure = differs(probe, right, out, said)
+        failure = step_mismatch(probe, right, out, said)
         if failure:
             return failure
     return None

@@ -9,7 +9,7 @@ A module that takes a mask gets a causal one; one that promises to be causal get
 
 from attnlab.checks.base import Failure, Probe, Skip, Steps, Tier, far
 from attnlab.checks.shared.explain import joined_heads
-from attnlab.checks.shared.inputs import moved
+from attnlab.checks.shared.inputs import redraw
 
 TITLE = "The future does not leak"
 NEEDS = ("causal", "sequence")
@@ -29,7 +29,7 @@ def run(probe: Probe) -> Steps:
     last = {*range(1, min(length, 6)), length - 1, probe.random_integer(1, length)}
     # The fewer positions change, the more their rows tell.
     later = probe.choose_ways(sorted(last, reverse=True))
-    changed = [moved(probe, inputs, "S", slice(t, length)) for t in later]
+    changed = [redraw(probe, inputs, "S", slice(t, length)) for t in later]
     outputs = yield changed
     for t, after in zip(later, outputs, strict=True):
         past = far(before, after).narrow(at, 0, t).movedim(at, 0).flatten(1).any(1)

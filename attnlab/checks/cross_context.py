@@ -18,7 +18,7 @@ from attnlab.checks.base import (
     first_index,
     query_axis,
 )
-from attnlab.checks.shared.inputs import apart, moved
+from attnlab.checks.shared.inputs import beyond_rounding, redraw
 
 TITLE = "Queries from x, keys and values from the context"
 NEEDS = ("context", "batch", "attention")
@@ -32,13 +32,13 @@ def run(probe: Probe) -> Steps:
     inputs, out = probe.sample()
     query = probe.random_integer(0, probe.sizes[own])
     one, other, turned = yield [
-        moved(probe, inputs, own, slice(query, query + 1)),
-        moved(probe, inputs, "Sk", slice(None)),
+        redraw(probe, inputs, own, slice(query, query + 1)),
+        redraw(probe, inputs, "Sk", slice(None)),
         _turned(probe, inputs),
     ]
     failure = _meet(probe, far(out, one), query) or _deaf(probe, out, other)
     if "averaging" in probe.contract.promises:
-        failure = failure or _ordered(apart(probe, out, turned))
+        failure = failure or _ordered(beyond_rounding(probe, out, turned))
     return failure
 
 

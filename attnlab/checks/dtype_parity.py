@@ -28,10 +28,17 @@ from attnlab.checks.base import (
     Tier,
     first_index,
     key_axis,
-    masks,
+    mask_kinds,
     query_axis,
 )
-from attnlab.checks.shared.inputs import EPS, cast_gradients_differ, hidden, moved, off, sizes_of
+from attnlab.checks.shared.inputs import (
+    EPS,
+    cast_gradient_mismatch,
+    dtype_mismatch,
+    hide_key,
+    redraw,
+    sizes_of,
+)
 from attnlab.probe.answers import LOUD
 
 TITLE = "The output is the same in other dtypes"
@@ -46,21 +53,21 @@ LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a re
 
 
 def run(probe: Probe) -> Failure | None:
-    kinds = masks(probe.contract, "random")
+    kinds = mask_kinds(probe.contract, "random")
     samples = [probe.sample(mask) for mask in kinds]
     samples += _others(probe, kinds[-1], samples[-1][0])
     dtypes, pair = probe.contract.dtypes, _hiding(probe)
     found = probe.cast_calls(dtypes, [*(inputs for inputs, _ in samples), *pair.given])
     for dtype, outputs in zip(dtypes, found, strict=True):
         for out, (inputs, exact) in zip(outputs, samples, strict=False):
-            failure = off(out, exact, dtype)
+            failure = dtype_mismatch(out, exact, dtype)
             if failure:
                 return replace(failure, sizes=sizes_of(probe, inputs))
         failure = _shows(probe, pair, outputs[len(samples) :], dtype)
         if failure:
             return failure
     narrow = [dtype for dtype in dtypes if dtype != "float64"]
-    return cast_gradients_differ(probe, narrow, kinds[-1])
+    return cast_gradient_mismatch(probe, narrow, kinds[-1])
 
 
 class Pair(NamedTuple):
@@ -77,10 +84,10 @@ def _hiding(probe: Probe) -> Pair:
         return Pair()
     key = probe.random_integer(int("causal" in probe.contract.promises), length)
     try:
-        before = hidden(probe, probe.draw("one-key", LOUD), key, length)
+        before = hide_key(probe, probe.draw("one-key", LOUD), key, length)
     except Skip:
         return Pair()
-    after = moved(probe, before, key_axis(probe.contract), slice(key, key + 1))
+    after = redraw(probe, before, key_axis(probe.contract), slice(key, key + 1))
     return Pair((before, after), key)
 
 

@@ -11,7 +11,7 @@ Right: row p depends on p alone, or the exception that the task names.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier
-from attnlab.checks.shared.positions import plain_inputs, rows, twin
+from attnlab.checks.shared.positions import earlier_equal_row, plain_inputs, rows
 
 TITLE = "Sequences beyond the longest are handled as stated"
 NEEDS = ("output", "sequence", "places", "beyond")
@@ -51,7 +51,7 @@ def _compare(probe: Probe, before: Tensor, table: Tensor, after: Tensor) -> Fail
                 f"in one of {known}: they differ by up to {gap.max().item():.2g}"
             )
     for p in range(known, len(table)):
-        q = twin(table, p)
+        q = earlier_equal_row(table, p)
         if q is not None:
             return Failure(message=f"beyond {known} positions, {p} gets the encoding of {q}")
     return None

@@ -50,7 +50,7 @@ from attnlab.checks.shared.formulas import (
     wrong_slopes,
     wrong_table,
 )
-from attnlab.checks.shared.positions import alike, bias, first, offset, plain_inputs, rows
+from attnlab.checks.shared.positions import bias, equal_rows, first, offset, plain_inputs, rows
 from attnlab.records import Input, Position
 
 TITLE = "The encoding follows its formula"
@@ -183,7 +183,7 @@ def _distinct_positions(probe: Probe) -> Failure | None:
     table = rows(probe)
     if len(table) < 2:
         raise Skip("there is one position only")
-    pair = alike(table)
+    pair = equal_rows(table)
     if pair is None:
         return None
     return Failure(

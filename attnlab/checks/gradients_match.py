@@ -37,14 +37,14 @@ from attnlab.checks.base import (
     Tier,
     far,
     first_index,
-    masks,
+    mask_kinds,
 )
 from attnlab.checks.shared.inputs import (
-    beside,
-    cast_gradients_differ,
-    rather,
+    cast_gradient_mismatch,
+    gradient_mismatch,
+    mismatch,
+    prefer_output,
     sizes_of,
-    slopes_differ,
 )
 
 TITLE = "Gradients equal the reference's"
@@ -75,7 +75,7 @@ def _finite_gradients(probe: Probe) -> Failure | None:
 
 
 def _equal_gradients(probe: Probe) -> Failure | None:
-    kinds = masks(probe.contract, "random", "causal")
+    kinds = mask_kinds(probe.contract, "random", "causal")
     for mask in dict.fromkeys((*kinds, "none")):
         inputs, found = probe.gradient_sample(mask)
         right = probe.expected_gradients(inputs, found.cotangent)
@@ -83,18 +83,18 @@ def _equal_gradients(probe: Probe) -> Failure | None:
             raise Skip("there is nothing to differentiate by")
         still = " where inputs require none" if found.still else ""
         how = f"{still}{' in train mode' if found.train else ''}"
-        failure = slopes_differ(probe, found.parameters, right.parameters, how)
+        failure = gradient_mismatch(probe, found.parameters, right.parameters, how)
         if not found.still:
-            failure = failure or slopes_differ(probe, found.inputs, right.inputs, how)
+            failure = failure or gradient_mismatch(probe, found.inputs, right.inputs, how)
         if failure:
-            return rather(probe, failure, inputs, found.train)
+            return prefer_output(probe, failure, inputs, found.train)
     return None
 
 
 def _float64_gradients(probe: Probe) -> Failure | None:
     if "float64" not in probe.contract.dtypes:
         raise Skip("the contract does not name float64")
-    return cast_gradients_differ(probe, ["float64"], masks(probe.contract, "random")[-1])
+    return cast_gradient_mismatch(probe, ["float64"], mask_kinds(probe.contract, "random")[-1])
 
 
 # ---------------------------------------------------------------- every parameter reached
@@ -152,24 +152,24 @@ def _each_call(probe: Probe, calls: list[Inputs], found: InterleavedGradients) -
         failure = None
         if not number and "dropout" not in probe.contract.promises:
             failure = _wrong_output(probe, inputs, found.outputs[number])
-        failure = failure or slopes_differ(probe, found.inputs[number], right.inputs, how)
+        failure = failure or gradient_mismatch(probe, found.inputs[number], right.inputs, how)
         if not number:
             frozen = " where all parameters are frozen"
-            failure = failure or slopes_differ(probe, found.frozen, right.inputs, frozen)
+            failure = failure or gradient_mismatch(probe, found.frozen, right.inputs, frozen)
         if failure:
             told = replace(failure, sizes=sizes_of(probe, inputs))
-            return rather(probe, told, inputs, "dropout" not in probe.contract.promises)
+            return prefer_output(probe, told, inputs, "dropout" not in probe.contract.promises)
         if number == AGAIN:
             total = {n: total[n] + g for n, g in right.parameters.items()}
     many = f", the sum of {len(calls) + 1} calls,"
-    return slopes_differ(probe, found.parameters, total, many)
+    return gradient_mismatch(probe, found.parameters, total, many)
 
 
 def _wrong_output(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
     """The output while gradients are recorded; where it is off without them, too, that is said."""
     right = probe.expected(inputs)
-    failure = beside(probe, out, right, "with gradients enabled")
-    return failure and (beside(probe, probe.call(inputs), right, "in eval mode") or failure)
+    failure = mismatch(probe, out, right, "with gradients enabled")
+    return failure and (mismatch(probe, probe.call(inputs), right, "in eval mode") or failure)
 
 
 PARTS = (

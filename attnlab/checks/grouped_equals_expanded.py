@@ -15,7 +15,7 @@ Then each key head is changed by itself, to see which query heads it serves.
 from collections.abc import Mapping
 
 from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, first_index
-from attnlab.checks.shared.inputs import apart
+from attnlab.checks.shared.inputs import beyond_rounding
 
 TITLE = "Shared key heads equal copies of them"
 NEEDS = ("groups", "heads", "output")
@@ -43,7 +43,7 @@ def _expanded(probe: Probe, rows: Mapping[str, Tensor]) -> Failure | None:
         order = [n % shared if in_turn else n * shared // heads for n in range(heads)]
         copies = {n: w.unflatten(0, (shared, -1))[order].flatten(0, 1) for n, w in rows.items()}
         expanded = probe.call_rebuilt({"Hkv": heads}, {**probe.weights(), **copies}, inputs)
-        gaps.append(apart(probe, out, expanded))
+        gaps.append(beyond_rounding(probe, out, expanded))
         if not gaps[-1].any().item():
             return None
     return Failure(

@@ -12,7 +12,7 @@ of their own, groups of heads are permuted.
 """
 
 from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, first_index
-from attnlab.checks.shared.inputs import apart
+from attnlab.checks.shared.inputs import beyond_rounding
 
 TITLE = "The order of the heads makes no difference"
 NEEDS = ("reference", "heads", "averaging", "output")
@@ -34,7 +34,7 @@ def run(probe: Probe) -> Failure | None:
     if ((probe.expected(inputs, changed) - right).abs() > probe.tolerance(right)).any().item():
         raise Skip("the reference keeps its heads in another layout")
     (after,) = probe.with_weights([(changed, inputs)], back=weights)
-    gap = apart(probe, before, after)
+    gap = beyond_rounding(probe, before, after)
     if gap.any().item():
         return Failure(
             message=f"the {'key heads' if groups < heads else 'heads'} of all projections were "

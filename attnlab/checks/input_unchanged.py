@@ -8,7 +8,7 @@ next call writes into.
 Rests on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tier, first_index, masks
+from attnlab.checks.base import Failure, Inputs, Probe, Tier, first_index, mask_kinds
 
 TITLE = "Inputs stay unchanged"
 NEEDS = ("output",)
@@ -20,7 +20,7 @@ TRUSTED = False
 
 def run(probe: Probe) -> Failure | None:
     shared = ""
-    for mask in masks(probe.contract, "random"):
+    for mask in mask_kinds(probe.contract, "random"):
         inputs = probe.draw(mask)
         after = probe.inputs_after_call(inputs)
         shared = shared or after.alias

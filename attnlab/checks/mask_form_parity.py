@@ -28,7 +28,12 @@ from attnlab.checks.base import (
     first_index,
     mask_input,
 )
-from attnlab.checks.shared.inputs import allowed, apart, off, slopes_differ
+from attnlab.checks.shared.inputs import (
+    allowed,
+    beyond_rounding,
+    dtype_mismatch,
+    gradient_mismatch,
+)
 
 TITLE = "Boolean and additive masks agree"
 NEEDS = ("mask", "additive", "floats")
@@ -51,7 +56,7 @@ def run(probe: Probe) -> Steps:
         for _, low, inputs, _ in ways
     ]
     for (kind, low, _, boolean), out in zip(ways, outputs, strict=True):
-        gap = apart(probe, boolean, out)
+        gap = beyond_rounding(probe, boolean, out)
         if gap.any().item():
             return Failure(
                 message=f"the same {kind} mask as floats, 0 and {low:g}, gave another output "
@@ -72,14 +77,14 @@ def _biased(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
     mask, choice = added[name], (allowed(probe, inputs).sum(-1) > 1).any().item()
     given = [mask + probe.noise(mask[..., :1], BIAS), mask + probe.noise(mask, BIAS)]
     same, other = probe.calls([{**added, name: biased} for biased in given])
-    gap = apart(probe, boolean, same)
+    gap = beyond_rounding(probe, boolean, same)
     if gap.any().item():
         return Failure(
             message="one number more for all keys of a query, in a mask of floats, changes nothing "
             f"of a softmax, and gave another output at {first_index(gap)}",
             advice=NUMBERS,
         )
-    if not choice or apart(probe, boolean, other).any().item():
+    if not choice or beyond_rounding(probe, boolean, other).any().item():
         return None
     return Failure(
         message="a mask of floats with another number for each key that may be seen gave the same "
@@ -91,7 +96,7 @@ def _biased(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
 def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Failure | None:
     if "dropout" in probe.contract.promises:
         return None
-    gap = apart(probe, boolean, probe.call(added, train=True))
+    gap = beyond_rounding(probe, boolean, probe.call(added, train=True))
     if gap.any().item():
         return Failure(
             message=f"in train mode a mask of floats gave another output at {first_index(gap)} "
@@ -102,8 +107,8 @@ def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
     found = probe.gradients(added)
     right = probe.expected_gradients(inputs, found.cotangent)
     how = " under a mask of floats"
-    failure = slopes_differ(probe, found.parameters, right.parameters, how)
-    return failure or slopes_differ(probe, found.inputs, right.inputs, how)
+    failure = gradient_mismatch(probe, found.parameters, right.parameters, how)
+    return failure or gradient_mismatch(probe, found.inputs, right.inputs, how)
 
 
 def _cast(probe: Probe, added: Inputs, boolean: Tensor) -> Failure | None:
@@ -111,7 +116,7 @@ def _cast(probe: Probe, added: Inputs, boolean: Tensor) -> Failure | None:
     for dtype, (out,) in zip(
         dtypes, probe.cast_calls(dtypes, [added]) if dtypes else (), strict=True
     ):
-        failure = off(out, boolean, dtype)
+        failure = dtype_mismatch(out, boolean, dtype)
         if failure:
             return replace(failure, message=f"{failure.message}, under a mask of floats")
     return None

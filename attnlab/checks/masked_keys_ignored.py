@@ -39,7 +39,12 @@ from attnlab.checks.base import (
     query_axis,
 )
 from attnlab.checks.shared.explain import joined_heads
-from attnlab.checks.shared.inputs import apart, hidden, moved, piece
+from attnlab.checks.shared.inputs import (
+    beyond_rounding,
+    cut_positions,
+    hide_key,
+    redraw,
+)
 from attnlab.probe.answers import LOUD
 from attnlab.records import Contract, Input
 
@@ -64,15 +69,18 @@ def _masked_key(probe: Probe) -> Steps:
         raise Skip("with one position there is no other key to mask")
     first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
     keys = sorted({first, length - 1, probe.random_integer(first, length)})
-    ways = [Way(hidden(probe, probe.draw("random"), key, length), key) for key in keys]
+    ways = [Way(hide_key(probe, probe.draw("random"), key, length), key) for key in keys]
     loud = probe.random_integer(first, length)
-    ways.append(Way(hidden(probe, probe.draw("one-key", LOUD), loud, length), loud))
+    ways.append(Way(hide_key(probe, probe.draw("one-key", LOUD), loud, length), loud))
     ways += _in_one_sample(probe, loud, length)
     ways = probe.choose_ways(ways)
     outputs = yield [
         given
         for way in ways
-        for given in (way.inputs, moved(probe, way.inputs, axis, slice(way.key, way.key + 1)))
+        for given in (
+            way.inputs,
+            redraw(probe, way.inputs, axis, slice(way.key, way.key + 1)),
+        )
     ]
     for way, before, after in zip(ways, outputs[::2], outputs[1::2], strict=True):
         failure = _leaks(probe, far(before, after), way)
@@ -89,7 +97,7 @@ def _in_one_sample(probe: Probe, key: int, length: int) -> list[Way]:
     inputs = probe.draw("random")
     mask = inputs[spec.name].clone()
     mask[0, ..., key] = not spec.forbids
-    mask[last] = hidden(probe, inputs, key, length)[spec.name][last]
+    mask[last] = hide_key(probe, inputs, key, length)[spec.name][last]
     return [Way({**inputs, spec.name: mask}, key, last)]
 
 
@@ -156,7 +164,7 @@ def _padded_and_alone(probe: Probe, real: slice, length: int) -> tuple[Inputs, I
     mask[..., : real.start] = spec.forbids
     mask[..., real.stop :] = spec.forbids
     inputs[spec.name] = mask
-    return inputs, piece(contract, inputs, _real_queries(contract, real), real)
+    return inputs, cut_positions(contract, inputs, _real_queries(contract, real), real)
 
 
 def _padding_matters(
@@ -166,7 +174,7 @@ def _padding_matters(
     if queries in output:
         at = output.index(queries)
         padded = padded.movedim(at, 0)[_real_queries(probe.contract, real)].movedim(0, at)
-    gap = apart(probe, alone, padded)
+    gap = beyond_rounding(probe, alone, padded)
     if not gap.any().item():
         return None
     side = "before" if real.start else "behind"
@@ -193,7 +201,7 @@ def _masked_nan(probe: Probe) -> Steps:
         for given in (inputs, _spoiled(probe, inputs, key, garbage))
     ]
     for ((_, key), garbage), before, after in zip(ways, outputs[::2], outputs[1::2], strict=True):
-        gap = apart(probe, before, after)
+        gap = beyond_rounding(probe, before, after)
         if axis == query_axis(probe.contract) and axis in probe.contract.output:
             gap.select(probe.contract.output.index(axis), key).fill_(False)
         if gap.any().item():

@@ -38,7 +38,7 @@ from attnlab.checks.base import (
     far,
     first_index,
 )
-from attnlab.checks.shared.inputs import ordered, parts
+from attnlab.checks.shared.inputs import cached_calls, causal_inputs
 
 TITLE = "Equal calls give equal outputs"
 STORED = "Look for what forward stores on self, and for the inputs that it was made from."
@@ -174,15 +174,15 @@ def _new_cache(probe: Probe) -> Failure | None:
     """A cache begun anew knows nothing of the sequence before."""
     if probe.contract.cache is None or "causal" not in probe.contract.promises:
         return None
-    inputs = ordered(probe)
+    inputs = causal_inputs(probe)
     length = inputs[data_inputs(probe.contract, "S")[0].name].shape
     total = length[data_inputs(probe.contract, "S")[0].axes.index("S")]
     if total < 2:
         return None
     lengths = [total - 1, 1]
-    first = probe.cached_steps(parts(probe.contract, inputs, lengths))[1]
-    probe.cached_steps(parts(probe.contract, ordered(probe), lengths))
-    again = probe.cached_steps(parts(probe.contract, inputs, lengths))[1]
+    first = probe.cached_steps(cached_calls(probe.contract, inputs, lengths))[1]
+    probe.cached_steps(cached_calls(probe.contract, causal_inputs(probe), lengths))
+    again = probe.cached_steps(cached_calls(probe.contract, inputs, lengths))[1]
     gap = far(first, again)
     if gap.any().item():
         return Failure(
@@ -210,7 +210,7 @@ def _caches_in_turns(probe: Probe) -> Failure | None:
     facts, length = known_facts(probe.contract), probe.sizes.get("S", 1)
     if not {"cache", "causal", "sequence"} <= facts or length < PAIR:
         return None
-    calls = parts(probe.contract, ordered(probe), [length - 1, 1])
+    calls = cached_calls(probe.contract, causal_inputs(probe), [length - 1, 1])
     alone, after = (probe.cached_steps(calls, beside=beside)[1] for beside in (False, True))
     gap = far(alone, after)
     if not gap.any().item():

@@ -9,7 +9,7 @@ Probed by two sequences in a row and each by itself, told apart by the input who
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tier, first_index
-from attnlab.checks.shared.inputs import apart, piece
+from attnlab.checks.shared.inputs import beyond_rounding, cut_positions
 
 TITLE = "Packed sequences do not meet"
 NEEDS = ("packing", "sequence")
@@ -31,7 +31,7 @@ def run(probe: Probe) -> Failure | None:
     for part in (slice(0, cut), slice(cut, length)):
         alone = probe.call(_alone(probe, inputs, part))
         here = together.narrow(at, part.start, part.stop - part.start)
-        gap = apart(probe, alone, here)
+        gap = beyond_rounding(probe, alone, here)
         if gap.any().item():
             which = "first" if part.start == 0 else "second"
             return Failure(
@@ -56,7 +56,7 @@ def _packed(probe: Probe, cut: int) -> Inputs:
 
 
 def _alone(probe: Probe, inputs: Inputs, part: slice) -> Inputs:
-    found = piece(probe.contract, inputs, part, part)
+    found = cut_positions(probe.contract, inputs, part, part)
     for spec in probe.contract.inputs:
         if spec.role == "segments":
             found[spec.name] = found[spec.name] * 0

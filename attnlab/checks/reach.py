@@ -21,7 +21,7 @@ from attnlab.checks.base import (
     key_axis,
     query_axis,
 )
-from attnlab.checks.shared.inputs import allowed, moved
+from attnlab.checks.shared.inputs import allowed, redraw
 from attnlab.probe.answers import SMALL
 
 TITLE = "Every allowed key matters"
@@ -41,7 +41,7 @@ def run(probe: Probe) -> Steps:
     ways = probe.choose_ways([(kind, key) for kind in kinds for key in keys])
     samples = {kind: probe.sample(kind, SMALL) for kind, _ in ways}
     outputs = yield [
-        moved(probe, samples[kind][0], axis, slice(key, key + 1), SMALL) for kind, key in ways
+        redraw(probe, samples[kind][0], axis, slice(key, key + 1), SMALL) for kind, key in ways
     ]
     for (kind, key), after in zip(ways, outputs, strict=True):
         inputs, before = samples[kind]

@@ -7,7 +7,7 @@ Right: only dropout depends on the mode, and this module has none.
 The same inputs are given in both modes, with a mask and without.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tier, far, first_index, masks, said
+from attnlab.checks.base import Failure, Probe, Skip, Tier, far, first_index, mask_kinds, mask_name
 
 TITLE = "Train and eval mode give the same output"
 NEEDS = ("reference", "output")
@@ -21,7 +21,7 @@ CALLS = 4  # in train mode: what is drawn there may once be what eval mode takes
 def run(probe: Probe) -> Failure | None:
     if "dropout" in probe.contract.promises:
         raise Skip("the module promises dropout")
-    kinds = masks(probe.contract, "random", "none")
+    kinds = mask_kinds(probe.contract, "random", "none")
     kinds = (kinds * CALLS)[: max(CALLS, len(kinds))]
     samples = [probe.sample(mask) for mask in kinds]
     asked = [inputs for inputs, _ in samples]
@@ -33,7 +33,7 @@ def run(probe: Probe) -> Failure | None:
             return Failure(
                 message=f"in train mode the output at {first_index(gap)} differs from that of "
                 f"eval mode by up to {(calm - busy).abs().max().item():.2g} "
-                f"({said(probe.contract, mask)})"
+                f"({mask_name(probe.contract, mask)})"
             )
     gap = far(samples[0][1], again)
     if gap.any().item():

@@ -13,7 +13,7 @@ or either boolean: its output must be the same. Parameters are checked as the co
 
 from itertools import cycle
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, Tier, far, first_index, masks
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor, Tier, far, first_index, mask_kinds
 
 TITLE = "Uninitialised memory is not read"
 NEEDS = ("output",)
@@ -32,7 +32,7 @@ SHOWN = 3  # names of parameters
 
 
 def run(probe: Probe) -> Failure | None:
-    samples = [probe.sample(mask) for mask in masks(probe.contract, "random")]
+    samples = [probe.sample(mask) for mask in mask_kinds(probe.contract, "random")]
     found, begun = probe.uninitialised_memory([inputs for inputs, _ in samples])
     if begun:
         more = f" and {len(begun) - SHOWN} more" if len(begun) > SHOWN else ""

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 
 from attnlab.candidate.host import Died, Raised
 from attnlab.candidate.session import HUNG
-from attnlab.checks.base import CannotTell, Failure, Inputs, Part, Skip, Steps, Tier, driven
+from attnlab.checks.base import CannotTell, Failure, Inputs, Part, Skip, Steps, Tier, run_steps
 from attnlab.probe.decode import Odd
 from attnlab.probe.probe import Probe
 from attnlab.records import CheckResult, Outcome
@@ -197,7 +197,7 @@ class Round:
         outputs = iter(self.probe.calls(asked) if asked else ())
         for part, steps in (pair for pair in pairs if pair[0].id in wanted):
             mine = [next(outputs) for _ in wanted[part.id]]
-            known[part.id] = self._verdict(part, partial(driven, steps, self.probe, mine))
+            known[part.id] = self._verdict(part, partial(run_steps, steps, self.probe, mine))
         return known
 
     def _result(self, part: Part, known: CheckResult | None) -> CheckResult:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from attnlab.candidate.session import Session
 from attnlab.candidate.uninitialised import new_memory_is_nan
 from attnlab.catalogue.contract_facts import data_inputs
-from attnlab.checks.shared.inputs import parts
+from attnlab.checks.shared.inputs import cached_calls
 from attnlab.mutation_testing.scenarios import Scene, Step, scenes_of
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
@@ -218,7 +218,7 @@ def _gradients(session: Session, inputs: list[Any], scene: Scene) -> dict[str, A
 def _in_pieces(
     session: Session, inputs: list[Any], step: Step, contract: Contract
 ) -> dict[str, Any]:
-    calls = [list(p.items()) for p in parts(contract, dict(inputs), list(step.lengths))]
+    calls = [list(p.items()) for p in cached_calls(contract, dict(inputs), list(step.lengths))]
     spec = data_inputs(contract, "S")[0]
     rows = dict(inputs)[spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
     return session.ask(

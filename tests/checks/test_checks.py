@@ -25,7 +25,7 @@ from trial import (
 
 from attnlab import checks
 from attnlab.catalogue.renamed_checks import RENAMED
-from attnlab.checks.base import Tier, load_checks, masks, parts_of
+from attnlab.checks.base import Tier, load_checks, mask_kinds, parts_of
 from attnlab.grading import runner
 from attnlab.grading.round import State
 from attnlab.records import Code
@@ -90,7 +90,7 @@ def test_other_names_are_not_called_wrong():
     source = changed(
         ATTENTION,
         (two, f"{two}\n        self.more = nn.Linear(embed_dim, embed_dim)"),
-        ("self.out_proj(out)", "self.with_flags(self.out_proj(out))"),
+        ("self.out_proj(out)", "self.more(self.out_proj(out))"),
     )
     results = {c.id: c for c in tried(Case(source))}
     assert results["matches-reference"].outcome == "error"
@@ -138,9 +138,9 @@ def test_the_sizes_of_a_failure_are_those_of_its_call():
 
 def test_masks_are_all_one_to_a_module_without_a_mask():
     """It would be asked the same thing several times over."""
-    assert masks(SELF, "random", "none") == ("random", "none")
-    assert masks(EMPTY_ROWS, "random") == ("random", "empty-rows")
-    assert masks(replace(SELF, inputs=SELF.inputs[:1]), "random", "none") == ("random",)
+    assert mask_kinds(SELF, "random", "none") == ("random", "none")
+    assert mask_kinds(EMPTY_ROWS, "random") == ("random", "empty-rows")
+    assert mask_kinds(replace(SELF, inputs=SELF.inputs[:1]), "random", "none") == ("random",)
 
 
 # ---------------------------------------------------------------- the form of a check

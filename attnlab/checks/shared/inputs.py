@@ -31,7 +31,7 @@ SHOWN = 12  # lengths of steps in a message
 ROUNDINGS = 24  # in a chain, each relative to the largest value
 
 
-def moved(probe: Probe, inputs: Inputs, axis: str, where: slice, scale: float = 1.0) -> Inputs:
+def redraw(probe: Probe, inputs: Inputs, axis: str, where: slice, scale: float = 1.0) -> Inputs:
     """The inputs with new random data at the positions `where` of an axis; ids become others."""
     found = dict(inputs)
     for spec in data_inputs(probe.contract, axis):
@@ -46,7 +46,7 @@ def moved(probe: Probe, inputs: Inputs, axis: str, where: slice, scale: float = 
     return found
 
 
-def hidden(probe: Probe, inputs: Inputs, key: int, length: int) -> Inputs:
+def hide_key(probe: Probe, inputs: Inputs, key: int, length: int) -> Inputs:
     """The inputs with this key masked for every query, each of which keeps another key."""
     spec = mask_input(probe.contract)
     if inputs[spec.name].shape[-1] != length:
@@ -69,7 +69,7 @@ def sizes_of(probe: Probe, inputs: Inputs) -> dict[str, int]:
     return found
 
 
-def piece(contract: Contract, inputs: Inputs, queries: slice, keys: slice) -> Inputs:
+def cut_positions(contract: Contract, inputs: Inputs, queries: slice, keys: slice) -> Inputs:
     """The inputs of these positions alone, each axis cut where the contract says what it is."""
     own, found = query_axis(contract), dict(inputs)
     context = key_axis(contract) != own
@@ -102,7 +102,7 @@ def allowed(probe: Probe, inputs: Inputs) -> Tensor:
     return keep
 
 
-def apart(probe: Probe, a: Tensor, b: Tensor) -> Tensor:
+def beyond_rounding(probe: Probe, a: Tensor, b: Tensor) -> Tensor:
     """Where outputs that were computed in two ways differ by more than rounding explains.
 
     A NaN differs from everything.
@@ -113,15 +113,15 @@ def apart(probe: Probe, a: Tensor, b: Tensor) -> Tensor:
 # ---------------------------------------------------------------- with a cache
 
 
-def stepwise(probe: Probe, lengths: list[int], train: bool = False) -> Failure | None:
+def cached_mismatch(probe: Probe, lengths: list[int], train: bool = False) -> Failure | None:
     """A sequence at once, and in steps of these lengths that share a cache: what differs."""
-    inputs = ordered(probe)
-    outputs = probe.cached_steps(parts(probe.contract, inputs, lengths), train=train)
+    inputs = causal_inputs(probe)
+    outputs = probe.cached_steps(cached_calls(probe.contract, inputs, lengths), train=train)
     how = " in train mode" if train else ""
-    return in_steps(probe, probe.call(inputs), outputs, lengths, how)
+    return steps_mismatch(probe, probe.call(inputs), outputs, lengths, how)
 
 
-def in_steps(
+def steps_mismatch(
     probe: Probe,
     whole: Tensor,
     outputs: list[Tensor],
@@ -135,35 +135,35 @@ def in_steps(
         right = whole.narrow(at, start, lengths[number])
         steps = f"{lengths[:SHOWN]}{'...' if len(lengths) > SHOWN else ''}"
         said = f"step {number + 1} of {steps} positions{how}, which begins at position {start},"
-        failure = differs(probe, right, out, said, whose)
+        failure = step_mismatch(probe, right, out, said, whose)
         if failure:
             return failure
         start += lengths[number]
     return None
 
 
-def ordered(probe: Probe) -> Inputs:
+def causal_inputs(probe: Probe) -> Inputs:
     """Inputs under which no position sees a later one: all that a cache can be used for."""
     masks = [i for i in probe.contract.inputs if i.role == "mask"]
     return probe.draw("causal" if any(map(has_query_axis, masks)) else "padding")
 
 
-def parts(contract: Contract, inputs: Inputs, lengths: list[int]) -> list[Inputs]:
+def cached_calls(contract: Contract, inputs: Inputs, lengths: list[int]) -> list[Inputs]:
     """The calls of these lengths, one after the other; masks reach over all keys so far."""
     ends = [sum(lengths[: n + 1]) for n in range(len(lengths))]
     return [
-        piece(contract, inputs, slice(end - length, end), slice(0, end))
+        cut_positions(contract, inputs, slice(end - length, end), slice(0, end))
         for length, end in zip(lengths, ends, strict=True)
     ]
 
 
-def differs(
+def step_mismatch(
     probe: Probe, right: Tensor, out: Tensor, said: str, whose: str = WHOLE
 ) -> Failure | None:
     """What to say of an output in steps that is not that of the whole."""
     if out.shape != right.shape:
         return Failure(message=f"{said} gave shape {tuple(out.shape)}, not {tuple(right.shape)}")
-    gap = apart(probe, right, out)
+    gap = beyond_rounding(probe, right, out)
     if not gap.any().item():
         return None
     return Failure(
@@ -175,7 +175,7 @@ def differs(
 # ---------------------------------------------------------------- beside the reference
 
 
-def beside(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | None:
+def mismatch(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | None:
     """What to say of an output that is not the reference's."""
     if out.shape != expected.shape:  # that may change between calls; empty hides all
         return Failure(
@@ -198,10 +198,10 @@ def beside(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure | N
     )
 
 
-def rather(probe: Probe, failure: Failure, inputs: Inputs, train: bool) -> Failure:
+def prefer_output(probe: Probe, failure: Failure, inputs: Inputs, train: bool) -> Failure:
     """The failure of a gradient, or that of the output where that is wrong already."""
     out, right = probe.call(inputs, train=train), probe.expected(inputs)
-    wrong = beside(probe, out, right, "in train mode" if train else "in eval mode")
+    wrong = mismatch(probe, out, right, "in train mode" if train else "in eval mode")
     return replace(wrong, advice=LENGTH, sizes=sizes_of(probe, inputs)) if wrong else failure
 
 
@@ -223,7 +223,7 @@ def _share(bad: Tensor) -> str:
     return f"{share:.0%}" if share >= 0.005 else "less than 1%"
 
 
-def slopes_differ(
+def gradient_mismatch(
     probe: Probe, found: Mapping[str, Tensor], right: Mapping[str, Tensor], how: str
 ) -> Failure | None:
     """What to say of gradients that are not the reference's."""
@@ -252,7 +252,7 @@ def slopes_differ(
 # ---------------------------------------------------------------- in another dtype
 
 
-def off(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
+def dtype_mismatch(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
     """What to say of an output in a dtype that is not near the exact one."""
     if str(out.dtype).removeprefix("torch.") != dtype:
         return Failure(
@@ -274,7 +274,7 @@ def off(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
     return None
 
 
-def cast_gradients_differ(probe: Probe, dtypes: Sequence[str], mask: Mask) -> Failure | None:
+def cast_gradient_mismatch(probe: Probe, dtypes: Sequence[str], mask: Mask) -> Failure | None:
     """What to say of gradients in other dtypes, in train mode, that are not the reference's."""
     if not dtypes:
         return None

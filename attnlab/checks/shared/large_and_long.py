@@ -14,10 +14,10 @@ from attnlab.checks.base import (
     Tensor,
     data_inputs,
     key_axis,
-    masks,
+    mask_kinds,
     query_axis,
 )
-from attnlab.checks.shared.inputs import moved
+from attnlab.checks.shared.inputs import redraw
 from attnlab.probe.answers import LOUD
 from attnlab.records import Contract
 
@@ -46,7 +46,7 @@ class Way(NamedTuple):
 def late_changes(probe: Probe, inputs: Inputs) -> list[Inputs]:
     """Other values at late positions, and the opposite ones: if a score with a loud key is far
     down, so that nothing shows that it was seen, it is far up with the opposite one."""
-    one = moved(probe, inputs, "S", slice(ROUNDED, None), LOUD)
+    one = redraw(probe, inputs, "S", slice(ROUNDED, None), LOUD)
     two = dict(one)
     for spec in data_inputs(probe.contract, "S"):
         if spec.dtype == "float":
@@ -105,7 +105,7 @@ def _one_document(probe: Probe, inputs: Inputs) -> Inputs:
 
 def large_ways(contract: Contract) -> list[Way]:
     several: list[Mask] = ["random"] * len(DRAWS)
-    kinds = masks(contract, *several, "none")
+    kinds = mask_kinds(contract, *several, "none")
     if len(kinds) == 1:
         return [Way(kinds[0], *scales) for scales in (*DRAWS, *DRAWS)[:ALONE]]
     found = [Way(mask, *scales) for mask, scales in zip(kinds, cycle(DRAWS), strict=False)]

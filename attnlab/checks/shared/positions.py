@@ -60,7 +60,7 @@ def grid_sizes(probe: Probe) -> tuple[int, int]:
     return probe.measure(row), probe.measure(column)
 
 
-def alike(table: Tensor) -> tuple[int, int] | None:
+def equal_rows(table: Tensor) -> tuple[int, int] | None:
     """The first two positions whose rows are the same, or None. At most 200 are looked at."""
     some = table[:200].flatten(1)
     scale = max(1.0, some.abs().max().item()) if some.numel() else 1.0
@@ -72,7 +72,7 @@ def alike(table: Tensor) -> tuple[int, int] | None:
     return pair[0], pair[1]
 
 
-def twin(table: Tensor, p: int) -> int | None:
+def earlier_equal_row(table: Tensor, p: int) -> int | None:
     """The first earlier position with the row of position p."""
     scale = max(1.0, table.abs().max().item())
     gap = (table[:p] - table[p : p + 1]).flatten(1).abs().amax(1)
