@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attnlab.records import Challenge, Verdict, plain, record
 from attnlab.render.checks import outcome_counts, show_diagnosis, show_failures
+from attnlab.render.findings import show_notes
 from attnlab.render.json import Document
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen
@@ -17,6 +18,7 @@ WORDS = {
     "memory": "ran out of memory",
     "cannot-compare": "cannot be compared",
 }
+UNDONE = "attnlab undid settings of this file: "  # in the output of a file that made some
 
 
 @record
@@ -32,8 +34,11 @@ class GradePage:
             screen.say(verdict.message, indent=2)
         show_failures(verdict.checks, screen, verdict.next)
         show_diagnosis(verdict.diagnosis, screen)
+        lines = verdict.output.splitlines()
+        notes = [line for line in lines if line.startswith(UNDONE)]
+        show_notes(notes, screen)
         if verdict.outcome != "passed":
-            show_output(verdict.output, screen)
+            show_output("\n".join(line for line in lines if line not in notes), screen)
         counts = outcome_counts(verdict.checks, screen)
         if counts:
             screen.gap()

@@ -25,7 +25,7 @@ from attnlab.records import Divergence, Report, Trace
 from attnlab.render.check import CheckPage
 from attnlab.render.doctor import DoctorPage
 from attnlab.render.explain import ExplainPage
-from attnlab.render.grade import GradePage
+from attnlab.render.grade import UNDONE, GradePage
 from attnlab.render.hint import HintPage
 from attnlab.render.list import ListPage, OverviewPage
 from attnlab.render.run import RunPage
@@ -188,3 +188,13 @@ def test_a_long_path_is_folded_and_not_cut(shown):
     verdict = replace(FAILED, checks=(check,))
     text = shown(GradePage(challenge=SHARP, file="x", verdict=verdict))
     assert path in "".join(text.split())
+
+
+def test_undone_settings_are_a_note_of_any_verdict(shown):
+    """A harmless setting is no failure, and is not what the file printed."""
+    undone = f"{UNDONE}number of threads"
+    for verdict in (PASSED, FAILED):
+        page = GradePage(challenge=SHARP, file="x", verdict=replace(verdict, output=undone))
+        text = shown(page)
+        assert f"· {undone}" in text
+        assert "the file printed" not in text
