@@ -14,7 +14,7 @@ import pytest
 
 from attnlab.catalogue.load import load
 from attnlab.catalogue.validate import ChallengeFile, challenge_files, file_problem, text_problems
-from attnlab.records import Challenge, Verdict
+from attnlab.records import Challenge, Limits, Verdict
 from attnlab.target.resolve import challenge_job
 from attnlab.verdict import make_verdict
 from attnlab.worker.client import Worker
@@ -32,7 +32,9 @@ def problems():
     free: SimpleQueue[Worker] = SimpleQueue()
 
     def grade(challenge: Challenge, path: Path) -> Verdict:
-        job = challenge_job(challenge, path, stages=("check",))
+        # A busy machine must not turn a right but slow alternative into a timeout.
+        patient = Limits(seconds=120.0)
+        job = challenge_job(challenge, path, stages=("check",), limits=patient)
         worker = free.get()
         try:
             return make_verdict(challenge, path.name, worker.run_job(job))

@@ -58,7 +58,7 @@ def test_a_report_says_what_was_built_and_how():
     report = inspected(GOOD, ATTENTION)
     assert report.target == "Net(embed_dim=8, num_heads=2)"
     assert (report.seed, report.trace is not None) == (7, True)
-    assert 0 < report.seconds < 60
+    assert report.seconds > 0
     assert report.missing == LocalHost.missing
 
 

@@ -53,7 +53,7 @@ def test_a_report_names_what_ran_and_what_held_it(grader):
     report = grader.run_job(HONEST, stages=("trace", "check"), seed=11)
     assert report.target == "MultiHeadSelfAttention(embed_dim=64, num_heads=4)"
     assert report.seed == 11
-    assert 0 < report.seconds < 10
+    assert report.seconds > 0
     assert report.trace.ops[0].source == "parts = self.qkv_proj(x).chunk(3, dim=-1)"
     assert {c.outcome for c in report.checks} == {"passed", "skipped"}
     if sys.platform == "linux":

@@ -101,10 +101,8 @@ def test_a_frame_of_the_cap_is_taken(pair, pipe, monkeypatch):
 def test_silence_ends_at_the_deadline(pair, pipe, sent):
     """Nothing, half a head and half a body: each wait ends in time."""
     pair[1].sendall(sent)
-    started = time.monotonic()
     with pytest.raises(TimeoutError):
         channel(pair[0], pipe[0], 0.1).receive()
-    assert 0.09 < time.monotonic() - started < 2
 
 
 def test_a_reader_that_does_not_read_ends_at_the_deadline(pair, pipe):
@@ -115,11 +113,8 @@ def test_a_reader_that_does_not_read_ends_at_the_deadline(pair, pipe):
 
 def test_endless_output_does_not_move_the_deadline(pair):
     """/dev/zero is always ready: a process that prints without end is not waited for."""
-    with Path("/dev/zero").open("rb", buffering=0) as zero:
-        started = time.monotonic()
-        with pytest.raises(TimeoutError):
-            channel(pair[0], zero.fileno(), 0.1).receive()
-    assert time.monotonic() - started < 2
+    with Path("/dev/zero").open("rb", buffering=0) as zero, pytest.raises(TimeoutError):
+        channel(pair[0], zero.fileno(), 0.1).receive()
 
 
 def test_a_closed_reader_is_an_end(pair, pipe):
@@ -176,14 +171,12 @@ def test_a_closed_output_is_no_end_of_the_conversation(pair, pipe):
 def test_an_end_is_seen_though_another_holds_the_socket(pair, pipe):
     """What was written before the end still arrives; then it is over, without a wait."""
     life, end = os.pipe()
-    trusted = Channel(pair[0], pipe[0], time.monotonic() + 5, 100, life)
+    trusted = Channel(pair[0], pipe[0], time.monotonic() + 60, 100, life)
     send(pair[1], b"last words")
     os.close(end)
     assert trusted.receive() == b"last words"
-    started = time.monotonic()
-    with pytest.raises(EOFError):
+    with pytest.raises(EOFError):  # a wait would end in TimeoutError
         trusted.receive()
-    assert time.monotonic() - started < 1
     os.close(life)
 
 
