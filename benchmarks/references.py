@@ -153,7 +153,7 @@ LINES: list[tuple[str, Callable[[], Pass], dict[str, Callable[[], Pass]]]] = [
     ),
     (
         "LearnedPositionalEncoding",
-        run(LearnedPositionalEncoding(S, D), x),
+        run(LearnedPositionalEncoding(D, S), x),
         {"nn.Embedding": others.learned_table},
     ),
     ("T5RelativeBias", run(T5RelativeBias(H), scores), {"T5": others.t5_bias}),

@@ -36,7 +36,7 @@ class Distances(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Of a table. The variance is that of all entries, divided by their number."""
+    """Of a table. Variances are divided by the number of entries, not by one less."""
 
     norm_min: float
     norm_max: float
@@ -46,6 +46,8 @@ class Statistics(NamedTuple):
     min: float
     max: float
     finite: bool
+    norms: Tensor  # (S,), of each position
+    column_variances: Tensor  # (D,), of each column over the positions
 
 
 class Uniqueness(NamedTuple):
@@ -153,7 +155,7 @@ def by_distance(matrix: Tensor) -> Distances:
 
 
 def encoding_statistics(pe: Tensor) -> Statistics:
-    """Norms of the rows, mean, variance and bounds of a table.
+    """Norms of the rows, variances of the columns, mean, variance and bounds of a table.
 
     Of a sinusoid: every norm is sqrt(D/2), every entry within -1 ... 1, mean^2 + variance = 1/2.
 
@@ -176,6 +178,8 @@ def encoding_statistics(pe: Tensor) -> Statistics:
         min=pe.min().item(),
         max=pe.max().item(),
         finite=bool(pe.isfinite().all()),
+        norms=norms,
+        column_variances=pe.var(dim=0, correction=0),
     )
 
 

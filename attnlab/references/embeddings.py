@@ -179,8 +179,8 @@ class _NoPositions(nn.Module):
 # Each takes (d_model, max_seq_len) and gives a module that returns x + positions, without dropout.
 POSITIONS: dict[str, Callable[[int, int], nn.Module]] = {
     "sinusoidal": SinusoidalPositionalEncoding,
-    "learned": lambda d_model, max_seq_len: LearnedPositionalEncoding(max_seq_len, d_model),
-    "hybrid": lambda d_model, max_seq_len: HybridPositionalEncoding(max_seq_len, d_model),
+    "learned": LearnedPositionalEncoding,
+    "hybrid": HybridPositionalEncoding,
     "none": lambda *_: _NoPositions(),
 }
 INSIDE = ("rope", "alibi", "t5", "xl", "xpos")  # act on scores, queries or keys, never on the sum

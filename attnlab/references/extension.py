@@ -90,11 +90,11 @@ class HybridPositionalEncoding(nn.Module):
     """
 
     def __init__(
-        self, max_seq_len: int, d_model: int, *, base: float = 10000.0, scale: float = 1.0
+        self, d_model: int, max_seq_len: int, *, base: float = 10000.0, scale: float = 1.0
     ) -> None:
         super().__init__()
         sinusoidal_frequencies(d_model, base)  # refuses what has no frequencies
-        self.learned = LearnedPositionalEncoding(max_seq_len, d_model)
+        self.learned = LearnedPositionalEncoding(d_model, max_seq_len)
         self.max_seq_len = max_seq_len
         self.d_model = d_model
         self.base = base

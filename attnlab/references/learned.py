@@ -34,10 +34,10 @@ class LearnedPositionalEncoding(nn.Module):
 
     grad_embedding: Tensor | None
 
-    def __init__(self, max_seq_len: int, d_model: int, *, std: float = 0.02) -> None:
+    def __init__(self, d_model: int, max_seq_len: int, *, std: float = 0.02) -> None:
         super().__init__()
-        check_count("max_seq_len", max_seq_len)
         check_count("d_model", d_model)
+        check_count("max_seq_len", max_seq_len)
         self.max_seq_len = max_seq_len
         self.d_model = d_model
         self.std = std

@@ -72,7 +72,7 @@ def _sinusoidal(job: PositionJob) -> PositionReport:
 def _learned(job: PositionJob) -> PositionReport:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        table = LearnedPositionalEncoding(job.length, job.dim).get_encoding(job.length).double()
+        table = LearnedPositionalEncoding(job.dim, job.length).get_encoding(job.length).double()
     odd = job.dim % 2 == 1
     return PositionReport(
         formula=("PE[p] = W[p]", "W is trained, and drawn from N(0, 0.02^2) at first"),

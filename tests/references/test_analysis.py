@@ -159,6 +159,8 @@ def test_statistics_by_hand() -> None:
     assert (found.norm_min, found.norm_max, found.mean) == (1.0, 5.0, 1.5)
     assert (found.min, found.max) == (-1.0, 4.0)
     assert found.variance == pytest.approx((2.25 + 6.25 + 2.25 + 6.25) / 4)
+    assert found.norms.tolist() == [5.0, 1.0]
+    assert found.column_variances.tolist() == [2.25, 6.25]
     assert not encoding_statistics(torch.tensor([[1.0, math.inf]])).finite
 
 

@@ -17,4 +17,4 @@ def test_a_wrong_dtype_is_a_value_error_and_a_type_error(kind: type[Exception]) 
     with pytest.raises(kind, match=r"mask has dtype torch\.float32"):
         to_additive(torch.zeros(1, 1, 3, 3), torch.float32)
     with pytest.raises(kind, match=r"position_ids has dtype torch\.float32"):
-        LearnedPositionalEncoding(8, 4)(x, torch.zeros(2, 3))
+        LearnedPositionalEncoding(4, 8)(x, torch.zeros(2, 3))

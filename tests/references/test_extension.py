@@ -119,7 +119,7 @@ def test_truncation_says_which_end_it_drops(S: int, data: st.DataObject) -> None
 @pytest.mark.parametrize("own", [False, True])
 def test_hybrid_rows_are_learned_and_then_sinusoidal(own: bool) -> None:
     """B5: both are added to x, before and beyond the end of the table."""
-    module = HybridPositionalEncoding(4, 6, scale=0.5).double()
+    module = HybridPositionalEncoding(6, 4, scale=0.5).double()
     table = torch.cat(
         (
             module.learned.weight.detach(),
@@ -136,7 +136,7 @@ def test_hybrid_rows_are_learned_and_then_sinusoidal(own: bool) -> None:
 
 def test_hybrid_steps_of_decoding_get_the_rows_of_the_prefill() -> None:
     """B5: across the seam."""
-    module = HybridPositionalEncoding(4, 6)
+    module = HybridPositionalEncoding(6, 4)
     x = torch.randn(2, 9, 6)
     steps = [module(x[:, s : s + 1], torch.full((2, 1), s)) for s in range(9)]
     torch.testing.assert_close(torch.cat(steps, dim=1), module(x))
@@ -144,13 +144,13 @@ def test_hybrid_steps_of_decoding_get_the_rows_of_the_prefill() -> None:
 
 def test_hybrid_works_where_its_input_is() -> None:
     """B5: positions are made on the device of x; meta stands for any other than the default."""
-    module = HybridPositionalEncoding(4, 6).to("meta")
+    module = HybridPositionalEncoding(6, 4).to("meta")
     assert module(torch.zeros(2, 9, 6, device="meta")).device.type == "meta"
 
 
 def test_hybrid_trains_the_rows_it_used() -> None:
     """B5: those beyond the sequence get a zero gradient, the sinusoidal part has none to give."""
-    module = HybridPositionalEncoding(4, 6)
+    module = HybridPositionalEncoding(6, 4)
     module(torch.randn(3, 2, 6)).sum().backward()
     assert module.learned.weight.grad is not None
     assert module.learned.weight.grad[:, 0].tolist() == [3, 3, 0, 0]
@@ -185,8 +185,8 @@ def test_truncation_refuses_lengths_that_the_table_has_not(length: int) -> None:
 def test_hybrid_refuses_odd_widths_negative_positions_and_other_shapes() -> None:
     """B5: naming argument, value and what is expected."""
     with pytest.raises(ValueError, match="d_model=5: expected a positive even number"):
-        HybridPositionalEncoding(4, 5)
-    module = HybridPositionalEncoding(4, 6)
+        HybridPositionalEncoding(5, 4)
+    module = HybridPositionalEncoding(6, 4)
     with pytest.raises(ValueError, match=r"position_ids holds -2 ... 1: expected positions from 0"):
         module(torch.zeros(1, 2, 6), torch.tensor([[1, -2]]))
     with pytest.raises(ValueError, match=r"x has shape \(2, 6\): expected \(B, S, D\)"):

@@ -16,7 +16,7 @@ def scene(sizes: list[int]) -> tuple[LearnedPositionalEncoding, Tensor, Tensor]:
     """A table of more positions than the sequence has, x, and ids that repeat and skip."""
     B, S, D, more = sizes
     torch.manual_seed(hash(tuple(sizes)))
-    module = LearnedPositionalEncoding(S + more, D).double()
+    module = LearnedPositionalEncoding(D, S + more).double()
     ids = torch.randint(S + more, (B, S))
     return module, torch.randn(B, S, D, dtype=torch.float64), ids
 
@@ -37,10 +37,10 @@ def test_adds_the_row_of_each_position(sizes: list[int], own: bool) -> None:
 def test_rows_are_drawn_from_a_narrow_normal() -> None:
     """B4: N(0, 0.02), and by `std` another width."""
     torch.manual_seed(0)
-    weight = LearnedPositionalEncoding(500, 400).weight
+    weight = LearnedPositionalEncoding(400, 500).weight
     assert weight.std().item() == pytest.approx(0.02, rel=0.02)
     assert weight.mean().item() == pytest.approx(0, abs=2e-4)
-    wide = LearnedPositionalEncoding(500, 400, std=1.0).weight
+    wide = LearnedPositionalEncoding(400, 500, std=1.0).weight
     assert wide.std().item() == pytest.approx(1.0, rel=0.02)
 
 
@@ -132,7 +132,7 @@ def test_get_encoding_is_a_copy_cut_off_from_training() -> None:
 @pytest.mark.parametrize("where", ["forward", "backward", "get_encoding"])
 def test_sequences_beyond_the_table_are_refused(where: str) -> None:
     """B4: S > max is named, with the maximum."""
-    module = LearnedPositionalEncoding(9, 4)
+    module = LearnedPositionalEncoding(4, 9)
     call = {
         "forward": lambda: module(torch.zeros(2, 10, 4)),
         "backward": lambda: module.backward(torch.zeros(2, 10, 4)),
@@ -161,7 +161,7 @@ def test_positions_that_do_not_exist_are_refused(
     ids: list[int], error: type[Exception], said: str
 ) -> None:
     """B4: -1 would be the last row, and a mask would pick rows; the message names the values."""
-    module = LearnedPositionalEncoding(9, 4)
+    module = LearnedPositionalEncoding(4, 9)
     for call in (module, module.backward):
         with pytest.raises(error, match=said):
             call(torch.zeros(1, 3, 4), torch.tensor(ids))
@@ -170,14 +170,14 @@ def test_positions_that_do_not_exist_are_refused(
 @pytest.mark.parametrize("shape", [(5, 4), (2, 5, 1), (2, 5, 3), (1, 2, 5, 4)])
 def test_an_x_that_would_only_broadcast_is_refused(shape: tuple[int, ...]) -> None:
     """B4: forward names x, backward its own argument."""
-    module = LearnedPositionalEncoding(9, 4)
+    module = LearnedPositionalEncoding(4, 9)
     with pytest.raises(ValueError, match=r"^x has shape .*: expected \(B, S, D\) with D = 4"):
         module(torch.zeros(shape))
     with pytest.raises(ValueError, match=r"^grad_output has shape .*: expected \(B, S, D\)"):
         module.backward(torch.zeros(shape))
 
 
-@pytest.mark.parametrize(("name", "sizes"), [("max_seq_len", (0, 4)), ("d_model", (4, 0))])
+@pytest.mark.parametrize(("name", "sizes"), [("max_seq_len", (4, 0)), ("d_model", (0, 4))])
 def test_sizes_below_one_are_refused(name: str, sizes: tuple[int, int]) -> None:
     """B4: an empty table helps nobody."""
     with pytest.raises(ValueError, match=f"{name}=0: expected 1 or more"):

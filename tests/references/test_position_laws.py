@@ -1,6 +1,7 @@
 """What every position module keeps to: export, types, batches, gradients (B3-B7)."""
 
 import copy
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -92,14 +93,14 @@ CASES = {
         lambda B, S: (x(B, S), ids(B, S)),
         ("BSd", "BS"),
     ),
-    "learned": Case(lambda: LearnedPositionalEncoding(64, D), lambda B, S: (x(B, S),), ("BSd",)),
+    "learned": Case(lambda: LearnedPositionalEncoding(D, 64), lambda B, S: (x(B, S),), ("BSd",)),
     "learned with ids": Case(
-        lambda: LearnedPositionalEncoding(64, D),
+        lambda: LearnedPositionalEncoding(D, 64),
         lambda B, S: (x(B, S), ids(B, S)),
         ("BSd", "BS"),
     ),
     "hybrid": Case(
-        lambda: HybridPositionalEncoding(6, D),
+        lambda: HybridPositionalEncoding(D, 6),
         lambda B, S: (x(B, S), ids(B, S)),
         ("BSd", "BS"),
     ),
@@ -258,8 +259,8 @@ def test_shapes_alone_are_enough(case: Case) -> None:
     "make",
     [
         lambda: SinusoidalPositionalEncoding(64, 4200),
-        lambda: LearnedPositionalEncoding(4200, 64),
-        lambda: HybridPositionalEncoding(8, 64),
+        lambda: LearnedPositionalEncoding(64, 4200),
+        lambda: HybridPositionalEncoding(64, 8),
         lambda: HierarchicalPositionalEncoding((7, 600), 64),
     ],
 )
@@ -269,3 +270,13 @@ def test_positions_near_4096_stay_apart(make: Callable[[], Any], dtype: torch.dt
     rows = make().to(dtype).get_encoding(4110)[4080:]
     assert rows.dtype == dtype
     assert len(rows.unique(dim=0)) == 30
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [SinusoidalPositionalEncoding, LearnedPositionalEncoding, HybridPositionalEncoding],
+)
+def test_sizes_stand_in_one_order(kind) -> None:
+    """B3, B4, B5: the width first, then the longest sequence, whatever the scheme."""
+    names = list(inspect.signature(kind).parameters)[:2]
+    assert names == ["d_model", "max_seq_len"]
