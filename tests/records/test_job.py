@@ -74,6 +74,17 @@ def test_records_are_frozen_and_documented_by_their_fields(kind):
     assert "__slots__" in vars(kind)
 
 
+def test_records_are_equal_where_their_fields_are():
+    """And two of one class that differ in a field are not."""
+    one, same, other = (
+        records.Limits(seconds=1.0),
+        records.Limits(seconds=1.0),
+        records.Limits(seconds=2.0),
+    )
+    assert (one == same, one == other) == (True, False)
+    assert len({one, same, other}) == 2
+
+
 def test_editing_a_record_raises():
     """`frozen` really holds at run time."""
     with pytest.raises(dataclasses.FrozenInstanceError):

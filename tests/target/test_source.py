@@ -149,6 +149,7 @@ def test_a_loop_of_links_is_refused(tmp_path):
         (b"", "net.py is empty"),
         (b" \n\t\n", "net.py is empty"),
         (b"\x89PNG\r\n\0\0", "net.py is a binary file (a NUL byte at offset 6)"),
+        (b"\0\1\2", "net.py is a binary file (a NUL byte at offset 0)"),
         ("x = 1\n".encode("utf-16"), "net.py is UTF-16 text"),
         (b"x = 1\ny = '\xe9'\n", "net.py is not UTF-8: byte 0xe9 on line 2"),
         (b"# \xe9\n", "net.py is not UTF-8: byte 0xe9 on line 1"),
