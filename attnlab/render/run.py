@@ -74,7 +74,7 @@ def show_hidden(count: int, screen: Screen) -> None:
     """How many findings would name the cause of a puzzle."""
     if count:
         screen.gap()
-        text = f"{plural(count, 'finding')} hidden, to keep the puzzle; "
+        text = f"{plural(count, 'finding')} hidden so as not to spoil the puzzle; "
         text += "--reveal shows everything and counts as a hint"
         screen.hang((f"{screen.marks.unsure} ", "warn"), text)
 
