@@ -67,7 +67,7 @@ def _must_be_regular(path: Path, shown: str, status: os.stat_result) -> None:
 
 def _unreadable(path: Path, shown: str, error: OSError | ValueError) -> Unreadable:
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        return Unreadable(f"{shown}: no such file", _beside(path), shown)
+        return Unreadable(f"{shown}: no such file", _nearby_hint(path), shown)
     if isinstance(error, PermissionError):
         hint = "Ask for permission to read it, or copy it to a folder of your own."
         return Unreadable(f"{shown} cannot be read: permission denied", hint, shown)
@@ -80,7 +80,7 @@ def _inside(folder: Path) -> str:
     return f"Name a file in it: {', '.join(names[:5])}" if names else "Name a file."
 
 
-def _beside(path: Path) -> str:
+def _nearby_hint(path: Path) -> str:
     if not path.parent.is_dir():
         return f"There is no folder {path.parent} either."
     return did_you_mean(path.name, _names(path.parent)) or "Check the path."

@@ -17,7 +17,7 @@ SOFTMAX = ("softmax", "_softmax")
 FUSED = "scaled_dot_product_attention"
 
 
-class Mixing(TorchFunctionMode):
+class AttentionRecorder(TorchFunctionMode):
     """Watches one forward pass."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ def _fused(query: Tensor, key: Tensor, *_: Any, **options: Any) -> Tensor:
 
 def watched(call: Any) -> dict[str, Any]:
     """What one call shows of its insides."""
-    mixing = Mixing()
+    mixing = AttentionRecorder()
     with torch.no_grad(), mixing:
         call()
     return mixing.found()

@@ -89,7 +89,7 @@ class LocalHost:
         pass
 
 
-def answered(answer: dict[str, Any]) -> dict[str, Any]:
+def checked_answer(answer: dict[str, Any]) -> dict[str, Any]:
     """The answer, or `Raised` when the candidate's code raised."""
     if "raised" in answer:
         told = answer["raised"]

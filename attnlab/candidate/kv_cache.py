@@ -23,7 +23,7 @@ class KVCache:
 
     def begin(self, batch: int, length: int) -> None:
         """Forget everything, and make room for `length` positions of `batch` sequences."""
-        self.cache = _made(getattr(self.target, self.new), batch, length) if self.new else None
+        self.cache = _new_cache(getattr(self.target, self.new), batch, length) if self.new else None
         self.clear()
 
     def clear(self) -> None:
@@ -46,7 +46,7 @@ class KVCache:
     def reorder_rows(self, parents: Tensor) -> None:
         """Row b of the cache becomes what row parents[b] was."""
         if not self.reorder:
-            self.cache = _rows(self.cache, parents)
+            self.cache = _select_rows(self.cache, parents)
             return
         own = getattr(self.cache, self.reorder, None)
         if own is not None:
@@ -62,7 +62,7 @@ class KVCache:
         self.cache = self.cache if changed is None else changed
 
 
-def _made(new: Any, batch: int, length: int) -> Any:
+def _new_cache(new: Any, batch: int, length: int) -> Any:
     """An empty cache; a module that knows its longest sequence need not be told."""
     try:
         inspect.signature(new).bind(batch, length)
@@ -71,13 +71,13 @@ def _made(new: Any, batch: int, length: int) -> Any:
     return new(batch, length)
 
 
-def _rows(cache: Any, parents: Tensor) -> Any:
+def _select_rows(cache: Any, parents: Tensor) -> Any:
     """Other rows of every tensor of a cache, which has the batch first."""
     if isinstance(cache, Tensor):
         return cache.index_select(0, parents) if cache.dim() else cache
     if isinstance(cache, dict):
-        return {key: _rows(value, parents) for key, value in cache.items()}
+        return {key: _select_rows(value, parents) for key, value in cache.items()}
     if isinstance(cache, tuple | list):
-        rows = [_rows(value, parents) for value in cache]
+        rows = [_select_rows(value, parents) for value in cache]
         return type(cache)(*rows) if hasattr(cache, "_fields") else type(cache)(rows)
     return cache

@@ -26,7 +26,7 @@ def run(probe: Probe) -> Steps:
     samples = probe.choose_ways(range(min(size, 4)))
     other = probe.draw()
     changed = [_changed(probe, inputs, other, b) for b in samples]
-    *outputs, turned = yield [*changed, _turned(probe, inputs)]
+    *outputs, turned = yield [*changed, _rotate_batch(probe, inputs)]
     for b, after in zip(samples, outputs, strict=True):
         gap = far(before, after)
         gap.select(at, b).fill_(False)
@@ -55,7 +55,7 @@ def _changed(probe: Probe, inputs: Inputs, other: Inputs, b: int) -> Inputs:
     return found
 
 
-def _turned(probe: Probe, inputs: Inputs) -> Inputs:
+def _rotate_batch(probe: Probe, inputs: Inputs) -> Inputs:
     """The batch rotated by one sample."""
     return {
         spec.name: inputs[spec.name].roll(1, spec.axes.index("B"))

@@ -34,7 +34,7 @@ def run(probe: Probe) -> Steps:
     one, other, turned = yield [
         redraw(probe, inputs, own, slice(query, query + 1)),
         redraw(probe, inputs, "Sk", slice(None)),
-        _turned(probe, inputs),
+        _permute_context(probe, inputs),
     ]
     failure = _meet(probe, far(out, one), query) or _deaf(probe, out, other)
     if "averaging" in probe.contract.promises:
@@ -58,7 +58,7 @@ def _deaf(probe: Probe, out: Tensor, other: Tensor) -> Failure | None:
     return Failure(message=f"changing {names} did not change the output")
 
 
-def _turned(probe: Probe, inputs: Inputs) -> Inputs:
+def _permute_context(probe: Probe, inputs: Inputs) -> Inputs:
     """The context in another order."""
     turned = dict(inputs)
     for spec in probe.contract.inputs:

@@ -62,12 +62,12 @@ class Point:
         said = _slope(self.found.inputs, inputs) + _slope(self.found.parameters, weights)
         size = self.found.cotangent.double().norm().item()
         slope = self._slope(STEP, inputs, weights)
-        if _near(slope, said, NEAR, size):
+        if _is_close(slope, said, NEAR, size):
             return None
         rough = (
             4 * self._slope(LONG, inputs, weights) - self._slope(2 * LONG, inputs, weights)
         ) / 3
-        if _near(rough, said, ROUGH, size):
+        if _is_close(rough, said, ROUGH, size):
             return None
         return Failure(
             message=f"in float64, a step of {shown} changes the output by "
@@ -116,7 +116,7 @@ def _one_direction(probe: Probe) -> Failure | None:
     return next(filter(None, alone), None) or at.differs({}, weights, "the weights") or failure
 
 
-def _near(slope: float, said: float, limits: tuple[float, float], size: float) -> bool:
+def _is_close(slope: float, said: float, limits: tuple[float, float], size: float) -> bool:
     relative, absolute = limits
     limit = relative * max(abs(said), abs(slope)) + absolute * max(1.0, size)
     return abs(slope - said) <= limit

@@ -55,7 +55,9 @@ def run(probe: Probe) -> Failure | None:
             given = {n: t.to(_like(half)) if t.is_floating_point() else t
                      for n, t in inputs.items()}  # fmt: skip
             table = rows(half, given)
-            failure = _lost(table.float(), dtype) or _off(table.float(), exact, dtype, eps)
+            failure = _lost(table.float(), dtype) or _table_failure(
+                table.float(), exact, dtype, eps
+            )
     return failure or _farthest(probe)
 
 
@@ -117,7 +119,7 @@ def _turned_elsewhere(
     layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
     for p in places:
         limit = (ANGLE * (1 + p) + ROUNDED) * 2 * largest
-        rights = [_turned(one, p, position.base, layout) for layout in layouts]
+        rights = [_rotate(one, p, position.base, layout) for layout in layouts]
         gaps = [(table[p] - table.new_tensor(right)).abs().max().item() for right in rights]
         if not min(gaps) <= limit:
             return Failure(
@@ -127,7 +129,7 @@ def _turned_elsewhere(
     return None
 
 
-def _turned(one: list[float], p: int, base: float, layout: str) -> list[float]:
+def _rotate(one: list[float], p: int, base: float, layout: str) -> list[float]:
     width = len(one)
     half, found = width // 2, list(one)
     for pair in range(half):
@@ -166,7 +168,7 @@ def _lost(table: Tensor, dtype: str) -> Failure | None:
     )
 
 
-def _off(table: Tensor, exact: Tensor, dtype: str, eps: float) -> Failure | None:
+def _table_failure(table: Tensor, exact: Tensor, dtype: str, eps: float) -> Failure | None:
     gap = (table - exact).abs().flatten(1).amax(1)
     limit = ROUNDING * eps * max(1.0, exact.abs().max().item())
     bad = ~(gap <= limit)

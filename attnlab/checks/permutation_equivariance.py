@@ -49,7 +49,7 @@ def run(probe: Probe) -> Steps:
         ("none", neighbours),
     )
     drawn = [(mask, order, *probe.sample(mask)) for mask, order in probe.choose_ways(ways)]
-    outputs = yield [_moved(probe, inputs, order) for _, order, inputs, _ in drawn]
+    outputs = yield [_permute(probe, inputs, order) for _, order, inputs, _ in drawn]
     for (mask, order, _, before), out in zip(drawn, outputs, strict=True):
         expected = _permuted(before, at, order)
         gap = far(out, expected)
@@ -73,7 +73,7 @@ def _shuffled(probe: Probe, length: int) -> list[int]:
     return [*range(1, length), 0] if straight else order
 
 
-def _moved(probe: Probe, inputs: Inputs, order: list[int]) -> Inputs:
+def _permute(probe: Probe, inputs: Inputs, order: list[int]) -> Inputs:
     """Every axis S of every input in the new order: of a mask (B, S, S), both."""
     moved, own = dict(inputs), key_axis(probe.contract)
     for spec in probe.contract.inputs:

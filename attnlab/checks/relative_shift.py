@@ -28,11 +28,11 @@ def run(probe: Probe) -> Failure | None:
     if position is not None and position.grid:
         raise Skip("on a grid neighbours in a row are no neighbours where the next one begins")
     if position is not None and position.form == "rotated":
-        return _turned(probe)
+        return _rotary_failure(probe)
     return _padded(probe)
 
 
-def _turned(probe: Probe) -> Failure | None:
+def _rotary_failure(probe: Probe) -> Failure | None:
     """Scores of one query vector with one key vector, at all pairs of positions."""
     query = by_position(probe, probe.call(plain_inputs(probe)))[:16, 0]
     key = by_position(probe, probe.call(plain_inputs(probe)))[:16, 0]

@@ -184,7 +184,7 @@ def command(
         inputs=tuple(inputs or ()),
         case=case,
         tiny=TINY in fills,
-        rest=_rest(fills, dtype, device),
+        rest=_other_flags(fills, dtype, device),
     )
     view = View(
         module=module,
@@ -219,7 +219,7 @@ def _sizes(contract: Contract, report: Report) -> dict[str, int]:
     return {**contract.sizes, **{s: n for s, n in more.items() if s not in ("hd", *contract.sizes)}}
 
 
-def _rest(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:
+def _other_flags(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:
     """The flags that a repeated command needs again."""
     words = [word for preset in presets for word in ("--preset", preset)]
     words += ["--dtype", dtype] if dtype != "float32" else []

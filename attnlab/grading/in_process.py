@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnlab.candidate.host import LocalHost, answered
+from attnlab.candidate.host import LocalHost, checked_answer
 from attnlab.candidate.session import Session
 from attnlab.checks.base import data_inputs, load_checks, parts_of
 from attnlab.grading.runner import run_checks
@@ -75,13 +75,13 @@ def examine(subject: Subject, part: str) -> Examined:
     if result.outcome != "failed":
         return Examined(result)
     if result.reason == "crashed":  # nothing explains it but the rows up to it
-        return _shown(subject, replace(result, advice=LAST_ROWS))
+        return _with_trace(subject, replace(result, advice=LAST_ROWS))
     more = frozenset({part, *_before(part)})
     basic = next((r for r in _run(subject, more) if r.outcome == "failed"), result)
-    return _shown(subject, basic)
+    return _with_trace(subject, basic)
 
 
-def _shown(subject: Subject, result: CheckResult) -> Examined:
+def _with_trace(subject: Subject, result: CheckResult) -> Examined:
     """With the rows; advice to use a command gives way to them."""
     if "`attnlab run`" in result.advice:
         result = replace(result, advice=FLAGGED)
@@ -126,9 +126,9 @@ def _traced(subject: Subject, sizes: Sizes) -> Trace | None:
 def output_of(subject: Subject, sizes: Sizes) -> Any:
     """What one call gives: a tensor, or words for what it is; raises `Raised`."""
     host = LiveHost(subject)
-    answered(host.ask("build", name=None, init={}, seed=subject.seed))
+    checked_answer(host.ask("build", name=None, init={}, seed=subject.seed))
     given = draw.inputs(subject.contract, sizes, Dice(subject.seed), "none")
-    told = answered(host.ask("call", inputs=list(given.items())))
+    told = checked_answer(host.ask("call", inputs=list(given.items())))
     return told.get("output", told.get("kind"))
 
 

@@ -14,7 +14,7 @@ import time
 from dataclasses import replace
 from typing import Self
 
-from attnlab.candidate.host import Died, Host, Raised, Spawn, answered
+from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
 from attnlab.candidate.session import HUNG
 from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
 from attnlab.grading.runner import run_checks
@@ -61,7 +61,7 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
                 if context.too_slow and not any(c.outcome == "failed" for c in checks):
                     outcome, message, hint = "timeout", *_too_slow(job, context.times)
         except Raised as error:
-            outcome, message = _ended(error), _raised(job, error)
+            outcome, message = _outcome_of(error), _crash_message(job, error)
             refusal = build_refusal(job, error)
         except Died as death:
             outcome, message = death.reason, f"{job.candidate.file} {death}"
@@ -80,7 +80,7 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
         )
 
 
-def _ended(error: Raised) -> JobOutcome:
+def _outcome_of(error: Raised) -> JobOutcome:
     if error.error == HUNG:
         return "timeout"
     return "memory" if error.memory else "crashed"
@@ -141,7 +141,7 @@ class Hosts:
         self.candidates.append(host)
         self.isolation, self.missing = host.isolation, host.missing
         if self.job.contract is not None:  # without one, the file's own demo builds and feeds
-            answered(host.ask("load", **surroundings(self.job)))
+            checked_answer(host.ask("load", **surroundings(self.job)))
         return host
 
     def reference(self) -> Reference | None:
@@ -187,15 +187,15 @@ def shown_target(job: Job) -> str:
     if job.contract is None:
         return name
     init = constructor_arguments(job.contract.init, with_head_dim(job.contract.sizes))
-    return f"{name}({', '.join(f'{k}={_shown(v)}' for k, v in init.items())})"
+    return f"{name}({', '.join(f'{k}={_as_python(v)}' for k, v in init.items())})"
 
 
-def _shown(value: object) -> str:
+def _as_python(value: object) -> str:
     """As Python would say it; an object that is yet to be made as it will be."""
     return value if isinstance(value, str) and value.endswith(")") else repr(value)
 
 
-def _raised(job: Job, error: Raised) -> str:
+def _crash_message(job: Job, error: Raised) -> str:
     place = f"{error.file}:{error.line}: " if error.line else ""
     if error.error == HUNG:
         source = f": {error.source}" if error.source else ""

@@ -77,7 +77,7 @@ def _not_installed(job: Job, error: Raised) -> Refusal:
     found = re.search(r"No module named '([\w.]+)'", error.message)
     wanted = found[1] if found else ""
     package = wanted.partition(".")[0]
-    where = f"{error.file}:{error.line}: " if error.line and not _asked(job, wanted) else ""
+    where = f"{error.file}:{error.line}: " if error.line and not _asks_for(job, wanted) else ""
     if "." in wanted:
         message = f"{where}there is no module {wanted}: {package} has none of that name"
         return Refusal(
@@ -90,7 +90,7 @@ def _not_installed(job: Job, error: Raised) -> Refusal:
     return Refusal(message, hint)
 
 
-def _asked(job: Job, wanted: str) -> bool:
+def _asks_for(job: Job, wanted: str) -> bool:
     """The target itself is in the package, so no file is to blame."""
     module = (job.own.module if job.own else None) or ""
     return f"{module}.".startswith(f"{wanted}.")

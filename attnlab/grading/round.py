@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from attnlab.candidate.host import Died, Raised
 from attnlab.candidate.session import HUNG
 from attnlab.checks.base import CannotTell, Failure, Inputs, Part, Skip, Steps, Tier, run_steps
-from attnlab.probe.decode import Odd
+from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.probe import Probe
 from attnlab.records import CheckResult, Outcome
 from attnlab.sizes import Sizes
@@ -176,7 +176,7 @@ class Round:
                 known |= self._in_one_go(group)
                 if basic and any(result.outcome == "failed" for result in known.values()):
                     break
-        except (Raised, Odd) as error:
+        except (Raised, UnexpectedOutput) as error:
             self.ready = False
             if isinstance(error, Raised) and error.error == HUNG:
                 self._put(some[0], self._crash_result(some[0], error))
@@ -271,7 +271,7 @@ def _verdict(part: Part, probe: Probe, doing: Doing) -> CheckResult:
         return result_of(part, "skipped", str(skip))
     except CannotTell as unknown:
         return replace(result_of(part, "error", str(unknown)), reason=unknown.reason)
-    except Odd as odd:
+    except UnexpectedOutput as odd:
         return replace(_odd_output(part, str(odd)), sizes=probe.latest.sizes)
     except (Raised, Died):
         raise

@@ -8,7 +8,7 @@ from dataclasses import replace
 from attnlab.catalogue.contract_facts import known_facts
 from attnlab.checks.base import Part, load_checks, parts_of
 from attnlab.grading.round import Plan, Round, State, result_of, unseen
-from attnlab.probe.inputs.patterns import FIRSTS, USUAL, manner_of
+from attnlab.probe.inputs.patterns import FIRSTS, USUAL, pattern_of
 from attnlab.probe.inputs.sizes import rounds
 from attnlab.probe.pacing import LENGTHS, pairs
 from attnlab.probe.probe import GradingContext, Probe
@@ -36,7 +36,7 @@ def run_checks(context: GradingContext) -> tuple[CheckResult, ...]:
     sizes_of = rounds(
         context.contract, context.dice.plain, context.numbers, narrow=context.reference is not None
     )
-    confirms = 0  # rounds whose inputs were drawn in a manner of their own
+    confirms = 0  # rounds whose inputs were drawn in a pattern of their own
     plan = Plan(len(sizes_of), telling=1 if context.contract.vary and len(sizes_of) > 1 else 0)
     for number, sizes in enumerate(sizes_of):
         if state.over:
@@ -46,14 +46,14 @@ def run_checks(context: GradingContext) -> tuple[CheckResult, ...]:
         left = [p for p in applying if state.open(p) and (number < FIRST or not p.few)]
         apart = number >= plan.telling + USUALLY and state.right and sizes.get("S", 2) > 1
         usual = FIRSTS.get(number - plan.telling, USUAL) if state.right else USUAL
-        manner = manner_of(confirms) if apart else usual
+        pattern = pattern_of(confirms) if apart else usual
         confirms += apart
-        probe = Probe(context, sizes, thorough=number == plan.telling, manner=manner)
+        probe = Probe(context, sizes, thorough=number == plan.telling, pattern=pattern)
         Round(probe, state, number, plan).make(left)
-    _written(context, applying, state)
+    _blame_written_input(context, applying, state)
     for part in (p for p in applying if p.id not in state.results):
         state.put(part, unseen(part, state.over), 0)
-    return _ordered(parts, state)
+    return _in_reading_order(parts, state)
 
 
 def _endless(context: GradingContext, sizes: Sizes) -> bool:
@@ -62,7 +62,7 @@ def _endless(context: GradingContext, sizes: Sizes) -> bool:
     return (context.pace or 0.0) * sizes.get("B", 1) * pairs(sizes, length) > PATIENCE
 
 
-def _written(context: GradingContext, applying: list[Part], state: State) -> None:
+def _blame_written_input(context: GradingContext, applying: list[Part], state: State) -> None:
     """Inputs are looked at closely in few calls; that one was written into is noticed in all."""
     part = next((p for p in applying if p.id == INPUTS), None)
     if context.wrote is None or part is None or not state.passed(part):
@@ -91,7 +91,7 @@ def _applying(context: GradingContext, parts: tuple[Part, ...], state: State) ->
 # ---------------------------------------------------------------- folding and order
 
 
-def _ordered(parts: tuple[Part, ...], state: State) -> tuple[CheckResult, ...]:
+def _in_reading_order(parts: tuple[Part, ...], state: State) -> tuple[CheckResult, ...]:
     """One result for each check: that of its part which says most."""
     failed = [p for p in parts if state.results[p.id].outcome == "failed"]
     failed.sort(key=lambda p: state.rounds[p.id])

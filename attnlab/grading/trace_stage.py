@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from attnlab.candidate.host import Died, Host, Raised, answered
+from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import naming
@@ -153,7 +153,9 @@ def _run(
     """One run at these sizes; `options` says what else the trace should show."""
     init = constructor_arguments(contract.init, sizes)
     plain = constructor_arguments(contract.arguments, sizes)
-    answered(host.ask("build", name=job.candidate.name, init=init, seed=SEED, arguments=plain))
+    checked_answer(
+        host.ask("build", name=job.candidate.name, init=init, seed=SEED, arguments=plain)
+    )
     inputs = draw.inputs(contract, sizes, Dice(SEED), contract.example_mask)
     inputs = draw.filled(contract, inputs, job.options.fill)
     axes = {i.name: list(i.axes) for i in contract.inputs}
@@ -178,7 +180,7 @@ def _telling(job: Job, host: Host, contract: Contract) -> SizedTrace | None:
 
 def _read(host: Host, verb: str, **args: object) -> RawTrace:
     """The trace in an answer. A candidate may send anything: what makes no sense ends it."""
-    answer = answered(host.ask(verb, **args))
+    answer = checked_answer(host.ask(verb, **args))
     if len(str(answer.get("trace", ""))) > LONGEST:
         raise Died("crashed", f"answered with a trace of over {LONGEST >> 20} MiB")
     try:

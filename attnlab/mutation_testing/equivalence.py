@@ -24,13 +24,13 @@ from attnlab.candidate.session import Session
 from attnlab.candidate.uninitialised import new_memory_is_nan
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.shared.inputs import cached_calls
-from attnlab.mutation_testing.scenarios import Scene, Step, scenes_of
+from attnlab.mutation_testing.scenarios import Scenario, Step, scenarios_of
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.records import Code, Contract, plain
 from attnlab.sizes import constructor_arguments
 
-Seen = dict[str, Tensor | str]  # what a step showed: values, or a word
+Observation = dict[str, Tensor | str]  # what a step showed: values, or a word
 Shapes = frozenset[tuple[str, tuple[int, ...]]]  # of parameters, by name
 # Of the largest value. What is smaller no user of float32 can see; sums may be in another order.
 FLOOR = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.05}
@@ -41,43 +41,46 @@ ROOM = 4.0  # times the distance of two right files
 class Standard:
     """What right files showed at every step, and how far they lie apart."""
 
-    scenes: list[Scene]
+    scenarios: list[Scenario]
     contract: Contract
     weights: list[dict[str, Tensor]] = field(default_factory=list)
-    expected: list[list[Seen]] = field(default_factory=list)
+    expected: list[list[Observation]] = field(default_factory=list)
     allowed: list[list[dict[str, float]]] = field(default_factory=list)
 
 
 def standard(right: Sequence[Code], contract: Contract, seed: int) -> list[Standard]:
     """What the right files do, with room for what they do otherwise; one of the solution and those
     like it first."""
-    scenes = list(scenes_of(contract, seed))
+    scenarios = list(scenarios_of(contract, seed))
     alike: dict[Shapes, list[tuple[Session, str | None]]] = {}
     for code in right:
         session = _loaded(code, contract)
-        alike.setdefault(_shapes(session, code.name, scenes[0], contract), []).append(
+        alike.setdefault(_shapes(session, code.name, scenarios[0], contract), []).append(
             (session, code.name)
         )
-    made = [_of(files, scenes, contract, seed) for files in alike.values()]
+    made = [_of(files, scenarios, contract, seed) for files in alike.values()]
     for one, other in permutations(made, 2):
         _loosen(one, other)
     return made
 
 
 def _of(
-    files: list[tuple[Session, str | None]], scenes: list[Scene], contract: Contract, seed: int
+    files: list[tuple[Session, str | None]],
+    scenarios: list[Scenario],
+    contract: Contract,
+    seed: int,
 ) -> Standard:
     """Of files whose parameters are alike."""
-    made = Standard(scenes=scenes, contract=contract)
+    made = Standard(scenarios=scenarios, contract=contract)
     (first, named), *others = files
-    for number, scene in enumerate(scenes):
-        made.weights.append(_weights(first, named, scene, contract, seed + number))
-        made.expected.append(list(_shown(first, named, made, number)))
+    for number, scenario in enumerate(scenarios):
+        made.weights.append(_weights(first, named, scenario, contract, seed + number))
+        made.expected.append(list(_observations(first, named, made, number)))
         made.allowed.append(
-            [{k: _floor(scene, v) for k, v in s.items()} for s in made.expected[-1]]
+            [{k: _floor(scenario, v) for k, v in s.items()} for s in made.expected[-1]]
         )
         for other, name in others:
-            _widen(made, number, list(_shown(other, name, made, number)))
+            _widen(made, number, list(_observations(other, name, made, number)))
     return made
 
 
@@ -94,23 +97,23 @@ def _difference(candidate: Code, rights: Sequence[Standard]) -> str:
     if "raised" in told:
         return f"loading it raises {told['raised']['error']}"
     _keeping(session, rights[0].contract)
-    mine = _shapes(session, candidate.name, rights[0].scenes[0], rights[0].contract)
+    mine = _shapes(session, candidate.name, rights[0].scenarios[0], rights[0].contract)
     right = next((r for r in rights if mine == _given_shapes(r)), rights[0])
-    for number, scene in enumerate(right.scenes):
-        shown = _shown(session, candidate.name, right, number)
+    for number, scenario in enumerate(right.scenarios):
+        shown = _observations(session, candidate.name, right, number)
         for step, seen in enumerate(shown):
             found = _differs(right.expected[number][step], right.allowed[number][step], seen)
             if found:
-                return f"{found} at {_at(scene, step)}"
+                return f"{found} at {_at(scenario, step)}"
     return ""
 
 
-def _at(scene: Scene, step: int) -> str:
-    sizes = ", ".join(f"{name}={size}" for name, size in scene.sizes.items())
-    kind = str(scene.dtype).removeprefix("torch.")
-    if step >= len(scene.steps):
+def _at(scenario: Scenario, step: int) -> str:
+    sizes = ", ".join(f"{name}={size}" for name, size in scenario.sizes.items())
+    kind = str(scenario.dtype).removeprefix("torch.")
+    if step >= len(scenario.steps):
         return f"{sizes}, {kind}"
-    asked = scene.steps[step]
+    asked = scenario.steps[step]
     mode = "train" if asked.train else "eval"
     return f"{sizes}, {kind}, step {step + 1} ({asked.verb}, {mode})"
 
@@ -132,9 +135,9 @@ def _keeping(session: Session, contract: Contract) -> None:
         session.ask("declare_cache", **plain(contract.cache))
 
 
-def _shapes(session: Session, name: str | None, scene: Scene, contract: Contract) -> Shapes:
+def _shapes(session: Session, name: str | None, scenario: Scenario, contract: Contract) -> Shapes:
     """The parameters that a file has, whatever they hold."""
-    init = constructor_arguments(contract.init, scene.sizes)
+    init = constructor_arguments(contract.init, scenario.sizes)
     if "raised" in session.ask("build", name=name, init=init, seed=0):
         return frozenset()
     found = session.ask("parameters")["tensors"]
@@ -146,64 +149,66 @@ def _given_shapes(right: Standard) -> Shapes:
 
 
 def _weights(
-    session: Session, name: str | None, scene: Scene, contract: Contract, seed: int
+    session: Session, name: str | None, scenario: Scenario, contract: Contract, seed: int
 ) -> dict[str, Tensor]:
-    init = constructor_arguments(contract.init, scene.sizes)
+    init = constructor_arguments(contract.init, scenario.sizes)
     if "raised" in session.ask("build", name=name, init=init, seed=seed):
         return {}
     shapes = {n: p.shape for n, p in session.ask("parameters")["tensors"].items()}
     return draw.weights(shapes, Dice(seed))
 
 
-def _shown(session: Session, name: str | None, right: Standard, number: int) -> Iterator[Seen]:
-    """What each step of a scene shows, and at the end what the module holds."""
-    scene, contract = right.scenes[number], right.contract
-    init = constructor_arguments(contract.init, scene.sizes)
+def _observations(
+    session: Session, name: str | None, right: Standard, number: int
+) -> Iterator[Observation]:
+    """What each step of a scenario shows, and at the end what the module holds."""
+    scenario, contract = right.scenarios[number], right.contract
+    init = constructor_arguments(contract.init, scenario.sizes)
     told = session.ask("build", name=name, init=init, seed=7)
     weights = right.weights[number]
     if "raised" in told:
-        for _ in (*scene.steps, None):
-            yield _raised(told, contract, scene)
+        for _ in (*scenario.steps, None):
+            yield _raised(told, contract, scenario)
         return
     put = session.ask("set_parameters", tensors=weights)
     if any(put.get(key) for key in ("missing", "extra", "shapes", "raised")):
         yield {"parameters": "others"}
         return
-    if isinstance(session.target, nn.Module) and scene.dtype is not torch.float32:
-        session.target.to(scene.dtype)  # as it was built, a table of another dtype can be seen
-    for step in scene.steps:
-        yield _asked(session, step, contract, scene)
-    yield _held(session, contract)
+    if isinstance(session.target, nn.Module) and scenario.dtype is not torch.float32:
+        session.target.to(scenario.dtype)  # as it was built, a table of another dtype can be seen
+    for step in scenario.steps:
+        yield _observe(session, step, contract, scenario)
+    yield _observe_state(session, contract)
 
 
-def _asked(session: Session, step: Step, contract: Contract, scene: Scene) -> Seen:
-    inputs = [(name, _as(value, scene.dtype)) for name, value in step.inputs.items()]
+def _observe(session: Session, step: Step, contract: Contract, scenario: Scenario) -> Observation:
+    inputs = [(name, _as(value, scenario.dtype)) for name, value in step.inputs.items()]
     torch.manual_seed(11)
     before = torch.get_rng_state()
     if step.verb == "call":
         told = session.ask("call", inputs=inputs, train=step.train)
         same = torch.equal(before, torch.get_rng_state())
-        seen: Seen = {"random state": "kept" if same else "changed"}
+        seen: Observation = {"random state": "kept" if same else "changed"}
     elif step.verb == "gradients":
-        told, seen = _gradients(session, inputs, scene), {}
+        told, seen = _gradients(session, inputs, scenario), {}
     elif step.verb == "cached_steps":
         told, seen = _in_pieces(session, inputs, step, contract), {}
     else:
         told, seen = session.ask(step.verb, inputs=inputs), {}
     if "raised" in told:
-        return _raised(told, contract, scene)
+        return _raised(told, contract, scenario)
     for key, value in told.items():
         found = value if isinstance(value, Mapping) else {key: value}
         seen |= {n if n == key else f"{key} {n}": _plain(v) for n, v in found.items()}
     return seen | {f"dtype of {n}": str(v.dtype) for n, v in seen.items() if isinstance(v, Tensor)}
 
 
-def _gradients(session: Session, inputs: list[Any], scene: Scene) -> dict[str, Any]:
+def _gradients(session: Session, inputs: list[Any], scenario: Scenario) -> dict[str, Any]:
     """A missing gradient is a zero one."""
     shape = session.ask("call", inputs=inputs).get("output")
     if not isinstance(shape, Tensor):
         return {"output": "no tensor"}
-    cotangent = Dice(scene.cotangent).normal(shape.shape).to(scene.dtype)
+    cotangent = Dice(scenario.cotangent).normal(shape.shape).to(scenario.dtype)
     told = session.ask("gradients", inputs=inputs, cotangent=cotangent)
     if "raised" in told:
         return told
@@ -230,7 +235,7 @@ def _or_zero(found: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
     return found[name] if name in found else torch.zeros_like(like)
 
 
-def _held(session: Session, contract: Contract) -> Seen:
+def _observe_state(session: Session, contract: Contract) -> Observation:
     """Weights as the calls left them, and the tables that must be buffers."""
     seen = {f"weight {n}": _plain(t) for n, t in session.ask("parameters")["tensors"].items()}
     buffers = session.ask("buffers")["tensors"]
@@ -238,12 +243,12 @@ def _held(session: Session, contract: Contract) -> Seen:
     return seen | kept
 
 
-def _raised(told: dict[str, Any], contract: Contract, scene: Scene) -> Seen:
+def _raised(told: dict[str, Any], contract: Contract, scenario: Scenario) -> Observation:
     """What is raised matters only where it was promised."""
-    if not scene.refused:
+    if not scenario.refused:
         return {"raised": "an exception"}
     kinds = {told["raised"]["error"], *told["raised"].get("kinds", ())}
-    wanted = {r.error for r in contract.refusals if r.sizes.items() <= scene.sizes.items()}
+    wanted = {r.error for r in contract.refusals if r.sizes.items() <= scenario.sizes.items()}
     return {"raised": "as promised" if "any" in wanted or wanted & kinds else "another exception"}
 
 
@@ -260,7 +265,7 @@ def _plain(value: object) -> Tensor | str:
 # ---------------------------------------------------------------- comparing
 
 
-def _differs(right: Seen, allowed: Mapping[str, float], seen: Seen) -> str:
+def _differs(right: Observation, allowed: Mapping[str, float], seen: Observation) -> str:
     """What is not as it should be, among that which the right files agree on."""
     for key in allowed:
         if key not in seen:
@@ -276,7 +281,7 @@ def _differs(right: Seen, allowed: Mapping[str, float], seen: Seen) -> str:
     return ""
 
 
-def _instead(key: str, seen: Seen) -> str:
+def _instead(key: str, seen: Observation) -> str:
     """Why there is nothing to compare."""
     if "raised" in seen:
         return "it raises"
@@ -293,14 +298,14 @@ def _gap(a: Tensor, b: Tensor) -> float:
     return gap.nan_to_num(float("inf"), float("inf")).max().item()
 
 
-def _floor(scene: Scene, value: Tensor | str) -> float:
+def _floor(scenario: Scenario, value: Tensor | str) -> float:
     if isinstance(value, str) or not value.numel():
         return 0.0
     largest = value.double().abs().nan_to_num(0.0, 0.0, 0.0).max().item()
-    return FLOOR[scene.dtype] * max(1.0, largest)
+    return FLOOR[scenario.dtype] * max(1.0, largest)
 
 
-def _widen(made: Standard, number: int, shown: list[Seen]) -> None:
+def _widen(made: Standard, number: int, shown: list[Observation]) -> None:
     """Room for another right file; what it does otherwise altogether is not promised."""
     steps = zip(made.expected[number], made.allowed[number], strict=True)
     for place, (right, allowed) in enumerate(steps):

@@ -30,22 +30,22 @@ def try_all(job: TrialJob) -> TrialReport:
     right = _standard_of(job)
     found: list[TrialResult] = []
     while len(found) < len(job.candidates):
-        found += _some(job, right, len(found))
+        found += _try_in_fork(job, right, len(found))
     return TrialReport(results=tuple(found))
 
 
-def _some(job: TrialJob, right: list[Standard], first: int) -> list[TrialResult]:
+def _try_in_fork(job: TrialJob, right: list[Standard], first: int) -> list[TrialResult]:
     """Candidates from the first on, until all are tried or one of them ends the process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        _answer(write, job, right, first)
+        _serve_results(write, job, right, first)
     os.close(write)
     found: list[TrialResult] = []
     heard = b""
     try:
         while first + len(found) < len(job.candidates):
-            heard, ended = _line(read, heard, time.monotonic() + job.seconds)
+            heard, ended = _read_line(read, heard, time.monotonic() + job.seconds)
             if ended is not None:
                 return [*found, TrialResult(reports=(Report(outcome=ended, message="no answer"),))]
             line, _, heard = heard.partition(b"\n")
@@ -57,7 +57,7 @@ def _some(job: TrialJob, right: list[Standard], first: int) -> list[TrialResult]
         os.waitpid(child, 0)
 
 
-def _line(read: int, heard: bytes, deadline: float) -> tuple[bytes, JobOutcome | None]:
+def _read_line(read: int, heard: bytes, deadline: float) -> tuple[bytes, JobOutcome | None]:
     """What was heard, once it has a whole line; else how the process ended."""
     while b"\n" not in heard:
         ready = select.select([read], [], [], max(0.0, deadline - time.monotonic()))[0]
@@ -68,20 +68,20 @@ def _line(read: int, heard: bytes, deadline: float) -> tuple[bytes, JobOutcome |
     return heard, None
 
 
-def _answer(write: int, job: TrialJob, right: list[Standard], first: int) -> NoReturn:
+def _serve_results(write: int, job: TrialJob, right: list[Standard], first: int) -> NoReturn:
     try:
         memory(Limits(memory=MEMORY))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         references = ReferenceCache()
         for candidate in job.candidates[first:]:
             with open(write, "wb", closefd=False) as stream:
-                tried = _tried(job, candidate, right, references)
+                tried = _try_candidate(job, candidate, right, references)
                 stream.write(to_json(tried).encode() + b"\n")
     finally:
         os._exit(0)
 
 
-def _tried(
+def _try_candidate(
     job: TrialJob, candidate: Code, right: list[Standard], references: ReferenceCache
 ) -> TrialResult:
     asked = replace(job.job, candidate=candidate)

@@ -30,8 +30,8 @@ LIMITS = Limits(seconds=20.0)
 CHUNK = 20  # mutants that are tried in one go
 
 
-class Lab(Protocol):
-    """Who tries: a worker, or several that take turns."""
+class JobRunner(Protocol):
+    """Runs jobs: a worker, or a pool of them."""
 
     def run_job(self, job: Job) -> Report: ...
 
@@ -77,7 +77,9 @@ class Measured:
         return not (self.wrongs or self.flips or self.count("survived"))
 
 
-def measure(challenge: Challenge, lab: Lab, seeds: Sequence[int], pool: Executor) -> Measured:
+def measure(
+    challenge: Challenge, runner: JobRunner, seeds: Sequence[int], pool: Executor
+) -> Measured:
     """Grades every right file and every bug of a challenge, under each seed."""
     rights = [_code(challenge, path) for path in (challenge.solution, *challenge.alternatives)]
     job = challenge_job(challenge, Path(challenge.solution), stages=("check",), limits=LIMITS)
@@ -85,9 +87,9 @@ def measure(challenge: Challenge, lab: Lab, seeds: Sequence[int], pool: Executor
     asked = TrialJob(job=job, right=tuple(rights[1:]), candidates=(), seeds=tuple(seeds))
 
     def chunk(some: list[Bug]) -> list[Trial]:
-        return _trials(challenge, lab, asked, some)
+        return _trials(challenge, runner, asked, some)
 
-    checked = [pool.submit(_rejections, challenge, lab, asked, code) for code in rights]
+    checked = [pool.submit(_rejections, challenge, runner, asked, code) for code in rights]
     found = [pool.submit(chunk, some) for some in _chunks(list(bugs(challenge)))]
     trials = tuple(trial for future in found for trial in future.result())
     wrongs = [text for future in checked for text in future.result()]
@@ -115,35 +117,40 @@ def bugs(challenge: Challenge) -> Iterator[Bug]:
 # ---------------------------------------------------------------- some files
 
 
-def _trials(challenge: Challenge, lab: Lab, asked: TrialJob, some: list[Bug]) -> list[Trial]:
+def _trials(
+    challenge: Challenge, runner: JobRunner, asked: TrialJob, some: list[Bug]
+) -> list[Trial]:
     candidates = tuple(bug.code for bug in some)
     try:
-        found = lab.trials(replace(asked, candidates=candidates)).results
+        found = runner.trials(replace(asked, candidates=candidates)).results
     except AttnlabError as error:
         if len(some) > 1:  # one of them takes down whoever tries it
-            return [trial for bug in some for trial in _trials(challenge, lab, asked, [bug])]
-        return [_graded(challenge, lab, asked, some[0], error)]
+            return [trial for bug in some for trial in _trials(challenge, runner, asked, [bug])]
+        return [_graded(challenge, runner, asked, some[0], error)]
     return [
-        _ended(challenge, lab, asked, bug, tried) for bug, tried in zip(some, found, strict=True)
+        _trial_of(challenge, runner, asked, bug, tried)
+        for bug, tried in zip(some, found, strict=True)
     ]
 
 
 def _graded(
-    challenge: Challenge, lab: Lab, asked: TrialJob, bug: Bug, error: AttnlabError
+    challenge: Challenge, runner: JobRunner, asked: TrialJob, bug: Bug, error: AttnlabError
 ) -> Trial:
     """What could not be compared is graded: what passes counts as a bug that got past."""
-    whys = [_inspected(challenge, lab, asked, bug.code, seed) for seed in asked.seeds]
+    whys = [_rejection_of(challenge, runner, asked, bug.code, seed) for seed in asked.seeds]
     if all(why and not why.startswith("error") for why in whys):
         return _trial(bug, "killed", whys[0])
     return _trial(bug, "survived", f"error: {error.message}")
 
 
-def _ended(challenge: Challenge, lab: Lab, asked: TrialJob, bug: Bug, tried: TrialResult) -> Trial:
+def _trial_of(
+    challenge: Challenge, runner: JobRunner, asked: TrialJob, bug: Bug, tried: TrialResult
+) -> Trial:
     """A survivor is graded once more, in a process of its own."""
     verdicts = [_verdict(challenge, bug.code, report) for report in tried.reports]
     rejected = [why for why in verdicts if why]
     if tried.difference and not rejected:
-        again = [_inspected(challenge, lab, asked, bug.code, seed) for seed in asked.seeds]
+        again = [_rejection_of(challenge, runner, asked, bug.code, seed) for seed in asked.seeds]
         rejected = [why for why in again if why]
         verdicts = again
     flips = len({bool(why) for why in verdicts}) > 1
@@ -168,15 +175,17 @@ def _trial(bug: Bug, fate: Fate, reason: str, flips: bool = False) -> Trial:
     )
 
 
-def _rejections(challenge: Challenge, lab: Lab, asked: TrialJob, code: Code) -> list[str]:
+def _rejections(challenge: Challenge, runner: JobRunner, asked: TrialJob, code: Code) -> list[str]:
     """One line for each seed under which a right file does not pass."""
-    whys = [(seed, _inspected(challenge, lab, asked, code, seed)) for seed in asked.seeds]
+    whys = [(seed, _rejection_of(challenge, runner, asked, code, seed)) for seed in asked.seeds]
     return [f"{code.file}: {why} (seed {seed})" for seed, why in whys if why]
 
 
-def _inspected(challenge: Challenge, lab: Lab, asked: TrialJob, code: Code, seed: int) -> str:
+def _rejection_of(
+    challenge: Challenge, runner: JobRunner, asked: TrialJob, code: Code, seed: int
+) -> str:
     try:
-        report = lab.run_job(replace(asked.job, candidate=code, seed=seed))
+        report = runner.run_job(replace(asked.job, candidate=code, seed=seed))
     except AttnlabError as error:
         return f"error: {error.message}"
     return _verdict(challenge, code, report)

@@ -45,7 +45,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scenario:
     """One module at one set of sizes, with weights, and the calls that follow each other."""
 
     sizes: Sizes
@@ -55,22 +55,22 @@ class Scene:
     refused: bool = False  # building or calling must raise
 
 
-def scenes_of(contract: Contract, seed: int) -> Iterator[Scene]:
+def scenarios_of(contract: Contract, seed: int) -> Iterator[Scenario]:
     dice = Dice(seed)
     doubles = list(rounds(contract, random.Random(seed)))
     for number, sizes in enumerate(doubles):
-        yield Scene(sizes, torch.float64, tuple(_steps(contract, sizes, dice)), number)
+        yield Scenario(sizes, torch.float64, tuple(_steps(contract, sizes, dice)), number)
     for number, sizes in enumerate(_more(contract)):
-        yield Scene(sizes, torch.float64, tuple(_few_steps(contract, sizes, dice)), number)
+        yield Scenario(sizes, torch.float64, tuple(_few_steps(contract, sizes, dice)), number)
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         sizes = doubles[1 if len(doubles) > 1 else 0]
-        calls = [Step("call", _given(contract, sizes, dice, "random", 1.0)) for _ in range(2)]
-        yield Scene(sizes, dtype, tuple(calls), 0)
+        calls = [Step("call", _draw_inputs(contract, sizes, dice, "random", 1.0)) for _ in range(2)]
+        yield Scenario(sizes, dtype, tuple(calls), 0)
     for refusal in contract.refusals:
         sizes = {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
         other = with_head_dim({**sizes, **refusal.sizes})
-        call = Step("call", _given(contract, other, dice, "none", 1.0))
-        yield Scene(other, torch.float32, (call,), 0, refused=True)
+        call = Step("call", _draw_inputs(contract, other, dice, "none", 1.0))
+        yield Scenario(other, torch.float32, (call,), 0, refused=True)
 
 
 def _more(contract: Contract) -> Iterator[Sizes]:
@@ -97,11 +97,11 @@ def _steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
     longer = {**sizes, "S": sizes["S"] + 3} if "S" in contract.vary and "S" in sizes else sizes
     for mask in kinds:
         for scale in (1.0, 0.1, 10.0, 30.0) if mask == "random" else (1.0, 30.0):
-            yield Step("call", _given(contract, sizes, dice, mask, scale))
-        yield Step("call", _given(contract, within(longer), dice, mask, 1.0))
-        yield Step("call", _given(contract, sizes, dice, mask, 1.0), train=True)
-        yield Step("gradients", _given(contract, sizes, dice, mask, 1.0))
-        yield Step("inputs_after_call", _given(contract, sizes, dice, mask, 1.0))
+            yield Step("call", _draw_inputs(contract, sizes, dice, mask, scale))
+        yield Step("call", _draw_inputs(contract, within(longer), dice, mask, 1.0))
+        yield Step("call", _draw_inputs(contract, sizes, dice, mask, 1.0), train=True)
+        yield Step("gradients", _draw_inputs(contract, sizes, dice, mask, 1.0))
+        yield Step("inputs_after_call", _draw_inputs(contract, sizes, dice, mask, 1.0))
     yield from _float_masks(contract, sizes, dice)
     if contract.cache is not None and sizes.get("S", 0) > 1:
         yield from _pieces(contract, sizes, dice)
@@ -111,7 +111,7 @@ def _float_masks(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]
     """What booleans say, as numbers that are added to the scores."""
     added = [i for i in contract.inputs if i.role == "mask" and i.additive]
     for low in LOWEST if added else ():
-        inputs = _given(contract, sizes, dice, "random", 1.0)
+        inputs = _draw_inputs(contract, sizes, dice, "random", 1.0)
         for spec in added:
             forbidden = inputs[spec.name] == spec.forbids
             inputs[spec.name] = torch.zeros(forbidden.shape).masked_fill(forbidden, low)
@@ -127,17 +127,19 @@ def _pieces(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
     for size in (sizes, longer):
         length = size["S"]
         for lengths in ((length - 1, 1), (1, length - 1)):
-            inputs = _given(contract, size, dice, "causal" if own else "padding", 1.0)
+            inputs = _draw_inputs(contract, size, dice, "causal" if own else "padding", 1.0)
             for train in (False, True):
                 yield Step("cached_steps", inputs, train=train, lengths=lengths)
 
 
 def _few_steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
-    yield Step("call", _given(contract, sizes, dice, "random", 1.0))
-    yield Step("call", _given(contract, sizes, dice, "none", 10.0))
+    yield Step("call", _draw_inputs(contract, sizes, dice, "random", 1.0))
+    yield Step("call", _draw_inputs(contract, sizes, dice, "none", 10.0))
     if "S" in contract.vary and "S" in sizes:
-        yield Step("call", _given(contract, {**sizes, "S": 3}, dice, "random", 1.0), train=True)
+        yield Step(
+            "call", _draw_inputs(contract, {**sizes, "S": 3}, dice, "random", 1.0), train=True
+        )
 
 
-def _given(contract: Contract, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Inputs:
+def _draw_inputs(contract: Contract, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Inputs:
     return draw.inputs(contract, sizes, dice, mask, scale)

@@ -17,12 +17,12 @@ from attnlab.probe.weights.match import loading_error
 MOST = 200  # of names that are read of an answer
 
 
-class Odd(Exception):
+class UnexpectedOutput(Exception):
     """The module answered with something that cannot be compared; the message says what."""
 
 
 def output_in(answer: dict[str, Any]) -> Tensor:
-    """The tensor that forward returned; raises `Odd` where it is none that can be compared."""
+    """The tensor that forward returned; raises `UnexpectedOutput` where it cannot be compared."""
     out = answer.get("output")
     if isinstance(out, Tensor) and is_plain(out):
         return out.as_subclass(Tensor)
@@ -30,7 +30,7 @@ def output_in(answer: dict[str, Any]) -> Tensor:
         odd = kind(out)
     else:
         odd = str(out.get("$odd") if isinstance(out, dict) else answer.get("kind", "nothing"))
-    raise Odd(f"forward returned {odd[:200]}, not one plain tensor")
+    raise UnexpectedOutput(f"forward returned {odd[:200]}, not one plain tensor")
 
 
 def is_plain(t: Tensor) -> bool:

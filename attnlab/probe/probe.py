@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from attnlab.candidate.host import Died, Host, Raised, answered
+from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.probe.answers import (
     AttentionInternals,
@@ -31,7 +31,7 @@ from attnlab.probe.answers import (
     Skip,
 )
 from attnlab.probe.decode import (
-    Odd,
+    UnexpectedOutput,
     gradients_in,
     in_units,
     is_plain,
@@ -42,10 +42,10 @@ from attnlab.probe.decode import (
     tensors_in,
 )
 from attnlab.probe.inputs import draw
-from attnlab.probe.inputs.batching import stacked
+from attnlab.probe.inputs.batching import call_in_batch
 from attnlab.probe.inputs.cache import EXPLAINING, SampleCache
 from attnlab.probe.inputs.draw import Dice
-from attnlab.probe.inputs.patterns import USUAL, Manner, mannered
+from attnlab.probe.inputs.patterns import USUAL, InputPattern, apply_pattern
 from attnlab.probe.inputs.sizes import within
 from attnlab.probe.pacing import LENGTHS, PILOT, QUICK, CallTimes, TimedHost, pairs
 from attnlab.probe.reference import Reference, finite
@@ -103,10 +103,10 @@ class Probe:
         sizes: Sizes,
         dtype: str = "float32",
         thorough: bool = True,
-        manner: Manner = USUAL,
+        pattern: InputPattern = USUAL,
     ) -> None:
         self.context = context
-        self.manner = manner
+        self.pattern = pattern
         self.thorough = thorough
         self.confirming = False  # True where values are right: what follows is to confirm
         self.pool = SampleCache(self)
@@ -128,12 +128,12 @@ class Probe:
     def equip(self) -> None:
         """Build the module and give it the reference's weights, where they fit."""
         if self.contract.cache:
-            answered(self.host.ask("declare_cache", **plain(self.contract.cache)))
+            checked_answer(self.host.ask("declare_cache", **plain(self.contract.cache)))
         self.pool, self.away = SampleCache(self), False
         if self.reference is not None:
             drawn = self.pool.usual()
             given = list(drawn.values())
-            context, bias = self.context, self.manner.bias
+            context, bias = self.context, self.pattern.bias
             match = MatchContext(
                 self.host, context.name, self.reference, self.contract, self.dice, given, bias
             )
@@ -156,7 +156,9 @@ class Probe:
             self.dice.plain.getrandbits(32),
         )
         put = dict(weights) if weights is not None else None
-        answered(self.host.ask("build", name=self.context.name, init=init, seed=seed, put=put))
+        checked_answer(
+            self.host.ask("build", name=self.context.name, init=init, seed=seed, put=put)
+        )
 
     def variant(
         self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", fresh: bool = False
@@ -177,17 +179,17 @@ class Probe:
         if (
             same
             and not fresh
-            and not answered(self.host.ask("cast_twin", dtype=dtype)).get("failed")
+            and not checked_answer(self.host.ask("cast_twin", dtype=dtype)).get("failed")
         ):
             return other
         weights = self.parameters()
-        answered(self.host.ask("put_aside"))
-        answered(self.host.ask("build", **recipe))
+        checked_answer(self.host.ask("put_aside"))
+        checked_answer(self.host.ask("build", **recipe))
         if not same:
             weights = draw.weights({n: p.shape for n, p in other.parameters().items()}, self.dice)
         other.set_parameters(weights)
         if dtype != self.dtype:  # or tables in float64 and in complex numbers would be cast, too
-            answered(self.host.ask("cast", dtype=dtype))
+            checked_answer(self.host.ask("cast", dtype=dtype))
         return other
 
     def float64_variant(self) -> Probe | None:
@@ -202,8 +204,8 @@ class Probe:
         """The parameters of a fresh module, as its constructor left them; then as after `at`."""
         self.back()
         self.latest, self.away = Probe(self.context, self.sizes), True
-        answered(self.host.ask("put_aside"))
-        answered(self.host.ask("build", **self.recipe()))
+        checked_answer(self.host.ask("put_aside"))
+        checked_answer(self.host.ask("build", **self.recipe()))
         return self.parameters()
 
     def back(self) -> None:
@@ -211,7 +213,7 @@ class Probe:
         self.latest = self
         if self.away:
             self.away = False
-            answered(self.host.ask("take_back"))
+            checked_answer(self.host.ask("take_back"))
 
     # ------------------------------------------------------------ drawing
 
@@ -231,10 +233,10 @@ class Probe:
         lengths = [s for s in LENGTHS if s in self.contract.vary and s in sizes]
         if longer and lengths:
             sizes = within({**sizes, **{s: max(sizes[s] + longer, 1) for s in lengths}})
-        open_mask = self.manner.open and mask == "none"
+        open_mask = self.pattern.open and mask == "none"
         drawn = draw.inputs(self.contract, sizes, self.dice, "open" if open_mask else mask, scale)
-        if self.manner is not USUAL:
-            drawn = mannered(self.manner, self.contract, drawn, self.dice, mask)
+        if self.pattern is not USUAL:
+            drawn = apply_pattern(self.pattern, self.contract, drawn, self.dice, mask)
         dtype = getattr(torch, self.dtype)
         return {
             n: t.to(dtype) if t is not None and t.is_floating_point() else t
@@ -245,7 +247,7 @@ class Probe:
     def inputs_description(self) -> str:
         """What is unusual of the inputs and weights of this round, for a message, or ""."""
         masked = any(i.role == "mask" for i in self.contract.inputs)
-        return self.manner.said(masked, bool(self.reference and self.reference.weights))
+        return self.pattern.description(masked, bool(self.reference and self.reference.weights))
 
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
         """A tensor of the same shape and dtype, drawn from N(0, scale**2)."""
@@ -306,7 +308,7 @@ class Probe:
 
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         """The module's output, under no_grad and in eval mode unless `train`."""
-        answer = answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
+        answer = checked_answer(self.host.ask("call", inputs=list(inputs.items()), train=train))
         return self.output(answer, inputs)
 
     def calls(
@@ -315,7 +317,9 @@ class Probe:
         """The outputs of several calls, one after the other; cheaper than to ask for each. `train`
         is of all, or of each."""
         asked = [list(inputs.items()) for inputs in several]
-        return self.outputs(answered(self.host.ask("calls", inputs=asked, train=train)), several)
+        return self.outputs(
+            checked_answer(self.host.ask("calls", inputs=asked, train=train)), several
+        )
 
     def fresh_instance(
         self, several: Sequence[Inputs], train: bool | Sequence[bool] = False
@@ -324,7 +328,7 @@ class Probe:
         the module itself stays as it is."""
         asked = [list(inputs.items()) for inputs in several]
         recipe = {**self.recipe(), "seed": self.seed}
-        told = answered(self.host.ask("fresh_instance", **recipe, inputs=asked, train=train))
+        told = checked_answer(self.host.ask("fresh_instance", **recipe, inputs=asked, train=train))
         return FreshInstance(
             outputs=tuple(self.outputs(told, several)),
             before=tensors_in(told, "before"),
@@ -341,7 +345,7 @@ class Probe:
             own = self.contract.defaults
             recipe["init"] = {n: v for n, v in recipe["init"].items() if n not in own}
         return self.outputs(
-            answered(self.host.ask("positional_calls", **recipe, inputs=asked)), several
+            checked_answer(self.host.ask("positional_calls", **recipe, inputs=asked)), several
         )
 
     def with_weights(
@@ -353,7 +357,9 @@ class Probe:
         given = [inputs for _, inputs in several]
         asked = [list(inputs.items()) for inputs in given]
         placed = self._placed(back, own)
-        told = answered(self.host.ask("with_weights", weights=weights, inputs=asked, back=placed))
+        told = checked_answer(
+            self.host.ask("with_weights", weights=weights, inputs=asked, back=placed)
+        )
         refuse(told)
         return self.outputs(told, given)
 
@@ -374,14 +380,14 @@ class Probe:
         """The output of another instance that loaded this one's state_dict, or None where it could
         not; then `at` holds."""
         asked = {**self.recipe(), "inputs": list(inputs.items())}
-        answer = answered(self.host.ask("call_reloaded", **asked))
+        answer = checked_answer(self.host.ask("call_reloaded", **asked))
         if "refused" in answer:
             return None
         return self.output(answer, inputs)
 
     def call_exported(self, inputs: Inputs) -> Tensor:
         """The output of the program that torch.export makes of the module."""
-        answer = answered(self.host.ask("call_exported", inputs=list(inputs.items())))
+        answer = checked_answer(self.host.ask("call_exported", inputs=list(inputs.items())))
         if "unable" in answer:
             why = str(answer["unable"])[:200]
             raise CannotTell(
@@ -393,14 +399,14 @@ class Probe:
         """The output of a call on another device, brought back; None where there is no such."""
         if not getattr(torch, device).is_available():
             return None
-        answer = answered(
+        answer = checked_answer(
             self.host.ask("call_on_device", device=device, inputs=list(inputs.items()))
         )
         if answer.get("absent"):
             return None
         if answer.get("device", device) != device:
             place = str(answer.get("device"))[:20]
-            raise Odd(f"inputs on {device} gave an output on {place}")
+            raise UnexpectedOutput(f"inputs on {device} gave an output on {place}")
         return self.output(answer, inputs)
 
     def strided_calls(self, several: Sequence[Inputs], ways: Sequence[str]) -> list[Tensor]:
@@ -408,7 +414,7 @@ class Probe:
         the axes laid out backwards; "cropped", a corner of a larger tensor; "expanded", in memory
         once where all along the first axis are alike."""
         asked = [list(inputs.items()) for inputs in several]
-        told = answered(self.host.ask("strided_calls", inputs=asked, ways=list(ways)))
+        told = checked_answer(self.host.ask("strided_calls", inputs=asked, ways=list(ways)))
         return self.outputs(told, several)
 
     def cast_calls(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
@@ -445,7 +451,7 @@ class Probe:
         length = sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls)
         rows = calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
         other = {"other": list(calls[0].items()), **self.recipe()} if beside else None
-        told = answered(
+        told = checked_answer(
             self.host.ask(
                 "cached_steps",
                 calls=asked,
@@ -458,7 +464,9 @@ class Probe:
         )
         found = list(tensors_in(told, "outputs").values())
         if len(found) != len(calls) or not all(map(is_plain, found)):
-            raise Odd("forward with a cache returned something else than one plain tensor")
+            raise UnexpectedOutput(
+                "forward with a cache returned something else than one plain tensor"
+            )
         return found
 
     def after_sibling(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
@@ -468,7 +476,7 @@ class Probe:
         init = constructor_arguments(self.contract.init, others)
         given = draw.inputs(self.contract, others, self.dice)
         asked = {**self.recipe(), "init": init, "other": list(given.items())}
-        told = answered(self.host.ask("after_sibling", **asked, inputs=list(inputs.items())))
+        told = checked_answer(self.host.ask("after_sibling", **asked, inputs=list(inputs.items())))
         return self.output(told, inputs)
 
     def with_changed_buffer(self, buffer: str, inputs: Inputs) -> tuple[Tensor, Tensor] | None:
@@ -491,14 +499,14 @@ class Probe:
         begins with. The candidate process's own word."""
         asked = [list(inputs.items()) for inputs in several]
         recipe = {**self.recipe(), "seed": self.seed}
-        told = answered(self.host.ask("uninitialised_memory", **recipe, inputs=asked))
+        told = checked_answer(self.host.ask("uninitialised_memory", **recipe, inputs=asked))
         twice = len(list_in(told.get("answers"))) == 2 * len(several)
         given = [*several] * (2 if twice else 1)
         return list(zip(given, self.outputs(told, given), strict=True)), names_in(told.get("begun"))
 
     def inputs_after_call(self, inputs: Inputs) -> InputsAfterCall:
         """What a call does to its inputs."""
-        told = answered(self.host.ask("inputs_after_call", inputs=list(inputs.items())))
+        told = checked_answer(self.host.ask("inputs_after_call", inputs=list(inputs.items())))
         return InputsAfterCall(
             inputs=tensors_in(told, "tensors"),
             alias=str(told.get("alias") or "")[:100],
@@ -536,7 +544,9 @@ class Probe:
         if shape is None:
             shape = self.shapes[given] = self._shape(inputs)
         if tuple(out.shape) != shape:
-            raise Odd(f"forward returned shape {tuple(out.shape)} this time, expected {shape}")
+            raise UnexpectedOutput(
+                f"forward returned shape {tuple(out.shape)} this time, expected {shape}"
+            )
 
     def _shape(self, inputs: Inputs) -> tuple[int, ...]:
         """What a call with these inputs should return."""
@@ -566,7 +576,7 @@ class Probe:
         """Gradients with respect to every floating-point input and every parameter."""
         cotangent = self.cotangent(inputs) if cotangent is None else cotangent
         asked = {"inputs": list(inputs.items()), "cotangent": cotangent * size, "train": train}
-        told = answered(self.host.ask("gradients", **asked, still=still))
+        told = checked_answer(self.host.ask("gradients", **asked, still=still))
         self.note_written(told, inputs)
         return gradients_in(told, cotangent, size, train, still)
 
@@ -595,7 +605,7 @@ class Probe:
         """Gradients as a network makes them, from outputs that are to be changed by a lot."""
         cotangents = [self.cotangent(inputs) for inputs in several]
         asked = {"inputs": [list(i.items()) for i in several], "train": train}
-        told = answered(
+        told = checked_answer(
             self.host.ask(
                 "interleaved_gradients", **asked, cotangents=[c * STEEP for c in cotangents]
             )
@@ -628,7 +638,7 @@ class Probe:
 
     def expected_each(self, several: Sequence[Inputs]) -> list[Tensor]:
         """What `expected` gives for each; cheaper than to ask for each."""
-        found = stacked(self.contract, several, self._comparable().call)
+        found = call_in_batch(self.contract, several, self._comparable().call)
         return [finite(right) for right in found]
 
     def expected_in_training(self, inputs: Inputs, times: int) -> list[Tensor]:
@@ -667,11 +677,11 @@ class Probe:
 
     def parameters(self) -> Mapping[str, Tensor]:
         """Parameters by dotted name, as the module holds them."""
-        return tensors_in(answered(self.host.ask("parameters")), "tensors")
+        return tensors_in(checked_answer(self.host.ask("parameters")), "tensors")
 
     def buffers(self) -> Mapping[str, Tensor]:
         """Buffers by dotted name, as the module holds them."""
-        return tensors_in(answered(self.host.ask("buffers")), "tensors")
+        return tensors_in(checked_answer(self.host.ask("buffers")), "tensors")
 
     def given_parameters(self) -> Mapping[str, Tensor] | None:
         """The parameters that the module was given for this round, by its own names; None where it
@@ -689,11 +699,11 @@ class Probe:
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Replace weights, by the names that `weights` gives."""
-        refuse(answered(self.host.ask("set_parameters", tensors=self._placed(weights))))
+        refuse(checked_answer(self.host.ask("set_parameters", tensors=self._placed(weights))))
 
     def set_parameters(self, parameters: Mapping[str, Tensor]) -> None:
         """Give parameters other values, by the module's own names."""
-        answered(self.host.ask("set_parameters", tensors=dict(parameters)))
+        checked_answer(self.host.ask("set_parameters", tensors=dict(parameters)))
 
     def _placed(self, weights: Weights, own: bool = False) -> dict[str, Tensor]:
         """By the module's own names and layouts."""
@@ -704,7 +714,7 @@ class Probe:
 
     def attention_internals(self, inputs: Inputs) -> AttentionInternals:
         """What softmax was given and what values were mixed by. The candidate process's word."""
-        told = answered(self.host.ask("attention_internals", inputs=list(inputs.items())))
+        told = checked_answer(self.host.ask("attention_internals", inputs=list(inputs.items())))
         lowest = told.get("lowest")
         return AttentionInternals(
             scores=tuple(tensors_in(told, "scores").values()),
@@ -725,7 +735,7 @@ class Probe:
 
     def module_facts(self) -> ModuleFacts:
         """What the module is made of."""
-        told = answered(self.host.ask("module_facts"))
+        told = checked_answer(self.host.ask("module_facts"))
         return ModuleFacts(
             trained=names_in(told.get("trained")),
             tied=tuple(map(names_in, list_in(told.get("tied")))),
@@ -739,7 +749,7 @@ class Probe:
 
     def operations(self, inputs: Inputs) -> Sequence[Op]:
         """The operations of one forward pass. The candidate process's own word."""
-        answer = answered(self.host.ask("trace", inputs=list(inputs.items()), seed=0))
+        answer = checked_answer(self.host.ask("trace", inputs=list(inputs.items()), seed=0))
         text = str(answer.get("trace", ""))
         try:
             if len(text) > LONGEST:
@@ -754,7 +764,7 @@ class Probe:
     def side_effects(self, inputs: Inputs) -> Sequence[str]:
         """What importing, building and calling changed outside the module, one phrase each."""
         asked = {**self.recipe(), "inputs": list(inputs.items())}
-        return names_in(answered(self.host.ask("side_effects", **asked)).get("changes"))
+        return names_in(checked_answer(self.host.ask("side_effects", **asked)).get("changes"))
 
     def call_lines(self, *names: str) -> tuple[int, ...]:
         """The lines of the candidate's text that call something of these names, where there is a
@@ -794,14 +804,14 @@ class Probe:
     def _refused_while_it_learns(self, inputs: Inputs) -> tuple[str, ...] | None:
         try:
             asked = {"inputs": list(inputs.items()), "cotangent": torch.zeros(())}
-            answered(self.host.ask("gradients", **asked))
+            checked_answer(self.host.ask("gradients", **asked))
         except Raised as error:
             return error.kinds
         return None
 
     def _refusal(self, inputs: Inputs, train: bool) -> tuple[str, ...] | None:
         try:
-            answered(self.host.ask("call", inputs=list(inputs.items()), train=train))
+            checked_answer(self.host.ask("call", inputs=list(inputs.items()), train=train))
         except Raised as error:
             return error.kinds
         return None

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.candidate.attention_internals import watched
-from attnlab.candidate.host import Died, Host, Raised, answered
+from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.probe.answers import CannotTell, Gradients, Inputs
 from attnlab.probe.inputs.draw import Dice, weights
 from attnlab.records import Cache, Code, plain
@@ -74,7 +74,7 @@ class UnitReference:
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         named = {n if n in self.takes else SYNONYMS.get(n, n): v for n, v in init.items()}
-        self.module = _built(self.name, named)
+        self.module = _build_reference(self.name, named)
         shapes = {n: p.shape for n, p in self.module.named_parameters()}
         self.put(weights(shapes, dice, bias))
         return self.weights
@@ -140,16 +140,16 @@ class UnitReference:
         )
 
 
-def _built(name: str, init: dict[str, object]) -> nn.Module:
+def _build_reference(name: str, init: dict[str, object]) -> nn.Module:
     """A reference keeps nothing from call to call, so the next job may have the same one."""
     try:
-        return _kept(name, **init)
+        return _cached_reference(name, **init)
     except TypeError:  # an argument that cannot be hashed
-        return _kept.__wrapped__(name, **init)
+        return _cached_reference.__wrapped__(name, **init)
 
 
 @lru_cache(maxsize=64, typed=True)
-def _kept(name: str, **init: object) -> nn.Module:
+def _cached_reference(name: str, **init: object) -> nn.Module:
     from attnlab.references import unit
 
     module: nn.Module = unit(name)(**init).eval().double()
@@ -238,7 +238,7 @@ class FileReference:
     def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
         """A solution that raises or dies is a fault of the challenge, not of the candidate."""
         try:
-            return answered(self.host.ask(verb, **args))
+            return checked_answer(self.host.ask(verb, **args))
         except (Raised, Died) as error:
             self.sound = False
             what = f"raised {error}" if isinstance(error, Raised) else str(error)

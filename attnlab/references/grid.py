@@ -47,7 +47,7 @@ def sinusoidal_grid_encoding(
     half = d_model // 2
     rows = sinusoidal_positional_encoding(height, half, base, layout=layout, dtype=dtype)
     columns = sinusoidal_positional_encoding(width, half, base, layout=layout, dtype=dtype)
-    return _beside(rows, columns).flatten(0, 1)  #     (H, W, D) -> (H*W, D)
+    return _joined_columns(rows, columns).flatten(0, 1)  #     (H, W, D) -> (H*W, D)
 
 
 def resample_grid_positions(
@@ -229,10 +229,10 @@ class FactorisedGridEncoding(_GridEncoding):
         rows, columns = self.row_weight[:height], self.column_weight[:width]
         if self.combine == "sum":
             return rows[:, None] + columns[None]  #     (H, 1, D) + (1, W, D) -> (H, W, D)
-        return _beside(rows, columns)
+        return _joined_columns(rows, columns)
 
 
-def _beside(rows: Tensor, columns: Tensor) -> Tensor:
+def _joined_columns(rows: Tensor, columns: Tensor) -> Tensor:
     """(H, D/2) and (W, D/2) -> (H, W, D): each row with each column."""
     H, W = rows.shape[0], columns.shape[0]
     return torch.cat((rows[:, None].expand(-1, W, -1), columns[None].expand(H, -1, -1)), dim=-1)

@@ -75,10 +75,10 @@ def unpack_config(init: Mapping[str, Scalar], config: Config) -> dict[str, Scala
 def pack_config(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]:
     """The reverse of `unpack_config`: the fields as one config object again."""
     names = set(config.fields.names())
-    inner = ", ".join(f"{k}={_said(v)}" for k, v in init.items() if k in names)
+    inner = ", ".join(f"{k}={_as_text(v)}" for k, v in init.items() if k in names)
     outer = {k: v for k, v in init.items() if k not in names}
     return {config.argument: Call(f"{config.maker}({inner})"), **outer}
 
 
-def _said(value: Scalar) -> str:
+def _as_text(value: Scalar) -> str:
     return str(value) if isinstance(value, Symbol) else repr(value)

@@ -128,11 +128,11 @@ def _page(
     users = [e for e in entries if PACKAGE not in Path(e.path).parents]
     last = (users or entries)[-1]
     message = error.finding if isinstance(error, PropertyFailed) else error.message
-    place = Place(_shown(item, str(last.path)), last.lineno + 1, message)
+    place = Place(_relative_path(item, str(last.path)), last.lineno + 1, message)
     return Page(error, place, str(last.statement).strip().partition("\n")[0])
 
 
-def _shown(item: pytest.Item, path: str) -> str:
+def _relative_path(item: pytest.Item, path: str) -> str:
     try:
         return os.path.relpath(path, item.config.invocation_params.dir)
     except ValueError:  # another drive

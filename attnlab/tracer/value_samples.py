@@ -45,11 +45,11 @@ class Sampler:
             return None
         try:
             with torch._C.DisableTorchFunction():  # another trace around this one sees none of it
-                return self._taken(t, is_complex, count)
+                return self._take_sample(t, is_complex, count)
         except Exception:  # a dtype without kernels, a subclass that objects: then no range
             return None
 
-    def _taken(self, t: Tensor, is_complex: bool, count: int) -> Sample:
+    def _take_sample(self, t: Tensor, is_complex: bool, count: int) -> Sample:
         if type(t) is not Tensor:
             t = _as_plain(t)
         if t.requires_grad:

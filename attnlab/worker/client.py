@@ -169,15 +169,15 @@ class WorkerPool:
             self.free.put(worker)
 
     def run_job(self, job: Job) -> Report:
-        with self._one() as worker:
+        with self._borrow_worker() as worker:
             return worker.run_job(job)
 
     def trials(self, job: TrialJob) -> TrialReport:
-        with self._one() as worker:
+        with self._borrow_worker() as worker:
             return worker.trials(job)
 
     @contextmanager
-    def _one(self) -> Iterator[Worker]:
+    def _borrow_worker(self) -> Iterator[Worker]:
         worker = self.free.get()
         try:
             yield worker

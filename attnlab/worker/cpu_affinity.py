@@ -13,7 +13,7 @@ from typing import Self
 from attnlab.worker.sandbox.libc import libc
 
 
-class OneCpu:
+class CpuPinning:
     """While it is entered, this process, its `mates` and those it is told to take stay on one CPU.
 
     On which is for the system to say anew each time. Does nothing where the system cannot.
@@ -31,18 +31,18 @@ class OneCpu:
         return self
 
     def take(self, pid: int) -> None:
-        self._put(pid, {self.cpu})
+        self._set_affinity(pid, {self.cpu})
 
     def free(self, pid: int) -> None:
         """Wherever this process may run: what it was forked from may be on one CPU."""
-        self._put(pid, self.allowed)
+        self._set_affinity(pid, self.allowed)
 
     def __exit__(self, *error: object) -> None:
         for pid in self.all:
             self.free(pid)
         self.cpu = -1
 
-    def _put(self, pid: int, cpus: set[int]) -> None:
+    def _set_affinity(self, pid: int, cpus: set[int]) -> None:
         if self.cpu >= 0:
             with suppress(OSError):  # it may have ended
                 os.sched_setaffinity(pid, cpus)

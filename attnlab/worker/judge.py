@@ -26,7 +26,7 @@ from attnlab.records import Job, Limits, Report, plain, to_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.trial import TrialJob, TrialReport
 from attnlab.worker.child import BROKEN, MEMORY
-from attnlab.worker.cpu_affinity import OneCpu
+from attnlab.worker.cpu_affinity import CpuPinning
 from attnlab.worker.requests import JOB, POSITION, TRIALS, decode
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import Channel, TooLong, receive, send
@@ -55,7 +55,7 @@ class Judge:
     def __init__(self, zygote: socket.socket) -> None:
         self.zygote = zygote
         self.references = ReferenceCache()
-        self.cpu = OneCpu(os.getppid())
+        self.cpu = CpuPinning(os.getppid())
 
     def run_job(self, job: Job) -> Report:
         """Grades or traces a candidate in a child."""
@@ -147,7 +147,7 @@ class Child:
         except TimeoutError:
             raise self._died("timeout", "did not take its input in time") from None
         except EOFError:
-            raise self._ended() from None
+            raise self._death_of_child() from None
         return self._answer()
 
     def until(self, deadline: float) -> None:
@@ -159,14 +159,14 @@ class Child:
         except TimeoutError:
             raise self._died("timeout", "did not answer in time") from None
         except EOFError:
-            raise self._ended() from None
+            raise self._death_of_child() from None
         except (TooLong, Malformed, MemoryError) as error:
             raise self._died("crashed", f"broke the protocol ({error})") from None
         if not isinstance(answer, dict):
             raise self._died("crashed", "broke the protocol (not a message)")
         return answer
 
-    def _ended(self) -> Died:
+    def _death_of_child(self) -> Died:
         status = self._reap(GRACE)
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attnlab.candidate.host import LocalHost, answered
+from attnlab.candidate.host import LocalHost, checked_answer
 from attnlab.candidate.session import Session
 from attnlab.grading.pipeline import run_job
 from attnlab.records import Code, Contract, Input, Job, Limits, Report, Trace, from_json
@@ -75,9 +75,9 @@ def hosted(text: str, contract: Contract = PLAIN, file: str = "net.py") -> Local
     from attnlab.sizes import constructor_arguments, with_head_dim
 
     host = LocalHost()
-    answered(host.ask("load", file=file, text=text, path="", own=None))
+    checked_answer(host.ask("load", file=file, text=text, path="", own=None))
     init = constructor_arguments(contract.init, with_head_dim(contract.sizes))
-    answered(host.ask("build", name="Net", init=init, seed=0))
+    checked_answer(host.ask("build", name="Net", init=init, seed=0))
     return host
 
 

@@ -1,6 +1,6 @@
 """What two modules are compared at is long, and fits into memory."""
 
-from attnlab.mutation_testing.scenarios import MOST, scenes_of
+from attnlab.mutation_testing.scenarios import MOST, scenarios_of
 from attnlab.records import Contract, Input, Position
 
 SCORES = ("B", "H", "S", "S")
@@ -14,10 +14,10 @@ def lengths(axes):
         vary=("B", "H", "S", "D"),
         position=Position(kind="alibi", form="bias"),
     )
-    found = list(scenes_of(contract, 0))
-    numbers = [max(step.inputs["x"].numel() for step in scene.steps) for scene in found]
+    found = list(scenarios_of(contract, 0))
+    numbers = [max(step.inputs["x"].numel() for step in scenario.steps) for scenario in found]
     assert max(numbers) <= MOST
-    return {scene.sizes["S"] for scene in found}
+    return {scenario.sizes["S"] for scenario in found}
 
 
 def test_long_sequences_are_looked_at_where_there_is_room():

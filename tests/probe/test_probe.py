@@ -4,9 +4,9 @@ import pytest
 import torch
 from modules import ATTENTION, PLAIN, SIZES, hosted, module, randn
 
-from attnlab.candidate.host import LocalHost, Raised, answered
+from attnlab.candidate.host import LocalHost, Raised, checked_answer
 from attnlab.checks.base import CannotTell
-from attnlab.probe.decode import Odd
+from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext, Probe
 from attnlab.probe.reference import BadReference, FileReference, UnitReference
@@ -81,7 +81,7 @@ def test_call_gives_the_output():
 def test_what_is_no_plain_tensor_is_odd(returned, kind):
     """A tuple, a list, None, complex, sparse and meta tensors are named, not compared."""
     made = probe(module(f"return {returned}"))
-    with pytest.raises(Odd) as caught:
+    with pytest.raises(UnexpectedOutput) as caught:
         made.call(made.draw())
     assert str(caught.value) == f"forward returned {kind}, not one plain tensor"
 
@@ -93,7 +93,7 @@ def test_a_subclass_is_no_plain_tensor():
         "class Sub(torch.Tensor):\n    def abs(self): raise SystemExit\n\nclass Net",
     )
     made = probe(text)
-    with pytest.raises(Odd, match="returned a Sub, a subclass of Tensor"):
+    with pytest.raises(UnexpectedOutput, match="returned a Sub, a subclass of Tensor"):
         made.call(made.draw())
 
 
@@ -275,8 +275,8 @@ def test_tolerance_grows_with_the_values():
 
 def test_answered_passes_answers_through():
     """Only `raised` becomes an exception, however odd its content is."""
-    assert answered({"output": 3}) == {"output": 3}
+    assert checked_answer({"output": 3}) == {"output": 3}
     for told in (None, 3, {}, {"error": None, "line": -1, "kinds": 7, "message": ["x"]}):
         with pytest.raises(Raised) as caught:
-            answered({"raised": told})
+            checked_answer({"raised": told})
         assert (caught.value.line, caught.value.memory) == (None, False)

@@ -8,7 +8,7 @@ from modules import PLAIN, SIZES, hosted, module
 
 from attnlab.candidate.host import Died, Raised
 from attnlab.checks.base import CannotTell, InputsAfterCall, ModuleFacts
-from attnlab.probe.decode import Odd
+from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext, Probe
 from attnlab.sizes import with_head_dim
@@ -149,7 +149,7 @@ def test_an_output_on_another_device_is_odd(monkeypatch):
     """Inputs on the GPU, an output elsewhere: told by both places."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     made = answering({"output": torch.zeros(1), "device": "cpu"})
-    with pytest.raises(Odd, match="inputs on cuda gave an output on cpu"):
+    with pytest.raises(UnexpectedOutput, match="inputs on cuda gave an output on cpu"):
         made.call_on_device("cuda", {})
     assert answering({"absent": True}).call_on_device("cuda", {}) is None
 

@@ -54,11 +54,11 @@ def test_functions_are_not_remembered_without_end(monkeypatch):
 def test_a_callable_without_a_hash_has_a_kind():
     """An object that cannot be a key of a dict still has a name."""
 
-    class Odd:
+    class UnexpectedOutput:
         __hash__ = None
         __name__ = "odd"
 
-    assert kind_of(Odd()).name == "odd"
+    assert kind_of(UnexpectedOutput()).name == "odd"
 
 
 def test_outputs_are_tensors_only():

@@ -11,7 +11,7 @@ import pytest
 
 from attnlab.records import Code, Contract, Input, Job, UserEnvironment
 from attnlab.worker import cpu_affinity
-from attnlab.worker.cpu_affinity import OneCpu
+from attnlab.worker.cpu_affinity import CpuPinning
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
@@ -39,7 +39,7 @@ def test_all_are_on_one_cpu_until_it_is_left():
     """This process, its mates and who joins; after it, each may run where it could before."""
     everywhere = os.sched_getaffinity(0)
     mate, guest = (subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) for _ in "ab")
-    with mate, guest, OneCpu(mate.pid) as one:
+    with mate, guest, CpuPinning(mate.pid) as one:
         one.take(guest.pid)
         places = [os.sched_getaffinity(pid) for pid in (0, mate.pid, guest.pid)]
         assert places == [{one.cpu}] * 3
@@ -51,7 +51,7 @@ def test_all_are_on_one_cpu_until_it_is_left():
         assert os.sched_getaffinity(guest.pid) == everywhere
         for process in (mate, guest):
             process.communicate(b"\n")
-    with OneCpu(mate.pid):  # which has ended
+    with CpuPinning(mate.pid):  # which has ended
         assert len(os.sched_getaffinity(0)) == 1
     assert os.sched_getaffinity(0) == everywhere
 
@@ -60,7 +60,7 @@ def test_where_the_system_does_not_tell_nothing_is_moved(monkeypatch):
     """A C library without sched_getcpu, or a machine with one CPU."""
     everywhere = os.sched_getaffinity(0)
     monkeypatch.setattr(cpu_affinity, "_here", lambda: -1)
-    with OneCpu():
+    with CpuPinning():
         assert os.sched_getaffinity(0) == everywhere
 
 

@@ -85,7 +85,7 @@ def with_changed_buffer(
         session.build(name, init, seed)
         owner = session.target.get_submodule(path)
         usual = owner._buffers[leaf]
-        other = usual.logical_not() if usual.dtype is torch.bool else usual + _one(usual)
+        other = usual.logical_not() if usual.dtype is torch.bool else usual + _unit_like(usual)
         owner._buffers[leaf] = other
         answers.append(session.answer(inputs))
     return {"answers": answers, "spoiled": owner._buffers.get(leaf) is other}
@@ -157,7 +157,7 @@ def call_reloaded(
         return session.answer(inputs)
 
 
-def _one(like: Tensor) -> complex:
+def _unit_like(like: Tensor) -> complex:
     """What changes both parts of a number."""
     return 1 + 1j if like.is_complex() else 1
 

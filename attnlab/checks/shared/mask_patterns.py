@@ -67,7 +67,7 @@ def _blocks(like: Tensor) -> Tensor:
     return found
 
 
-def _left(like: Tensor) -> Tensor:
+def _lower_triangle(like: Tensor) -> Tensor:
     """Causal, and the first keys are padding."""
     found = _causal(like)
     found[..., : like.shape[-1] // 2] = True
@@ -95,7 +95,7 @@ def _corner(found: Tensor) -> Tensor:
 # Of the second of two that follow each other sums are the same.
 PATTERNS: dict[str, Callable[[Tensor], Tensor]] = {
     "that hides the future and more": lambda hidden: hidden | _causal(hidden),
-    "that hides the future, and keys at the left": _left,
+    "that hides the future, and keys at the left": _lower_triangle,
     "that hides the past": lambda hidden: _causal(hidden).mT,
     "that hides the future": _causal,
     "that is a band": _band,

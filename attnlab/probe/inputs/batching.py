@@ -14,7 +14,7 @@ from attnlab.records import Contract
 Form = tuple[object, ...]
 
 
-def stacked(
+def call_in_batch(
     contract: Contract, several: Sequence[Inputs], call: Callable[[Inputs], Tensor]
 ) -> list[Tensor]:
     """The output for each; inputs of one form are put behind one another along the batch, where all

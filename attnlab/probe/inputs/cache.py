@@ -13,8 +13,8 @@ from torch import Tensor
 
 from attnlab.candidate.host import Raised
 from attnlab.probe.answers import LOUD, SMALL, Gradients, Inputs, Mask
-from attnlab.probe.decode import Odd
-from attnlab.probe.inputs.batching import stacked
+from attnlab.probe.decode import UnexpectedOutput
+from attnlab.probe.inputs.batching import call_in_batch
 from attnlab.records import Contract, Input
 
 Ids = tuple[int, ...]
@@ -94,7 +94,7 @@ class SampleCache:
         given = list(drawn.values())
         try:
             outputs = work() if work else self.source.calls(given) if given else []
-        except (Raised, Odd):
+        except (Raised, UnexpectedOutput):
             return
         for (kind, inputs), out in zip(drawn.items(), outputs, strict=True):
             self._keep(kind, inputs, out)
@@ -107,7 +107,7 @@ class SampleCache:
             return call(inputs)
         if self.right[key] is None:
             left = [given for given, _ in self.samples.values() if self.right[_ids(given)] is None]
-            rights = stacked(self.source.contract, left, call)
+            rights = call_in_batch(self.source.contract, left, call)
             self.right |= zip(map(_ids, left), rights, strict=True)
         right = self.right[key]
         assert right is not None

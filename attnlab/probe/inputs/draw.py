@@ -43,7 +43,7 @@ def inputs(
 ) -> Inputs:
     """One value per input of the contract, in its order; None for a mask that is left out."""
     sizes = tied(contract, sizes)
-    drawn = {i.name: _one(i, sizes, dice, mask, scale) for i in contract.inputs}
+    drawn = {i.name: _draw_input(i, sizes, dice, mask, scale) for i in contract.inputs}
     place(contract, sizes, dice, drawn)
     if mask != "empty-rows":
         keep_first(contract, drawn)
@@ -72,7 +72,7 @@ def place(contract: Contract, sizes: Sizes, dice: Dice, drawn: Inputs) -> None:
             places += dice.integers((*places.shape[:-1], 1), room + 1)
 
 
-def _one(spec: Input, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Tensor | None:
+def _draw_input(spec: Input, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Tensor | None:
     shape = tuple(measure(axis, sizes) for axis in spec.axes)
     if spec.role == "mask":
         return _mask(spec, shape, dice, mask)

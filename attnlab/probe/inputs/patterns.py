@@ -2,7 +2,7 @@
 
 A random mask hides a third of the keys of every query, random inputs are all of one size, and
 weights have biases. What goes wrong elsewhere costs no call more where the inputs of each round are
-drawn in a manner of their own.
+drawn in a pattern of their own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROWS = (0.001, 0.01, 0.1, 1.0, 4.0)  # sizes of positions
 SAMPLES = (1.0, 0.003, 0.03)  # sizes of whole sequences
 
 
-class Manner(NamedTuple):
+class InputPattern(NamedTuple):
     """How inputs and weights of a round are drawn."""
 
     dense: bool = False  # masks hide most keys, and from every query its own position
@@ -38,7 +38,7 @@ class Manner(NamedTuple):
     bias: bool = True
     first: str = ""  # the first sequence's mask: "open" or "causal", while the others' are random
 
-    def said(self, masked: bool = True, weighted: bool = True) -> str:
+    def description(self, masked: bool = True, weighted: bool = True) -> str:
         """For a message: what is unusual, of what there is."""
         masks = "most keys hidden" if self.dense else "a key hidden from all" if self.alike else ""
         masks = f"only the first mask is {self.first}" if self.first else masks
@@ -48,47 +48,49 @@ class Manner(NamedTuple):
         return ", ".join(filter(None, (masks if masked else "", data, weights)))
 
 
-USUAL = Manner()
+USUAL = InputPattern()
 # Of the rounds after the telling one, by how far after: for code that takes what holds of the first
 # mask for true of all.
-FIRSTS = {1: Manner(first="causal"), 2: Manner(first="open")}
-MANNERS = (
-    Manner(dense=True, uneven=True),
-    Manner(alike=True, open=True, small=True, empty=True, bias=False),
+FIRSTS = {1: InputPattern(first="causal"), 2: InputPattern(first="open")}
+PATTERNS = (
+    InputPattern(dense=True, uneven=True),
+    InputPattern(alike=True, open=True, small=True, empty=True, bias=False),
 )
 
 
-def manner_of(number: int) -> Manner:
+def pattern_of(number: int) -> InputPattern:
     """That of the rounds that only confirm, one after the other."""
-    return MANNERS[number % len(MANNERS)]
+    return PATTERNS[number % len(PATTERNS)]
 
 
-def mannered(manner: Manner, contract: Contract, given: Inputs, dice: Dice, mask: Mask) -> Inputs:
-    """The inputs of a usual draw, of this kind of mask, in this manner."""
+def apply_pattern(
+    pattern: InputPattern, contract: Contract, given: Inputs, dice: Dice, mask: Mask
+) -> Inputs:
+    """The inputs of a usual draw, of this kind of mask, in this pattern."""
     found = dict(given)
     for spec in contract.inputs:
         value = given[spec.name]
         if spec.role == "mask":
-            found[spec.name] = _mask(manner, spec, value, dice, mask)
+            found[spec.name] = _mask(pattern, spec, value, dice, mask)
         elif spec.role == "data" and value is not None and value.is_floating_point():
-            found[spec.name] = _data(manner, spec, value, dice)
+            found[spec.name] = _data(pattern, spec, value, dice)
     keep_first(contract, found)
     return found
 
 
 def _mask(
-    manner: Manner, spec: Input, value: Tensor | None, dice: Dice, mask: Mask
+    pattern: InputPattern, spec: Input, value: Tensor | None, dice: Dice, mask: Mask
 ) -> Tensor | None:
     if value is None or mask not in (RANDOM, EMPTY):
         return value
     forbidden = value if spec.forbids else ~value
-    if manner.first:
-        forbidden = _first(manner.first, forbidden, spec, mask)
+    if pattern.first:
+        forbidden = _first(pattern.first, forbidden, spec, mask)
     elif mask == EMPTY:
         return value
-    elif manner.dense:
+    elif pattern.dense:
         forbidden = _dense(forbidden, spec, dice)
-    elif manner.alike and has_query_axis(spec):
+    elif pattern.alike and has_query_axis(spec):
         forbidden = _alike(forbidden, dice)
     return forbidden if spec.forbids else ~forbidden
 
@@ -139,14 +141,14 @@ def _alike(forbidden: Tensor, dice: Dice) -> Tensor:
     return found
 
 
-def _data(manner: Manner, spec: Input, value: Tensor, dice: Dice) -> Tensor:
+def _data(pattern: InputPattern, spec: Input, value: Tensor, dice: Dice) -> Tensor:
     positions = (*value.shape[:-1], 1)
-    if manner.uneven:
+    if pattern.uneven:
         sizes = torch.tensor(ROWS)
         value = value * sizes[dice.integers(positions, len(sizes))]
-    if manner.small:
+    if pattern.small:
         value = value * _samples(value, dice)
-    if manner.empty:
+    if pattern.empty:
         value = value.masked_fill(_empty(spec, positions, dice), 0.0)
     return value
 

@@ -112,14 +112,16 @@ def rounds(
     which right code may lose more than float32 has."""
     example = with_head_dim(contract.sizes)
     long = {**LONG, **NARROW} if narrow else LONG
-    usual = [_moved(contract, f) for f in (*(_shuffled(r, draw) for r in ROUNDS), ALONE, long)]
-    over = [beyond(n) for n in numbers if not _reached(n, usual, contract)]
-    over += [_heads(n) for n in numbers if HEADS < n <= MANY and "H" in contract.vary]
-    over += [_batch(n) for n in numbers if MANY < n <= BATCH and "B" in contract.vary]
-    over += [same for n in numbers if HEADS <= n <= WIDE for same in _same(n)]
-    more = [*(_moved(contract, f) for f in over[:MOST]), _alike(contract)]
+    usual = [
+        _with_drawn_sizes(contract, f) for f in (*(_jittered(r, draw) for r in ROUNDS), ALONE, long)
+    ]
+    over = [beyond(n) for n in numbers if not _is_exceeded(n, usual, contract)]
+    over += [_more_heads(n) for n in numbers if HEADS < n <= MANY and "H" in contract.vary]
+    over += [_larger_batch(n) for n in numbers if MANY < n <= BATCH and "B" in contract.vary]
+    over += [same for n in numbers if HEADS <= n <= WIDE for same in _exact_sizes(n)]
+    more = [*(_with_drawn_sizes(contract, f) for f in over[:MOST]), _equal_sizes(contract)]
     drawn = [within(s) for s in (*usual, *more)] if contract.vary else []
-    edge = [_only(contract, EDGE)] if contract.vary else []
+    edge = [_replace_sizes(contract, EDGE)] if contract.vary else []
     extra = [with_head_dim({**contract.sizes, **p}) for p in contract.extra_sizes]
     found: list[Sizes] = []
     for some in (example, *drawn, *edge, *extra):
@@ -140,18 +142,18 @@ def beyond(number: int) -> Sizes:
     return {**own, **width, **queries}
 
 
-def _heads(number: int) -> Sizes:
+def _more_heads(number: int) -> Sizes:
     """More heads than a number, so many that they have to be narrow."""
     return {**beyond(number), "B": 2, "S": 5, "Sq": 5, "Sk": 6, "H": number + 1, "hd": 2}
 
 
-def _batch(number: int) -> Sizes:
+def _larger_batch(number: int) -> Sizes:
     """A larger batch than a number, of short sequences."""
     few = {"S": 5, "Sq": 5, "Sk": 6, "T": 5, "L": 5, "H": 2, "hd": 4, "D": 8, "Hkv": 1}
     return {**beyond(number), **few, "B": number + LAST, ANY: 3}
 
 
-def _same(number: int) -> Iterator[Sizes]:
+def _exact_sizes(number: int) -> Iterator[Sizes]:
     """Heads that are just as wide as a number, and a sequence of twice as many positions: for what
     knows some widths, or goes in blocks where they fit."""
     short = {**beyond(4), "B": 2, "S": 5, "Sq": 5, "Sk": 6, "H": 2, ANY: 3}
@@ -161,12 +163,12 @@ def _same(number: int) -> Iterator[Sizes]:
     yield {**short, "S": 2 * number, "Sq": 2 * number, "Sk": 2 * number, "hd": 5, "D": 10}
 
 
-def _reached(number: int, usual: list[Sizes], contract: Contract) -> bool:
+def _is_exceeded(number: int, usual: list[Sizes], contract: Contract) -> bool:
     """Whether sizes that are drawn anyway go beyond a number, each symbol's in one of them."""
     vary = {*contract.vary, "hd"} if "D" in contract.vary else set(contract.vary)
     over = beyond(number)
     symbols = [s for s, n in over.items() if n > number and s in vary]
-    symbols += _others(contract) if over[ANY] > number else []
+    symbols += _own_symbols(contract) if over[ANY] > number else []
     return all(any(sizes.get(s, LARGEST + 1) > number for sizes in usual) for s in symbols)
 
 
@@ -188,19 +190,19 @@ def within(sizes: Sizes) -> Sizes:
 
 def naming(contract: Contract) -> Sizes | None:
     """Sizes at which every axis can be told from every other, or None when they are fixed."""
-    sizes = _moved(contract, NAMING | (GROUPED if "Hkv" in contract.sizes else {}))
+    sizes = _with_drawn_sizes(contract, NAMING | (GROUPED if "Hkv" in contract.sizes else {}))
     if any(s in contract.vary for s in contract.sizes):
         return tied(contract, sizes)
     return None
 
 
-def _shuffled(sizes: Sizes, draw: random.Random) -> Sizes:
+def _jittered(sizes: Sizes, draw: random.Random) -> Sizes:
     """The same sizes give the same bugs away every time: B and S move a little, and no further: at
     these sizes most calls are made."""
     return {**sizes, "B": sizes["B"] + draw.choice((0, 1)), "S": sizes["S"] + draw.choice((0, 4))}
 
 
-def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
+def _with_drawn_sizes(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     """The example's sizes with the varying symbols replaced by sizes that nothing else has.
 
     D stays a multiple of H, H of Hkv, a width without heads is even, and what the contract says to
@@ -214,15 +216,15 @@ def _moved(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
     for symbol in dict.fromkeys(("Hkv", *(s for s in fresh if s != "D"))):  # H depends on Hkv
         if symbol in vary and symbol in sizes and (symbol != "Hkv" or "H" in vary):
             step = sizes.get("Hkv", 1) if symbol == "H" else 2 if symbol == "hd" else 1
-            sizes[symbol] = _apart(fresh[symbol], lcm(step, times.get(symbol, 1)), taken)
-    others = _others(contract)
+            sizes[symbol] = _take_free_size(fresh[symbol], lcm(step, times.get(symbol, 1)), taken)
+    others = _own_symbols(contract)
     for symbol in reversed(others) if fresh.get(ANY, 0) % 2 else others:
-        sizes[symbol] = _apart(fresh.get(ANY, sizes[symbol]), times.get(symbol, 1), taken)
+        sizes[symbol] = _take_free_size(fresh.get(ANY, sizes[symbol]), times.get(symbol, 1), taken)
     if "D" in vary and "H" in sizes and "D" in sizes:
-        sizes["D"] = sizes["H"] * _apart(fresh["hd"], _width_step(contract, sizes), taken)
+        sizes["D"] = sizes["H"] * _take_free_size(fresh["hd"], _width_step(contract, sizes), taken)
     elif "D" in vary and "D" in sizes:
         step = lcm(2, times.get("D", 1))
-        sizes["D"] = _apart(fresh.get("D", 6 * fresh["hd"]), step, taken)
+        sizes["D"] = _take_free_size(fresh.get("D", 6 * fresh["hd"]), step, taken)
     grouped = sizes.get("H", 0) % sizes.get("Hkv", 1) == 0
     if sizes.get("D", 0) % sizes.get("H", 1) or not grouped or not suits(contract, sizes):
         sizes |= {s: example[s] for s in ("D", "H", "Hkv") if s in sizes}
@@ -241,13 +243,13 @@ def suits(contract: Contract, sizes: Mapping[str, int]) -> bool:
     return not any(full.get(s, 0) % times for s, times in contract.multiples.items())
 
 
-def _others(contract: Contract) -> list[str]:
+def _own_symbols(contract: Contract) -> list[str]:
     """Symbols of the challenge's own that may vary."""
     known = {*NAMING, "D", "M", "Hkv"}
     return [s for s in contract.sizes if s in contract.vary and s not in known]
 
 
-def _apart(size: int, step: int, taken: set[int]) -> int:
+def _take_free_size(size: int, step: int, taken: set[int]) -> int:
     """The first multiple of `step` from `size` on that is not taken; takes it."""
     size += -size % step
     while size in taken:
@@ -256,10 +258,10 @@ def _apart(size: int, step: int, taken: set[int]) -> int:
     return size
 
 
-def _alike(contract: Contract) -> Sizes:
+def _equal_sizes(contract: Contract) -> Sizes:
     """One size for all that may vary: what tells axes by their sizes takes one for the other."""
     example = contract.sizes
-    known = {"B", "S", "Sq", "Sk", "H", "hd", *_others(contract)}
+    known = {"B", "S", "Sq", "Sk", "H", "hd", *_own_symbols(contract)}
     free = known & set(contract.vary) & example.keys()
     wide = "D" in example
     if ALIKE % example.get("Hkv", 1) or (wide and not {"D", "H"} <= set(contract.vary)):
@@ -270,7 +272,7 @@ def _alike(contract: Contract) -> Sizes:
     return with_head_dim(sizes) if suits(contract, sizes) else with_head_dim(example)
 
 
-def _only(contract: Contract, fresh: Sizes) -> Sizes:
+def _replace_sizes(contract: Contract, fresh: Sizes) -> Sizes:
     changed = {s: n for s, n in fresh.items() if s in contract.vary and s in contract.sizes}
     sizes = {**contract.sizes, **changed}
     if sizes.get("H", 1) % sizes.get("Hkv", 1):

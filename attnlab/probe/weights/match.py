@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from attnlab.candidate.host import Host, Raised, answered
+from attnlab.candidate.host import Host, Raised, checked_answer
 from attnlab.catalogue.weight_expressions import Misfit
 from attnlab.probe.answers import Inputs
 from attnlab.probe.inputs import draw
@@ -96,7 +96,7 @@ class Trial:
     def __init__(self, context: MatchContext, sizes: Sizes) -> None:
         self.context, self.sizes = context, sizes
         self.init = constructor_arguments(context.contract.init, sizes)
-        answered(context.host.ask("build", name=context.name, init=self.init, seed=0))
+        checked_answer(context.host.ask("build", name=context.name, init=self.init, seed=0))
         self.shapes = _parameter_shapes(context.host)
         self.weights: dict[str, Tensor] = {}
         self.inputs: Inputs = {}
@@ -118,8 +118,8 @@ class Trial:
     def matches(self, indices: Indices) -> bool:
         """Whether the output equals the reference's with the weights loaded this way."""
         host = self.context.host
-        answered(host.ask("set_parameters", tensors=map_weights(self.weights, indices)))
-        out = answered(host.ask("call", inputs=list(self.inputs.items()))).get("output")
+        checked_answer(host.ask("set_parameters", tensors=map_weights(self.weights, indices)))
+        out = checked_answer(host.ask("call", inputs=list(self.inputs.items()))).get("output")
         if not isinstance(out, Tensor) or out.shape != self.expected.shape or out.is_complex():
             return False
         largest = max(1.0, self.expected.abs().max().item()) if out.numel() else 0.0
@@ -281,7 +281,7 @@ def _build(context: MatchContext, sizes: Sizes) -> tuple[dict[str, Tensor], dict
     weights = context.reference.equip(init, context.dice, context.bias)
     recipe = {"name": context.name, "init": init, "seed": seed, "put": weights}
     calls = [list(inputs.items()) for inputs in context.calls]
-    return weights, answered(context.host.ask("build", **recipe, inputs=calls))
+    return weights, checked_answer(context.host.ask("build", **recipe, inputs=calls))
 
 
 def _load_by_map(
@@ -293,12 +293,12 @@ def _load_by_map(
     except Misfit as reason:
         return LoadedWeights(f"the reference's weights cannot be loaded at these sizes: {reason}")
     tensors = map_weights(weights, indices)
-    answer = answered(context.host.ask("set_parameters", tensors=tensors))
+    answer = checked_answer(context.host.ask("set_parameters", tensors=tensors))
     return LoadedWeights(loading_error(answer), indices, shapes)
 
 
 def _parameter_shapes(host: Host) -> Shapes:
-    tensors = answered(host.ask("parameters")).get("tensors")
+    tensors = checked_answer(host.ask("parameters")).get("tensors")
     return shapes_of(tensors) if isinstance(tensors, dict) else {}
 
 

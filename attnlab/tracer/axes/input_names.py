@@ -77,7 +77,7 @@ def guess_axes(
         axes = list(_usual(name.rpartition(".")[2], tensor, sizes))
         if swapped and len(axes) == 3 and axes[:2] == ["B", "S"]:
             axes[:2] = ["S", "B"]
-        found[name] = _settled(axes, tuple(tensor.shape), sizes)
+        found[name] = _fit_names(axes, tuple(tensor.shape), sizes)
     return found
 
 
@@ -101,7 +101,7 @@ def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int]) -> Sequence[str]
     return {2: ("N", "D"), 3: ("B", "S", "D")}.get(rank, ()) if wide else ()
 
 
-def _settled(axes: Sequence[str], shape: tuple[int, ...], sizes: dict[str, int]) -> Axes:
+def _fit_names(axes: Sequence[str], shape: tuple[int, ...], sizes: dict[str, int]) -> Axes:
     """The names with their sizes; a second length gets another name, what does not fit a number."""
     found = []
     for axis, n in zip(axes, shape, strict=False):

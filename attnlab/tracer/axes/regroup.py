@@ -39,7 +39,7 @@ def regroup(flow: Flow, axes: Axes, shape: Sequence[int], call: Call) -> Axes:
         dealt = _deal(todo, n)
         if dealt is None:
             _cut(flow, axes, shape, atoms, call)
-            return [*found, *_rest(todo, shape[place:])]
+            return [*found, *_remaining_axes(todo, shape[place:])]
         found.append(dealt)
     if any(id(a) not in old and a.kind in ORDERED for axis in found for a in axis):
         _swapped(flow, before, found, call)
@@ -67,7 +67,7 @@ def _deal(todo: list[Atom], n: int) -> Axis | None:
     return tuple(taken)
 
 
-def _rest(todo: list[Atom], shape: Sequence[int]) -> Axes:
+def _remaining_axes(todo: list[Atom], shape: Sequence[int]) -> Axes:
     """Axes behind a cut: anonymous, up to where whole atoms fit again from the right."""
     fresh = anonymous(shape)
     for place in reversed(range(len(shape))):
@@ -90,7 +90,7 @@ def _cut(flow: Flow, axes: Axes, shape: Sequence[int], atoms: Sequence[Atom], ca
     atom, _n = at
     if atom.kind not in ORDERED and not any(a.kind in ORDERED for a in atoms):
         return  # features are dealt out freely
-    around = _around(atoms, shape)
+    around = _cut_atoms(atoms, shape)
     if all(a.kind not in ORDERED for a in around) or any(
         a.kind in UNSURE and not a.made for a in around
     ):
@@ -116,7 +116,7 @@ def _boundary(atoms: Sequence[Atom], shape: Sequence[int]) -> tuple[Atom, int] |
     return None
 
 
-def _around(atoms: Sequence[Atom], shape: Sequence[int]) -> list[Atom]:
+def _cut_atoms(atoms: Sequence[Atom], shape: Sequence[int]) -> list[Atom]:
     """The atoms between the boundaries that old and new shape have in common."""
     left, right = list(atoms), list(shape)
     while left and right and left[0].size == right[0]:

@@ -119,10 +119,10 @@ class MemoryMode(RerunMode):
         count = storage.nbytes()
         self._known[key] = count
         self._alive += count
-        weakref.finalize(storage, self._gone, key).atexit = False
+        weakref.finalize(storage, self._forget, key).atexit = False
         return count
 
-    def _gone(self, key: int) -> None:
+    def _forget(self, key: int) -> None:
         self._alive -= self._known.pop(key, 0)
 
 

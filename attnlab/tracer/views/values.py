@@ -111,7 +111,7 @@ class ValueMode(RerunMode):
     def __enter__(self) -> Self:
         modules = dict(self._root.named_modules()) if self._root is not None else {}
         if self.name and self.name in modules:
-            self._hook = modules[self.name].register_forward_hook(self._left)
+            self._hook = modules[self.name].register_forward_hook(self._leave_module)
         super().__enter__()  # type: ignore[no-untyped-call]
         self._before = sys.gettrace()
         sys.settrace(self._called)
@@ -135,7 +135,7 @@ class ValueMode(RerunMode):
                 )
             ]
 
-    def _left(self, module: Any, args: Any, out: Any) -> None:  # noqa: ARG002 - a hook's signature
+    def _leave_module(self, module: Any, args: Any, out: Any) -> None:  # noqa: ARG002 - a hook's signature
         first = out[0] if isinstance(out, (tuple, list)) and out else out
         if isinstance(first, Tensor) and not self.spare:
             with torch._C.DisableTorchFunction():

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnlab.probe.inputs.batching import stacked
+from attnlab.probe.inputs.batching import call_in_batch
 from attnlab.probe.inputs.draw import Dice, inputs
 from attnlab.records import Contract, Input
 from attnlab.references import unit
@@ -45,7 +45,7 @@ def drawn(kinds, contract=CONTRACT):
 def test_each_has_its_own_output(kinds):
     """Whatever masks and batches are mixed; forms that are alike share a call."""
     several, call = drawn(kinds), Counting()
-    found = stacked(CONTRACT, several, call)
+    found = call_in_batch(CONTRACT, several, call)
     assert len(call.batches) == len({(mask == "none", batch) for mask, batch in kinds})
     assert sum(call.batches) == sum(batch for _, batch in kinds)
     for inputs_, out in zip(several, found, strict=True):
@@ -68,6 +68,6 @@ def test_what_has_no_batch_first_is_called_by_itself(contract):
         batches.append(len(given["x"]))
         return given["x"] * 2
 
-    found = stacked(contract, several, call)
+    found = call_in_batch(contract, several, call)
     assert batches == [1, 1, 1]
     assert [out[0, 0].item() for out in found] == [0.0, 2.0, 4.0]

@@ -20,7 +20,7 @@ def keep_axes(flow: Flow, call: Call) -> TracedTensor:
     return TracedTensor(call.shape, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled)
 
 
-def _moved(call: Call, axes: Axes) -> TracedTensor:
+def _with_axes(call: Call, axes: Axes) -> TracedTensor:
     x = call.x
     return TracedTensor(call.shape, axes, soft=x.soft, pooled=x.pooled, tiled=x.tiled)
 
@@ -28,21 +28,21 @@ def _moved(call: Call, axes: Axes) -> TracedTensor:
 def permute(flow: Flow, call: Call) -> TracedTensor:
     dims = call.arg(1, "dims")
     order = dims if isinstance(dims, (list, tuple)) else call.args[1:]
-    return _moved(call, [call.x.axes[d] for d in order])
+    return _with_axes(call, [call.x.axes[d] for d in order])
 
 
 def transpose(flow: Flow, call: Call) -> TracedTensor:
     axes = list(call.x.axes)
     i, j = (call.dim(p, 0, n) for p, n in ((1, "dim0"), (2, "dim1")))
     axes[i], axes[j] = axes[j], axes[i]
-    return _moved(call, axes)
+    return _with_axes(call, axes)
 
 
 def swapaxes(flow: Flow, call: Call) -> TracedTensor:
     axes = list(call.x.axes)
     i, j = (call.dim(p, 0, n) for p, n in ((1, "axis0"), (2, "axis1")))
     axes[i], axes[j] = axes[j], axes[i]
-    return _moved(call, axes)
+    return _with_axes(call, axes)
 
 
 def flipped(flow: Flow, call: Call) -> TracedTensor:
@@ -55,7 +55,7 @@ def flipped(flow: Flow, call: Call) -> TracedTensor:
         axes[-2:] = axes[:-3:-1]
     else:
         axes.reverse()
-    arr = _moved(call, axes)
+    arr = _with_axes(call, axes)
     arr.weight = call.x.weight
     return arr
 
@@ -69,7 +69,7 @@ def movedim(flow: Flow, call: Call) -> TracedTensor:
     for f, t in zip(froms, tos, strict=True):
         order[t] = f
     rest = iter([d for d in range(rank) if d not in froms])
-    return _moved(call, [call.x.axes[d if d >= 0 else next(rest)] for d in order])
+    return _with_axes(call, [call.x.axes[d if d >= 0 else next(rest)] for d in order])
 
 
 def squeeze(flow: Flow, call: Call) -> TracedTensor:
@@ -80,7 +80,7 @@ def squeeze(flow: Flow, call: Call) -> TracedTensor:
         rest.append(() if n == 1 else kept.pop(0))
     if call.name == "squeeze" and len(call.args) + len(call.kwargs) == 1:
         _all_gone(flow, call)
-    return _moved(call, rest) if not kept else reshape(flow, call)
+    return _with_axes(call, rest) if not kept else reshape(flow, call)
 
 
 def _all_gone(flow: Flow, call: Call) -> None:
@@ -115,7 +115,7 @@ def unfold(flow: Flow, call: Call) -> Axes:
 def expand(flow: Flow, call: Call) -> TracedTensor:
     axes: Axes = [(), *[()] * (len(call.shape) - len(call.x.axes) - 1), *call.x.axes]
     axes = axes[len(axes) - len(call.shape) :]
-    return _moved(call, [a or _spread(n) for a, n in zip(axes, call.shape, strict=True)])
+    return _with_axes(call, [a or _spread(n) for a, n in zip(axes, call.shape, strict=True)])
 
 
 def _spread(n: int) -> Axis:
