@@ -94,7 +94,7 @@ def _check_source(check: str) -> str:
 
 def references() -> str:
     """Every system of the reference library, the rows it covers and the tests that cite them."""
-    tests = dict(cited())
+    tests = dict(citing_tests())
     lines = [
         MADE,
         "# The reference library\n",
@@ -137,7 +137,7 @@ def _field(text: str, name: str) -> str:
     return " ".join(match.group(1).split()).replace("|", "\\|") if match else ""
 
 
-def cited() -> Iterator[tuple[str, dict[str, int]]]:
+def citing_tests() -> Iterator[tuple[str, dict[str, int]]]:
     """For each row id, the test files whose tests cite it, with how many."""
     found: dict[str, dict[str, int]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):

@@ -33,7 +33,7 @@ def check_positions(
         raise WrongDtype(f"{name} has dtype {ids.dtype}: expected torch.int64 or torch.int32")
     if tuple(ids.shape) != shape:
         raise ValueError(f"{name} has shape {tuple(ids.shape)}: expected ({axes}) = {shape}")
-    if not readable(ids):
+    if not has_values(ids):
         return
     low, high = int(ids.min()), int(ids.max())
     if low < 0 or (below is not None and high >= below):
@@ -41,12 +41,12 @@ def check_positions(
         raise ValueError(f"{name} holds {low} ... {high}: expected positions from 0 {upper}")
 
 
-def readable(ids: Tensor) -> bool:
+def has_values(ids: Tensor) -> bool:
     """Whether there are values to look at: not on the meta device, not under export or compile."""
     return ids.numel() > 0 and not ids.is_meta and not torch.compiler.is_compiling()
 
 
-def places(
+def resolve_positions(
     B: int, S: int, position_ids: Tensor | None, offset: int, *, device: torch.device
 ) -> Tensor:
     """Where the S positions stand, (B, S), or (1, S) for all sequences alike."""

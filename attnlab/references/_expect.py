@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from attnlab.references._dtype import WrongDtype
 
 
-def heads(embed_dim: int, num_heads: int, num_kv_heads: int | None = None) -> int:
+def head_width(embed_dim: int, num_heads: int, num_kv_heads: int | None = None) -> int:
     """The width hd = D / H, after asking that D is a multiple of H, and H one of Hkv."""
     if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
         raise ValueError(

@@ -152,11 +152,11 @@ class CrossBlock(nn.Module):
             out: Tensor = self.attention(t, mask, cache=cache)
             return out
 
-        def ask(t: Tensor) -> Tensor:
+        def attend_context(t: Tensor) -> Tensor:
             return self.cross.attend(t, memory, context_mask)
 
         x = self._branch(x, self.attention_norm, attend)  #               (B, S, D)
-        x = self._branch(x, self.cross_norm, ask)
+        x = self._branch(x, self.cross_norm, attend_context)
         return self._branch(x, self.feed_forward_norm, self.feed_forward)
 
     def _branch(self, x: Tensor, norm: nn.Module, layer: Layer) -> Tensor:

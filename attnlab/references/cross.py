@@ -53,7 +53,7 @@ class CrossAttention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.head_dim = _expect.heads(embed_dim, num_heads)
+        self.head_dim = _expect.head_width(embed_dim, num_heads)
         self.context_dim = embed_dim if context_dim is None else context_dim
         _expect.positive(context_dim=self.context_dim)
         _expect.probability(dropout=dropout)

@@ -66,7 +66,7 @@ class GroupedQueryAttention(nn.Module):
         rotate: Rotate | None = None,
     ) -> None:
         super().__init__()
-        self.head_dim = _expect.heads(embed_dim, num_heads, num_kv_heads)
+        self.head_dim = _expect.head_width(embed_dim, num_heads, num_kv_heads)
         _expect.probability(dropout=dropout)
         self.embed_dim = embed_dim
         self.num_heads = num_heads

@@ -30,7 +30,7 @@ def split_heads(t: Tensor, num_heads: int) -> Tensor:
     if t.dim() != 3:
         raise ValueError(f"t has shape {tuple(t.shape)}: expected (B, S, D)")
     B, S, D = t.shape
-    hd = _expect.heads(D, num_heads)
+    hd = _expect.head_width(D, num_heads)
     return t.reshape(B, S, num_heads, hd).transpose(1, 2)  #      (B, H, S, hd)
 
 

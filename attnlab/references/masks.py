@@ -194,7 +194,7 @@ def combine(*masks: Tensor | None) -> Tensor | None:
             raise ValueError(f"mask {n} is on {mask.device}: expected {given[0].device}, as mask 0")
     joined = None
     for mask in given:
-        if joined is not None and not _agree(joined, mask):
+        if joined is not None and not _can_broadcast(joined, mask):
             shapes = ", ".join(str(tuple(each.shape)) for each in given)
             raise ValueError(f"masks of shapes {shapes}: expected the same sizes, 1 where shared")
         joined = mask if joined is None else joined | mask
@@ -243,7 +243,7 @@ def to_boolean(additive: Tensor) -> Tensor:
     return mask
 
 
-def _agree(a: Tensor, b: Tensor) -> bool:
+def _can_broadcast(a: Tensor, b: Tensor) -> bool:
     return all(m == n or 1 in (m, n) for m, n in zip(a.shape, b.shape, strict=True))
 
 

@@ -48,9 +48,9 @@ FEW = 1000  # rows that the slower statistics look at
 DOT = "dot product of two rows, by distance"
 
 
-def portrait(job: PositionJob) -> PositionReport:
-    made = KINDS[job.kind](job)
-    return replace(made, notes=(*made.notes, *_unused(job)))
+def build_position_report(job: PositionJob) -> PositionReport:
+    report = KINDS[job.kind](job)
+    return replace(report, notes=(*report.notes, *_unused_sizes(job)))
 
 
 # ---------------------------------------------------------------- the kinds
@@ -64,7 +64,7 @@ def _sinusoidal(job: PositionJob) -> PositionReport:
         pictures=(_picture("the table", "position", "column", table, job),),
         frequencies=_frequencies(job.dim, job.base),
         curve=_curve(DOT, gram),
-        statistics=(*_statistics(table), *_after_weights(table)),
+        statistics=(*_statistics(table), *_spread_after_weights(table)),
         rotation=_rotation(table),
     )
 
@@ -94,7 +94,7 @@ def _rope(job: PositionJob) -> PositionReport:
         pictures=(_picture("(1, 0, 1, 0, ...) turned", "position", "column", table, job),),
         frequencies=_frequencies(job.width, job.base),
         curve=_curve("score of that vector with itself, by distance", by_distance(table @ table.T)),
-        statistics=(*_statistics(table), _two_contents(table, table)),
+        statistics=(*_statistics(table), _spread_of_scores(table, table)),
         rotation=_rotation(table),
     )
 
@@ -111,7 +111,7 @@ def _xpos(job: PositionJob) -> PositionReport:
         pictures=(_picture("(1, 0, 1, 0, ...) as a query", "position", "column", queries, job),),
         frequencies=_frequencies(job.width, job.base),
         curve=_curve("score of that vector with itself, by distance", scores),
-        statistics=(*_statistics(queries), _two_contents(queries, keys)),
+        statistics=(*_statistics(queries), _spread_of_scores(queries, keys)),
         notes=("rows grow or shrink with p, so no rotation; scores do depend on distance alone",),
     )
 
@@ -219,7 +219,7 @@ KINDS: dict[Kind, Callable[[PositionJob], PositionReport]] = {
 def _picture(title: str, down: str, across: str, matrix: Tensor, job: PositionJob) -> Picture:
     """Every n-th row and column, so that no more are left than the job asks for."""
     height, width = matrix.shape
-    rows, columns = _every(height, job.rows), _every(width, job.columns)
+    rows, columns = _strided_indices(height, job.rows), _strided_indices(width, job.columns)
     return Picture(
         title=title,
         down=down,
@@ -231,7 +231,7 @@ def _picture(title: str, down: str, across: str, matrix: Tensor, job: PositionJo
     )
 
 
-def _every(count: int, most: int) -> list[int]:
+def _strided_indices(count: int, most: int) -> list[int]:
     return list(range(0, count, max(1, math.ceil(count / most))))
 
 
@@ -239,14 +239,14 @@ def _frequencies(width: int, base: float, layout: str = "interleaved") -> tuple[
     return tuple(Frequency(**w._asdict()) for w in frequency_table(width, base, layout))
 
 
-def _curve(title: str, found: Distances) -> Curve:
-    at = _every(len(found.mean), POINTS)
+def _curve(title: str, distances: Distances) -> Curve:
+    at = _strided_indices(len(distances.mean), POINTS)
     return Curve(
         title=title,
-        count=len(found.mean),
+        count=len(distances.mean),
         distances=tuple(at),
-        values=tuple(found.mean[at].tolist()),
-        spread=found.spread.max().item(),
+        values=tuple(distances.mean[at].tolist()),
+        spread=distances.spread.max().item(),
     )
 
 
@@ -272,26 +272,26 @@ def _statistics(table: Tensor) -> tuple[Statistic, ...]:
     return tuple(facts)
 
 
-def _after_weights(table: Tensor) -> tuple[Statistic, ...]:
+def _spread_after_weights(table: Tensor) -> tuple[Statistic, ...]:
     """What is left of the law of distance once W_q and W_k are applied."""
     D = table.shape[1]
     table = table[:FEW]
-    dice = torch.Generator().manual_seed(0)
-    weights = torch.randn(2, D, D, dtype=torch.float64, generator=dice) / math.sqrt(D)
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(2, D, D, dtype=torch.float64, generator=generator) / math.sqrt(D)
     spread = by_distance(dot_product_distance(table, *weights)).spread.max().item()
     text = "after random W_q, W_k, products at one distance differ by"
     return (Statistic(id="spread_after_weights", text=text, value=spread),)
 
 
-def _two_contents(queries: Tensor, keys: Tensor) -> Statistic:
+def _spread_of_scores(queries: Tensor, keys: Tensor) -> Statistic:
     """Two random vectors put at every position, in the way that (1, 0, 1, 0, ...) was."""
-    dice = torch.Generator().manual_seed(0)
-    turned = []
+    generator = torch.Generator().manual_seed(0)
+    rotated = []
     for table in (queries, keys):
         pairs = torch.view_as_complex(table.reshape(len(table), -1, 2))  #         (S, width/2)
-        content = torch.randn(pairs.shape[1], dtype=pairs.dtype, generator=dice)
-        turned.append(torch.view_as_real(pairs * content).flatten(1))  #      (S, width)
-    spread = by_distance(turned[1] @ turned[0].T).spread.max().item()  #      key by query
+        content = torch.randn(pairs.shape[1], dtype=pairs.dtype, generator=generator)
+        rotated.append(torch.view_as_real(pairs * content).flatten(1))  #      (S, width)
+    spread = by_distance(rotated[1] @ rotated[0].T).spread.max().item()  #      key by query
     text = "scores of two random vectors at one distance differ by"
     return Statistic(id="spread_of_scores", text=text, value=spread)
 
@@ -304,7 +304,7 @@ def _rotation(table: Tensor, layout: str = "interleaved") -> tuple[RotationTest,
     return tuple(RotationTest(offset=k, error=e, holds=e < EXACT) for k, e in errors.items())
 
 
-def _unused(job: PositionJob) -> tuple[str, ...]:
+def _unused_sizes(job: PositionJob) -> tuple[str, ...]:
     """Sizes that were asked for and mean nothing here."""
     plain = PositionJob(kind=job.kind)
     sizes = ("dim", "heads", "base")

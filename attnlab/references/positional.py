@@ -20,7 +20,7 @@ from attnlab.references._arguments import (
     check_features,
     check_positions,
     check_width,
-    readable,
+    has_values,
 )
 
 LAYOUTS = ("interleaved", "concatenated")
@@ -153,7 +153,7 @@ class SinusoidalPositionalEncoding(nn.Module):
         check_features("x", x, "B S D", D=self.d_model)
         B, S, _ = x.shape
         if position_ids is None:
-            S = self._within(S)
+            S = self._covered_length(S)
             rows = self.pe[:, :S]  #                             (1, S, D)
         else:
             self._check_ids(position_ids, (B, S))
@@ -162,10 +162,10 @@ class SinusoidalPositionalEncoding(nn.Module):
 
     def get_encoding(self, seq_len: int) -> Tensor:
         """The first `seq_len` rows, (S, D): a copy, so writing to it leaves the table alone."""
-        seq_len = self._within(seq_len)
+        seq_len = self._covered_length(seq_len)
         return self.pe[0, :seq_len].clone()
 
-    def _within(self, seq_len: int) -> int:
+    def _covered_length(self, seq_len: int) -> int:
         """The same length, if the table has or now gets that many rows."""
         if self.beyond == "extend" and seq_len > self.max_seq_len:
             self.max_seq_len = 2 * seq_len
@@ -181,8 +181,8 @@ class SinusoidalPositionalEncoding(nn.Module):
             check_positions("position_ids", ids, shape, "B, S", below=self.max_seq_len)
             return
         check_positions("position_ids", ids, shape, "B, S")
-        if readable(ids):
-            self._within(int(ids.max()) + 1)
+        if has_values(ids):
+            self._covered_length(int(ids.max()) + 1)
 
     def _table(self, seq_len: int) -> Tensor:
         table = sinusoidal_positional_encoding(

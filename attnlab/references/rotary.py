@@ -18,7 +18,7 @@ from attnlab.references._arguments import (
     check_count,
     check_features,
     check_width,
-    places,
+    resolve_positions,
 )
 from attnlab.references.positional import sinusoidal_frequencies
 from attnlab.references.rotary_scaling import RotaryScaling
@@ -154,16 +154,16 @@ class RotaryEmbedding(nn.Module):
         B, _, S, _ = q.shape
         check_features("k", k, "B Hkv S hd", B=B, S=S, hd=self.head_dim)
         cos, sin = self._angles(q, position_ids, offset)  #                 (1 or B, 1, S, rd/2)
-        return self._turn(q, cos, sin), self._turn(k, cos, sin)
+        return self._rotate(q, cos, sin), self._rotate(k, cos, sin)
 
     def rotate(self, x: Tensor, position_ids: Tensor | None = None, *, offset: int = 0) -> Tensor:
         """One of the two alone, (B, H, S, hd): for queries and keys at different positions."""
         check_features("x", x, "B H S hd", hd=self.head_dim)
-        return self._turn(x, *self._angles(x, position_ids, offset))
+        return self._rotate(x, *self._angles(x, position_ids, offset))
 
     def _angles(self, x: Tensor, position_ids: Tensor | None, offset: int) -> tuple[Tensor, Tensor]:
         B, _, S, _ = x.shape
-        p = places(B, S, position_ids, offset, device=x.device)  # (1 or B, S)
+        p = resolve_positions(B, S, position_ids, offset, device=x.device)  # (1 or B, S)
         length = p.amax() + 1 if self.scaling is not None and p.numel() else 1
         w = rotary_frequencies(
             self.rotary_dim, self.base, scaling=self.scaling, length=length, device=x.device
@@ -173,7 +173,7 @@ class RotaryEmbedding(nn.Module):
         exact = torch.promote_types(x.dtype, torch.float32)
         return (factor * angles.cos()).to(exact), (factor * angles.sin()).to(exact)
 
-    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def _rotate(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         turning, passing = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
         turned = rotate_pairs(turning, cos, sin, self.layout).to(x.dtype)
         if self.rotary_dim == self.head_dim:

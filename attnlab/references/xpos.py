@@ -20,7 +20,7 @@ from attnlab.references._arguments import (
     check_count,
     check_features,
     check_width,
-    places,
+    resolve_positions,
 )
 from attnlab.references.rotary import (
     LAYOUTS,
@@ -123,10 +123,10 @@ class XPos(nn.Module):
         check_features("q", q, "B H S hd", hd=self.head_dim)
         B, _, S, _ = q.shape
         check_features("k", k, "B Hkv S hd", B=B, S=S, hd=self.head_dim)
-        p = places(B, S, position_ids, offset, device=q.device)  #   (1 or B, S)
+        p = resolve_positions(B, S, position_ids, offset, device=q.device)  #   (1 or B, S)
         cos, sin, scale = self._factors(p.unsqueeze(1))  #                     (1 or B, 1, S, hd/2)
-        turned_q = self._turn(q, cos * scale, sin * scale)
-        return turned_q, self._turn(k, cos / scale, sin / scale)
+        turned_q = self._rotate(q, cos * scale, sin * scale)
+        return turned_q, self._rotate(k, cos / scale, sin / scale)
 
     def _factors(self, p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(..., S) positions -> cos, sin and zeta^(p / scale_base), (..., S, hd/2), float64."""
@@ -136,7 +136,7 @@ class XPos(nn.Module):
         scale = zeta.pow((p - self.centre) / self.scale_base)
         return angles.cos(), angles.sin(), scale
 
-    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def _rotate(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         exact = torch.promote_types(x.dtype, torch.float32)
         return rotate_pairs(x, cos.to(exact), sin.to(exact), self.layout).to(x.dtype)
 

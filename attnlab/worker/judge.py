@@ -78,10 +78,10 @@ class Judge:
 
     def position(self, job: PositionJob) -> PositionReport:
         """Computed from the references: no candidate, no child."""
-        from attnlab.references.position_report import portrait
+        from attnlab.references.position_report import build_position_report
 
         try:
-            return portrait(job)
+            return build_position_report(job)
         except Exception as error:
             return PositionReport(outcome="error", message=_fault(error))
 

@@ -7,11 +7,13 @@ import torch
 
 from attnlab.records import from_json, to_json
 from attnlab.records.position import KINDS, PositionReport, position_job
-from attnlab.references.position_report import portrait
+from attnlab.references.position_report import build_position_report
 
 
 def look(kind: str, **sizes: int) -> PositionReport:
-    return portrait(position_job(kind, **{name: str(value) for name, value in sizes.items()}))
+    return build_position_report(
+        position_job(kind, **{name: str(value) for name, value in sizes.items()})
+    )
 
 
 def fact(report: PositionReport, name: str) -> float:
