@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.records import Bug, Challenge, CheckResult, GradeOutcome, Report, Verdict
+from attnlab.target.command_line import TraceCommand, input_flag
 
 EXIT_CODES: dict[GradeOutcome, int] = {
     "passed": 0,
@@ -176,7 +177,24 @@ def _next(
             "put what it needs into the file, then grade it again"
         )
     advice = first.advice if first and outcome == "failed" else ""
+    if first and first.reason == "crashed":
+        advice = _trace_at(challenge, first.sizes, file) or advice
     return report.hint or advice or own.get(outcome, f"{look} shows every step")
+
+
+def _trace_at(challenge: Challenge, sizes: dict[str, int], file: str) -> str:
+    """The command that shows a crash at other sizes than the example's; "" where `run` does."""
+    contract = challenge.contract
+    known = {symbol: n for symbol, n in sizes.items() if symbol in contract.sizes}
+    if not known or known == contract.sizes or file.startswith(challenge.slug):
+        return ""
+    command = TraceCommand(
+        target=f"{file.removeprefix('./')}:{challenge.class_name}",
+        init=", ".join(f"{name}={value}" for name, value in contract.init.items()),
+        sizes=", ".join(f"{symbol}={n}" for symbol, n in known.items()),
+        inputs=tuple(map(input_flag, contract.inputs)),
+    )
+    return f"{command.command()} shows the shapes up to the crash"
 
 
 def _crash_advice(challenge: Challenge, report: Report, file: str) -> str:

@@ -13,6 +13,7 @@ from attnlab.records import (
     Crash,
     Divergence,
     GradeOutcome,
+    Input,
     JobOutcome,
     Report,
     Trace,
@@ -255,3 +256,23 @@ def test_a_started_file_is_run_and_any_other_is_traced_where_it_lies():
 def test_what_could_not_even_be_imported_has_no_steps_to_show():
     """The next step is in the file itself."""
     assert grade(outcome="crashed", message="x.py:1: importing x.py raised").next.startswith("fix")
+
+
+def test_a_crash_at_other_sizes_is_followed_at_these():
+    """`attnlab run` shows the example's sizes, at which nothing may be wrong."""
+    contract = Contract(
+        sizes={"B": 2, "S": 9, "D": 64},
+        init={"width": "D"},
+        inputs=(Input(name="x", axes=("B", "S", "D")),),
+    )
+    challenge = replace(CHALLENGE, contract=contract)
+    at_one = {"B": 4, "S": 1, "D": 30, "hd": 5}
+    crash = check("failed", reason="crashed", file="net.py", line=3, sizes=at_one)
+    verdict = make_verdict(challenge, "net.py", Report(outcome="ok", checks=(crash,)))
+    assert verdict.next == (
+        'attnlab trace net.py:Net --init width=D --sizes "B=4, S=1, D=30" --input "x: B S D" '
+        "shows the shapes up to the crash"
+    )
+    example = replace(crash, sizes={**contract.sizes, "hd": 16})
+    verdict = make_verdict(challenge, "net.py", Report(outcome="ok", checks=(example,)))
+    assert "--sizes" not in verdict.next
