@@ -1,4 +1,4 @@
-"""Correct modules, written to be read: what candidates are compared with.
+"""Correct modules, written to be read; candidates are compared with them.
 
 A module of this folder may define several; each public `nn.Module` class in it is a unit that a
 challenge can name. A new one is a new file, or a class in one: nothing is registered.

@@ -1,4 +1,4 @@
-"""What the position modules ask of their arguments; every message names argument and value."""
+"""Checks of the position modules' arguments; every message names argument and value."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def check_positions(
 
 
 def has_values(ids: Tensor) -> bool:
-    """Whether there are values to look at: not on the meta device, not under export or compile."""
+    """Whether values can be read: not on the meta device, not under export or compile."""
     return ids.numel() > 0 and not ids.is_meta and not torch.compiler.is_compiling()
 
 
 def resolve_positions(
     B: int, S: int, position_ids: Tensor | None, offset: int, *, device: torch.device
 ) -> Tensor:
-    """Where the S positions stand, (B, S), or (1, S) for all sequences alike."""
+    """The S positions, (B, S), or (1, S) if they are the same for all sequences."""
     check_offset(offset)
     if position_ids is None:
         return torch.arange(offset, offset + S, device=device).unsqueeze(0)

@@ -2,8 +2,8 @@
 
 
 class WrongDtype(TypeError, ValueError):
-    """A tensor of another dtype than expected: a wrong type to Python, a wrong value to a caller.
+    """A tensor has an unexpected dtype: both a `TypeError` and a `ValueError`.
 
-    Every bad argument of this library is a `ValueError`; for a dtype many would look for a
-    `TypeError`, as PyTorch raises it, so this is both.
+    Every bad argument of this library is a `ValueError`; for a dtype many expect a
+    `TypeError`, as PyTorch raises.
     """

@@ -1,4 +1,4 @@
-"""What arguments must be like: each function raises an error that names the argument and value."""
+"""Checks of the attention modules' arguments; every error names argument and value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attnlab.references._dtype import WrongDtype
 
 
 def head_width(embed_dim: int, num_heads: int, num_kv_heads: int | None = None) -> int:
-    """The width hd = D / H, after asking that D is a multiple of H, and H one of Hkv."""
+    """The head width hd = D / H; raises unless D is a multiple of H, and H of Hkv."""
     if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
         raise ValueError(
             f"embed_dim={embed_dim}, num_heads={num_heads}: "
@@ -36,7 +36,7 @@ def probability(**numbers: float) -> None:
 
 
 def sequence(name: str, x: Tensor, layer: nn.Linear) -> None:
-    """What a layer of D features takes: (B, S, D), of its type and on its device."""
+    """Check that x fits a layer of D features: (B, S, D), of its dtype and on its device."""
     D, weight = layer.in_features, layer.weight
     if x.dim() != 3 or x.shape[-1] != D:
         raise ValueError(f"{name} has shape {tuple(x.shape)}: expected (B, S, D) with D = {D}")
@@ -48,7 +48,7 @@ def sequence(name: str, x: Tensor, layer: nn.Linear) -> None:
 
 
 def mask(mask: Tensor | None, scores: tuple[int, int, int, int], device: torch.device) -> None:
-    """Mask is boolean (B, H, Sq, Sk), on the device; axes that are shared have size 1."""
+    """Check that the mask is boolean, (B, H, Sq, Sk) with 1 where shared, and on the device."""
     if mask is None:
         return
     if mask.dtype != torch.bool:
@@ -73,9 +73,9 @@ def bias(bias: Tensor | None, scores: tuple[int, int, int, int]) -> None:
 
 
 def fits(name: str, t: Tensor, scores: tuple[int, int, int, int]) -> None:
-    """Four axes (B, H, Sq, Sk), of which the first three may be 1; so nothing aligns by accident.
+    """Check for four axes (B, H, Sq, Sk), of which the first three may be 1.
 
-    With fewer axes a (B, Sk) padding mask would pass for (Sq, Sk) whenever B = Sq.
+    With fewer axes, a (B, Sk) padding mask would broadcast as (Sq, Sk) whenever B = Sq.
     """
     B, H, Sq, Sk = scores
     if (
@@ -97,7 +97,7 @@ def fits(name: str, t: Tensor, scores: tuple[int, int, int, int]) -> None:
 
 
 def integers(name: str, t: Tensor, shape: str) -> None:
-    """Whole numbers, with as many axes as the shape has letters: "(B, S)"."""
+    """Check for whole numbers with as many axes as the shape has letters: "(B, S)"."""
     axes = shape.count(",") + (not shape.endswith(",)"))
     if t.dim() != axes:
         raise ValueError(f"{name} has shape {tuple(t.shape)}: expected {shape}")
@@ -106,7 +106,7 @@ def integers(name: str, t: Tensor, shape: str) -> None:
 
 
 def within(name: str, t: Tensor, low: int, high: int) -> None:
-    """All of t lie in low ... high; an exported graph has no values to look at."""
+    """Check that all of t lie in low ... high; an exported graph has no values to check."""
     readable = t.numel() and not t.is_meta and not torch.compiler.is_compiling()
     if not readable:
         return
@@ -116,7 +116,7 @@ def within(name: str, t: Tensor, low: int, high: int) -> None:
 
 
 def positions(t: Tensor, B: int, S: int) -> None:
-    """One row for all sequences, or one for each."""
+    """Check for one row for all sequences, or one for each."""
     if tuple(t.shape) not in ((S,), (B, S)):
         raise ValueError(f"positions has shape {tuple(t.shape)}: expected {(S,)} or {(B, S)}")
     integers("positions", t, "(S,)" if t.dim() == 1 else "(B, S)")

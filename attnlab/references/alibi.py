@@ -10,13 +10,13 @@ from attnlab.references.relative import relative_distance
 
 
 def alibi_slopes(num_heads: int) -> Tensor:
-    """How much each head's score falls per position, (H,), float64.
+    """The slope of each head's bias, by which scores fall per position: (H,), float64.
 
         m_h = 2^(-8 h / H),  h = 1 ... H         H a power of two
 
     Otherwise, with n the power of two below H: those n, then as many as are missing of the odd
     ones for 2n, 2^(-8/(2n)), 2^(-3*8/(2n)), ..., which lie between them. BLOOM, MPT and
-    x-transformers agree; theirs too are not in falling order.
+    x-transformers agree; in theirs too the slopes are not sorted.
 
     Errors: `ValueError` for fewer than 1 head.
 
@@ -40,7 +40,7 @@ def alibi_bias(
     causal: bool = False,
     device: torch.device | None = None,
 ) -> Tensor:
-    """What ALiBi adds to the scores of query i and key j, (H, Q, K), float64.
+    """The bias that ALiBi adds to the score of query i and key j: (H, Q, K), float64.
 
         -m_h |j - i|      symmetric: for attention in both directions
          m_h (j - i)      causal: the paper's, for use under a causal mask, which it does not hold
@@ -51,7 +51,7 @@ def alibi_bias(
 
     `offset` is the position of the first query, K - Q if None (see `relative_distance`).
 
-    Errors: `ValueError` for fewer than 1 head and for what `relative_distance` refuses.
+    Errors: `ValueError` for fewer than 1 head and for arguments that `relative_distance` rejects.
 
     Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
         Extrapolation" (Press et al., 2022)
@@ -63,13 +63,13 @@ def alibi_bias(
 
 
 class ALiBi(nn.Module):
-    """Adds to each score minus a slope times the distance; it has no parameters and no maximum.
+    """Subtracts slope times distance from each score; no parameters, no maximum length.
 
     Shapes
         scores  (B, H, Q, K)  batch, `num_heads`, queries, keys; divided by sqrt(hd), before softmax
         output  (B, H, Q, K)  of the type of the scores; the sum is made in float32 at least
 
-    In bfloat16 a bias beyond 256 slopes is rounded: neighbours far away get the same one.
+    In bfloat16 a bias beyond 256 slopes is rounded: distant neighbours get the same one.
 
     `causal` and `offset` are those of `alibi_bias`.
 
@@ -97,5 +97,5 @@ class ALiBi(nn.Module):
         return (scores + bias.to(exact)).to(scores.dtype)  #             (B, H, Q, K)
 
     def bias(self, q_len: int, k_len: int, *, offset: int | None = None) -> Tensor:
-        """What is added, (H, Q, K), float64."""
+        """The bias, (H, Q, K), float64."""
         return alibi_bias(self.num_heads, q_len, k_len, offset=offset, causal=self.causal)

@@ -1,4 +1,4 @@
-"""What a table of positions is like: does a shift rotate it, what do dot products know of distance?
+"""Properties of a position table: rotation by shifts, dot products by distance, statistics.
 
 Every function takes a table `pe` of shape (S, D), one row for each position, and works in float64.
 A float32 table is off by its own rounding, about 1e-7; build it in float64 to see exact laws.
@@ -22,21 +22,21 @@ from attnlab.references.positional import LAYOUTS, sinusoidal_frequencies
 
 
 class Rotation(NamedTuple):
-    """M_k, and how far `M_k @ pe[p]` is from `pe[p + k]` at worst."""
+    """M_k, and the largest distance between `M_k @ pe[p]` and `pe[p + k]`."""
 
     matrix: Tensor
     error: float
 
 
 class Distances(NamedTuple):
-    """Entry k of both is of the pairs that are k apart; both have shape (S,)."""
+    """Mean and spread over all pairs of positions that are k apart, for each k: (S,) each."""
 
     mean: Tensor
     spread: Tensor  # largest minus smallest: 0 where the distance alone decides
 
 
 class Statistics(NamedTuple):
-    """Of a table. Variances are divided by the number of entries, not by one less."""
+    """Statistics of a table. Variances are biased (correction=0)."""
 
     norm_min: float
     norm_max: float
@@ -51,7 +51,7 @@ class Statistics(NamedTuple):
 
 
 class Uniqueness(NamedTuple):
-    """How many rows differ, and the two that are nearest to each other."""
+    """The number of distinct rows, and the two nearest rows with their distance."""
 
     distinct: int
     nearest: float
@@ -59,7 +59,7 @@ class Uniqueness(NamedTuple):
 
 
 class Wave(NamedTuple):
-    """One pair of columns. The frequency is in radians a position, the wavelength in positions."""
+    """One pair of columns. Frequency in radians per position, wavelength in positions."""
 
     pair: int
     columns: tuple[int, int]  # of its sine and its cosine
@@ -184,7 +184,7 @@ def encoding_statistics(pe: Tensor) -> Statistics:
 
 
 def uniqueness(pe: Tensor) -> Uniqueness:
-    """Whether positions can be told apart: the number of different rows, and the nearest two.
+    """How well positions can be told apart: the number of distinct rows, and the nearest two.
 
     Shapes
         pe  (S, D)  S at least 2
@@ -207,7 +207,7 @@ def uniqueness(pe: Tensor) -> Uniqueness:
 def frequency_table(
     d_model: int, base: float = 10000.0, layout: str = "interleaved"
 ) -> tuple[Wave, ...]:
-    """The waves of a sinusoidal table (or of RoPE on a head of that width), the fast ones first.
+    """The waves of a sinusoidal table (or of RoPE on a head of that width), fastest first.
 
         w_i = base^(-2i/D)      wavelength = 2 pi / w_i = 2 pi base^(2i/D)      i = 0 ... D/2 - 1
 

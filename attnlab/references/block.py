@@ -27,10 +27,10 @@ Layer = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class BlockStyle:
-    """What blocks of different families differ in; `dataclasses.replace` changes one thing.
+    """The choices in which families of blocks differ; `dataclasses.replace` changes one.
 
-    `dropout` falls on the attention weights, inside the feed-forward layer and on both branches
-    before they are added. `hidden_dim` None is 4 * D; `num_kv_heads` None is H.
+    `dropout` is applied to the attention weights, inside the feed-forward layer and to both
+    branches before they are added. `hidden_dim` None is 4 * D; `num_kv_heads` None is H.
 
     Source: GPT-2 (Radford et al., 2019), BERT (Devlin et al., 2019), Llama (Touvron et al., 2023)
     Rows: A6
@@ -99,13 +99,14 @@ class TransformerBlock(nn.Module):
 
 
 class CrossBlock(nn.Module):
-    """A decoder's block that also looks at an encoder: self-attention, cross-attention, layer.
+    """A decoder block with cross-attention to an encoder, between self-attention and feed-forward.
 
-    `forward` is given the encoder's output, `step` what `remember` has made of it, once.
+    `forward` takes the encoder's output; `step` takes the keys and values that `remember` projects
+    from it once.
 
     Shapes
         x             (B, S, D)       batch, new positions, `embed_dim`
-        context       (B, Sk, D)      what the encoder gave
+        context       (B, Sk, D)      the encoder's output
         mask          (B, H, S, Sx)   among the positions of x, boolean, 1 where shared; or None
         context_mask  (B, H, S, Sk)   of x over the context, likewise
         output        (B, S, D)       Sx = cache.length + S with a cache, S without one
@@ -166,7 +167,7 @@ class CrossBlock(nn.Module):
 def add_branch(
     x: Tensor, norm: nn.Module, layer: Layer, dropout: nn.Module, *, norm_first: bool
 ) -> Tensor:
-    """The residual around a layer ("sub-layer connection"): where the norm stands decides.
+    """Add a layer's output to its input ("sub-layer connection"), with the norm before or after.
 
     Shapes: x (B, S, D); output the same.
     Source: "On Layer Normalization in the Transformer Architecture" (Xiong et al., 2020)

@@ -1,4 +1,4 @@
-"""The key-value cache: what decoding one token at a time need not compute again."""
+"""The key-value cache: keys and values that decoding need not compute again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attnlab.references._dtype import WrongDtype
 
 
 class KVCache:
-    """The keys and values of one attention layer, so far: room for `max_len` positions.
+    """The keys and values of one attention layer so far, with room for `max_len` positions.
 
     A decoder generates left to right, and under a causal mask the keys and values of earlier
     positions never change. So each step projects the new positions alone, appends theirs, and
@@ -17,7 +17,7 @@ class KVCache:
 
         prefill    append (B, Hkv, S, hd)    S = the whole prompt, at once
         decode     append (B, Hkv, 1, hd)    one token, or several at a time
-        beams      reorder(parents)          beam b goes on from what beam parents[b] has seen
+        beams      reorder(parents)          beam b continues from beam parents[b]
 
     The result is that of one pass over the whole sequence. With rotary positions keys are cached
     after rotation: each at its own place, which does not depend on later ones.
@@ -27,10 +27,10 @@ class KVCache:
         k, v out    (B, Hkv, length, hd)      all so far: a view into the cache, new ones last
         parents     (B',)                     rows of the batch; B' may differ from B
 
-    For inference: keys that need gradients are refused, since later steps write beside them.
+    For inference only: keys that require gradients raise, since later steps write in place.
 
     Errors: `ValueError` for other shapes and devices, for more positions than there is room for
-    (nothing is written then), for keys that need gradients and for parents that do not exist;
+    (nothing is written then), for keys that require gradients and for parents that do not exist;
     `TypeError` for another type.
     Source: "Fast Transformer Decoding" (Shazeer, 2019), section 2.4
     Rows: A5

@@ -14,7 +14,7 @@ from attnlab.references.heads import merge_heads, split_heads
 
 
 class Memory(NamedTuple):
-    """Keys and values of a context, (B, H, Sk, hd) each: computed once, asked at every step."""
+    """Keys and values of a context, (B, H, Sk, hd) each: computed once, used at every step."""
 
     keys: Tensor
     values: Tensor
@@ -26,7 +26,7 @@ class CrossAttention(nn.Module):
         softmax(q(x) k(context)^T / sqrt(hd)) v(context)
 
     The context does not change while a decoder generates: `remember` projects it once, and
-    `attend` answers each step from that. `forward` is the two in one.
+    `attend` uses that at each step. `forward` is the two in one.
 
     Shapes
         x        (B, Sq, D)      `embed_dim`

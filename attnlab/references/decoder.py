@@ -13,7 +13,7 @@ from attnlab.references.masks import causal_mask, combine
 
 
 class DecoderLM(nn.Module):
-    """Token ids in, scores of the next token out: embedding, blocks, norm, tied head.
+    """A decoder-only language model: token ids in, logits of the next token out, with a tied head.
 
         h = embedding(ids) + position      h = block(h) for each      logits = norm(h) embedding^T
 
@@ -23,16 +23,16 @@ class DecoderLM(nn.Module):
 
     Shapes
         ids        (B, S)          token ids, whole numbers below `vocab_size`
-        mask       (B, H, S, Sk)   what else is forbidden besides the future, as padding or
+        mask       (B, H, S, Sk)   what is masked besides the future, such as padding or
                                    packing; boolean, with 1 for B, H or S where shared; or None
-        positions  (S,) or (B, S)  None counts on from the caches; given for padding on the left
+        positions  (S,) or (B, S)  None continues from the caches; needed for padding on the left
                                    and for packed rows
         output     (B, S, V)       logits: not normalised
 
     Mask: True means **may not be attended**.
 
     To generate, give the list of caches of `new_caches` with every call: first with the prompt,
-    then with one token or several at a time; `generate` does so, and takes the likeliest token.
+    then with one token or several at a time; `generate` does so, and takes the most likely token.
 
     Errors: `ValueError` for sizes below 1, H that does not divide D, sequences beyond `max_len`, a
     number of caches that is not that of the blocks, and other shapes; `TypeError` for ids that are
@@ -122,8 +122,11 @@ class DecoderLM(nn.Module):
 
 
 def _initialise(module: nn.Module) -> None:
-    """As GPT-2: N(0, 0.02) for matrices and tables. A tied head needs it: with N(0, 1) rows the
-    first logits would be about sqrt(D) wide, and the loss far above chance."""
+    """Initialise as GPT-2 does: N(0, 0.02) for matrices and tables.
+
+    A tied head needs it: with N(0, 1) rows the first logits would be about sqrt(D) wide, and the
+    loss far above chance.
+    """
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=0.02)
     if isinstance(module, nn.Linear) and module.bias is not None:

@@ -17,7 +17,7 @@ from attnlab.references.positional import SinusoidalPositionalEncoding
 
 
 class TokenEmbedding(nn.Module):
-    """A learned vector for each token, times sqrt(D) where `scale` asks for it.
+    """A learned vector for each token, multiplied by sqrt(D) if `scale` is True.
 
         output = weight[ids] * sqrt(D)      the same as one_hot(ids) @ weight * sqrt(D)
 
@@ -90,7 +90,7 @@ class TokenEmbedding(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw every row anew from N(0, std^2), and make the padding row zeros again."""
+        """Draw every row from N(0, std^2) again, and set the padding row to zeros."""
         self.weight.normal_(std=self.std)
         if self.padding_idx is not None:
             self.weight[self.padding_idx] = 0
@@ -99,8 +99,8 @@ class TokenEmbedding(nn.Module):
     def resize(self, vocab_size: int) -> None:
         """Change the number of tokens: the first rows stay, new ones are drawn.
 
-        The weight is a new `nn.Parameter` afterwards, so optimisers must be made anew. A `TiedHead`
-        follows by itself.
+        The weight is a new `nn.Parameter` afterwards, so create a new optimizer. A `TiedHead`
+        uses the new one.
         """
         _check_sizes(vocab_size, self.d_model, self.padding_idx, self.std)
         new = self.weight.new_empty(vocab_size, self.d_model).normal_(std=self.std)
@@ -134,7 +134,7 @@ class TiedHead(nn.Module):
     The head holds the embedding itself and no weight of its own. So there is one `nn.Parameter`,
     and nothing loses the tie: not `.to()`, not loading a checkpoint (with `assign=True` neither),
     not `TokenEmbedding.resize`. The common way, `head.weight = embedding.weight`, makes one
-    parameter with two owners: `assign=True` or a new weight for one of them parts them silently.
+    parameter with two owners: `assign=True` or a new weight for one of them unties them silently.
 
     Source and target share in the same way: one `TokenEmbedding` under two names, whose weight is
     one parameter that `state_dict` lists under both.
@@ -157,7 +157,7 @@ class TiedHead(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The embedding's, whatever it is at the moment, (V, D)."""
+        """The embedding's current weight, (V, D)."""
         return self.embedding.weight
 
     def forward(self, h: Tensor) -> Tensor:
@@ -170,13 +170,13 @@ class TiedHead(nn.Module):
 
 
 class _NoPositions(nn.Module):
-    """x as it is, for schemes that act inside attention."""
+    """Returns x unchanged, for schemes that act inside attention."""
 
     def forward(self, x: Tensor, position_ids: Tensor | None = None) -> Tensor:  # noqa: ARG002
         return x
 
 
-# Each takes (d_model, max_seq_len) and gives a module that returns x + positions, without dropout.
+# Each takes (d_model, max_seq_len); the module returns x + positions, without dropout.
 POSITIONS: dict[str, Callable[[int, int], nn.Module]] = {
     "sinusoidal": SinusoidalPositionalEncoding,
     "learned": LearnedPositionalEncoding,
@@ -187,7 +187,7 @@ INSIDE = ("rope", "alibi", "t5", "xl", "xpos")  # act on scores, queries or keys
 
 
 class CombinedEmbedding(nn.Module):
-    """What goes into the first block: token plus position, then one dropout.
+    """The input of the first block: token plus position, then one dropout.
 
         output = dropout(E[ids] * sqrt(D) + PE[0 ... S - 1])
 
@@ -196,7 +196,7 @@ class CombinedEmbedding(nn.Module):
 
     `position` names the encoding: "sinusoidal", "learned", "hybrid" (learned, and sinusoidal beyond
     `max_seq_len`), or "none" for schemes that act inside attention (RoPE, ALiBi, T5's bias), which
-    have nothing to add here.
+    add nothing here.
 
     Shapes
         ids           (B, S)     tokens
@@ -205,8 +205,8 @@ class CombinedEmbedding(nn.Module):
 
     Mask: none. Padding tokens get positions like all others.
 
-    Errors: `ValueError` for an unknown `position`, for a `dropout` outside 0 ... 1, and for what
-    the two parts refuse.
+    Errors: `ValueError` for an unknown `position`, a `dropout` outside 0 ... 1, and arguments that
+    the two parts reject.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", sections 3.4, 3.5 and 5.4
     Rows: B6

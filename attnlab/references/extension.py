@@ -1,4 +1,4 @@
-"""Tables for other lengths than they were made for: stretched, cut, or continued by sines."""
+"""Position tables for other lengths: interpolated, truncated, or continued by sinusoids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attnlab.references.positional import sines_and_cosines, sinusoidal_frequenc
 def interpolate_positions(
     table: Tensor, length: int, *, mode: str = "linear", align_corners: bool = True
 ) -> Tensor:
-    """A table of S positions stretched or squeezed to `length` positions: (S, D) -> (length, D).
+    """A table of S positions interpolated to `length` positions: (S, D) -> (length, D).
 
     New row q is read from the old table at position
 
@@ -29,7 +29,7 @@ def interpolate_positions(
     "linear" weighs its two neighbours, "cubic" its four. Vision transformers use the second, in
     two dimensions: see `resample_grid_positions`. Half types are computed in float32.
 
-    Stretched positions are closer together than any seen in training: it is usual to train on.
+    Stretched positions are closer together than any seen in training: fine-tuning on them is usual.
 
     Errors: `ValueError` for a table that is not (S, D), a length below 1 and an unknown mode.
 
@@ -49,7 +49,7 @@ def interpolate_positions(
 
 
 def truncate_positions(table: Tensor, length: int, *, drop: str = "end") -> Tensor:
-    """The rows that are left of a table that is cut to `length` positions: (S, D) -> (length, D).
+    """The first or last `length` rows of a table: (S, D) -> (length, D).
 
     `drop` "end" keeps the first rows: position p is still p, which is what a table for shorter
     sequences means. `drop` "start" keeps the last ones, so that row 0 is what position
@@ -69,12 +69,12 @@ def truncate_positions(table: Tensor, length: int, *, drop: str = "end") -> Tens
 
 
 class HybridPositionalEncoding(nn.Module):
-    """Adds a learned row where there is one, and beyond the table a sinusoidal one.
+    """Adds a learned row to each position within the table, and a sinusoidal one beyond it.
 
         row(p) = W[p]              p < `max_seq_len`
         row(p) = scale * PE[p]     otherwise, PE as in `sinusoidal_positional_encoding`
 
-    Any length is answered, and both kinds of row are added to x. A fresh learned row has the norm
+    Sequences may have any length; both kinds of row are added to x. A fresh learned row has norm
     0.02 sqrt(D), a sinusoidal one sqrt(D/2): `scale` brings them together where that matters.
 
     Shapes
@@ -109,7 +109,7 @@ class HybridPositionalEncoding(nn.Module):
         return x + self._rows(position_ids)  #                             (B, S, D) + (B, S, D)
 
     def get_encoding(self, seq_len: int) -> Tensor:
-        """The first `seq_len` rows, (S, D): a copy, cut off from training."""
+        """The first `seq_len` rows, (S, D): a detached copy."""
         check_count("seq_len", seq_len, least=0)
         return self._rows(torch.arange(seq_len, device=self.learned.weight.device)).detach()
 

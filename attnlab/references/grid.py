@@ -1,4 +1,4 @@
-"""Positions on a grid of H rows and W columns, as patches of an image stand.
+"""Positions on a grid of H rows and W columns, such as the patches of an image.
 
 Everything here is in raster order: row by row, cell (h, w) at index h * W + w. H and W differ in
 general, and swapping them misplaces every row but the first.
@@ -28,14 +28,14 @@ def sinusoidal_grid_encoding(
     layout: str = "interleaved",
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """One half of the columns says the row, the other the column: (H*W, D), in raster order.
+    """A table whose first half encodes the row and second half the column: (H*W, D), raster order.
 
         table[h * W + w] = [ PE[h] | PE[w] ]        PE of width D/2, for rows and for columns
 
     The row comes first, as in positional-encodings and in the ViT-MAE of transformers (there with
     `layout` "concatenated"); the first release of MAE has the column first: there swap the halves.
 
-    Errors: `ValueError` for a `d_model` that is no multiple of 4, negative sizes, and what
+    Errors: `ValueError` for a `d_model` that is not a multiple of 4, negative sizes, and what
     `sinusoidal_positional_encoding` refuses.
 
     Source: "Masked Autoencoders Are Scalable Vision Learners" (He et al., 2022), its released code
@@ -59,7 +59,7 @@ def resample_grid_positions(
     mode: str = "bicubic",
     align_corners: bool = False,
 ) -> Tensor:
-    """A table for one grid, resampled for another: (prefix + H*W, D) -> (prefix + H'*W', D).
+    """A position table interpolated to another grid: (prefix + H*W, D) -> (prefix + H'*W', D).
 
     The first `prefix` rows belong to no cell (1 for a class token) and stay as they are. The
     defaults are those of ViT and DINOv2; `align_corners=True` keeps the corners in place instead.
@@ -128,7 +128,7 @@ class SinusoidalGridEncoding(_GridEncoding):
                               become that by `x.unflatten(1, (H, W))`
         output  (B, H, W, D)
 
-    Errors: `ValueError` for a `d_model` that is no multiple of 4, sizes below 1, x of another
+    Errors: `ValueError` for a `d_model` that is not a multiple of 4, sizes below 1, x of another
     rank or width, and grids beyond `max_height` x `max_width`; `TypeError` for x that is not
     floating-point.
 

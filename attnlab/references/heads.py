@@ -17,7 +17,7 @@ QKV = tuple[Tensor, Tensor, Tensor]
 
 
 def split_heads(t: Tensor, num_heads: int) -> Tensor:
-    """Each head takes hd neighbouring features: (B, S, H*hd) -> (B, H, S, hd).
+    """Split the last axis into heads of hd neighbouring features: (B, S, H*hd) -> (B, H, S, hd).
 
     The reshape cuts the features alone; then the axes change places. A single reshape to
     (B, H, S, hd) has the right shape and mixes positions with heads.
@@ -35,7 +35,7 @@ def split_heads(t: Tensor, num_heads: int) -> Tensor:
 
 
 def merge_heads(t: Tensor) -> Tensor:
-    """The heads side by side again, the opposite of `split_heads`: (B, H, S, hd) -> (B, S, H*hd).
+    """Concatenate the heads, the inverse of `split_heads`: (B, H, S, hd) -> (B, S, H*hd).
 
     Shapes: t (B, H, S, hd); output (B, S, H*hd), a copy, since the heads lay apart.
     Errors: `ValueError` for another rank.
@@ -48,7 +48,7 @@ def merge_heads(t: Tensor) -> Tensor:
 
 
 def expand_groups(t: Tensor, num_heads: int) -> Tensor:
-    """Shared key or value heads repeated, so that query head h finds its own: h // (H / Hkv).
+    """Repeat shared key or value heads so that query head h gets head h // (H / Hkv).
 
     Each is repeated in place (0, 0, 1, 1), never the whole row of them (0, 1, 0, 1).
 
@@ -66,7 +66,7 @@ def expand_groups(t: Tensor, num_heads: int) -> Tensor:
 
 
 def qkv_by_chunk(qkv: Tensor, num_heads: int) -> QKV:
-    """Three thirds of the last axis, each then split into heads.
+    """Chunk the last axis into three, then split each into heads.
 
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
     Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
@@ -79,7 +79,7 @@ def qkv_by_chunk(qkv: Tensor, num_heads: int) -> QKV:
 
 
 def qkv_by_unbind(qkv: Tensor, num_heads: int) -> QKV:
-    """All axes at once, the one of q, k and v moved to the front and unbound.
+    """Unflatten into all axes at once, then move the axis of q, k and v to the front and unbind it.
 
     `unbind(0)` takes that axis away. `chunk(3, dim=0)` would leave it with size 1.
 
@@ -95,7 +95,7 @@ def qkv_by_unbind(qkv: Tensor, num_heads: int) -> QKV:
 
 
 def qkv_by_heads(qkv: Tensor, num_heads: int) -> QKV:
-    """3*H heads first, which are then sorted into three times H.
+    """Split into 3*H heads first, then those into three groups of H.
 
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
     Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
@@ -110,7 +110,7 @@ def qkv_by_heads(qkv: Tensor, num_heads: int) -> QKV:
 
 
 def qkv_by_einsum(qkv: Tensor, num_heads: int) -> QKV:
-    """The axes named by letters: c is the one of q, k and v.
+    """Permute with named letters in einsum: c is the axis of q, k and v.
 
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
     Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
@@ -124,7 +124,7 @@ def qkv_by_einsum(qkv: Tensor, num_heads: int) -> QKV:
 
 
 def qkv_by_select(qkv: Tensor, num_heads: int) -> QKV:
-    """The last axis unflattened, and its three parts picked by number.
+    """Unflatten the last axis and select its three parts by index.
 
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
     Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.

@@ -12,8 +12,8 @@ class LearnedPositionalEncoding(nn.Module):
     """Adds a trained row per position to embeddings: y[b, s] = x[b, s] + W[position of (b, s)].
 
     W is `weight`, (`max_seq_len`, `d_model`), drawn from N(0, `std`^2). A position that training
-    never shows keeps the row it was drawn with, so a table is worth no more than the longest
-    training sequence.
+    never shows keeps its initial row, so the table is of use only up to the longest training
+    sequence.
 
     Shapes
         x             (B, S, D)  batch, sequence, `d_model`
@@ -22,7 +22,7 @@ class LearnedPositionalEncoding(nn.Module):
                                  token are 0: `(real.cumsum(1) - 1).clamp(min=0)`
         output        (B, S, D)
 
-    `backward(grad_output)` is the same derivative as autograd's, by hand.
+    `backward(grad_output)` computes autograd's gradient by hand.
 
     Errors: `ValueError` for sizes below 1, x of another rank or width, sequences or positions
     beyond `max_seq_len`, and ids of another shape; `TypeError` for x that is not floating-point and
@@ -56,7 +56,7 @@ class LearnedPositionalEncoding(nn.Module):
 
     @torch.no_grad()
     def backward(self, grad_output: Tensor, position_ids: Tensor | None = None) -> Tensor:
-        """The derivative of a loss by x, from `grad_output`, its derivative by the output.
+        """The gradient of a loss with respect to x, given its gradient with respect to the output.
 
             dL/dx[b, s] = dL/dy[b, s]                    a sum passes its gradient on
             dL/dW[p]    = sum of dL/dy[b, s] over every (b, s) at position p
@@ -78,7 +78,7 @@ class LearnedPositionalEncoding(nn.Module):
         return grad_output.clone()
 
     def get_encoding(self, seq_len: int) -> Tensor:
-        """The first `seq_len` rows, (S, D): a copy, cut off from training."""
+        """The first `seq_len` rows, (S, D): a detached copy."""
         self._check_length(seq_len)
         return self.weight[:seq_len].detach().clone()
 

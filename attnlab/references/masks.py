@@ -71,7 +71,7 @@ def sliding_window_mask(
 
 
 def prefix_mask(prefix: Tensor, q_len: int, k_len: int | None = None) -> Tensor:
-    """Prefix-LM: everyone sees the whole prefix, and after it the mask is causal.
+    """Prefix-LM: every query may attend to the whole prefix; after it the mask is causal.
 
     Shapes: prefix (B,), how many positions it has in each sequence; output (B, 1, Sq, Sk).
     Errors: `ValueError` for another rank and for lengths outside 0 ... Sk, `TypeError` for a
@@ -88,7 +88,7 @@ def prefix_mask(prefix: Tensor, q_len: int, k_len: int | None = None) -> Tensor:
 def padding_mask(
     lengths: Tensor, k_len: int, *, side: Literal["left", "right"] = "right"
 ) -> Tensor:
-    """Keys that only fill a sequence up to the longest are not attended.
+    """Padding keys, which fill a sequence up to the longest, are not attended.
 
     Shapes: lengths (B,), the real positions of each sequence; output (B, 1, 1, Sk). `side` says
     where the padding stands: "left" puts it before the sequence, as for generation in batches.
@@ -108,7 +108,7 @@ def padding_mask(
 
 
 def padding_mask_of(ids: Tensor, pad_id: int) -> Tensor:
-    """The padding mask of token ids: wherever the id is `pad_id`.
+    """The padding mask of token ids: True where the id is `pad_id`.
 
     Where `pad_id` is a token of the text too (GPT-2 has no other to pad with than its end mark),
     only lengths tell them apart: `padding_mask`.
@@ -123,7 +123,7 @@ def padding_mask_of(ids: Tensor, pad_id: int) -> Tensor:
 
 
 def packed_mask(segments: Tensor, key_segments: Tensor | None = None) -> Tensor:
-    """Several sequences packed in one row do not meet: True where the segments differ.
+    """Sequences packed in one row do not attend to each other: True where the segments differ.
 
     Block-diagonal where segments stand one after another. It is combined with a causal mask for a
     decoder; positions begin anew in each segment (`segment_positions`).
@@ -160,7 +160,7 @@ def segment_ids(lengths: Sequence[int], *, device: Device = None) -> Tensor:
 
 
 def segment_positions(segments: Tensor) -> Tensor:
-    """Positions that begin anew in each segment: [[0, 0, 1, 1, 1]] gives [[0, 1, 0, 1, 2]].
+    """Positions that restart in each segment: [[0, 0, 1, 1, 1]] gives [[0, 1, 0, 1, 2]].
 
     Shapes: segments (B, S), each segment in one piece; output (B, S).
     Errors: `ValueError` for another rank, `TypeError` for segments that are not whole numbers.
@@ -176,7 +176,7 @@ def segment_positions(segments: Tensor) -> Tensor:
 
 
 def combine(*masks: Tensor | None) -> Tensor | None:
-    """What any of the masks forbids is forbidden; None forbids nothing.
+    """The union of masks: True where any of them is; None masks nothing.
 
     Shapes: each (B, H, Sq, Sk) with 1 where shared; output of the largest sizes. None for none.
     Errors: `ValueError` for another rank, for sizes that differ and are not 1, and for two
@@ -202,7 +202,7 @@ def combine(*masks: Tensor | None) -> Tensor | None:
 
 
 def to_additive(mask: Tensor, dtype: torch.dtype, *, finite: bool = False) -> Tensor:
-    """The mask as numbers to add to scores of type `dtype`: -inf where it forbids, 0 elsewhere.
+    """The additive mask for scores of type `dtype`: -inf where it forbids, 0 elsewhere.
 
     `finite` takes the lowest number of `dtype` instead, as many libraries do. It differs where all
     keys are forbidden: softmax of a row of -inf is NaN, of equal lowest numbers uniform (and the

@@ -1,6 +1,6 @@
-"""The portrait of a kind of positions: a picture, frequencies, what distance does, statistics.
+"""The report on one kind of positions: pictures, frequencies, the effect of distance, statistics.
 
-Trusted code: everything is computed here from the references, nobody's module is run.
+Trusted code: everything is computed from the references; no user's module is run.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from attnlab.references.rotary import rotary_table
 from attnlab.references.transformer_xl import relative_sinusoids
 from attnlab.references.xpos import xpos_table
 
-EXACT = 1e-10  # a rotation that misses by no more is one
-POINTS = 512  # of a curve, at most
-FEW = 1000  # rows that the slower statistics look at
+EXACT = 1e-10  # the largest error of an exact rotation
+POINTS = 512  # the most points of a curve
+FEW = 1000  # rows that the slower statistics use
 DOT = "dot product of two rows, by distance"
 
 
@@ -75,12 +75,12 @@ def _learned(job: PositionJob) -> PositionReport:
         table = LearnedPositionalEncoding(job.dim, job.length).get_encoding(job.length).double()
     odd = job.dim % 2 == 1
     return PositionReport(
-        formula=("PE[p] = W[p]", "W is trained, and drawn from N(0, 0.02^2) at first"),
-        pictures=(_picture("the table as drawn", "position", "column", table, job),),
+        formula=("PE[p] = W[p]", "W is trained, and initialised from N(0, 0.02^2)"),
+        pictures=(_picture("the table as initialised", "position", "column", table, job),),
         curve=_curve(DOT, by_distance(dot_product_distance(table))),
         statistics=_statistics(table),
         rotation=() if odd else _rotation(table),
-        notes=("before training, rows know nothing of each other: no frequencies, no distance",),
+        notes=("before training, rows are independent: no frequencies, no effect of distance",),
     )
 
 
@@ -88,10 +88,10 @@ def _rope(job: PositionJob) -> PositionReport:
     table = rotary_table(job.length, job.width, job.base)
     return PositionReport(
         formula=(
-            "pair i of a query or key at p is turned by p w_i",
+            "pair i of a query or key at p is rotated by p w_i",
             f"w_i = base^(-2i/{job.width}) in heads of dim / heads = {job.width}",
         ),
-        pictures=(_picture("(1, 0, 1, 0, ...) turned", "position", "column", table, job),),
+        pictures=(_picture("(1, 0, 1, 0, ...) rotated", "position", "column", table, job),),
         frequencies=_frequencies(job.width, job.base),
         curve=_curve("score of that vector with itself, by distance", by_distance(table @ table.T)),
         statistics=(*_statistics(table), _spread_of_scores(table, table)),
@@ -154,7 +154,7 @@ def _t5(job: PositionJob) -> PositionReport:
         ),
         statistics=tuple(Statistic(id=i, text=text, value=float(v)) for i, text, v in facts),
         notes=(
-            "what is added is a number that is learned for each bucket and head",
+            "one number is learned for each bucket and head, and added to the score",
             "keys after the query have buckets 17 to 31",
         ),
     )
@@ -172,7 +172,7 @@ def _xl(job: PositionJob) -> PositionReport:
         curve=_curve("R[0] . R[d], by distance", by_distance(dot_product_distance(table))),
         statistics=_statistics(table),
         rotation=_rotation(table, "concatenated"),
-        notes=("rows are distances, not positions: a query looks its distance to each key up",),
+        notes=("rows are distances, not positions: a query looks up its distance to each key",),
     )
 
 
@@ -217,7 +217,7 @@ KINDS: dict[Kind, Callable[[PositionJob], PositionReport]] = {
 
 
 def _picture(title: str, down: str, across: str, matrix: Tensor, job: PositionJob) -> Picture:
-    """Every n-th row and column, so that no more are left than the job asks for."""
+    """Every n-th row and column, at most as many as the job asks for."""
     height, width = matrix.shape
     rows, columns = _strided_indices(height, job.rows), _strided_indices(width, job.columns)
     return Picture(
@@ -258,7 +258,7 @@ def _statistics(table: Tensor) -> tuple[Statistic, ...]:
         Statistic(id="norm_expected", text="sqrt(D/2), a sinusoidal row's", value=s.norm_expected),
         Statistic(id="mean", text="mean of all entries", value=s.mean),
         Statistic(id="variance", text="variance of all entries", value=s.variance),
-        Statistic(id="min", text="least entry", value=s.min),
+        Statistic(id="min", text="smallest entry", value=s.min),
         Statistic(id="max", text="largest entry", value=s.max),
     ]
     if len(table) > 1:
@@ -267,13 +267,13 @@ def _statistics(table: Tensor) -> tuple[Statistic, ...]:
             Statistic(
                 id="distinct", text=f"different rows of {min(len(table), FEW)}", value=u.distinct
             ),
-            Statistic(id="nearest", text="distance of the nearest two", value=u.nearest),
+            Statistic(id="nearest", text="distance between the nearest two", value=u.nearest),
         ]
     return tuple(facts)
 
 
 def _spread_after_weights(table: Tensor) -> tuple[Statistic, ...]:
-    """What is left of the law of distance once W_q and W_k are applied."""
+    """How much dot products at one distance still differ once W_q and W_k are applied."""
     D = table.shape[1]
     table = table[:FEW]
     generator = torch.Generator().manual_seed(0)
@@ -284,7 +284,7 @@ def _spread_after_weights(table: Tensor) -> tuple[Statistic, ...]:
 
 
 def _spread_of_scores(queries: Tensor, keys: Tensor) -> Statistic:
-    """Two random vectors put at every position, in the way that (1, 0, 1, 0, ...) was."""
+    """How much scores of two random vectors at one distance differ."""
     generator = torch.Generator().manual_seed(0)
     rotated = []
     for table in (queries, keys):
@@ -297,7 +297,7 @@ def _spread_of_scores(queries: Tensor, keys: Tensor) -> Statistic:
 
 
 def _rotation(table: Tensor, layout: str = "interleaved") -> tuple[RotationTest, ...]:
-    """For each offset that the table is long enough for."""
+    """Whether a rotation shifts the table, for each offset shorter than it."""
     errors = {
         k: relative_position_matrix(table, k, layout).error for k in OFFSETS if k < len(table)
     }
@@ -305,8 +305,8 @@ def _rotation(table: Tensor, layout: str = "interleaved") -> tuple[RotationTest,
 
 
 def _unused_sizes(job: PositionJob) -> tuple[str, ...]:
-    """Sizes that were asked for and mean nothing here."""
+    """A note for each size that was given and has no effect on this kind."""
     plain = PositionJob(kind=job.kind)
     sizes = ("dim", "heads", "base")
     asked = [n for n in sizes if n not in USES[job.kind] and getattr(job, n) != getattr(plain, n)]
-    return tuple(f"{name} plays no part here" for name in asked)
+    return tuple(f"{name} has no effect here" for name in asked)

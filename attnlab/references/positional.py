@@ -3,7 +3,7 @@
     PE[p, 2i]   = sin(p * w_i)
     PE[p, 2i+1] = cos(p * w_i)        w_i = base^(-2i/D),  i = 0 ... D/2 - 1
 
-Pair i turns by w_i radians from one position to the next: i = 0 by a whole radian (the fast end),
+Pair i rotates by w_i radians from one position to the next: i = 0 by a whole radian (the fast end),
 the last by base^(-(D-2)/D) (the slow end, a little faster than 1/base).
 """
 
@@ -45,7 +45,7 @@ def sinusoidal_frequencies(
 
 
 def sines_and_cosines(angles: Tensor, layout: str = "interleaved") -> Tensor:
-    """(..., D/2) angles -> (..., D): sin and cos in turn, or all sines and then all cosines.
+    """(..., D/2) angles -> (..., D): sin and cos alternating, or all sines and then all cosines.
 
     Errors: `ValueError` for a `layout` other than "interleaved" and "concatenated".
 
@@ -75,7 +75,7 @@ def sinusoidal_positional_encoding(
     because a float32 angle of p radians is off by about p * 1e-7, and taking it modulo 2 pi in
     float32 only adds an error.
 
-    `layout` "interleaved" is the paper's, sin and cos in turn; "concatenated" holds the same
+    `layout` "interleaved" is the paper's, sin and cos alternating; "concatenated" holds the same
     columns, all sines first: column 2i + r of the one is column r * D/2 + i of the other.
     tensor2tensor is concatenated too, but spreads its frequencies over D/2 - 1 steps, so that
     the last is exactly 1/base.
@@ -92,7 +92,7 @@ def sinusoidal_positional_encoding(
     check_choice("odd", odd, ("error", "pad"))
     if seq_len < 0:
         raise ValueError(f"seq_len={seq_len}: expected a number of positions, 0 or more")
-    spare = odd == "pad" and d_model > 2 and d_model % 2  # a column that no pair has use for
+    spare = odd == "pad" and d_model > 2 and d_model % 2  # one column is left over
     w = sinusoidal_frequencies(d_model - 1 if spare else d_model, base)  #     (D/2,)
     p = torch.arange(seq_len, dtype=torch.float64)  #                           (S,)
     table = sines_and_cosines(torch.outer(p, w), layout)  #                     (S, D)
@@ -161,12 +161,12 @@ class SinusoidalPositionalEncoding(nn.Module):
         return rows if self.output == "table" else x + rows  #   (B, S, D)
 
     def get_encoding(self, seq_len: int) -> Tensor:
-        """The first `seq_len` rows, (S, D): a copy, so writing to it leaves the table alone."""
+        """The first `seq_len` rows, (S, D): a copy, so writing to it leaves the table unchanged."""
         seq_len = self._covered_length(seq_len)
         return self.pe[0, :seq_len].clone()
 
     def _covered_length(self, seq_len: int) -> int:
-        """The same length, if the table has or now gets that many rows."""
+        """`seq_len`, after checking or extending the table to that many rows."""
         if self.beyond == "extend" and seq_len > self.max_seq_len:
             self.max_seq_len = 2 * seq_len
             self.pe = self._table(self.max_seq_len).to(self.pe)

@@ -78,7 +78,7 @@ def t5_buckets(
 
 
 class T5RelativeBias(nn.Module):
-    """A learned number per bucket of distance and head, added to the scores.
+    """A learned bias per distance bucket and head, added to the scores.
 
         score[b, h, i, j] + W[bucket of (j - i), h]
 

@@ -1,10 +1,10 @@
-"""Rotary positions (RoPE): each pair of a query or key turns with its position.
+"""Rotary positions (RoPE): each pair of a query or key is rotated by its position.
 
     (a, b) at position m  ->  (a cos m w_i - b sin m w_i,  a sin m w_i + b cos m w_i)
     w_i = base^(-2i/D),  i = 0 ... D/2 - 1
 
-A query at m and a key at n then score by their contents and by m - n alone: turning both by the
-same angle changes no dot product.
+The score of a query at m and a key at n then depends on their contents and m - n alone:
+rotating both by the same angle changes no dot product.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def rotary_frequencies(
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved") -> Tensor:
-    """Every pair of the last axis turned by its angle: x (..., D), cos and sin (..., D/2).
+    """Rotate every pair of the last axis by its angle: x (..., D), cos and sin (..., D/2).
 
     "interleaved" pairs neighbours, (x0, x1), (x2, x3), ...: RoFormer, GPT-J, Meta's Llama,
     rotary-embedding-torch, x-transformers. "half" pairs column i with column i + D/2: GPT-NeoX and
-    the Llama of transformers. `to_half_layout` carries weights from the one to the other.
+    the Llama of transformers. `to_half_layout` converts weights from the first to the second.
 
     Errors: `ValueError` for another layout.
 
@@ -77,7 +77,7 @@ def rotary_table(
     layout: str = "interleaved",
     scaling: RotaryScaling | None = None,
 ) -> Tensor:
-    """The vector (1, 0, 1, 0, ...) turned to each position, (S, dim), float64: cosines and sines.
+    """The vector (1, 0, 1, 0, ...) rotated to each position, (S, dim), float64: cosines and sines.
 
     The dot product of rows m and n is the score of that vector as query and key,
     sum_i cos((m - n) w_i).
@@ -97,17 +97,17 @@ def rotary_table(
 
 
 class RotaryEmbedding(nn.Module):
-    """Turns queries and keys by their positions, so that scores depend on contents and distance.
+    """Rotates queries and keys by their positions, so that scores depend on contents and distance.
 
-    `rotary_dim` columns turn, the first ones of each head (all if None), the rest pass as they
-    are. Angles are computed in float64 at every call, whatever the type of the module, for it
-    holds no buffer that `.to(bfloat16)` could spoil; half types are turned in float32.
+    The first `rotary_dim` columns of each head are rotated (all if None), the rest are unchanged.
+    Angles are computed in float64 at every call, whatever the dtype of the module, which holds no
+    buffer that `.to(bfloat16)` could round; half types are rotated in float32.
 
     Shapes
         q             (B, H, S, hd)    batch, heads, sequence, `head_dim`
-        k             (B, Hkv, S, hd)  as many heads as it likes; the same S positions
+        k             (B, Hkv, S, hd)  any number of heads; the same S positions
         position_ids  (B, S) or (S,)   whole numbers from 0; None for offset ... offset + S - 1
-        output        q and k, shaped as they came
+        output        q and k, with unchanged shapes
 
     Decoding with a cache: rotate the new q and k with `offset` the number of cached keys, then
     append k to the cache, which holds rotated keys.
@@ -145,7 +145,7 @@ class RotaryEmbedding(nn.Module):
         self.base = base
         self.layout = layout
         self.scaling = scaling
-        rotary_frequencies(rotary_dim, base, scaling=scaling)  # refuses what does not fit, now
+        rotary_frequencies(rotary_dim, base, scaling=scaling)  # raises here for a bad scaling
 
     def forward(
         self, q: Tensor, k: Tensor, position_ids: Tensor | None = None, *, offset: int = 0

@@ -39,7 +39,7 @@ class _KeepsScores:
 
 @dataclass(frozen=True)
 class LinearScaling(_KeepsScores):
-    """Every pair turns `factor` times slower: positions are interpolated, w_i / factor.
+    """Every pair rotates `factor` times slower: positions are interpolated, w_i / factor.
 
     Errors: `ValueError` for a factor below 1.
 
@@ -83,7 +83,7 @@ class NTKScaling(_KeepsScores):
 
 @dataclass(frozen=True)
 class DynamicNTKScaling(_KeepsScores):
-    """NTK scaling by as much as the present length L needs, none up to the training length M.
+    """NTK scaling by as much as the current length L needs, none up to the training length M.
 
         base' = base * (factor * L / M - (factor - 1))^(D / (D - 2))      L > M
 
@@ -202,7 +202,7 @@ class Llama3Scaling(_KeepsScores):
 
 @dataclass(frozen=True)
 class ProportionalScaling(_KeepsScores):
-    """Only the fastest pairs turn, the rest stand still: content that no distance weakens.
+    """Only the fastest pairs rotate; the rest hold content that no distance weakens.
 
         w'_i = w_i / factor      i < fraction * D/2, else  0
 

@@ -1,4 +1,4 @@
-"""Transformer-XL: attention over the last segment too, by content and by distance.
+"""Transformer-XL: attention that includes the previous segment, by content and by distance.
 
     score[i, j] = ( (q_i + u) . k_j  +  (q_i + v) . r_(i-j) ) / sqrt(hd)
 

@@ -1,4 +1,4 @@
-"""Attention that keeps its scores in bounds: QK-norm, soft-capping and sinks.
+"""Attention with bounded scores: QK-norm, soft-capping and sinks.
 
 Each class overrides one step of `GroupedQueryAttention`, so that each works with masks, caches,
 rotation and shared heads as that one does, and they may be joined:
@@ -27,7 +27,7 @@ class Options(TypedDict, total=False):
 
 
 class QKNormAttention(GroupedQueryAttention):
-    """Queries and keys are normalised, head by head, before they meet.
+    """Self-attention that normalises queries and keys in each head before the scores.
 
         softmax(norm(q) norm(k)^T / sqrt(hd)) v
 
@@ -66,7 +66,7 @@ class QKNormAttention(GroupedQueryAttention):
 
 
 class SoftCapAttention(GroupedQueryAttention):
-    """Scores are squashed smoothly into (-cap, cap) before the mask.
+    """Self-attention whose scores are capped smoothly to (-cap, cap) before the mask.
 
         softmax(cap * tanh(q k^T / sqrt(hd) / cap)) v
 
@@ -99,7 +99,7 @@ class SoftCapAttention(GroupedQueryAttention):
 
 
 class SinkAttention(GroupedQueryAttention):
-    """Each head has a learned score that takes part in the softmax and leads nowhere.
+    """Self-attention with a learned score per head that joins the softmax but has no value.
 
         weight_j = exp(s_j) / (exp(sink_h) + sum over j of exp(s_j))
 
@@ -131,7 +131,7 @@ class SinkAttention(GroupedQueryAttention):
 
 
 def soft_cap(scores: Tensor, cap: float) -> Tensor:
-    """Scores kept inside (-cap, cap), cap * tanh(scores / cap); small ones hardly change.
+    """Bound scores to (-cap, cap) by cap * tanh(scores / cap); small ones hardly change.
 
     Shapes: scores of any shape; output of the same.
     Source: "Gemma 2: Improving Open Language Models at a Practical Size" (2024), section 2

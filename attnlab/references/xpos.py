@@ -31,7 +31,7 @@ from attnlab.references.rotary import (
 
 
 def xpos_decay(dim: int, gamma: float = 0.4, *, device: torch.device | None = None) -> Tensor:
-    """zeta_i, by which each pair's score shrinks per `scale_base` positions, (dim/2,), float64.
+    """zeta_i, each pair's decay of the score per `scale_base` positions: (dim/2,), float64.
 
     Errors: `ValueError` for an odd or non-positive `dim` and a `gamma` that is not above 0.
 
@@ -66,7 +66,7 @@ def xpos_table(
 
 
 class XPos(nn.Module):
-    """Turns queries and keys by their positions and scales them, inversely to each other.
+    """Rotates queries and keys by their positions and scales them inversely to each other.
 
     Angles and scales are computed in float64 at every call, whatever the type of the module; half
     types are turned in float32.

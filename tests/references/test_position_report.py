@@ -56,7 +56,7 @@ def test_waves_turn_by_rotations(kind: str) -> None:
 
 
 def test_a_learned_table_does_not() -> None:
-    """B9: it is shown as drawn, always the same, and torch's own dice are left alone."""
+    """B9: it is shown as initialised, always the same, and the global generator is unchanged."""
     torch.manual_seed(5)
     expected = torch.randn(3)
     torch.manual_seed(5)
@@ -171,9 +171,9 @@ def test_large_tables_are_sampled_evenly() -> None:
 
 def test_sizes_without_meaning_are_mentioned() -> None:
     """Where they were asked for, and only there."""
-    assert "heads plays no part here" in look("sinusoidal", heads=3).notes
+    assert "heads has no effect here" in look("sinusoidal", heads=3).notes
     assert look("alibi", dim=7, base=5).notes[-2:] == (
-        "dim plays no part here",
-        "base plays no part here",
+        "dim has no effect here",
+        "base has no effect here",
     )
     assert not any("no part" in n for k in KINDS for n in look(k, length=4).notes)
