@@ -50,6 +50,12 @@ def test_the_readme_names_commands_that_exist() -> None:
     assert named <= COMMANDS
 
 
+def test_the_readme_says_where_progress_is_stored() -> None:
+    """The variable that `attnlab.progress` reads stands in it."""
+    assert "ATTNLAB_HOME" in (ROOT / "attnlab" / "progress.py").read_text(encoding="utf-8")
+    assert "`ATTNLAB_HOME`" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_readme_sets_up_with_two_commands() -> None:
     """Exactly `make demo` and `make test` stand in its first code block."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
