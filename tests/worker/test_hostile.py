@@ -133,7 +133,7 @@ def test_no_answer_is_to_be_had(grader, name):
     verdict = grader.grade(STEALING[name])
     if LOCKED in verdict.isolation or name == "the reference imported":
         assert verdict.outcome == "crashed"
-        assert "has to do without" in verdict.message or "no files, no network" in verdict.next
+        assert "has to do without" in verdict.message or "cannot use other files" in verdict.next
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
@@ -269,6 +269,6 @@ def test_output_is_kept_up_to_the_limit(grader):
 
 def test_ten_crashes_cost_ten_jobs(grader):
     """A fresh process follows each crash: one bad file costs nothing but its own job."""
-    bad = [grader.run_job(candidate(before="os._exit(3)")).outcome for _ in range(10)]
+    bad = [grader.grade(candidate(before="os._exit(3)")).outcome for _ in range(10)]
     assert bad == ["crashed"] * 10
-    assert grader.run_job(HONEST).outcome == "ok"
+    assert grader.grade(HONEST).outcome == "passed"
