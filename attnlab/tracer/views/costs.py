@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from attnlab.tracer.call_setup import repeat_call
 from attnlab.tracer.raw_trace import RawTrace
-from attnlab.tracer.rerun import Call, RerunMode, matching_rows, note_divergence
+from attnlab.tracer.rerun import Call, RerunMode, matching_rows, note_divergence, tensors_in
 
 if TYPE_CHECKING:
     from attnlab.tracer.capture import TracedCall
@@ -104,7 +103,7 @@ class MemoryMode(RerunMode):
         self._known: dict[int, int] = {}  # storages alive: their bytes
 
     def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
-        given = {_key(t) for t in _tensors((call.args, tuple(call.kwargs.values())))}
+        given = {_key(t) for t in tensors_in((call.args, tuple(call.kwargs.values())))}
         for i, t in enumerate(outs):
             key = _key(t)
             if key is None:  # inside a vmap, or of a sparse tensor
@@ -132,14 +131,6 @@ def _key(t: Tensor) -> int | None:
     except Exception:
         return None
     return key
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _tensors(part)
 
 
 def format_bytes(count: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +12,7 @@ from attnlab.records.trace import Kernel
 from attnlab.tracer.call_setup import repeat_call
 from attnlab.tracer.op_kinds import Kind
 from attnlab.tracer.raw_trace import RawTrace
-from attnlab.tracer.rerun import Args, Call, RerunMode, matching_rows, note_divergence
+from attnlab.tracer.rerun import Args, Call, RerunMode, matching_rows, note_divergence, tensors_in
 
 if TYPE_CHECKING:
     from attnlab.tracer.capture import TracedCall
@@ -44,7 +43,7 @@ class KernelDispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        made = next(_tensors(out), None)
+        made = next(tensors_in(out), None)
         self.seen.append(
             Kernel(
                 op=str(func),
@@ -79,11 +78,3 @@ class KernelMode(RerunMode):
     def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:  # noqa: ARG002
         kernels = tuple(self._mode.seen)
         self.below.update((row + i, kernels) for i in range(len(outs)))
-
-
-def _tensors(out: Any) -> Iterator[Tensor]:
-    if isinstance(out, Tensor):
-        yield out
-    elif isinstance(out, (tuple, list)):
-        for part in out:
-            yield from _tensors(part)
