@@ -251,7 +251,7 @@ PARTS = (
         needs=("keys",),
         tier=Tier.HEADS,
         advice=(
-            "Compare the _masked_padding with padding and the _masked_padding without, step by "
+            "Compare the output with padding and the output without, step by "
             "step: the first step whose real rows differ counts positions that are not there."
         ),
         run=_masked_padding,
