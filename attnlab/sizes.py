@@ -1,4 +1,4 @@
-"""Evaluate symbols of sizes: an axis such as "3*D", and the arguments of a constructor."""
+"""Sizes: symbols evaluated, in an axis such as "3*D" or in a constructor; bytes in words."""
 
 from __future__ import annotations
 
@@ -92,3 +92,13 @@ def parse_config_call(text: str) -> ast.Call | None:
         return None
     plain = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args
     return node if plain and isinstance(node, ast.Call) else None
+
+
+def format_bytes(count: int | None) -> str:
+    """`512 B`, `4.1 kB`, `12.6 MB`: thousands, as tensors are counted."""
+    if count is None:
+        return ""
+    for unit, step in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= step:
+            return f"{count / step:.3g} {unit}"
+    return f"{count} B"

@@ -13,7 +13,6 @@ from attnlab.records import Crash, Op, Trace, record
 from attnlab.records.trace import Kernel
 from attnlab.render.fold import Shown, Step, View, arrange_rows, levels
 from attnlab.render.number import (
-    format_bytes,
     format_number,
     format_seconds,
     has_nan_or_inf,
@@ -21,6 +20,7 @@ from attnlab.render.number import (
 )
 from attnlab.render.place import file_labels, format_place, format_shape
 from attnlab.render.screen import ASCII, Marks, Screen, escape_control, truncate
+from attnlab.sizes import format_bytes
 
 GAP = 2  # blank cells between two columns
 SOURCE = 16  # a source column narrower than this says too little

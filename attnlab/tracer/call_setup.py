@@ -1,25 +1,38 @@
-"""Run the traced call: seeded, without gradients, uncompiled."""
+"""The traced call, and how it is run: seeded, without gradients, uncompiled."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from inspect import isgenerator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
-from attnlab.records.trace import Op
+from attnlab.records.trace import Op, TraceOptions
 from attnlab.tracer.cast import Given, fresh
-
-if TYPE_CHECKING:
-    from attnlab.tracer.capture import TracedCall
 
 MAX_ITEMS = 1000  # items taken from a generator
 FAST_PATH = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+
+
+@dataclass(frozen=True)
+class TracedCall:
+    """A call that can be repeated, and what is known about it."""
+
+    call: Callable[[Given], Any]
+    given: Given  # names and values of the inputs; None for one that is left out
+    root: nn.Module | None = None  # gives submodules, weights and buffers their names
+    axes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of the inputs, by their names
+    sizes: dict[str, int] = field(default_factory=dict)  # what the names of axes stand for
+    file: str = ""  # the candidate's, where an exception is placed
+    entry: object = None  # the function that is called, for calls that do not fit
+    seed: int = 0
+    options: TraceOptions = field(default_factory=TraceOptions)
 
 
 def run_call(

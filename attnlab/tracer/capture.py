@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib import import_module
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from attnlab.records.trace import TraceOptions
-from attnlab.tracer.call_setup import run_call, setup_notes
+from attnlab.tracer.call_setup import TracedCall, run_call, setup_notes
 from attnlab.tracer.cast import Given as Given  # noqa: PLC0414 - read from here by many
 from attnlab.tracer.cast import cast, cast_inputs
 from attnlab.tracer.cast import fresh as fresh  # noqa: PLC0414
-from attnlab.tracer.nan_origin import MeasuringRecorder, first_nan, measured_fields, rows_to_measure
+from attnlab.tracer.nan_origin import MeasuringRecorder, first_nan, rows_to_measure
 from attnlab.tracer.raw_trace import KnownAxes, RawCrash, RawTrace, build_raw_trace, crash_of
 from attnlab.tracer.recorder import Recorder
 
@@ -30,21 +27,6 @@ VIEWS = {
     "attention": ("attention", "add_attention"),
     "values": ("values", "add_values"),
 }
-
-
-@dataclass(frozen=True)
-class TracedCall:
-    """A call that can be repeated, and what is known about it."""
-
-    call: Callable[[Given], Any]
-    given: Given  # names and values of the inputs; None for one that is left out
-    root: nn.Module | None = None  # gives submodules, weights and buffers their names
-    axes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of the inputs, by their names
-    sizes: dict[str, int] = field(default_factory=dict)  # what the names of axes stand for
-    file: str = ""  # the candidate's, where an exception is placed
-    entry: object = None  # the function that is called, for calls that do not fit
-    seed: int = 0
-    options: TraceOptions = field(default_factory=TraceOptions)
 
 
 def capture(traced: TracedCall) -> RawTrace:
@@ -65,25 +47,25 @@ def measure_rows(traced: TracedCall, raw: RawTrace, rows: tuple[int, ...]) -> Ra
     watcher = MeasuringRecorder(traced.root, rows)
     again = record_run(traced, watcher)
     same = len(again.ops) == len(raw.ops) and first_nan(again) == first_nan(raw)
-    return replace(again, **measured_fields(watcher, first_nan(again))) if same else raw
+    measured = tuple(watcher.measured[row] for row in sorted(watcher.measured))
+    return replace(again, measured=measured) if same else raw
 
 
 def record_run(traced: TracedCall, recorder: Recorder | None = None) -> RawTrace:
     """The raw trace of one run without gradients."""
     given = fresh(traced.given)
+    tensors = [(n, t) for n, t in given if t is not None]
     recorder = recorder or Recorder(traced.root)
-    recorder.name_inputs([t for _, t in given if t is not None])
+    recorder.name_inputs([t for _, t in tensors])
     if isinstance(recorder, MeasuringRecorder):
-        recorder.given = {id(t): n for n, t in given if t is not None}
+        recorder.names |= {id(t): n for n, t in tensors}
     crash = None
     try:
         run_call(traced, recorder, given)
     except Exception as error:
         crash = crash_of(recorder, error, traced.file, traced.entry)
-    kept = [(n, t) for n, t in given if t is not None]
-    raw = raw_trace_of(
-        recorder, kept, crash, KnownAxes([traced.axes.get(n) for n, _ in kept], traced.sizes)
-    )
+    known = KnownAxes([traced.axes.get(n) for n, _ in tensors], traced.sizes)
+    raw = raw_trace_of(recorder, tensors, crash, known)
     return replace(raw, notes=(*raw.notes, *setup_notes(traced.root, raw.ops)))
 
 

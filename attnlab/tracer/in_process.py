@@ -23,8 +23,10 @@ from attnlab.tracer.bind_arguments import (
     named_tensors,
 )
 from attnlab.tracer.build_trace import build_trace
-from attnlab.tracer.call_setup import setup_notes, uncompiled
-from attnlab.tracer.capture import Given, TracedCall, capture, raw_trace_of
+from attnlab.tracer.call_setup import TracedCall, setup_notes, uncompiled
+from attnlab.tracer.capture import capture, raw_trace_of
+from attnlab.tracer.cast import Given
+from attnlab.tracer.nested_tensors import map_tensors
 from attnlab.tracer.raw_trace import KnownAxes, RawTrace, crash_of
 from attnlab.tracer.recorder import Recorder, module_names
 
@@ -50,8 +52,7 @@ def trace_call(
     options: TraceOptions,
 ) -> TraceOfCall:
     """The trace of `module(*args, **kwargs)`, which is called at least once."""
-    given = bound_arguments(module, args, kwargs)
-    tensors = dict(named_tensors(given))
+    tensors = dict(named_tensors(bound_arguments(module, args, kwargs)))
     for name in axes:
         if name not in tensors:
             takes = ", ".join(tensors) or "no tensor"
@@ -59,9 +60,12 @@ def trace_call(
     root = module if isinstance(module, nn.Module) else None
     said, sizes = name_inputs(tensors, axes, root)
 
+    names = {id(t): n for n, t in tensors.items()}
+
     def call(fresh: Given) -> Any:
         new = dict(fresh)
-        return module(*_replace_args(args, given, new), **_replace_kwargs(kwargs, new))
+        again, named = map_tensors(lambda t: new.get(names.get(id(t), ""), t), (args, {**kwargs}))
+        return module(*again, **named)
 
     def traced(names: Mapping[str, input_names.Axes]) -> TracedCall:
         return TracedCall(
@@ -177,32 +181,6 @@ def _variables(frame: FrameType | None, axes: Mapping[str, input_names.Axes]) ->
         value = frame.f_locals.get(name, frame.f_globals.get(name))
         if isinstance(value, Tensor):
             yield name, value
-
-
-# ---------------------------------------------------------------- the call made again
-
-
-def _replace_args(
-    args: tuple[Any, ...], given: Mapping[str, Any], new: Mapping[str, Any]
-) -> list[Any]:
-    """The arguments with each tensor replaced by the fresh one of its name."""
-    names = {id(t): n for n, t in named_tensors(given)}
-    return [_replaced(a, names, new) for a in args]
-
-
-def _replace_kwargs(kwargs: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    names = {id(t): n for n, t in named_tensors(dict(kwargs))}
-    return {n: _replaced(v, names, new) for n, v in kwargs.items()}
-
-
-def _replaced(value: Any, names: Mapping[int, str], new: Mapping[str, Any]) -> Any:
-    if isinstance(value, Tensor):
-        return new.get(names.get(id(value), ""), value)
-    if type(value) in (list, tuple):
-        return type(value)(_replaced(v, names, new) for v in value)
-    if type(value) is dict:
-        return {k: _replaced(v, names, new) for k, v in value.items()}
-    return value
 
 
 def _target_name(module: Any) -> str:

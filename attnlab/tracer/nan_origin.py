@@ -6,28 +6,20 @@ after the softmax, the call is repeated, and these rows are measured as they run
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attnlab.tracer.findings.values import is_overflow, late_masked
-from attnlab.tracer.raw_trace import MaskedRows, Measured, RawTrace
+from attnlab.tracer.nested_tensors import map_tensors, tensors_in
+from attnlab.tracer.raw_trace import Measured, RawTrace
 from attnlab.tracer.recorder import SOFTMAX, Recorder
+from attnlab.tracer.rows import weight_names
 
 MOST = 4  # late masks that are measured
 LOST = 1e-2  # of a row's sum: less may be rounding in half precision
 RANDOM = {"dropout", "dropout_", "bernoulli", "bernoulli_", "multinomial", "alpha_dropout"}
-
-
-class RowMeasurement(NamedTuple):
-    """What the operands of one row held before it ran, and its result."""
-
-    tainted: tuple[int, ...]  # those that had a NaN
-    measured: Measured
-    empty: int = 0  # of a softmax: rows that are -inf everywhere
-    first: tuple[int, ...] = ()
 
 
 def first_nan(raw: RawTrace) -> int | None:
@@ -55,88 +47,62 @@ class MeasuringRecorder(Recorder):
     def __init__(self, root: nn.Module | None, rows: tuple[int, ...]) -> None:
         super().__init__(root)
         self.rows = frozenset(rows)
-        self.measurements: dict[int, RowMeasurement] = {}
-        self.given: dict[int, str] = {}  # the inputs' names, by id
-        named = (*root.named_parameters(), *root.named_buffers()) if root is not None else ()
-        self._weights = {id(t): n for n, t in named}
+        self.measured: dict[int, Measured] = {}
+        self.names = weight_names(root)  # of weights and inputs, by id
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         row = self._count
-        asked = row in self.rows and self.active and row not in self.measurements
-        if asked:
-            before = _copied(args), _copied(tuple((kwargs or {}).items()))
+        asked = row in self.rows and self.active and row not in self.measured
+        if asked:  # copies, as an operation may write into its operands
+            names = [self.names.get(id(t)) for t in tensors_in((args, kwargs))]
+            before = map_tensors(lambda t: t.detach().clone(), (args, kwargs or {}))
         out = super().__torch_function__(func, types, args, kwargs)
         # A function that is opened has the row of the first operation in it, which came first.
-        if asked and self._count > row and row in self.rows and row not in self.measurements:
+        if asked and self._count > row and row in self.rows and row not in self.measured:
             try:
-                self.measurements[row] = self._measure(row, func, before, out)
+                self.measured[row] = self._measure(row, func, before, names, out)
             except Exception:  # values cannot be read inside a vmap, or of a sparse tensor
                 self.rows -= {row}
         return out
 
-    def _measure(self, row: int, func: Any, before: tuple[Any, Any], out: Any) -> RowMeasurement:
-        (args, names), (pairs, more) = before
-        tensors, ids = [*_tensors(args), *_tensors(pairs)], [*names, *more]
-        tainted = tuple(i for i, t in enumerate(tensors) if t.isnan().any().item())
-        called = self._weights | self.given
-        sources = tuple(
-            called[key]
-            for t, key in zip(tensors, ids, strict=True)
-            if key in called and t.is_floating_point() and not t.isfinite().all()
-        )
-        name = self.log[-1][0]
-        measured = Measured(
+    def _measure(
+        self,
+        row: int,
+        func: Any,
+        given: tuple[Any, dict[str, Any]],
+        names: list[str | None],
+        out: Any,
+    ) -> Measured:
+        tensors = list(tensors_in(given))
+        floats = [(t, n) for t, n in zip(tensors, names, strict=True) if t.is_floating_point()]
+        op = self.log[-1][0]
+        return Measured(
             row=row,
-            sources=sources,
-            reach=None if name in RANDOM else _float64_magnitude(func, args, dict(pairs)),
-            ranges=tuple(_largest(t) for t in tensors if t.is_floating_point()),
+            tainted=tuple(i for i, t in enumerate(tensors) if t.isnan().any().item()),
+            masked=_masked_rows(tensors[0], *given) if op in SOFTMAX else None,
+            sources=tuple(n for t, n in floats if n and not t.isfinite().all()),
+            reach=None if op in RANDOM else _float64_magnitude(func, given),
+            ranges=tuple(_largest(t) for t, _ in floats),
             sums=_lost_weight(tensors, out) if isinstance(out, Tensor) else None,
         )
-        if name not in SOFTMAX:
-            return RowMeasurement(tainted, measured)
-        dim = dict(pairs).get("dim", next((a for a in args[1:] if isinstance(a, int)), -1))
-        if type(dim) is not int:
-            return RowMeasurement(tainted, measured)
-        rows = (tensors[0] == -torch.inf).all(dim).nonzero()
-        first = tuple(rows[0].tolist()) if len(rows) else ()
-        return RowMeasurement(tainted, measured, len(rows), first)
 
 
-def _copied(values: Any) -> tuple[Any, list[int]]:
-    """The arguments with copies of their tensors, and the ids of these: in-place writes follow."""
-    ids: list[int] = []
-
-    def copy(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            ids.append(id(value))
-            return value.detach().clone()
-        if type(value) in (list, tuple):
-            return type(value)(copy(v) for v in value)
-        return value
-
-    return copy(values), ids
+def _masked_rows(
+    scores: Tensor, args: Any, kwargs: dict[str, Any]
+) -> tuple[int, tuple[int, ...]] | None:
+    """How many rows of a softmax's operand are -inf everywhere, and the index of the first."""
+    dim = kwargs.get("dim", next((a for a in args[1:] if isinstance(a, int)), -1))
+    if type(dim) is not int:
+        return None
+    rows = (scores == -torch.inf).all(dim).nonzero()
+    return (len(rows), tuple(rows[0].tolist())) if len(rows) else None
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif type(value) in (list, tuple):
-        for part in value:
-            yield from _tensors(part)
-
-
-def _wide(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.double() if value.is_floating_point() else value
-    if type(value) in (list, tuple):
-        return type(value)(_wide(v) for v in value)
-    return value
-
-
-def _float64_magnitude(func: Any, args: Any, kwargs: dict[str, Any]) -> float | None:
+def _float64_magnitude(func: Any, given: tuple[Any, dict[str, Any]]) -> float | None:
     """The largest finite magnitude of the operation's result in float64."""
     try:
-        made = func(*_wide(args), **{n: _wide(v) for n, v in kwargs.items()})
+        args, kwargs = map_tensors(lambda t: t.double() if t.is_floating_point() else t, given)
+        made = func(*args, **kwargs)
         return _largest(made) if made.dtype is torch.float64 else None
     except Exception:  # an operation that insists on its dtype
         return None
@@ -161,14 +127,3 @@ def _lost_weight(tensors: list[Tensor], out: Tensor) -> tuple[float, int] | None
                 lost = sums[(sums > 0) & (sums < 1 - LOST)]
                 return (float(lost.min()), lost.numel()) if lost.numel() else None
     return None
-
-
-def measured_fields(watcher: MeasuringRecorder, origin: int | None) -> dict[str, Any]:
-    """The measurements as fields of a `RawTrace`; `origin` is the row of the first NaN."""
-    measured = tuple(watcher.measurements[row].measured for row in sorted(watcher.measurements))
-    nan = watcher.measurements.get(origin) if origin is not None else None
-    if nan is None:
-        return {"measured": measured}
-    row = nan.measured.row
-    masked = MaskedRows(row=row, count=nan.empty, first=nan.first) if nan.empty else None
-    return {"measured": measured, "masked": masked, "tainted": nan.tainted}

@@ -11,8 +11,8 @@ from types import CodeType
 from typing import Any
 
 from attnlab.records.base import plain, record
-from attnlab.records.trace import Attention, Backward, Finding, Guard, Heat, Op
-from attnlab.tracer.axes import Axes, AxisFinding, follow
+from attnlab.records.trace import Attention, Backward, Finding, Guard, Heat, Op, Severity
+from attnlab.tracer.axes import Axes, follow
 from attnlab.tracer.recorder import MAX_ROWS, OURS, TORCH, FailedOperation, Recorder
 from attnlab.tracer.rows import OutputRow, Row, plain_sizes, replay
 
@@ -20,19 +20,13 @@ Shape = tuple[int, ...]
 
 
 @record
-class MaskedRows:
-    """A softmax row in which every key is -inf: how many there are, and the first one's index."""
-
-    row: int
-    count: int
-    first: tuple[int, ...]
-
-
-@record
 class Measured:
     """What a second run measured at one row."""
 
     row: int
+    tainted: tuple[int, ...] = ()  # operands that had a NaN before it ran
+    # Of a softmax: how many rows of its operand are -inf everywhere, and the first one's index.
+    masked: tuple[int, tuple[int, ...]] | None = None
     sources: tuple[str, ...] = ()  # weights and inputs that held NaN or infinities: "q.weight"
     reach: float | None = None  # the largest magnitude that the operation makes in float64
     ranges: tuple[float, ...] = ()  # the largest magnitude of each operand
@@ -74,8 +68,6 @@ class RawTrace:
     input_names: tuple[str, ...] = ()
     input_kinds: tuple[str, ...] = ()  # dtype words: float, int, bool
     crash: RawCrash | None = None
-    masked: MaskedRows | None = None
-    tainted: tuple[int, ...] | None = None  # operands of the first NaN's row that had one before
     measured: tuple[Measured, ...] = ()
     notes: tuple[str, ...] = ()
     # Axis names by origin; those of each op are in the op.
@@ -144,19 +136,22 @@ def build_raw_trace(
         input_axes=tuple(axes.inputs) if axes else (),
         sizes=dict(known.sizes) if known is not None else {},
         crash_axes=tuple(axes.crash) if axes else (),
-        findings=tuple(_to_finding(a, ops[a.row]) for a in axes.findings) if axes else (),
+        findings=tuple(finding_at(ops[a.row], a.rule, "warning", a.message) for a in axes.findings)
+        if axes
+        else (),
         **more,
     )
 
 
-def _to_finding(told: AxisFinding, op: Op) -> Finding:
+def finding_at(op: Op, rule: str, severity: Severity, message: str) -> Finding:
+    """A finding at the row of an operation."""
     return Finding(
-        rule=told.rule,
+        rule=rule,
         file=op.file,
         line=op.line,
         op=op.op,
-        severity=told.severity,
-        message=told.message,
+        severity=severity,
+        message=message,
         index=op.index,
     )
 

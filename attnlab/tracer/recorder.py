@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from attnlab.tracer.nested_tensors import map_tensors
 from attnlab.tracer.op_kinds import KINDS, TWIN_CODES, Kind, kind_of, outputs
 from attnlab.tracer.value_samples import Sample, Sampler
 
@@ -207,7 +208,7 @@ class Recorder(TorchFunctionMode):
             return  # the innermost operation is the one that raised
         from attnlab.tracer.crash.suggest import (  # most runs end well
             ReplayedCall,
-            zeros_like_arguments,
+            zeros_as_laid_out,
         )
 
         code, line, module = user_location(sys._getframe(2), self._names)
@@ -220,11 +221,7 @@ class Recorder(TorchFunctionMode):
             [(id(t), _storage(t), _shape(t)) for t in tensors],
             tuple(t.dtype for t in tensors),
             error,
-            ReplayedCall(
-                func,
-                zeros_like_arguments(args),
-                {n: zeros_like_arguments(v) for n, v in kwargs.items()},
-            ),
+            ReplayedCall(func, *map_tensors(zeros_as_laid_out, (args, kwargs))),
         )
 
 

@@ -6,7 +6,7 @@ Row numbers match as long as the call does the same again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -82,12 +82,3 @@ def note_divergence(raw: RawTrace, count: int, what: str) -> RawTrace:
         "there on"
     )
     return replace(raw, notes=(*raw.notes, note))
-
-
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """The tensors of a value, of its tuples and its lists."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from tensors_in(part)

@@ -62,7 +62,7 @@ def replay(recorder: Recorder) -> Replay:
     born = {
         key: (-1 - i, storage, shape) for i, (key, storage, shape) in enumerate(recorder.inputs)
     }
-    weights = _weights(recorder.root)
+    weights = weight_names(recorder.root)
     numbers = _numbers([out[-1] for seen in recorder.log for out in seen[5]])
     rows: list[Row] = []
     count = 0
@@ -94,11 +94,9 @@ def _sources(
     return tuple(weights.get(tensor[0]) if row is None else row for tensor, row in pairs)
 
 
-def _weights(root: Any) -> dict[int, str]:
+def weight_names(root: Any) -> dict[int, str]:
     """The dotted names of the parameters and buffers, which live as long as their module."""
-    if root is None:
-        return {}
-    named = (*root.named_parameters(), *root.named_buffers())
+    named = (*root.named_parameters(), *root.named_buffers()) if root is not None else ()
     return {id(tensor): name.replace("_orig_mod.", "") for name, tensor in named}
 
 

@@ -47,7 +47,7 @@ return y + 1""",
     )
     raw = trace(made(text), ("x", randn(2)))
     assert [op.nan for op in raw.ops] == [True, True]
-    assert raw.tainted is None
+    assert raw.measured == ()
 
 
 def test_trace_of_a_plain_function_and_of_a_subclassed_module():

@@ -6,7 +6,8 @@ from torch import Tensor, nn
 from attnlab.records import Trace, TraceOptions, from_json, to_json
 from attnlab.tracer.axes.agree import SizedTrace
 from attnlab.tracer.build_trace import build_trace
-from attnlab.tracer.capture import TracedCall, capture
+from attnlab.tracer.call_setup import TracedCall
+from attnlab.tracer.capture import capture
 from attnlab.tracer.raw_trace import RawTrace
 
 CAUSAL = torch.ones(5, 5).triu(1).bool()

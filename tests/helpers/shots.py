@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attnlab.records import TraceOptions
-from attnlab.tracer.capture import TracedCall, capture
+from attnlab.tracer.call_setup import TracedCall
+from attnlab.tracer.capture import capture
 from attnlab.tracer.raw_trace import RawTrace
 
 

@@ -10,10 +10,11 @@ from attnlab.records import Crash, Report, Trace
 from attnlab.records.trace import Attention, Backward, Guard, Head, Heat, Kernel, ParameterGradient
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
-from attnlab.render.number import format_bytes, format_seconds
+from attnlab.render.number import format_seconds
 from attnlab.render.place import file_labels
 from attnlab.render.show import as_html, as_text
 from attnlab.render.trace import TracePage
+from attnlab.sizes import format_bytes
 
 SMALL = Heat(title="scores[0, 0]", rows=((0.5, -INF), (1.25, -0.5)), axes=("S", "S'"))
 LARGE = Heat(title="weights", rows=((0.5,) * 40,) * 40, axes=("S", "S'"), cut=True)

@@ -15,7 +15,9 @@ from attnlab.candidate.session import Session
 from attnlab.records import TraceOptions, to_json
 from attnlab.tracer.axes.module_sizes import module_sizes
 from attnlab.tracer.bind_arguments import guess_known_axes
-from attnlab.tracer.capture import Given, TracedCall, capture, raw_trace_of
+from attnlab.tracer.call_setup import TracedCall
+from attnlab.tracer.capture import capture, raw_trace_of
+from attnlab.tracer.cast import Given
 from attnlab.tracer.demo_recorder import FirstCallRecorder, StopDemo
 from attnlab.tracer.raw_trace import crash_of
 

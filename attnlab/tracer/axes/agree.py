@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from attnlab.sizes import Sizes, UnknownSize, measure
-from attnlab.tracer.axes.symbols import Symbols as Symbols  # noqa: PLC0414  read from here by many
 from attnlab.tracer.raw_trace import RawTrace, Shape
 
 Axes = tuple[str, ...]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from attnlab.records.trace import Severity
 from attnlab.tracer.axes import unify
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, Kind, anonymous, leaves, primed, size
 from attnlab.tracer.axes.op_call import Call, TracedTensor
@@ -27,7 +26,6 @@ class AxisFinding(NamedTuple):
     row: int
     rule: str
     message: str
-    severity: Severity = "warning"
 
 
 Message = Callable[[], str]  # a message built once all names are known; "" withdraws it

@@ -45,18 +45,13 @@ class Change(NamedTuple):
     after: Tensor | None = None
 
 
-def zeros_like_arguments(value: Any) -> Any:
-    """The arguments with zeros for each tensor; a large tensor is on the meta device."""
-    if isinstance(value, Tensor):
-        reach = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
-        if not value.numel():
-            return torch.empty(value.shape, dtype=value.dtype, device="cpu")
-        device = "cpu" if reach <= LARGE else "meta"
-        made = torch.zeros(reach, dtype=value.dtype, device=device)
-        return made.as_strided(value.shape, value.stride())
-    if type(value) in (list, tuple):
-        return type(value)(zeros_like_arguments(v) for v in value)
-    return value
+def zeros_as_laid_out(t: Tensor) -> Tensor:
+    """Zeros of the shape, stride and dtype of a tensor; of a large one on the meta device."""
+    reach = 1 + sum((n - 1) * step for n, step in zip(t.shape, t.stride(), strict=True))
+    if not t.numel():
+        return torch.empty(t.shape, dtype=t.dtype, device="cpu")
+    device = "cpu" if reach <= LARGE else "meta"
+    return torch.zeros(reach, dtype=t.dtype, device=device).as_strided(t.shape, t.stride())
 
 
 def suggest_fixes(again: ReplayedCall, op: str, names: Names) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attnlab.records.trace import Finding, Op, Severity
+from attnlab.records.trace import Op
 from attnlab.tracer.axes.agree import Axes
 from attnlab.tracer.raw_trace import RawTrace, Shape
 
@@ -58,18 +58,6 @@ class Rows:
             first = self.raw.operands[op.index][:1]
             if op.op not in REMOVERS or not first or len(op.shape) >= len(first[0]):
                 todo |= {p for p in op.parents if p >= 0}
-
-
-def finding_at(op: Op, rule: str, severity: Severity, message: str) -> Finding:
-    return Finding(
-        rule=rule,
-        file=op.file,
-        line=op.line,
-        op=op.op,
-        severity=severity,
-        message=message,
-        index=op.index,
-    )
 
 
 def show(axes: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 
 from attnlab.records.trace import Finding, Op
-from attnlab.tracer.findings.base import SOFTMAX, Rows, finding_at, show
+from attnlab.tracer.findings.base import SOFTMAX, Rows, show
 from attnlab.tracer.findings.values import DTYPE_LIMITS, number
+from attnlab.tracer.raw_trace import finding_at
 
 LOUD = 300.0  # scores this large: e**-300 of the weight is left for the others
 FEW = 8  # elements that may be equal by chance

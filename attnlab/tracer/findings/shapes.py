@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attnlab.records.trace import Finding, Op
-from attnlab.tracer.findings.base import Rows, finding_at, show
+from attnlab.tracer.findings.base import Rows, show
+from attnlab.tracer.raw_trace import finding_at
 
 # Operations that combine whole tensors by broadcasting.
 ELEMENTWISE = {

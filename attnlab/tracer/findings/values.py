@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from attnlab.records.trace import Finding, Op
-from attnlab.tracer.findings.base import CONTRACTIONS, SCORES, SOFTMAX, Rows, finding_at, show
-from attnlab.tracer.raw_trace import Measured
+from attnlab.tracer.findings.base import CONTRACTIONS, SCORES, SOFTMAX, Rows, show
+from attnlab.tracer.raw_trace import Measured, finding_at
 
 # Operations that write -inf (or inf) on purpose: a mask is no overflow.
 FILLS = {
@@ -47,20 +47,21 @@ def nan_origin(rows: Rows) -> Iterator[Finding]:
 
 
 def _nan_message(rows: Rows, op: Op) -> str:
-    masked, close = rows.raw.masked, measurement_at(rows, op)
-    if masked is not None and masked.row == op.index:
-        where = ", ".join(str(i) for i in masked.first)
-        many = f"{masked.count} rows have" if masked.count > 1 else "1 row has"
+    close = measurement_at(rows, op)
+    if close is not None and close.masked is not None:
+        count, first = close.masked
+        where = ", ".join(map(str, first))
+        many = f"{count} rows have" if count > 1 else "1 row has"
         return (
             f"first NaN: {op.op} over a row that is -inf everywhere is 0/0. {many} every key "
             f"masked, the first is row [{where}] of {show(rows.axes[op.index])}"
             f"{_added_masks(rows, op)}"
         )
     if close is not None and close.sources:
-        held = "it" if rows.raw.tainted else "an infinity"
+        held = "it" if close.tainted else "an infinity"
         return f"first NaN: {op.op} took {held} from {', '.join(close.sources)}"
     infinite = [p for p in op.parents if p >= 0 and rows.raw.ops[p].inf]
-    if infinite and not rows.raw.tainted:
+    if infinite and not (close and close.tainted):
         source = rows.raw.ops[infinite[0]]
         return (
             f"first NaN: {op.op} took an infinity from {source.op} (line {source.line}); "
@@ -68,18 +69,19 @@ def _nan_message(rows: Rows, op: Op) -> str:
         )
     if close is not None and _beyond(close, op):
         return f"first NaN: {_overflowed(close, op)}; inf - inf is NaN"
-    return _nan_source(rows, op)
+    return _nan_source(rows, op, close)
 
 
-def _nan_source(rows: Rows, op: Op) -> str:
-    tainted, operands = rows.raw.tainted, rows.raw.operands[op.index]
-    if tainted and 0 <= tainted[0] < len(operands):
+def _nan_source(rows: Rows, op: Op, close: Measured | None) -> str:
+    operands = rows.raw.operands[op.index]
+    if close and close.tainted and 0 <= close.tainted[0] < len(operands):
+        first = close.tainted[0]
         return (
-            f"first NaN: {op.op} took it from its operand {tainted[0] + 1}, of shape "
-            f"{operands[tainted[0]]}, which no operation of this run made: look for a NaN in the "
+            f"first NaN: {op.op} took it from its operand {first + 1}, of shape "
+            f"{operands[first]}, which no operation of this run made: look for a NaN in the "
             "inputs, weights and buffers"
         )
-    if tainted is not None or rows.made_by_rows(op):
+    if close is not None or rows.made_by_rows(op):
         return f"first NaN: {op.op} made it from tensors that had none{_why(op)}"
     return f"first NaN: {op.op} made it, or took it from a weight or an input"
 

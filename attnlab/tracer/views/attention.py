@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from attnlab.records.trace import Attention, Op
-from attnlab.tracer.call_setup import repeat_call
+from attnlab.tracer.call_setup import TracedCall, repeat_call
 from attnlab.tracer.raw_trace import RawTrace
 from attnlab.tracer.rerun import Call, RerunMode, matching_rows
 from attnlab.tracer.views.attention_heads import BARRED, HeadSummary, describe_heads
 from attnlab.tracer.views.attention_sites import MASKING, Site, find_sites
 from attnlab.tracer.views.heatmap import unwrap
 from attnlab.tracer.views.sdpa import AttentionSteps, attention_steps
-
-if TYPE_CHECKING:
-    from attnlab.tracer.capture import TracedCall
 
 MOST = 48  # attentions that are described
 NONE_FOUND = (

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attnlab.records import Finding, Op
-from attnlab.records.trace import Backward, ParameterGradient
+from attnlab.records.trace import Backward, Finding, Op, ParameterGradient
+from attnlab.tracer.call_setup import TracedCall
 from attnlab.tracer.cast import fresh
-from attnlab.tracer.raw_trace import RawTrace, first_line
+from attnlab.tracer.nested_tensors import tensors_in
+from attnlab.tracer.raw_trace import RawTrace, finding_at, first_line
 from attnlab.tracer.recorder import Recorder
 from attnlab.tracer.rows import Row, replay
 
-if TYPE_CHECKING:
-    from attnlab.tracer.capture import TracedCall
-
 COTANGENT = 0x5EED
-DEEPEST = 4  # levels of containers in which outputs are looked for
 # Whose slope is infinite or undefined at zero, and what keeps the operand away from it.
 STEEP = {
     **dict.fromkeys(("sqrt", "sqrt_", "rsqrt"), "add an epsilon before the root"),
@@ -37,20 +34,12 @@ STEEP = {
 }
 
 
-@dataclass(frozen=True)
-class GradientNorm:
-    """A gradient that reached an output: its norm, and whether all of it was finite."""
-
-    norm: float
-    finite: bool
-
-
 class GradientRecorder(Recorder):
     """Records the gradient norm of every output during backward."""
 
     def __init__(self, root: nn.Module | None) -> None:
         super().__init__(root)
-        self.gradients: dict[int, GradientNorm] = {}  # by row, in the order in which they came
+        self.gradients: dict[int, float] = {}  # norms by row, in the order in which they came
         self.wants: set[int] = set()  # rows whose outputs take part in the backward pass
         self.last: dict[int, int] = {}  # the row that made a tensor, by the tensor's id
         self.alive: list[Tensor] = []  # ids stay theirs while the outputs live
@@ -89,15 +78,21 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
         why = "there are no gradients: the forward pass ended with an exception"
         return replace(raw, backward=Backward(message=why))
     done = run_backward(traced)
-    rows = list(row_of_each_output(replay(done.recorder).rows))
-    raw = raw if len(rows) == len(raw.ops) else _later_call(traced, raw, len(rows))
+    rows = [row for row in replay(done.recorder).rows for _ in row.outs]  # one for each output
+    if len(rows) != len(raw.ops):  # a later call uses what the first one kept: a table of angles
+        from attnlab.tracer.capture import record_run
+
+        later = record_run(traced)
+        raw = later if len(later.ops) == len(rows) else raw
     if done.problem or len(rows) != len(raw.ops):
         why = done.problem or "the run with gradients took another path than the one shown"
         return replace(raw, backward=Backward(parameters=done.parameters, message=why))
-    norms = {row: g.norm for row, g in done.recorder.gradients.items()}
+    norms = done.recorder.gradients
     ops = tuple(replace(op, grad=norms.get(op.index)) for op in raw.ops)
     origin, broken = first_broken(done, rows, raw)
-    cuts = tuple(cut_findings(done, rows, raw.ops))
+    found = list(cut_findings(done, rows, raw.ops))
+    if origin is not None and not raw.ops[origin].nan:
+        found.insert(0, finding_at(raw.ops[origin], "gradient-origin", "error", broken))
     return replace(
         raw,
         ops=ops,
@@ -106,16 +101,8 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
             origin=origin,
             message=broken or _without_gradient(done),
         ),
-        findings=(*raw.findings, *_broken_finding(raw, origin, broken), *cuts),
+        findings=(*raw.findings, *found),
     )
-
-
-def _later_call(traced: TracedCall, raw: RawTrace, count: int) -> RawTrace:
-    """The rows of a later call, which uses what the first one kept: a table of angles, say."""
-    from attnlab.tracer.capture import record_run
-
-    repeat_call = record_run(traced)
-    return repeat_call if len(repeat_call.ops) == count else raw
 
 
 # ---------------------------------------------------------------- the run
@@ -142,7 +129,7 @@ def run_backward(traced: TracedCall) -> BackwardPass:
         try:
             with recorder:
                 out = traced.call(given)
-            ends = [t for t in tensors_of(out) if t.requires_grad]
+            ends = [t for t in tensors_in(out) if t.requires_grad]
             wanted = [*learnt.values(), *(t for t in leaves if t is not None and t.requires_grad)]
             found = dict(zip(learnt, compute_gradients(ends, wanted), strict=False)) if ends else {}
         except Exception as error:
@@ -165,42 +152,14 @@ def compute_gradients(ends: list[Tensor], wanted: list[Tensor]) -> tuple[Tensor 
     return torch.autograd.grad(ends, wanted, seeds, allow_unused=True)
 
 
-def tensors_of(value: Any, deep: int = 0) -> Iterator[Tensor]:
-    """The tensors of an output: in tuples, dicts, dataclasses."""
-    if isinstance(value, Tensor):
-        yield value
-    elif deep < DEEPEST:
-        for part in _parts(value):
-            yield from tensors_of(part, deep + 1)
-
-
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, (tuple, list)):
-        return list(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, f.name) for f in fields(value)]
-    return []
-
-
-def gradient_norm(gradient: Tensor) -> GradientNorm:
-    norm = float(torch.linalg.vector_norm(gradient.detach().double()))
-    return GradientNorm(norm, math.isfinite(norm))
+def gradient_norm(gradient: Tensor) -> float:
+    return float(torch.linalg.vector_norm(gradient.detach().double()))
 
 
 def _parameter(name: str, parameter: Tensor, gradient: Tensor | None) -> ParameterGradient:
-    shape = tuple(parameter.shape)
-    if gradient is None:
-        return ParameterGradient(name=name, shape=shape, norm=None)
-    found = gradient_norm(gradient)
-    return ParameterGradient(name=name, shape=shape, norm=found.norm, finite=found.finite)
-
-
-def row_of_each_output(rows: list[Row]) -> Iterator[Row]:
-    """One row per output, as the records count them."""
-    for row in rows:
-        yield from (row for _ in row.outs)
+    norm = None if gradient is None else gradient_norm(gradient)
+    finite = norm is None or math.isfinite(norm)
+    return ParameterGradient(name=name, shape=tuple(parameter.shape), norm=norm, finite=finite)
 
 
 # ---------------------------------------------------------------- where gradients break
@@ -209,7 +168,7 @@ def row_of_each_output(rows: list[Row]) -> Iterator[Row]:
 def first_broken(done: BackwardPass, rows: list[Row], raw: RawTrace) -> tuple[int | None, str]:
     """The row whose backward made the first gradient that is not finite, and a sentence."""
     gradients = done.recorder.gradients
-    bad = next((row for row, g in gradients.items() if not g.finite), None)
+    bad = next((row for row, norm in gradients.items() if not math.isfinite(norm)), None)
     leaf = next((p.name for p in done.parameters if not p.finite), None)
     if bad is None and leaf is None:
         return None, ""
@@ -222,14 +181,14 @@ def first_broken(done: BackwardPass, rows: list[Row], raw: RawTrace) -> tuple[in
         for i, row in enumerate(rows)
         if (bad in row.parents if bad is not None else leaf in row.sources)
         and i in gradients
-        and gradients[i].finite
+        and math.isfinite(gradients[i])
     ]
     if not users:
         made = raw.ops[bad] if bad is not None else None
         where = f"the output of {made.op} on line {made.line}" if made else str(leaf)
         return bad, f"the first gradient that is not finite is that of {where}"
     guilty = max(users, key=lambda i: (raw.ops[i].op in STEEP, i))
-    return guilty, _blame_message(raw, guilty, nan=bad is None or math.isnan(gradients[bad].norm))
+    return guilty, _blame_message(raw, guilty, nan=bad is None or math.isnan(gradients[bad]))
 
 
 def _blame_message(raw: RawTrace, row: int, nan: bool) -> str:
@@ -243,23 +202,6 @@ def _blame_message(raw: RawTrace, row: int, nan: bool) -> str:
     at = ", where its operand lies" if zero else ""
     nought = ", and 0 * inf is NaN: a where or a mask after it does not help" if nan else ""
     return f"{what}: its slope at the edge of its domain is infinite{at}{nought}; {steep}"
-
-
-def _broken_finding(raw: RawTrace, origin: int | None, message: str) -> Iterator[Finding]:
-    if origin is not None and not raw.ops[origin].nan:
-        yield _finding(raw.ops[origin], "gradient-origin", "error", message)
-
-
-def _finding(op: Op, rule: str, severity: Any, message: str) -> Finding:
-    return Finding(
-        rule=rule,
-        file=op.file,
-        line=op.line,
-        op=op.op,
-        severity=severity,
-        message=message,
-        index=op.index,
-    )
 
 
 # ---------------------------------------------------------------- who gets none
@@ -297,7 +239,7 @@ def cut_findings(done: BackwardPass, rows: list[Row], ops: tuple[Op, ...]) -> It
     for cut, names in cuts.items():
         op = ops[cut]
         how = op.op if op.op in {"detach", "data", "detach_"} else f"{op.op} under no_grad"
-        yield _finding(
+        yield finding_at(
             op,
             "gradient-cut",
             "warning",

@@ -5,17 +5,15 @@ from __future__ import annotations
 import weakref
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from attnlab.tracer.call_setup import repeat_call
+from attnlab.sizes import format_bytes
+from attnlab.tracer.call_setup import TracedCall, repeat_call
+from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.raw_trace import RawTrace
-from attnlab.tracer.rerun import Call, RerunMode, matching_rows, note_divergence, tensors_in
-
-if TYPE_CHECKING:
-    from attnlab.tracer.capture import TracedCall
+from attnlab.tracer.rerun import Call, RerunMode, matching_rows, note_divergence
 
 RUNS = 5
 LONG = 5.0  # seconds: a model that took as long as this is run no more often
@@ -103,7 +101,7 @@ class MemoryMode(RerunMode):
         self._known: dict[int, int] = {}  # storages alive: their bytes
 
     def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:
-        given = {_key(t) for t in tensors_in((call.args, tuple(call.kwargs.values())))}
+        given = {_key(t) for t in tensors_in((call.args, call.kwargs))}
         for i, t in enumerate(outs):
             key = _key(t)
             if key is None:  # inside a vmap, or of a sparse tensor
@@ -131,11 +129,3 @@ def _key(t: Tensor) -> int | None:
     except Exception:
         return None
     return key
-
-
-def format_bytes(count: int) -> str:
-    """Bytes in a readable unit: "1.5 MB"."""
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= factor:
-            return f"{count / factor:.3g} {unit}"
-    return f"{count} B"

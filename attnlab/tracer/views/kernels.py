@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnlab.records.trace import Kernel
-from attnlab.tracer.call_setup import repeat_call
+from attnlab.tracer.call_setup import TracedCall, repeat_call
+from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.op_kinds import Kind
 from attnlab.tracer.raw_trace import RawTrace
-from attnlab.tracer.rerun import Args, Call, RerunMode, matching_rows, note_divergence, tensors_in
-
-if TYPE_CHECKING:
-    from attnlab.tracer.capture import TracedCall
+from attnlab.tracer.rerun import Args, Call, RerunMode, matching_rows, note_divergence
 
 
 def add_kernels(traced: TracedCall, raw: RawTrace) -> RawTrace:

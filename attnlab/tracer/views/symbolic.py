@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,11 +19,9 @@ from torch.overrides import TorchFunctionMode
 
 from attnlab.records.trace import Guard
 from attnlab.sizes import with_head_dim
+from attnlab.tracer.call_setup import TracedCall
 from attnlab.tracer.raw_trace import RawTrace, first_line, source_location
 from attnlab.tracer.recorder import user_location
-
-if TYPE_CHECKING:
-    from attnlab.tracer.capture import TracedCall
 
 FIXED = 1  # sizes up to here are no symbols: an axis of size 1 broadcasts, and 0 is empty
 

@@ -10,21 +10,18 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from attnlab.records.trace import Heat
 from attnlab.suggest import closest_names
-from attnlab.tracer.call_setup import repeat_call
+from attnlab.tracer.call_setup import TracedCall, repeat_call
 from attnlab.tracer.raw_trace import RawTrace, display_path
 from attnlab.tracer.recorder import is_library_code
 from attnlab.tracer.rerun import Call, RerunMode, matching_rows
 from attnlab.tracer.views.heatmap import slice_text, to_heat, unwrap
-
-if TYPE_CHECKING:
-    from attnlab.tracer.capture import TracedCall
 
 MOST = 4  # values of one name that are drawn
 TraceFunction = Callable[[FrameType, str, Any], Any]

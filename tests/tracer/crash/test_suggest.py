@@ -6,7 +6,8 @@ from modules import module, traced
 from torch import nn
 from torch.nn import functional as F
 
-from attnlab.tracer.crash.suggest import LARGE, ReplayedCall, suggest_fixes, zeros_like_arguments
+from attnlab.tracer.crash.suggest import LARGE, ReplayedCall, suggest_fixes, zeros_as_laid_out
+from attnlab.tracer.nested_tensors import map_tensors
 
 LAYER = "self.proj = nn.Linear(width, width)"
 HEADS = "q = x.unflatten(-1, (4, 2)).transpose(1, 2)\nk, v = q[:, :2], q[:, :2]\n"
@@ -130,9 +131,9 @@ def test_two_dtypes_without_data():
 def test_what_is_kept_of_a_call_has_its_shapes_and_none_of_its_values():
     """Layouts count: a view fails for its strides. Large tensors stand without data."""
     x = torch.full((2, 3), 7.0)
-    kept = zeros_like_arguments((x.mT, [x.expand(4, 2, 3)], 3, "ij"))
+    kept = map_tensors(zeros_as_laid_out, (x.mT, [x.expand(4, 2, 3)], 3, "ij"))
     assert (kept[0].shape, kept[0].stride(), kept[0].sum()) == ((3, 2), (1, 3), 0)
     assert kept[1][0].stride() == (0, 3, 1)
     assert kept[2:] == (3, "ij")
-    assert zeros_like_arguments(torch.empty(LARGE + 1, device="meta")).is_meta
-    assert zeros_like_arguments(nn.Parameter(torch.ones(0, 3))).shape == (0, 3)
+    assert zeros_as_laid_out(torch.empty(LARGE + 1, device="meta")).is_meta
+    assert zeros_as_laid_out(nn.Parameter(torch.ones(0, 3))).shape == (0, 3)

@@ -5,8 +5,8 @@ import torch
 from shots import Plain, capture_of, x
 
 from attnlab.records import TraceOptions
+from attnlab.sizes import format_bytes
 from attnlab.tracer.views import costs
-from attnlab.tracer.views.costs import format_bytes
 
 TIME, MEMORY = TraceOptions(time=True), TraceOptions(memory=True)
 

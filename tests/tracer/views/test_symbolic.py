@@ -66,7 +66,8 @@ def test_the_compiler_is_imported_on_demand_only():
     """It takes seconds: no trace pays for it that did not ask."""
     code = (
         "import sys, torch\n"
-        "from attnlab.tracer.capture import TracedCall, capture\n"
+        "from attnlab.tracer.call_setup import TracedCall\n"
+        "from attnlab.tracer.capture import capture\n"
         "call = lambda given: given[0][1] @ torch.ones(3)\n"
         "capture(TracedCall(call=call, given=[('x', torch.ones(2))]))\n"
         "sys.exit('torch._dynamo' in sys.modules or 'sympy' in sys.modules)"
