@@ -23,6 +23,7 @@ from attnlab.candidate.input_copies import written
 from attnlab.candidate.kv_cache import KVCache
 from attnlab.candidate.load import made_of
 from attnlab.candidate.process_state import Surroundings
+from attnlab.candidate.program import CandidateProgram
 from attnlab.candidate.registry import load_verbs
 from attnlab.candidate.side_effects import set_seed
 from attnlab.candidate.signature import ParameterPositions
@@ -46,6 +47,7 @@ class Session:
         self.arguments: dict[str, Any] = {}  # of forward, that are no tensors
         self.cache_form: dict[str, str] = {}  # how targets keep keys and values between calls
         self.cache: KVCache | None = None
+        self.program: CandidateProgram | None = None  # of several files, with a training loop
         self.parameter_positions = ParameterPositions()
         self.called_with: dict[str, list[int]] = {}  # shapes of the latest call's inputs
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.catalogue import schema
+from attnlab.catalogue.programs import DESCRIPTION as PROGRAM_FILE
+from attnlab.catalogue.programs import TOPIC as PROGRAMS
+from attnlab.catalogue.programs import ProgramEntry, read_program_entry
 from attnlab.catalogue.toml_rules import (
     Document,
     InvalidValue,
@@ -103,11 +106,15 @@ class Catalogue:
     challenges: tuple[Challenge, ...]
     broken: tuple[AttnlabError, ...] = ()
     broken_slugs: tuple[str, ...] = ()  # of `broken`, in its order
+    programs: tuple[ProgramEntry, ...] = ()
 
     def find(self, what: str) -> Challenge:
         """The challenge called `what`, a full slug or the bare name; raises where none is."""
         wanted = what.strip().rstrip("/")
         found = [c for c in self.challenges if wanted in (c.slug, c.name)]
+        if self.find_program(wanted):
+            hint = f"attnlab start {wanted} starts it; grade and run take it as well."
+            raise Refused(f"{wanted} is a whole program, not a challenge of one file", hint)
         if len(found) == 1:
             return found[0]
         if found:
@@ -118,9 +125,18 @@ class Catalogue:
                 raise error
         raise Refused(f'no challenge is called "{wanted}"', self._hint(wanted))
 
+    def find_program(self, what: str) -> ProgramEntry | None:
+        """The program called `what`, if there is one; raises where it cannot be read."""
+        wanted = what.strip().rstrip("/")
+        for slug, error in zip(self.broken_slugs, self.broken, strict=True):
+            if slug.startswith(f"{PROGRAMS}/") and wanted in (slug, slug.partition("/")[2]):
+                raise error
+        return next((p for p in self.programs if wanted in (p.slug, p.name)), None)
+
     def _hint(self, wanted: str) -> str:
         full = "/" in wanted
-        names = {(c.slug if full else c.name): c.slug for c in self.challenges}
+        units: tuple[Challenge | ProgramEntry, ...] = (*self.challenges, *self.programs)
+        names = {(c.slug if full else c.name): c.slug for c in units}
         guess = did_you_mean(wanted, names) or did_you_mean(wanted, names.values())
         return guess or "attnlab list shows them all."
 
@@ -213,16 +229,21 @@ def _extra_folders(root: Path, said: str) -> list[Path]:
         found = list(_folders(root))
     except OSError as error:
         raise Refused(f"{said}: {root} cannot be read: {error.strerror}", hint, said) from None
-    if not any((folder / DESCRIPTION).exists() for folder in found):
+    if not any((f / name).exists() for f in found for name in (DESCRIPTION, PROGRAM_FILE)):
         raise Refused(f"{said}: {root} holds no TOPIC/SLUG/challenge.toml", hint, said)
     return found
 
 
 def _read_all(folders: list[Path]) -> Catalogue:
     good: dict[str, Challenge] = {}
+    programs: dict[str, ProgramEntry] = {}
     bad: list[tuple[str, AttnlabError]] = []
     for folder in folders:
         try:
+            if folder.parent.name == PROGRAMS or (folder / PROGRAM_FILE).exists():
+                entry = read_program_entry(folder)
+                programs[entry.slug] = entry
+                continue
             challenge = read_challenge(folder)
             _check_new_slug(challenge, good)
         except AttnlabError as error:
@@ -233,6 +254,7 @@ def _read_all(folders: list[Path]) -> Catalogue:
         challenges=tuple(sorted(good.values(), key=_order)),
         broken=tuple(error for _, error in bad),
         broken_slugs=tuple(slug for slug, _ in bad),
+        programs=tuple(sorted(programs.values(), key=lambda p: (p.level, p.slug))),
     )
 
 

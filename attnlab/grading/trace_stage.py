@@ -55,7 +55,8 @@ def surroundings(job: Job) -> dict[str, Any]:
     """The candidate's source and where it lives, as the verbs `load` and `demo` take them."""
     code = job.candidate
     own = plain(job.own) if job.own else None
-    return {"file": code.file, "text": code.text, "path": code.path, "own": own}
+    found = {"file": code.file, "text": code.text, "path": code.path, "own": own}
+    return found | ({"siblings": dict(code.siblings)} if code.siblings else {})
 
 
 def _with_chance(found: Sequence[Finding], chance: Finding) -> tuple[Finding, ...]:

@@ -168,7 +168,8 @@ class FileReference:
         self.weights: dict[str, Tensor] = {}
         self.uses = 1
         self.sound = True
-        self._ask("load", file=code.file, text=code.text, path=code.path, own=None)
+        beside = dict(code.siblings)
+        self._ask("load", file=code.file, text=code.text, path=code.path, own=None, siblings=beside)
         if cache:
             self._ask("declare_cache", **plain(cache))
 

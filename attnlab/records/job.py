@@ -106,6 +106,7 @@ class Code:
     text: str
     name: str | None = None  # the class or function to build; None = find it
     path: str = ""
+    siblings: tuple[tuple[str, str], ...] = ()  # files beside it that it may import, with texts
 
 
 @record

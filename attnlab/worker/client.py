@@ -17,8 +17,9 @@ from attnlab.catalogue.load import opened_topics
 from attnlab.errors import Broken
 from attnlab.records import Job, Report, from_json
 from attnlab.records.position import PositionJob, PositionReport
+from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.records.trial import TrialJob, TrialReport
-from attnlab.worker.requests import JOB, POSITION, TRIALS, Answer, Asked, Request
+from attnlab.worker.requests import JOB, POSITION, PROGRAM, TRIALS, Answer, Asked, Request
 from attnlab.worker.wire import TooLong, receive, send
 
 SERVER = Path(__file__).parent / "zygote.py"
@@ -76,6 +77,10 @@ class Worker:
     def run_job(self, job: Job) -> Report:
         """Blocks until the judge has answered; raises `Broken` when it cannot."""
         return self._request(JOB, job, job.limits.seconds + CLOSING)
+
+    def run_program(self, job: ProgramJob) -> ProgramReport:
+        """What becomes of a program; raises `Broken` as `run_job` does."""
+        return self._request(PROGRAM, job, job.limits.seconds + CLOSING)
 
     def position(self, job: PositionJob) -> PositionReport:
         """The tables and plots of a kind of positions; raises `Broken` as `run_job` does."""
@@ -171,6 +176,10 @@ class WorkerPool:
     def run_job(self, job: Job) -> Report:
         with self._borrow_worker() as worker:
             return worker.run_job(job)
+
+    def run_program(self, job: ProgramJob) -> ProgramReport:
+        with self._borrow_worker() as worker:
+            return worker.run_program(job)
 
     def trials(self, job: TrialJob) -> TrialReport:
         with self._borrow_worker() as worker:

@@ -24,10 +24,11 @@ from attnlab.grading.pipeline import run_job
 from attnlab.probe.reference import BadReference, ReferenceCache
 from attnlab.records import Job, Limits, Report, plain, to_json
 from attnlab.records.position import PositionJob, PositionReport
+from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.records.trial import TrialJob, TrialReport
 from attnlab.worker.child import BROKEN, MEMORY
 from attnlab.worker.cpu_affinity import CpuPinning
-from attnlab.worker.requests import JOB, POSITION, TRIALS, decode
+from attnlab.worker.requests import JOB, POSITION, PROGRAM, TRIALS, decode
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import Channel, TooLong, receive, send
 
@@ -55,6 +56,7 @@ class Judge:
     def __init__(self, zygote: socket.socket) -> None:
         self.zygote = zygote
         self.references = ReferenceCache()
+        self.right_programs: dict[str, Any] = {}  # what they do, by program and seed
         self.cpu = CpuPinning(os.getppid())
 
     def run_job(self, job: Job) -> Report:
@@ -75,6 +77,15 @@ class Judge:
                 message=f"{_fault(error)} ({Path(where.filename).name}:{where.lineno})",
                 hint="this is a fault of attnlab; ATTNLAB_DEBUG=1 shows the traceback to report",
             )
+
+    def run_program(self, job: ProgramJob) -> ProgramReport:
+        """Trains or grades a program of several files."""
+        from attnlab.grading.program import run_program
+
+        try:
+            return run_program(job, self._spawn, self.references, self.right_programs)
+        except Exception as error:
+            return ProgramReport(outcome="error", message=_fault(error))
 
     def position(self, job: PositionJob) -> PositionReport:
         """Computed from the references: no candidate, no child."""
@@ -101,10 +112,12 @@ class Judge:
         return child
 
 
-HANDLERS: dict[str, Callable[[Judge, Any], Report | PositionReport | TrialReport]] = {
+Answer = Report | PositionReport | TrialReport | ProgramReport
+HANDLERS: dict[str, Callable[[Judge, Any], Answer]] = {
     JOB.tag: Judge.run_job,
     POSITION.tag: Judge.position,
     TRIALS.tag: Judge.trials,
+    PROGRAM.tag: Judge.run_program,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from attnlab.records import Job, Report, from_json, to_json
 from attnlab.records.position import PositionJob, PositionReport
+from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.records.trial import TrialJob, TrialReport
 
 Asked = TypeVar("Asked")
@@ -28,7 +29,8 @@ class Request(Generic[Asked, Answer]):
 JOB = Request("job", Job, Report)
 POSITION = Request("position", PositionJob, PositionReport)
 TRIALS = Request("trials", TrialJob, TrialReport)
-REQUESTS: dict[str, Request[Any, Any]] = {r.tag: r for r in (JOB, POSITION, TRIALS)}
+PROGRAM = Request("program", ProgramJob, ProgramReport)
+REQUESTS: dict[str, Request[Any, Any]] = {r.tag: r for r in (JOB, POSITION, TRIALS, PROGRAM)}
 
 
 def decode(message: bytes | bytearray) -> tuple[str, Any]:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from attnlab.candidate.load import module_name, move_in, remember
 from attnlab.candidate.process_state import words_of
+from attnlab.candidate.program import SourceModules
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import HUNG, OtherTarget, Session
 from attnlab.tracer.cast import Given
@@ -21,8 +22,17 @@ from attnlab.tracer.raw_trace import describe_error
 
 
 @verb
-def load(session: Session, file: str, text: str, path: str, own: dict[str, Any] | None) -> Any:
-    """Execute the source as a module of its own."""
+def load(
+    session: Session,
+    file: str,
+    text: str,
+    path: str,
+    own: dict[str, Any] | None,
+    siblings: dict[str, str] | None = None,
+) -> Any:
+    """Execute the source as a module of its own, which may import its siblings."""
+    if siblings:
+        SourceModules(siblings, "").install()
     session.file = file
     if own:
         move_in(own)

@@ -1,0 +1,209 @@
+"""A candidate's program: its files as modules, and what its training half does when it is called.
+
+`ExactNumbers` makes two right programs agree in all digits: numbers are float64 also where float32
+is asked for by name, and dropout drops nothing. `TrainingWatch` notes what can be seen from outside
+while a program trains: losses, modes, dropout.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import types
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from attnlab.candidate.load import remember
+
+NARROW = (torch.float32, torch.float16, torch.bfloat16)
+NARROWING = {Tensor.float, Tensor.half, Tensor.bfloat16}
+FUSED = F.scaled_dot_product_attention
+FUSED_DROPOUT = 4  # the place of dropout_p among its arguments
+DROPOUTS = {F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, torch.dropout}
+
+
+class MissingName(Exception):
+    """A declared name that the program does not define, or that is not what it should be."""
+
+
+class SourceModules:
+    """Modules of texts instead of files: importing `model` executes the text of model.py."""
+
+    def __init__(self, files: dict[str, str], label: str) -> None:
+        self.texts = {Path(file).stem: text for file, text in files.items()}
+        self.label = label
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name in self.texts else None  # type: ignore[arg-type]
+
+    def create_module(self, _: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        file = f"{self.label}{module.__name__}.py"
+        text = self.texts[module.__name__]
+        module.__file__ = file
+        remember(file, text)
+        exec(compile(text, file, "exec", dont_inherit=True), module.__dict__)
+
+    def install(self) -> None:
+        """Let `import` find these modules, and none that was here before."""
+        sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, SourceModules)]
+        sys.meta_path.insert(0, self)
+        for name in self.texts:
+            sys.modules.pop(name, None)
+
+    def load(self) -> dict[str, types.ModuleType]:
+        """Import every module afresh."""
+        self.install()
+        return {name: __import__(name) for name in self.texts}
+
+
+class CandidateProgram:
+    """The modules of a program and its declared names."""
+
+    def __init__(self, modules: dict[str, types.ModuleType], entries: dict[str, str]) -> None:
+        self.modules, self.entries = modules, entries
+        self.model: nn.Module | None = None
+        self.optimizer: Any = None
+
+    def name(self, dotted: str) -> Any:
+        """What `train.STEPS` is; raises `MissingName`."""
+        module, _, name = dotted.partition(".")
+        if not hasattr(self.modules.get(module), name):
+            raise MissingName(f"{module}.py defines no {name}, which is declared: put it back")
+        return getattr(self.modules[module], name)
+
+    def call(self, entry: str, *args: Any) -> Any:
+        function = self.name(self.entries[entry])
+        if not callable(function):
+            raise MissingName(f"{self.entries[entry]} is not a function")
+        return function(*args)
+
+    def evaluate(self, expression: str, **names: Any) -> Any:
+        """The value of an expression of the challenge over the program's modules."""
+        space = {**self.modules, "torch": torch, **names}
+        return eval(expression, space)  # noqa: S307  the challenge's own text
+
+    def make(self, weights: dict[str, Tensor] | None = None) -> nn.Module:
+        """A fresh model, with these weights where they fit, and its optimizer."""
+        model = self.call("make_model")
+        if not isinstance(model, nn.Module):
+            raise MissingName(f"make_model returned {_kind(model)}, not an nn.Module")
+        self.model = model
+        if weights:
+            own = dict(model.named_parameters())
+            with torch.no_grad():
+                for name, tensor in weights.items():
+                    if name in own and own[name].shape == tensor.shape:
+                        own[name].copy_(tensor)
+        self.optimizer = self.call("make_optimizer", model)
+        if not hasattr(self.optimizer, "step"):
+            raise MissingName(f"make_optimizer returned {_kind(self.optimizer)}, not an optimizer")
+        return model
+
+    def train(self, steps: int) -> list[Any]:
+        """The losses that the training loop returns, as it returns them."""
+        losses = self.call("train", self.model, self.optimizer, steps)
+        if not isinstance(losses, (list, tuple)) or not all(map(_is_number, losses)):
+            raise MissingName(
+                f"train returned {_kind(losses)}; it is to return a list with the loss of each step"
+            )
+        return list(losses)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) or (isinstance(value, Tensor) and value.numel() == 1)
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def as_floats(losses: Iterable[Any]) -> Tensor:
+    return torch.tensor([float(loss) for loss in losses], dtype=torch.float64)
+
+
+class ExactNumbers(TorchFunctionMode):
+    """Float32 asked for by name is float64, and dropout drops nothing; `active` counts the dropout
+    calls that would have dropped something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in DROPOUTS:
+            return self._without_dropout(func, args, kwargs)
+        if func is FUSED:
+            args, kwargs = self._fused(args, kwargs)
+        elif func in NARROWING:
+            func, args = Tensor.double, args[:1]
+        return func(*map(_widen, args), **{name: _widen(value) for name, value in kwargs.items()})
+
+    def _without_dropout(
+        self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        named = dict(zip(("input", "p", "training"), args, strict=False)) | kwargs
+        training = named.get("train", named.get("training", True))
+        self.active += bool(training and named.get("p", 0.5))
+        return func(named["input"], 0.0, False)
+
+    def _fused(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        rate = args[FUSED_DROPOUT] if len(args) > FUSED_DROPOUT else kwargs.get("dropout_p", 0.0)
+        self.active += bool(rate)
+        if len(args) > FUSED_DROPOUT:
+            return (*args[:FUSED_DROPOUT], 0.0, *args[FUSED_DROPOUT + 1 :]), kwargs
+        return args, kwargs | {"dropout_p": 0.0}
+
+
+def _widen(value: Any) -> Any:
+    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
+
+
+class TrainingWatch(AbstractContextManager["TrainingWatch"]):
+    """Notes the loss of every backward pass and the modes in which the model is called."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.losses: list[float] = []
+        self.training_modes: list[bool] = []  # of calls that build a graph
+        self.other_modes: list[bool] = []  # of calls that do not
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Self:
+        handle = self.model.register_forward_pre_hook(self._note_mode)
+        self._undo.callback(handle.remove)
+        backward = Tensor.backward
+
+        def watched(loss: Tensor, *args: Any, **kwargs: Any) -> Any:
+            self.losses.append(float(loss.detach()) if loss.numel() == 1 else math.nan)
+            return backward(loss, *args, **kwargs)  # type: ignore[no-untyped-call]
+
+        Tensor.backward = watched  # type: ignore[method-assign,assignment]
+        self._undo.callback(setattr, Tensor, "backward", backward)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._undo.close()
+
+    def _note_mode(self, model: nn.Module, _: object) -> None:
+        modes = self.training_modes if torch.is_grad_enabled() else self.other_modes
+        modes.append(model.training)

@@ -1,0 +1,177 @@
+"""Verbs that load a program of several files, train it, and tell what its training half does."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.candidate.program import (
+    CandidateProgram,
+    ExactNumbers,
+    MissingName,
+    SourceModules,
+    TrainingWatch,
+    as_floats,
+)
+from attnlab.candidate.registry import verb
+from attnlab.candidate.session import Session
+from attnlab.candidate.side_effects import set_seed
+from attnlab.tracer.raw_trace import describe_error
+
+
+@verb
+def load_program(
+    session: Session,
+    files: dict[str, str],
+    label: str,
+    entries: dict[str, str],
+    constants: list[str],
+    exact: bool = False,
+) -> Any:
+    """Import the files as modules; `exact` in float64. The values of the constants, as text."""
+    session.file = label
+    torch.set_default_dtype(torch.float64 if exact else torch.float32)
+    session.program = CandidateProgram(SourceModules(files, label).load(), entries)
+    for entry in entries.values():
+        session.program.name(entry)
+    return {"constants": {name: repr(session.program.name(name)) for name in constants}}
+
+
+@verb
+def change_settings(session: Session, settings: dict[str, int]) -> Any:
+    """Give constants the values of the grader."""
+    for dotted, value in settings.items():
+        module, _, name = dotted.partition(".")
+        _program(session).name(dotted)
+        setattr(_program(session).modules[module], name, value)
+    return {}
+
+
+@verb
+def evaluate_expressions(session: Session, expressions: list[str]) -> Any:
+    """The values of expressions over the program's modules: tensors, tuples of them, numbers."""
+    return {"values": [_plain(_program(session).evaluate(text)) for text in expressions]}
+
+
+@verb
+def initial_weights(session: Session, seed: int) -> Any:
+    """The parameters of a fresh model, a tied one under each of its names."""
+    set_seed(seed)
+    model = _program(session).make()
+    tensors = {n: p.detach() for n, p in model.named_parameters(remove_duplicate=False)}
+    return {"tensors": tensors}
+
+
+@verb
+def observe_training(session: Session, weights: dict[str, Tensor], steps: list[int]) -> Any:
+    """For each number of steps from these weights: losses, parameters after them, and modes."""
+    return {"runs": [_observe_run(session, weights, count) for count in steps]}
+
+
+def _observe_run(session: Session, weights: dict[str, Tensor], steps: int) -> dict[str, Any]:
+    program = _program(session)
+    model = program.make(weights)
+    with ExactNumbers() as exact, TrainingWatch(model) as watch:
+        losses = program.train(steps)
+    return {
+        "losses": as_floats(losses),
+        "graph": any(isinstance(loss, Tensor) and loss.requires_grad for loss in losses),
+        "parameters": {n: p.detach().clone() for n, p in model.named_parameters()},
+        "dropout": exact.active > 0,
+        "modes": list(watch.training_modes),
+    }
+
+
+@verb
+def observe_evaluation(session: Session, weights: dict[str, Tensor]) -> Any:
+    """The number that evaluation returns, and the modes of the model meanwhile."""
+    program = _program(session)
+    model = program.make(weights).train()
+    with ExactNumbers() as exact, TrainingWatch(model) as watch:
+        value = program.call("evaluate", model)
+    if not isinstance(value, (int, float, Tensor)):
+        raise MissingName(f"evaluate returned a {type(value).__name__}, not a number")
+    return {
+        "value": as_floats([value]),
+        "dropout": exact.active > 0,
+        "modes": watch.training_modes + watch.other_modes,
+    }
+
+
+@verb
+def observe_generation(
+    session: Session, weights: dict[str, Tensor], prompts: list[Tensor], count: int
+) -> Any:
+    """The ids that follow each prompt."""
+    program = _program(session)
+    model = program.make(weights).train()
+    with ExactNumbers() as exact:
+        found = [program.call("generate", model, ids.clone(), count) for ids in prompts]
+    return {"ids": found, "dropout": exact.active > 0}
+
+
+@verb
+def train_model(session: Session, seed: int, steps: int) -> Any:
+    """Train as `python train.py` does; losses, and where it ended when it raised."""
+    program = _program(session)
+    set_seed(seed)
+    began = time.monotonic()
+    model = program.make()
+    answer: dict[str, Any] = {}
+    with TrainingWatch(model) as watch:
+        try:
+            answer["losses"] = as_floats(program.train(steps)).tolist()
+        except MissingName:
+            raise
+        except BaseException as error:
+            answer = {"ended": describe_error(error, session.file, None)}
+    answer["backward_losses"] = watch.losses
+    answer["seconds"] = time.monotonic() - began
+    return answer
+
+
+@verb
+def continue_training(session: Session, steps: int) -> Any:
+    """Train the model that is there for more steps."""
+    return {"losses": as_floats(_program(session).train(steps)).tolist()}
+
+
+@verb
+def model_logits(session: Session, inputs: list[Tensor]) -> Any:
+    """What the model gives for these inputs in eval mode."""
+    model = _model(session).eval()
+    with torch.no_grad():
+        out = model(*inputs)
+    if not isinstance(out, Tensor):
+        raise MissingName(f"the model returned a {type(out).__name__}, not one tensor of logits")
+    return {"output": out}
+
+
+@verb
+def generate_ids(session: Session, prompt: Tensor, count: int) -> Any:
+    """`count` ids more by the model that is there."""
+    return {"output": _program(session).call("generate", _model(session), prompt, count)}
+
+
+@verb
+def sample_text(session: Session, expression: str) -> Any:
+    """The text of an expression over the modules and the model that is there."""
+    return {"text": str(_program(session).evaluate(expression, model=_model(session)))[:2000]}
+
+
+def _program(session: Session) -> CandidateProgram:
+    assert session.program is not None, "no program is loaded"
+    return session.program
+
+
+def _model(session: Session) -> nn.Module:
+    model = _program(session).model
+    assert model is not None, "no model was made"
+    return model
+
+
+def _plain(value: Any) -> Any:
+    return list(map(_plain, value)) if isinstance(value, (tuple, list)) else value

@@ -1,0 +1,361 @@
+"""Read programs from folders `programs/NAME/`, and compose their files with some of their bugs.
+
+program.toml   texts, the declared names, goals, and the round that `start` gives
+base/          the right files, as a person would write them
+units/         a contract for each class of the model that is graded alone
+bugs/ decoys/  one patch of the right files each
+styles/        other right programs, a folder each
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from attnlab.catalogue import schema
+from attnlab.catalogue.toml_rules import (
+    Document,
+    InvalidValue,
+    Rule,
+    expected,
+    line,
+    listing,
+    mapping,
+    matching,
+    name,
+    number,
+    one_of,
+    read_document,
+    table,
+    text,
+    whole,
+)
+from attnlab.errors import Refused, Unreadable
+from attnlab.files import read_bytes, shown_path
+from attnlab.records import FORMAT, record
+from attnlab.records.program import (
+    ENTRIES,
+    Edit,
+    Effect,
+    Files,
+    FollowUp,
+    Goal,
+    Program,
+    ProgramBug,
+    Training,
+    Unit,
+)
+from attnlab.suggest import did_you_mean
+
+DESCRIPTION = "program.toml"
+TOPIC = "programs"
+ID = r"[a-z0-9]+(-[a-z0-9]+)*"
+CATEGORIES = (
+    "attention", "positions", "mask", "normalisation", "residual", "embedding", "dropout",
+    "optimizer", "loss", "data", "evaluation", "generation", "training",
+)  # fmt: skip
+LARGEST = 256 << 10  # bytes of a file of a program
+BUGS = 4  # of a round that is drawn
+
+
+# ---------------------------------------------------------------- rules
+
+FILE = matching(r"[a-z_][a-z0-9_]*\.py", "the name of a Python file, such as model.py")
+NAME_IN = matching(r"[a-z_][a-z0-9_]*\.[A-Za-z_]\w*", "MODULE.NAME, such as train.STEPS")
+
+
+def _verbatim(value: Any) -> str:
+    if not isinstance(value, str):
+        raise expected(value, "source text")
+    return value
+
+
+EDIT = table({"file": FILE, "old": _verbatim, "new": _verbatim}, required=("file", "old", "new"))
+FOLLOW_UP = table({"question": text, "answer": text}, required=("question", "answer"))
+DECOY: dict[str, Rule] = {"edits": listing(EDIT, least=1), "why": text}
+BUG: dict[str, Rule] = {
+    **DECOY,
+    "category": one_of(*CATEGORIES),
+    "level": whole(1, 5),
+    "symptom": text,
+    "effect": one_of(*get_args(Effect)),
+    "seen_by": listing(matching(ID, "the id of a part or goal"), least=1),
+    "hints": listing(text, least=3, most=3),
+    "find": text,
+    "source": line,
+    "follow_ups": listing(FOLLOW_UP, least=2, most=3),
+}
+FIXES: dict[str, Rule] = {
+    "fixes": listing(table({"edits": listing(EDIT, least=1)}, required=("edits",)))
+}
+UNIT = table(
+    {"title": line, "class": NAME_IN, **schema.TABLES},
+    required=("title", "class", "sizes", "inputs", "output"),
+)
+GOAL = table(
+    {
+        "id": matching(ID, "an id such as memorises"),
+        "title": line,
+        "kind": one_of("loss", "accuracy", "generate"),
+        "batch": line,
+        "bound": number,
+        "prompt": line,
+        "expected": line,
+    },
+    required=("id", "title", "kind"),
+)
+TRAINING = table(
+    {
+        **dict.fromkeys((*ENTRIES, "steps"), NAME_IN),
+        "classes": line,
+        "sample": line,
+        "prompts": listing(line, least=1),
+        "unit": name,
+        "sizes": schema.SIZES,
+        "constants": listing(NAME_IN),
+        "settings": mapping(r"[a-z_]\w*\.\w+", "MODULE.NAME", whole(1)),
+    },
+    required=(*ENTRIES, "steps", "classes", "sample", "prompts", "unit", "sizes"),
+)
+SUMMARY: dict[str, Rule] = {
+    "format": whole(FORMAT, FORMAT),
+    "title": line,
+    "level": whole(1, 5),
+    "minutes": whole(5, 240),
+    "source": line,
+    "symptom": text,
+    "task": text,
+    "edit": listing(FILE, least=1, most=3),
+    "given": listing(FILE),
+    "round": listing(matching(ID, "the id of a bug or decoy"), least=1),
+    "training": TRAINING,
+    "goals": listing(GOAL, least=1),
+}
+PROGRAM = table(SUMMARY, required=tuple(SUMMARY))
+
+
+# ---------------------------------------------------------------- reading
+
+
+@record
+class ProgramEntry:
+    """What `attnlab list` shows of a program."""
+
+    slug: str
+    title: str
+    level: int
+    minutes: int
+    bugs: int
+    folder: str
+
+    @property
+    def name(self) -> str:
+        return self.slug.partition("/")[2]
+
+
+def read_program_entry(folder: Path) -> ProgramEntry:
+    """The program in `folder` in a line; raises `Unreadable`."""
+    found = read_document(folder / DESCRIPTION).read(PROGRAM)
+    return ProgramEntry(
+        slug=f"{folder.parent.name}/{folder.name}",
+        title=found["title"],
+        level=found["level"],
+        minutes=found["minutes"],
+        bugs=len(_described(folder / "bugs")),
+        folder=str(folder),
+    )
+
+
+def read_program(folder: Path) -> Program:
+    """The program in `folder`; raises `Unreadable`, which names file, line and key."""
+    folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links: another slug
+    document = read_document(folder / DESCRIPTION)
+    found = document.read(PROGRAM)
+    files = _read_files(folder / "base", (*found["edit"], *found["given"]))
+    units = tuple(_read_unit(path, files) for path in _described(folder / "units"))
+    training = _training(document, found["training"], units)
+    goals = tuple(Goal(**goal) for goal in found["goals"])
+    bugs = tuple(_read_patch(path, files, found["edit"]) for path in _described(folder / "bugs"))
+    decoys = tuple(
+        _read_patch(path, files, found["edit"]) for path in _described(folder / "decoys")
+    )
+    program = Program(
+        slug=f"{folder.parent.name}/{folder.name}",
+        title=found["title"],
+        level=found["level"],
+        minutes=found["minutes"],
+        symptom=found["symptom"],
+        task=found["task"],
+        source=found["source"],
+        folder=str(folder),
+        edit=found["edit"],
+        given=found["given"],
+        files=files,
+        training=training,
+        units=units,
+        goals=goals,
+        bugs=bugs,
+        decoys=decoys,
+        chosen=found["round"],
+        styles=_read_styles(folder / "styles", files, found["edit"]),
+    )
+    _check_ids(document, program)
+    return program
+
+
+def _described(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.toml"))
+
+
+def _read_files(folder: Path, names: Iterable[str]) -> Files:
+    return {name: _read_text(folder / name) for name in names}
+
+
+def _read_text(path: Path) -> str:
+    data = read_bytes(path, shown_path(path), LARGEST)
+    return data.decode("utf-8").replace("\r\n", "\n")
+
+
+def _read_styles(folder: Path, files: Files, edit: Sequence[str]) -> dict[str, Files]:
+    """Other right programs: a style holds the files that differ."""
+    if not folder.is_dir():
+        return {}
+    return {
+        style.name: files
+        | {name: _read_text(style / name) for name in edit if (style / name).exists()}
+        for style in sorted(folder.iterdir())
+        if style.is_dir() and style.name[0] not in "._"
+    }
+
+
+def _read_unit(path: Path, files: Files) -> Unit:
+    document = read_document(path)
+    found = document.read(UNIT)
+    contract = schema.build_contract(found)
+    schema.check_consistency(document, contract)
+    module, _, class_name = found["class"].partition(".")
+    if f"class {class_name}" not in files.get(f"{module}.py", ""):
+        raise document.error(("class",), f' = "{found["class"]}": base/ holds no such class')
+    return Unit(
+        id=path.stem,
+        title=found["title"],
+        file=f"{module}.py",
+        class_name=class_name,
+        contract=contract,
+    )
+
+
+def _training(document: Document, found: dict[str, Any], units: Sequence[Unit]) -> Training:
+    ids = [unit.id for unit in units]
+    if found["unit"] not in ids:
+        hint = did_you_mean(found["unit"], ids) or f"units/ holds {', '.join(ids) or 'none'}."
+        raise document.error(("training", "unit"), f' = "{found["unit"]}": no such unit', hint)
+    entries = {entry: found.pop(entry) for entry in ENTRIES}
+    return Training(entries=entries, **found)
+
+
+def _read_patch(path: Path, files: Files, edit: Sequence[str]) -> ProgramBug:
+    document = read_document(path)
+    decoy = path.parent.name == "decoys"
+    rule = table(DECOY, tuple(DECOY)) if decoy else table(BUG | FIXES, tuple(BUG))
+    found = document.read(rule)
+    try:
+        edits = tuple(
+            _inside("edits", i, _edit, said, files, edit) for i, said in enumerate(found["edits"])
+        )
+        fixes = tuple(
+            tuple(_inside("fixes", i, _edit, said, files, edit) for said in fix["edits"])
+            for i, fix in enumerate(found.get("fixes", ()))
+        )
+    except InvalidValue as wrong:
+        raise document.error(wrong.at, wrong.says, wrong.hint) from None
+    found["follow_ups"] = tuple(FollowUp(**said) for said in found.get("follow_ups", ()))
+    return ProgramBug(id=path.stem, decoy=decoy, **(found | {"edits": edits, "fixes": fixes}))
+
+
+def _inside(key: str, index: int, make: Any, *args: Any) -> Any:
+    try:
+        return make(*args)
+    except InvalidValue as wrong:
+        raise InvalidValue(wrong.says, (key, index), wrong.hint) from None
+
+
+def _edit(said: dict[str, str], files: Files, edit: Sequence[str]) -> Edit:
+    file, old = said["file"], said["old"]
+    if file not in edit:
+        raise InvalidValue(f": {file} is not among the files to edit", hint=f"Name {edit[0]}.")
+    count = files[file].count(old) if old else 0
+    if count != 1:
+        hint = "Copy the lines from base/, with enough around them to be found once."
+        raise InvalidValue(f": `old` stands {count} times in {file}", hint=hint)
+    return Edit(file=file, old=old, new=said["new"], start=files[file].index(old))
+
+
+def _check_ids(document: Document, program: Program) -> None:
+    known = program.patches
+    for index, patch in enumerate(program.chosen):
+        if patch not in known:
+            hint = did_you_mean(patch, known) or "bugs/ and decoys/ hold them."
+            raise document.error(("round", index), f' = "{patch}": no such bug or decoy', hint)
+    seers = seen_by_ids(program)
+    for bug in program.bugs:
+        for seer in bug.seen_by:
+            if seer not in seers:
+                file = shown_path(Path(program.folder) / "bugs" / f"{bug.id}.toml")
+                hint = did_you_mean(seer, seers) or f"Known: {', '.join(seers)}."
+                raise Unreadable(f'seen_by names "{seer}", which is no part or goal', hint, file)
+    check_compatible(program, program.chosen)
+
+
+def seen_by_ids(program: Program) -> list[str]:
+    """The parts and goals by which a bug can be seen."""
+    parts = [unit.id for unit in program.units] + ["training", "evaluation", "generation"]
+    return [*parts, *(goal.id for goal in program.goals)]
+
+
+# ---------------------------------------------------------------- rounds
+
+
+def check_compatible(program: Program, ids: Sequence[str]) -> None:
+    """Raise `Refused` where an id is unknown or two patches change the same place."""
+    patches = program.patches
+    for index, patch in enumerate(ids):
+        if patch not in patches:
+            hint = did_you_mean(patch, patches) or f"{program.name} has {', '.join(patches)}"
+            raise Refused(f'{program.name} has no bug "{patch}"', hint, "--bugs")
+        for other in ids[:index]:
+            if patch == other or patches[patch].overlaps(patches[other]):
+                said = "stands twice" if patch == other else f"changes the same place as {other}"
+                raise Refused(f"{patch} {said}", "leave one of them out", "--bugs")
+
+
+def draw_round(program: Program, seed: int, bugs: int = BUGS, decoys: int = 1) -> tuple[str, ...]:
+    """Ids of so many bugs and decoys at different places; the same for the same seed."""
+    import random  # not before a round is drawn: help and lists are instant
+
+    dice = random.Random(f"{program.slug} {seed}")
+    chosen: list[ProgramBug] = []
+    for pool, count in ((program.bugs, bugs), (program.decoys, decoys)):
+        found = 0
+        for patch in dice.sample(pool, len(pool)):
+            if found < count and not any(patch.overlaps(other) for other in chosen):
+                chosen.append(patch)
+                found += 1
+    return tuple(sorted(patch.id for patch in chosen))
+
+
+def compose(program: Program, ids: Iterable[str]) -> Files:
+    """The right files with these bugs and decoys in them."""
+    edits = [edit for patch in ids for edit in program.patches[patch].edits]
+    return apply_edits(program.files, edits)
+
+
+def apply_edits(files: Files, edits: Iterable[Edit]) -> Files:
+    """The files with every edit made at its place in the right text."""
+    texts = dict(files)
+    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
+        text = texts[edit.file]
+        texts[edit.file] = text[: edit.start] + edit.new + text[edit.start + len(edit.old) :]
+    return texts

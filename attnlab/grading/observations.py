@@ -1,0 +1,162 @@
+"""What the training half of a program does from given weights, beside what the right one does.
+
+Both count in float64 and drop nothing, so two right programs agree in all digits however they are
+written; modes and dropout are noted apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from attnlab.candidate.host import Died, Raised
+
+RUNS = [1, 3]  # optimizer steps from the same weights
+NEW_IDS = 4  # that generation is compared on
+LOSS_TOLERANCE = 1e-7  # relative; two right programs differ by 1e-12
+UPDATE_TOLERANCE = 1e-7  # absolute, of a parameter after an update; two right ones differ by 1e-12
+IGNORED = -100  # a target that counts for nothing
+Weights = Mapping[str, Tensor]
+Rename = Callable[[Weights], dict[str, Tensor]]
+Observed = dict[str, Any]
+
+TITLES = {
+    "training": "a few steps of training give the same losses and parameters",
+    "evaluation": "evaluation gives the same number",
+    "generation": "generation gives the same ids",
+}
+
+
+class Answering(Protocol):
+    """A process with a program in it."""
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]: ...
+
+
+def crash_text(error: Raised) -> str:
+    """`train.py:41: RuntimeError: ...`."""
+    place = f"{error.file}:{error.line}: " if error.line else ""
+    return error.message if error.error == "MissingName" else f"{place}{error}"
+
+
+def observe(side: Answering, weights: Weights, prompts: Sequence[Tensor]) -> Observed:
+    """What each part of the training half does from these weights; an exception where it raised."""
+    asked: dict[str, Callable[[], Any]] = {
+        "training": lambda: side.ask("observe_training", weights=dict(weights), steps=RUNS),
+        "evaluation": lambda: side.ask("observe_evaluation", weights=dict(weights)),
+        "generation": lambda: side.ask(
+            "observe_generation", weights=dict(weights), prompts=list(prompts), count=NEW_IDS
+        ),
+    }
+    found: Observed = {}
+    for part, ask in asked.items():
+        try:
+            found[part] = ask()
+        except (Raised, Died) as error:
+            if isinstance(error, Raised) and error.verb == "load_program":
+                raise
+            found[part] = error
+    return found
+
+
+def compare(part: str, mine: Observed, right: Observed, rename: Rename) -> str:
+    """How a part differs from the right program's; "" where it does the same."""
+    seen, wanted = mine.get(part), right[part]
+    if isinstance(seen, Raised):
+        return crash_text(seen)
+    if isinstance(seen, Died):
+        return f"the program {seen}"
+    return COMPARISONS[part](seen, wanted, rename)
+
+
+def _compare_training(mine: Any, right: Any, rename: Rename) -> str:
+    for steps, run, wanted in zip(RUNS, mine["runs"], right["runs"], strict=True):
+        losses, expected = run["losses"], wanted["losses"]
+        if losses.shape != expected.shape:
+            return f"train returned {len(losses)} losses for {steps} steps, not {len(expected)}"
+        for step, (loss, good) in enumerate(
+            zip(losses.tolist(), expected.tolist(), strict=True), 1
+        ):
+            if not _close(loss, good, LOSS_TOLERANCE):
+                return f"the loss of step {step} is {loss:.6g}, the right program's {good:.6g}"
+        if name := _wrong_parameter(run["parameters"], rename(wanted["parameters"]), steps):
+            return name
+        if wanted["dropout"] and not (run["dropout"] and all(run["modes"])):
+            return "a training step ran in eval mode, so that its dropout dropped nothing"
+        if run["graph"] and not wanted["graph"]:
+            return "the losses that train returns still hold their graphs, and so all activations"
+    return ""
+
+
+def _wrong_parameter(mine: Weights, right: Weights, steps: int) -> str:
+    for name, tensor in mine.items():
+        wanted = right.get(name)
+        if wanted is None or wanted.shape != tensor.shape:
+            return f"the parameter {name} is not one of the right program's"
+        gap = (tensor.double() - wanted.double()).abs().max().item() if tensor.numel() else 0.0
+        if not gap <= UPDATE_TOLERANCE:
+            return f"after {steps} steps the parameter {name} is off by {gap:.2g}"
+    return ""
+
+
+def _compare_evaluation(mine: Any, right: Any, _: object) -> str:
+    value, wanted = mine["value"].item(), right["value"].item()
+    if mine["dropout"] and not right["dropout"]:
+        return "evaluation runs with dropout on"
+    if not _close(value, wanted, LOSS_TOLERANCE):
+        return f"evaluate returned {value:.6g}, the right program's {wanted:.6g}"
+    return ""
+
+
+def _compare_generation(mine: Any, right: Any, _: object) -> str:
+    if mine["dropout"] and not right["dropout"]:
+        return "generation runs with dropout on"
+    for ids, wanted in zip(mine["ids"], right["ids"], strict=True):
+        if not isinstance(ids, Tensor) or ids.shape != wanted.shape:
+            shape = tuple(ids.shape) if isinstance(ids, Tensor) else type(ids).__name__
+            return f"generate returned {shape}, the right program {tuple(wanted.shape)}"
+        if not torch.equal(ids, wanted):
+            return f"generate went on with {_tail(ids)}, the right program with {_tail(wanted)}"
+    return ""
+
+
+COMPARISONS: dict[str, Callable[[Any, Any, Any], str]] = {
+    "training": _compare_training,
+    "evaluation": _compare_evaluation,
+    "generation": _compare_generation,
+}
+
+
+def behaves_alike(part: str, mine: Observed, theirs: Observed, rename: Rename) -> bool:
+    """Whether a part does the same in both, also where both raise."""
+    a, b = mine[part], theirs[part]
+    if isinstance(a, Exception) or isinstance(b, Exception):
+        return str(a) == str(b) and type(a) is type(b)
+    return not COMPARISONS[part](a, b, rename) and not COMPARISONS[part](b, a, dict)
+
+
+def _tail(ids: Tensor) -> str:
+    return str(ids[0, -NEW_IDS:].tolist())
+
+
+def _close(a: float, b: float, tolerance: float) -> bool:
+    return abs(a - b) <= tolerance * max(1.0, abs(b)) or (math.isnan(a) and math.isnan(b))
+
+
+def loss_of(logits: Tensor, targets: Tensor) -> float:
+    flat = logits.double().reshape(-1, logits.shape[-1])
+    if flat.shape[0] != targets.numel():
+        return math.inf
+    return F.cross_entropy(flat, targets.reshape(-1), ignore_index=IGNORED).item()
+
+
+def accuracy_of(logits: Tensor, targets: Tensor) -> float:
+    if logits.shape[:-1] != targets.shape:
+        return 0.0
+    counted = targets != IGNORED
+    return (logits.argmax(dim=-1) == targets)[counted].double().mean().item()

@@ -1,0 +1,467 @@
+"""Grade a program: its model's units alone, its training half beside the right program's, goals.
+
+Both programs start from the same weights, count in float64 and drop nothing, so two right ones
+agree however they are written. Where a half is wrong, it is tried with the right other half
+(substitution), so that one mistake is counted once. Which bugs of a round are gone is told by the
+one choice of bugs with which the right program does what the candidate does (subsets).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
+from attnlab.catalogue.programs import compose
+from attnlab.catalogue.weight_expressions import Misfit
+from attnlab.grading.observations import (
+    TITLES,
+    Observed,
+    Weights,
+    accuracy_of,
+    behaves_alike,
+    compare,
+    crash_text,
+    loss_of,
+    observe,
+)
+from attnlab.grading.pipeline import run_job
+from attnlab.probe.inputs.draw import Dice
+from attnlab.probe.reference import FileReference, ReferenceCache
+from attnlab.probe.weights.layouts import Indices, map_weights, weight_indices
+from attnlab.probe.weights.match import MatchContext, find_map, shapes_of
+from attnlab.records import CheckResult, Code, GradeOutcome, Job, Outcome, Report
+from attnlab.records.program import (
+    BugResult,
+    Files,
+    Goal,
+    GoalResult,
+    PartResult,
+    ProgramJob,
+    ProgramReport,
+    TrainingRun,
+    Unit,
+)
+
+NOISE = 0.02  # added to the right program's first weights: no bias is 0, no gain is 1
+MOST_SUBSETS = 32
+PATIENCE = 2  # times the right program's steps in which a goal has to be reached
+
+
+class Side:
+    """A process with a program in it."""
+
+    def __init__(self, grader: ProgramGrader, files: Files, exact: bool = True) -> None:
+        self.grader, self.files, self.exact = grader, files, exact
+        self.host: Host | None = None
+        self.constants: dict[str, str] = {}
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        """The answer of a verb; raises `Raised` and `Died`."""
+        if self.host is None:
+            self._start()
+        assert self.host is not None
+        try:
+            return checked_answer(self.host.ask(verb, **args))
+        except Died:
+            self.host = None
+            raise
+
+    def _start(self) -> None:
+        grader, training = self.grader, self.grader.program.training
+        self.host = grader.spawn_host()
+        asked = {
+            "files": self.files,
+            "label": grader.label,
+            "entries": training.entries,
+            "constants": [training.steps, *training.constants],
+        }
+        self.constants = self.ask("load_program", **asked, exact=self.exact)["constants"]
+        if self.exact and training.settings:
+            self.ask("change_settings", settings=training.settings)
+
+
+@dataclass
+class RightProgram:
+    """What the right program does from given weights: the same for all grades with its seed."""
+
+    weights: dict[str, Tensor]
+    observed: Observed
+    prompts: list[Tensor]
+    constants: dict[str, str]
+    values: dict[str, Any]  # of the expressions of its goals
+    steps: int
+    classes: int
+
+
+class ProgramGrader:
+    """One job: the candidate's program, the right one, and the processes they run in."""
+
+    def __init__(
+        self, job: ProgramJob, spawn: Spawn, references: ReferenceCache, known: dict[str, Any]
+    ) -> None:
+        self.job, self.program, self.known = job, job.program, known
+        self.spawn, self.references = spawn, references
+        self.deadline = time.monotonic() + job.limits.seconds
+        self.hosts: list[Host] = []
+        self.label = f"{job.label}/"
+        self.mine = Side(self, job.files)
+        self.indices: Indices | None = None  # of my parameters in the right ones'
+        self.parts: list[PartResult] = []
+
+    def spawn_host(self) -> Host:
+        host = self.spawn(self.job.limits, False, self.deadline)
+        self.hosts.append(host)
+        return host
+
+    def close(self) -> None:
+        for host in self.hosts:
+            host.close()
+
+    # ------------------------------------------------------------ the right program
+
+    def right(self) -> RightProgram:
+        """What the right program does, once for each program and seed."""
+        key = f"{self.job.seed} {self.program.slug} {hash(tuple(self.program.files.values()))}"
+        if key not in self.known:
+            self.known[key] = self._observe_right()
+        found: RightProgram = self.known[key]
+        return found
+
+    def _observe_right(self) -> RightProgram:
+        training, side = self.program.training, Side(self, self.program.files)
+        texts = [training.steps, training.classes, *training.prompts, *self._goal_expressions()]
+        drawn = side.ask("initial_weights", seed=self.job.seed)["tensors"]
+        values = side.ask("evaluate_expressions", expressions=texts)["values"]
+        prompts = values[2 : 2 + len(training.prompts)]
+        weights = _add_noise(drawn, Dice(self.job.seed))
+        return RightProgram(
+            weights=weights,
+            observed=observe(side, weights, prompts),
+            prompts=prompts,
+            constants=side.constants,
+            values=dict(zip(texts, values, strict=True)),
+            steps=values[0],
+            classes=values[1],
+        )
+
+    def _goal_expressions(self) -> list[str]:
+        texts = (t for g in self.program.goals for t in (g.batch, g.prompt, g.expected) if t)
+        return list(dict.fromkeys(texts))
+
+    # ------------------------------------------------------------ weights of other names
+
+    def my_weights(self) -> tuple[dict[str, Tensor], str]:
+        """The right weights by the candidate's parameters; or why they do not fit."""
+        right = self.right().weights
+        mine = self.mine.ask("initial_weights", seed=self.job.seed)["tensors"]
+        misfits = [n for n, t in mine.items() if n not in right or right[n].shape != t.shape]
+        if not misfits:
+            return {n: right[n] for n in mine}, ""
+        return self._mapped_weights(right, mine, misfits[0])
+
+    def _mapped_weights(
+        self, right: Weights, mine: Weights, misfit: str
+    ) -> tuple[dict[str, Tensor], str]:
+        training = self.program.training
+        unit = next(u for u in self.program.units if u.id == training.unit)
+        host, side = self.spawn_host(), self.spawn_host()
+        code = unit_code(unit, self.job.files, self.label)
+        load = {"file": code.file, "text": code.text, "path": "", "own": None}
+        checked_answer(host.ask("load", **load, siblings=dict(code.siblings)))
+        reference = FileReference(unit_code(unit, self.program.files, ""), side)
+        dice = Dice(self.job.seed)
+        entries = unit.contract.weights or None
+        if entries is None:
+            match = MatchContext(host, unit.class_name, reference, unit.contract, dice)
+            entries = find_map(match).entries
+        if entries is None:
+            return {}, f"the model has a parameter {misfit} that the right program does not have"
+        try:
+            right_shapes, my_shapes = shapes_of(_unique(right)), shapes_of(_unique(mine))
+            self.indices = weight_indices(entries, my_shapes, right_shapes, training.sizes)
+        except Misfit as reason:
+            return {}, f"its weights cannot be given to the model: {reason}"
+        return map_weights(_unique(right), self.indices), ""
+
+    def in_my_names(self, parameters: Weights) -> dict[str, Tensor]:
+        """The right program's parameters by the candidate's names."""
+        if self.indices is None:
+            return dict(parameters)
+        return map_weights(_unique(parameters), self.indices)
+
+    # ------------------------------------------------------------ parts
+
+    def grade_units(self) -> Iterator[PartResult]:
+        for unit in self.program.units:
+            yield self._grade_unit(unit)
+
+    def _grade_unit(self, unit: Unit) -> PartResult:
+        left = max(self.deadline - time.monotonic(), 0.5)
+        job = Job(
+            candidate=unit_code(unit, self.job.files, self.label),
+            contract=unit.contract,
+            reference=unit_code(unit, self.program.files, ""),
+            stages=("check",),
+            limits=replace(self.job.limits, seconds=left),
+            seed=self.job.seed,
+            until="verdict",
+        )
+        report = run_job(job, self.spawn, self.references)
+        outcome, message = unit_outcome(report)
+        return PartResult(
+            id=unit.id, title=unit.title, outcome=outcome, message=message, checks=report.checks
+        )
+
+    def grade_entries(self, model_right: bool) -> Iterator[PartResult]:
+        """Training, evaluation and generation, each with the right model where the own is wrong."""
+        right = self.right()
+        weights, refusal = self.my_weights()
+        seen = {} if refusal else observe(self.mine, weights, right.prompts)
+        other: Observed | None = None
+        for part, title in TITLES.items():
+            message = refusal or compare(part, seen, right.observed, self.in_my_names)
+            outcome: Outcome = "failed" if message else "passed"
+            if message and not model_right and self._can_substitute():
+                other = other or self._observe_substituted(right)
+                under = compare(part, other, right.observed, dict)
+                outcome = "failed" if under else "passed"
+                message = under
+            elif refusal:
+                outcome = "error"
+            yield PartResult(id=part, title=title, outcome=outcome, message=message)
+
+    def _can_substitute(self) -> bool:
+        return bool(self._loop_files()) and self._loop_files() != set(self.program.edit)
+
+    def _loop_files(self) -> set[str]:
+        """The files in which the entries lie."""
+        entries = self.program.training.entries.values()
+        return {f"{entry.partition('.')[0]}.py" for entry in entries}
+
+    def _observe_substituted(self, right: RightProgram) -> Observed:
+        """What the candidate's loop does with the right model."""
+        loop = {file: self.job.files[file] for file in self._loop_files()}
+        side = Side(self, self.program.files | loop)
+        return observe(side, right.weights, right.prompts)
+
+    # ------------------------------------------------------------ goals
+
+    def reach_goals(self) -> Iterator[GoalResult]:
+        """Train as long as the right program needs, and once more where that was not enough."""
+        right, side = self.right(), Side(self, self.job.files, exact=False)
+        run = side.ask("train_model", seed=self.job.seed, steps=right.steps)
+        if ended := run.get("ended"):
+            raise Raised({"verb": "train", **ended})
+        results = [self._goal(side, goal) for goal in self.program.goals]
+        for _ in range(1, PATIENCE):
+            if all(result.outcome == "passed" for result in results):
+                break
+            side.ask("continue_training", steps=right.steps)
+            results = [self._goal(side, goal) for goal in self.program.goals]
+        yield from results
+
+    def _goal(self, side: Side, goal: Goal) -> GoalResult:
+        values = self.right().values
+        if goal.kind == "generate":
+            expected, prompt = values[goal.expected], values[goal.prompt]
+            count = expected.shape[1] - prompt.shape[1]
+            ids = side.ask("generate_ids", prompt=prompt, count=count)["output"]
+            same = isinstance(ids, Tensor) and ids.shape == expected.shape
+            equal = int((ids == expected).sum()) if same else 0
+            reached = equal == expected.numel()
+            message = f"{equal - prompt.numel() if same else 0} of {count * len(expected)} ids"
+        else:
+            inputs, targets = values[goal.batch]
+            logits = side.ask("model_logits", inputs=[inputs])["output"]
+            value = (
+                loss_of(logits, targets) if goal.kind == "loss" else accuracy_of(logits, targets)
+            )
+            reached = value < goal.bound if goal.kind == "loss" else value >= goal.bound
+            needed = "below" if goal.kind == "loss" else "at least"
+            message = f"{goal.kind} {value:.3f}, needed {needed} {goal.bound:g}"
+        outcome: Outcome = "passed" if reached else "failed"
+        return GoalResult(id=goal.id, title=goal.title, outcome=outcome, message=message)
+
+    # ------------------------------------------------------------ bugs
+
+    def tell_bugs(self) -> tuple[BugResult, ...]:
+        """Which bugs of the round are gone, by what the program does."""
+        bugs = [b for b in self.job.bugs if not self.program.patches[b].decoy]
+        right = self.right()
+        weights, refusal = self.my_weights()
+        if refusal or 2 ** len(bugs) > MOST_SUBSETS:
+            return tuple(BugResult(id=bug, fixed=None) for bug in bugs)
+        mine = observe(self.mine, weights, right.prompts)
+        matches = [left for left in _subsets(bugs) if self._same_behaviour(mine, left, right)]
+        return tuple(BugResult(id=bug, fixed=_agreed(bug, matches)) for bug in bugs)
+
+    def _same_behaviour(self, mine: Observed, left: tuple[str, ...], right: RightProgram) -> bool:
+        side = Side(self, compose(self.program, left))
+        try:
+            theirs = observe(side, right.weights, right.prompts)
+        except (Raised, Died) as error:
+            theirs = dict.fromkeys(TITLES, error)
+        finally:
+            if side.host is not None:
+                side.host.close()
+        return all(behaves_alike(part, mine, theirs, self.in_my_names) for part in TITLES)
+
+
+def run_program(
+    job: ProgramJob, spawn: Spawn, references: ReferenceCache, known: dict[str, Any]
+) -> ProgramReport:
+    """Do the stages of a job; `known` holds what right programs do from one job to the next."""
+    started = time.monotonic()
+    grader = ProgramGrader(job, spawn, references, known)
+    report = ProgramReport(outcome="error", seed=job.seed)
+    with ExitStack() as stack:
+        stack.callback(grader.close)
+        try:
+            report = _do_stages(grader, report)
+        except Raised as error:
+            report = replace(report, outcome="crashed", message=crash_text(error))
+        except Died as death:
+            report = replace(report, outcome=death.reason, message=f"the program {death}")
+        hosts = grader.hosts
+        return replace(
+            report,
+            output="".join(host.printed for host in hosts)[-2000:],
+            isolation=hosts[0].isolation if hosts else (),
+            missing=hosts[0].missing if hosts else (),
+            seconds=time.monotonic() - started,
+        )
+
+
+def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
+    job = grader.job
+    if "train" in job.stages:
+        report = replace(report, outcome="passed", run=train_once(grader))
+    if "grade" in job.stages:
+        report = _grade(grader, report)
+    if "goals" in job.stages and report.outcome == "passed":
+        goals = tuple(grader.reach_goals())
+        missed = [goal for goal in goals if goal.outcome != "passed"]
+        outcome: GradeOutcome = "failed" if missed else "passed"
+        message = f"{missed[0].title}: {missed[0].message}" if missed else report.message
+        report = replace(report, goals=goals, outcome=outcome, message=message)
+    if "bugs" in job.stages:
+        report = replace(report, bugs=grader.tell_bugs())
+    return report
+
+
+def _grade(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
+    if changed := _changed_constants(grader):
+        return replace(report, outcome="failed", message=changed)
+    units = tuple(grader.grade_units())
+    model_right = all(unit.outcome == "passed" for unit in units)
+    parts = (*units, *grader.grade_entries(model_right))
+    outcomes = {part.outcome for part in parts}
+    outcome: GradeOutcome = (
+        "failed" if "failed" in outcomes else "cannot-compare" if "error" in outcomes else "passed"
+    )
+    first = next((part for part in parts if part.outcome != "passed"), None)
+    return replace(report, outcome=outcome, parts=parts, message=first.message if first else "")
+
+
+def _changed_constants(grader: ProgramGrader) -> str:
+    """What to say where a declared constant has another value."""
+    right = grader.right().constants
+    grader.mine.ask("evaluate_expressions", expressions=[])
+    for name, value in grader.mine.constants.items():
+        if value != right[name]:
+            return f"{name} is {value}, in the program as it was given {right[name]}: put it back"
+    return ""
+
+
+# ---------------------------------------------------------------- one run
+
+
+def train_once(grader: ProgramGrader) -> TrainingRun:
+    """Train the candidate's program as its user would."""
+    right, side = grader.right(), Side(grader, grader.job.files, exact=False)
+    steps = grader.job.steps or right.steps
+    run = side.ask("train_model", seed=0, steps=steps)
+    losses = run.get("losses") or run["backward_losses"]
+    failed = next((n for n, loss in enumerate(losses, 1) if not math.isfinite(loss)), None)
+    error, sample = "", ""
+    if ended := run.get("ended"):
+        failed, error = len(run["backward_losses"]) + 1, crash_text(Raised(ended))
+    else:
+        try:
+            sample = side.ask("sample_text", expression=grader.program.training.sample)["text"]
+        except Raised as raised:
+            error = crash_text(raised)
+    return TrainingRun(
+        steps=steps,
+        losses=tuple(losses),
+        expected_start=math.log(right.classes),
+        seconds=run["seconds"],
+        sample=sample,
+        failed_step=failed,
+        error=error,
+    )
+
+
+# ---------------------------------------------------------------- small things
+
+
+def unit_code(unit: Unit, files: Files, label: str) -> Code:
+    """The source of a unit, with the files that it may import."""
+    beside = tuple((name, text) for name, text in files.items() if name != unit.file)
+    return Code(
+        file=f"{label}{unit.file}", text=files[unit.file], name=unit.class_name, siblings=beside
+    )
+
+
+def unit_outcome(report: Report) -> tuple[Outcome, str]:
+    """Whether a unit is right, and the first reason why not."""
+    if report.outcome != "ok":
+        return "failed", report.message
+    failed: list[CheckResult] = [c for c in report.checks if c.outcome == "failed"]
+    errors = [c for c in report.checks if c.outcome == "error"]
+    if failed or errors:
+        first = (failed or errors)[0]
+        return ("failed" if failed else "error"), f"{first.id}: {first.message}"
+    return "passed", ""
+
+
+def _add_noise(weights: Weights, dice: Dice) -> dict[str, Tensor]:
+    """The weights with noise; a tied one stays tied."""
+    found: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        twin = next((n for n in found if torch.equal(weights[n], tensor)), None)
+        if twin is not None and tensor.std() > 0:
+            found[name] = found[twin]
+        else:
+            noise = dice.normal(tuple(tensor.shape), NOISE).double()
+            found[name] = tensor.double() + noise
+    return found
+
+
+def _unique(weights: Weights) -> dict[str, Tensor]:
+    """One name for each parameter: the first of tied ones."""
+    found: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        if not any(t.shape == tensor.shape and torch.equal(t, tensor) for t in found.values()):
+            found[name] = tensor
+    return found
+
+
+def _subsets(bugs: Sequence[str]) -> list[tuple[str, ...]]:
+    """Every choice of bugs that may be left."""
+    return list(chain.from_iterable(combinations(bugs, n) for n in range(len(bugs) + 1)))
+
+
+def _agreed(bug: str, matches: Sequence[tuple[str, ...]]) -> bool | None:
+    """Whether all choices that explain the program say the same of a bug."""
+    told = {bug not in left for left in matches}
+    return told.pop() if len(told) == 1 else None

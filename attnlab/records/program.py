@@ -1,0 +1,228 @@
+"""Whole programs with bugs: what is practised in a debugging round, and what grading one says.
+
+A program is a few files, its model and the loop that trains it. Bugs and decoys are patches of the
+right files; a round is a program with several of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Literal
+
+from attnlab.records.base import record
+from attnlab.records.job import (
+    CheckResult,
+    Contract,
+    GradeOutcome,
+    Limits,
+    Outcome,
+)
+from attnlab.records.trace import Trace
+
+Files = dict[str, str]  # texts by file name: {"model.py": "import ..."}
+Effect = Literal[
+    "crash", "wrong values", "leak", "slow learning", "evaluation", "generation", "memory"
+]
+ENTRIES = ("make_model", "make_optimizer", "train", "evaluate", "generate")
+
+
+# ---------------------------------------------------------------- the material
+
+
+@record
+class Edit:
+    """One replaced span of a file: `old` stands in the right file once, from `start` on."""
+
+    file: str
+    old: str
+    new: str
+    start: int
+
+
+@record
+class FollowUp:
+    question: str
+    answer: str
+
+
+@record
+class ProgramBug:
+    """A patch of the right files. A decoy is one as well, after which they are still right."""
+
+    id: str  # never shown before a round has ended
+    edits: tuple[Edit, ...]
+    decoy: bool = False
+    category: str = ""
+    level: int = 1
+    symptom: str = ""  # as a person meets it
+    effect: Effect = "wrong values"
+    seen_by: tuple[str, ...] = ()  # ids of the parts or goals that must fail with it alone
+    hints: tuple[str, ...] = ()
+    why: str = ""  # it is wrong; of a decoy: it is right
+    find: str = ""  # how one finds it
+    source: str = ""
+    follow_ups: tuple[FollowUp, ...] = ()
+    fixes: tuple[tuple[Edit, ...], ...] = ()  # other right ways to write the place
+
+    def overlaps(self, other: ProgramBug) -> bool:
+        """Whether both change the same place, so that a round can hold only one of them."""
+        return any(
+            a.file == b.file and a.start < b.start + len(b.old) and b.start < a.start + len(a.old)
+            for a in self.edits
+            for b in other.edits
+        )
+
+
+@record
+class Unit:
+    """A class of the model with a contract of its own."""
+
+    id: str
+    title: str
+    file: str
+    class_name: str
+    contract: Contract
+
+
+@record
+class Goal:
+    """What a trained model has to reach. Texts are expressions over the right program's modules."""
+
+    id: str
+    title: str
+    kind: Literal["loss", "accuracy", "generate"]
+    batch: str = ""  # loss, accuracy: inputs and targets; -100 is not counted
+    bound: float = 0.0  # the loss is below it, the accuracy at least it
+    prompt: str = ""  # generate: the ids to begin with
+    expected: str = ""  # generate: all ids, the prompt's among them
+
+
+@record
+class Training:
+    """How the training half is called: entries are `file.function`, sizes in elements."""
+
+    entries: dict[str, str]  # by the names of ENTRIES
+    steps: str  # the constant that says how many steps reach the goals: "train.STEPS"
+    classes: str  # an expression for the number of classes: the first loss is its logarithm
+    sample: str  # an expression over the modules and `model` for a text that shows what it does
+    prompts: tuple[str, ...]  # expressions for ids that generation is compared on
+    unit: str  # the unit that make_model builds
+    sizes: dict[str, int]  # of it, for weights of other names
+    constants: tuple[str, ...] = ()  # that a fix does not change: "train.CLIP"
+    settings: dict[str, int] = field(default_factory=dict)  # constants with a value of the grader
+
+
+@record
+class Program:
+    """One folder `programs/NAME/`. Texts are Markdown; files are held with their texts."""
+
+    slug: str
+    title: str
+    level: int
+    minutes: int
+    symptom: str
+    task: str
+    source: str
+    folder: str
+    edit: tuple[str, ...]  # the files that may be changed
+    given: tuple[str, ...]  # those that may not
+    files: Files  # the right program
+    training: Training
+    units: tuple[Unit, ...]
+    goals: tuple[Goal, ...]
+    bugs: tuple[ProgramBug, ...]
+    decoys: tuple[ProgramBug, ...]
+    chosen: tuple[str, ...]  # bugs and decoys of the round that `start` gives
+    styles: dict[str, Files] = field(default_factory=dict)  # other right programs
+
+    @property
+    def topic(self) -> str:
+        return self.slug.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.slug.partition("/")[2]
+
+    @property
+    def patches(self) -> dict[str, ProgramBug]:
+        """Bugs and decoys by id."""
+        return {patch.id: patch for patch in (*self.bugs, *self.decoys)}
+
+
+# ---------------------------------------------------------------- what is asked and answered
+
+
+@record
+class ProgramJob:
+    """Train a program, or grade it, or tell which bugs of its round are gone."""
+
+    program: Program
+    files: Files  # the candidate's, those that are given among them
+    label: str  # the folder, as messages show it
+    stages: tuple[Literal["train", "grade", "goals", "bugs"], ...]
+    bugs: tuple[str, ...] = ()  # of the round, in which "bugs" looks
+    seed: int = 0
+    limits: Limits = field(default_factory=Limits)
+    steps: int | None = None  # to train, in place of the program's own
+
+
+@record
+class PartResult:
+    """One part of a program: a unit of the model, or an entry of the training half."""
+
+    id: str
+    title: str
+    outcome: Outcome
+    message: str = ""
+    checks: tuple[CheckResult, ...] = ()
+
+
+@record
+class GoalResult:
+    id: str
+    title: str
+    outcome: Outcome
+    message: str = ""
+
+
+@record
+class BugResult:
+    """Whether a bug is gone; None where the program does what no choice of bugs explains."""
+
+    id: str
+    fixed: bool | None
+
+
+@record
+class TrainingRun:
+    """One run of the training half as a user would run it."""
+
+    steps: int
+    losses: tuple[float, ...]
+    expected_start: float  # the loss of a model that knows nothing
+    seconds: float
+    sample: str = ""
+    failed_step: int | None = None  # at which it raised, or its loss was NaN, from 1
+    error: str = ""  # "train.py:41: RuntimeError: ..."
+    trace: Trace | None = None  # of that step
+
+
+@record
+class ProgramReport:
+    outcome: GradeOutcome
+    message: str = ""
+    hint: str = ""
+    parts: tuple[PartResult, ...] = ()
+    goals: tuple[GoalResult, ...] = ()
+    bugs: tuple[BugResult, ...] = ()
+    run: TrainingRun | None = None
+    notes: tuple[str, ...] = ()
+    output: str = ""
+    isolation: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    seconds: float = 0.0
+    seed: int = 0
+
+    @property
+    def parts_right(self) -> int:
+        return sum(part.outcome == "passed" for part in self.parts)
