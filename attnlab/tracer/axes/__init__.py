@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from attnlab.tracer.axes.engine import AxisFinding, Flow
 from attnlab.tracer.axes.rules import load
@@ -23,11 +22,6 @@ class Axes(NamedTuple):
     findings: list[AxisFinding]
 
 
-@cache
-def _rules() -> Mapping[str, Any]:
-    return load()
-
-
 def follow(
     replay: Replay,
     shapes: Sequence[tuple[int, ...]],
@@ -35,7 +29,7 @@ def follow(
     sizes: Mapping[str, int],
 ) -> Axes:
     """The axes of every row. `named` are the user's names for the inputs, `sizes` their sizes."""
-    flow = Flow(sizes, _rules())
+    flow = Flow(sizes, load())
     for shape, names in zip(shapes, named, strict=True):
         flow.add_input(shape, names)
     for row in replay.rows:

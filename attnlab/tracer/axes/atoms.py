@@ -31,6 +31,7 @@ class Atom:
         name: str = "",
         base: Atom | None = None,
         parent: Atom | None = None,
+        made: str = "",
     ) -> None:
         self.size = size
         self.kind: Kind = kind
@@ -40,7 +41,7 @@ class Atom:
         self.kids: tuple[Atom, ...] = ()
         self.alias: Atom | None = None
         self.peer: Atom | None = None  # a feature that it was lined up with
-        self.made = ""  # how: "prime", "slice", "literal", "copies", "over"
+        self.made = made  # how: "prime", "slice", "literal", "copies", "over"
 
 
 Axis = tuple[Atom, ...]
@@ -80,10 +81,6 @@ def root(atom: Atom) -> Atom:
             break
         atom = find(up)
     return atom
-
-
-def same_root(a: Atom, b: Atom) -> bool:
-    return root(a) is root(b)
 
 
 def top(atom: Atom) -> Atom:
@@ -135,21 +132,12 @@ def anonymous(shape: Sequence[int], kind: Kind = "free") -> Axes:
 
 def primed(axis: Axis) -> Axis:
     """A second copy of an axis, as the keys are beside the queries."""
-    copies = []
-    for atom in leaves(axis):
-        copy = Atom(atom.size, atom.kind, atom.name, base=atom)
-        copy.made = "prime"
-        copies.append(copy)
-    return tuple(copies)
+    return tuple(Atom(a.size, a.kind, a.name, base=a, made="prime") for a in leaves(axis))
 
 
 def literal(n: int) -> Axis:
     """As many as the code says: two that are stacked, the five largest."""
-    if n == 1:
-        return ()
-    atom = Atom(n)
-    atom.made = "literal"
-    return (atom,)
+    return (Atom(n, made="literal"),) if n != 1 else ()
 
 
 def part(axis: Axis, length: int) -> Axis:
@@ -163,9 +151,8 @@ def part(axis: Axis, length: int) -> Axis:
     if not old or kinds <= {"feature"}:
         return (Atom(length, "feature", base=old[0] if len(old) == 1 else None),)
     kind: Kind = old[0].kind if len(old) == 1 else "joined" if kinds & DATA else "free"
-    new = Atom(length, kind, old[0].name if len(old) == 1 else "", base=old[0])
-    new.made = "slice"
-    return (new,)
+    name = old[0].name if len(old) == 1 else ""
+    return (Atom(length, kind, name, base=old[0], made="slice"),)
 
 
 def collapsed(axis: Axis) -> Axis:

@@ -7,6 +7,7 @@ or one whose rule does not fit what came out, makes anonymous axes: never a wron
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from attnlab.tracer.axes import unify
@@ -73,10 +74,8 @@ class Flow:
         rule = self.rules.get(call.name.strip("_"))
         found: Any = None
         if rule is not None:
-            try:
+            with suppress(Exception):
                 found = rule(self, call)
-            except Exception:
-                found = None
         made = found if _is_several(found) else [found] * min(1, len(call.outs))
         for i, shape in enumerate(call.outs):
             axes = made[i] if i < len(made) else None

@@ -83,20 +83,17 @@ class Call:
             return self.kwargs[name]
         return self.args[place] if place < len(self.args) else default
 
+    def view(self, axes: Axes) -> TracedTensor:
+        """The values of the first tensor, with other axes: what is known of them stays true."""
+        x = self.x
+        return TracedTensor(self.shape, axes, soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+
     def dim(self, place: int, default: int = -1, name: str = "dim", rank: int = 0) -> int:
         """An axis argument, counted from the left."""
         value = self.arg(place, name, self.kwargs.get("axis", default))
         if type(value) is not int:
             value = default
         return value % (rank or len(self.x.shape))
-
-    def dims(self, place: int, rank: int, name: str = "dim") -> list[int]:
-        """Several axes, all of them where none is given."""
-        value = self.arg(place, name, self.kwargs.get("axis"))
-        if value is None or isinstance(value, bool):
-            return list(range(rank))
-        listed = value if isinstance(value, (list, tuple)) else [value]
-        return [int(d) % rank for d in listed] or list(range(rank))
 
 
 def words(text: str) -> list[str]:

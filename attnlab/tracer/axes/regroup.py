@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from functools import partial
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import TYPE_CHECKING
 
 from attnlab.tracer.axes.atoms import (
@@ -84,35 +86,22 @@ def _remaining_axes(todo: list[Atom], shape: Sequence[int]) -> Axes:
 def _cut(flow: Flow, axes: Axes, shape: Sequence[int], atoms: Sequence[Atom], call: Call) -> None:
     if any(a.kind == "joined" for a in atoms):  # padded to be cut, as relative shifts are
         return
-    at = _boundary(atoms, shape)
-    if at is None:
-        return
-    atom, _n = at
-    if atom.kind not in ORDERED and not any(a.kind in ORDERED for a in atoms):
-        return  # features are dealt out freely
+    atom = _cut_atom(atoms, shape)
     around = _cut_atoms(atoms, shape)
-    if all(a.kind not in ORDERED for a in around) or any(
-        a.kind in UNSURE and not a.made for a in around
-    ):
-        return
+    unsure = any(a.kind in UNSURE and not a.made for a in around)
+    if atom is None or unsure or not any(a.kind in ORDERED for a in around):
+        return  # features are dealt out freely
     flow.report(call.row, "reshape-cut", lambda: _cut_message(flow, axes, shape, atom, call))
 
 
-def _boundary(atoms: Sequence[Atom], shape: Sequence[int]) -> tuple[Atom, int] | None:
-    """The first atom that a boundary of the new shape goes through, and the new axis' size."""
-    ends, total = [], 1
-    for a in atoms:
-        total *= a.size
-        ends.append(total)
-    inner = 1
-    for n in shape:
-        inner *= n
-        if inner in ends or n == 1:
-            continue
+def _cut_atom(atoms: Sequence[Atom], shape: Sequence[int]) -> Atom | None:
+    """The first atom that a boundary of the new shape goes through."""
+    ends = list(accumulate((a.size for a in atoms), mul))
+    for inner in accumulate(shape, mul):
         for atom, end in zip(atoms, ends, strict=True):
             start = end // atom.size
             if start < inner < end and (inner % start or end % inner):
-                return atom, n
+                return atom
     return None
 
 
@@ -173,9 +162,10 @@ def _joined(flow: Flow, found: Axes, axes: Axes, call: Call, old: set[int]) -> N
     for axis in fresh:
         for a, b in pairwise(axis):
             if not {id(a), id(b)} <= old and _straddles(a, b, found):
-                flow.report(call.row, "reshape-cut", _pieces(flow, axes, a, b, call))
+                message = partial(_pieces_message, flow, axes, a, b, call)
+                flow.report(call.row, "reshape-cut", message)
             elif _reversed(a, b):
-                flow.report(call.row, "merge-order", _order(flow, a, b, call))
+                flow.report(call.row, "merge-order", partial(_order_message, flow, a, b, call))
 
 
 def _straddles(a: Atom, b: Atom, found: Axes) -> bool:
@@ -198,24 +188,19 @@ def _is_piece(atom: Atom, last: bool) -> bool:
     return whole is not None and bool(whole.kids) and find(whole.kids[-1 if last else 0]) is atom
 
 
-def _pieces(flow: Flow, axes: Axes, a: Atom, b: Atom, call: Call) -> Callable[[], str]:
-    def message() -> str:
-        names = ", ".join(flow.names.shape(axes))
-        return (
-            f"{call.name} of ({names}) joins a piece of one axis ({flow.names.atom(a)}) with a "
-            f"piece of another ({flow.names.atom(b)}): the shape is right, but entries of "
-            "different rows end up in one. Transpose first, so that whole axes are joined"
-        )
-
-    return message
+def _pieces_message(flow: Flow, axes: Axes, a: Atom, b: Atom, call: Call) -> str:
+    names = ", ".join(flow.names.shape(axes))
+    return (
+        f"{call.name} of ({names}) joins a piece of one axis ({flow.names.atom(a)}) with a "
+        f"piece of another ({flow.names.atom(b)}): the shape is right, but entries of "
+        "different rows end up in one. Transpose first, so that whole axes are joined"
+    )
 
 
 def _reversed(a: Atom, b: Atom) -> bool:
     """(hd, H) where the split was (H, hd): a stands behind b, or what a was lined up with does."""
-    if b.parent is None or a.kind != "feature" or b.kind != "feature":
-        return False
     pieces = _pieces_of(b)
-    if b not in pieces:
+    if b.parent is None or {a.kind, b.kind} != {"feature"} or b not in pieces:
         return False
     return peer(a) in [peer(k) for k in pieces[pieces.index(b) + 1 :]]
 
@@ -225,18 +210,15 @@ def _pieces_of(atom: Atom) -> Axis:
     return leaves((top(atom),))
 
 
-def _order(flow: Flow, a: Atom, b: Atom, call: Call) -> Callable[[], str]:
-    def message() -> str:
-        first, second = flow.names.atom(b), flow.names.atom(a)
-        pieces = _pieces_of(b)
-        names = {first, second, *(flow.names.atom(k) for k in pieces if len(pieces) == 2)}
-        outer = len(pieces) > 2 and pieces[0] is b
-        if not outer and not {"H", "Hkv", "hd"} & names:
-            return ""  # the two halves of pairs, which may be laid out in either order
-        return (
-            f"{call.name} merges {second} before {first}, but the axis was split as "
-            f"({first}, {second}): the features come out in another order. Put {first} before "
-            f"{second} with a transpose first"
-        )
-
-    return message
+def _order_message(flow: Flow, a: Atom, b: Atom, call: Call) -> str:
+    first, second = flow.names.atom(b), flow.names.atom(a)
+    pieces = _pieces_of(b)
+    names = {first, second, *(flow.names.atom(k) for k in pieces if len(pieces) == 2)}
+    outer = len(pieces) > 2 and pieces[0] is b
+    if not outer and not {"H", "Hkv", "hd"} & names:
+        return ""  # the two halves of pairs, which may be laid out in either order
+    return (
+        f"{call.name} merges {second} before {first}, but the axis was split as "
+        f"({first}, {second}): the features come out in another order. Put {first} before "
+        f"{second} with a transpose first"
+    )

@@ -13,7 +13,6 @@ from attnlab.tracer.axes.atoms import (
     leaves,
     link_peers,
     root,
-    same_root,
     split,
 )
 
@@ -48,7 +47,7 @@ def unify(flow: Flow, a: Axis, b: Axis, call: Call, how: str = "") -> Axis:
 
 def _unify_atoms(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> Atom:
     p, q = find(p), find(q)
-    if p is q or same_root(p, q):
+    if p is q or root(p) is root(q):
         return q if p.kind in LOOSE else p
     if p.kind in LOOSE and q.kind in LOOSE:
         low, high = (p, q) if (RANK[p.kind], p.name) <= (RANK[q.kind], q.name) else (q, p)
@@ -75,9 +74,8 @@ def _alias(low: Atom, high: Atom) -> Atom:
 
 def _check_table(flow: Flow, low: Atom, high: Atom, call: Call) -> None:
     """Something that varies by position is laid along an axis."""
-    if not call.floats or low.kind not in ("count", "table") or call.name not in ARITHMETIC:
-        return
-    if high.kind == "batch":
+    table = low.kind in ("count", "table") and high.kind == "batch"
+    if table and call.floats and call.name in ARITHMETIC:
         flow.report(
             call.row, "position-on-batch", lambda: _table_on_batch_message(flow, high, call)
         )
@@ -109,9 +107,7 @@ def _different_axes_message(flow: Flow, p: Atom, q: Atom, call: Call, how: str) 
 def _report_order(flow: Flow, a: Axis, b: Axis, call: Call) -> None:
     """(B, H) met (H, B): the same number of entries in another order."""
     known = [x for x in (*leaves(a), *leaves(b)) if x.kind in ("batch", "index")]
-    if call.name in TAKING:
-        return
-    if known or call.name in PRODUCTS:
+    if call.name not in TAKING and (known or call.name in PRODUCTS):
         flow.report(
             call.row,
             "axes-order",

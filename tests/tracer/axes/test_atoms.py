@@ -14,7 +14,6 @@ from attnlab.tracer.axes.atoms import (
     peer,
     primed,
     root,
-    same_root,
     size,
     split,
     stem,
@@ -55,7 +54,6 @@ def test_copies_are_kin_and_not_the_same(sizes):
     atom = whole(sizes)
     (copy,) = primed((atom,))
     assert copy is not atom
-    assert same_root(copy, atom)
     assert stem(copy) is copy
     assert root(copy) is atom
 

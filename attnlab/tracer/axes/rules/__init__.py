@@ -7,6 +7,7 @@ more is known of it, or a list of these where there are several outputs; None wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 Rule = Callable[..., Any]
 
 
+@cache
 def load() -> dict[str, Rule]:
     """The rule of every operation, by the operation's name without underscores."""
     found: dict[str, Rule] = {}

@@ -1,14 +1,13 @@
-"""Operations that make tensors out of nothing: their axes take the names of what they meet."""
+"""Operations that make tensors out of numbers: their axes take the names of what they meet.
+
+Those that only fill (zeros, rand, eye) need no rule: their axes are anonymous, as without one.
+"""
 
 from __future__ import annotations
 
 from attnlab.tracer.axes.atoms import Axes, anonymous
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Call, words
-
-
-def fresh(flow: Flow, call: Call) -> list[Axes]:
-    return [anonymous(s) for s in call.outs]
+from attnlab.tracer.axes.op_call import Call
 
 
 def count(flow: Flow, call: Call) -> Axes:
@@ -28,16 +27,6 @@ def meshgrid(flow: Flow, call: Call) -> list[Axes]:
 
 
 RULES = {
-    **dict.fromkeys(
-        words(
-            """
-    zeros ones full empty rand randn randint randperm eye tensor as_tensor new_zeros
-    new_ones new_full new_empty new_tensor scalar_tensor empty_strided tril_indices
-    triu_indices nonzero unique bincount from_numpy
-    """
-        ),
-        fresh,
-    ),
     **dict.fromkeys(("arange", "linspace", "logspace", "range"), count),
     **dict.fromkeys(("outer", "ger", "cartesian_prod"), outer),
     "meshgrid": meshgrid,

@@ -149,7 +149,7 @@ def setitem(flow: Flow, call: Call) -> TracedTensor:
         ):
             if size(leaves(a)) == size(leaves(b)):
                 flow.unify(a, b, call)
-    return TracedTensor(x.shape, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+    return call.view(list(x.axes))
 
 
 def _whole(x: TracedTensor, at: int, s: slice) -> Axis:
@@ -177,15 +177,10 @@ def take(flow: Flow, call: Call) -> Axes:
     return list(call.arrays[1].axes)
 
 
-def masked(flow: Flow, call: Call) -> Axes:
-    return anonymous(call.shape)
-
-
 RULES = {
     "getitem": getitem,
     "setitem": setitem,
     "index_select": index_select,
     **dict.fromkeys(("gather", "take_along_dim"), gather),
     "take": take,
-    "masked_select": masked,
 }

@@ -10,8 +10,7 @@ from attnlab.tracer.axes.render_names import HEADS
 
 def cat(flow: Flow, call: Call) -> TracedTensor:
     rank = len(call.shape)
-    dim = call.arg(1, "dim", call.kwargs.get("axis", 0))
-    at = (dim if type(dim) is int else 0) % rank
+    at = call.dim(1, 0, rank=rank)
     if call.name in ("hstack", "vstack", "dstack"):
         at = {"hstack": min(1, rank - 1), "vstack": 0, "dstack": 2}[call.name]
     full = [a for a in call.arrays if len(a.shape) == rank and a.shape[at] > 0]  # an empty cache
@@ -55,9 +54,7 @@ def _longer_one(flow: Flow, pieces: list[Axis], known: list[Atom], n: int, call:
     kinds = {a.kind for p in pieces for a in leaves(p)}
     if kinds & DATA:
         data = next((a for a in known if a.kind in DATA), None)
-        atom = Atom(n, "joined", base=data)
-        atom.name = "+".join(flow.names.axis(p) for p in pieces)
-        return (atom,)
+        return (Atom(n, "joined", "+".join(flow.names.axis(p) for p in pieces), base=data),)
     if "feature" in kinds:
         made = flow.feature(n, call)
         if made and n == sum(a.size for a in known):
@@ -67,14 +64,11 @@ def _longer_one(flow: Flow, pieces: list[Axis], known: list[Atom], n: int, call:
 
 
 def stack(flow: Flow, call: Call) -> Axes:
-    rank = len(call.shape)
-    dim = call.arg(1, "dim", call.kwargs.get("axis", 0))
-    at = (dim if type(dim) is int else 0) % rank
-    axes: Axes = [()] * (rank - 1)
+    at = call.dim(1, 0, rank=len(call.shape))
+    axes: Axes = [()] * (len(call.shape) - 1)
     for a in call.arrays:
         axes = [flow.unify(x, y, call) for x, y in zip(axes, a.axes, strict=True)]
-    n = call.shape[at]
-    return [*axes[:at], literal(n), *axes[at:]]
+    return [*axes[:at], literal(call.shape[at]), *axes[at:]]
 
 
 def repeat(flow: Flow, call: Call) -> TracedTensor:
@@ -110,10 +104,10 @@ def interleave(flow: Flow, call: Call) -> Axes | None:
 
 
 def pad(flow: Flow, call: Call) -> Axes:
-    axes = []
-    for axis, before, after in zip(call.x.axes, call.x.shape, call.shape, strict=True):
-        axes.append(axis if before == after else _longer(flow, axis, after))
-    return axes
+    return [
+        axis if before == after else _longer(flow, axis, after)
+        for axis, before, after in zip(call.x.axes, call.x.shape, call.shape, strict=True)
+    ]
 
 
 def _longer(flow: Flow, axis: Axis, n: int) -> Axis:
@@ -121,9 +115,8 @@ def _longer(flow: Flow, axis: Axis, n: int) -> Axis:
     if n == 1 or not atoms or sum(a.size for a in atoms) > n:
         return part(axis, n)
     kind = "joined" if any(a.kind in DATA for a in atoms) else atoms[0].kind
-    atom = Atom(n, kind, base=atoms[0])
-    atom.name = f"{flow.names.axis(axis)}+{n - atoms[0].size}" if len(atoms) == 1 else ""
-    return (atom,)
+    name = f"{flow.names.axis(axis)}+{n - atoms[0].size}" if len(atoms) == 1 else ""
+    return (Atom(n, kind, name, base=atoms[0]),)
 
 
 RULES = {

@@ -21,9 +21,8 @@ def linear(flow: Flow, call: Call) -> Axes:
 def layer_axis(flow: Flow, over: Axis, n: int, call: Call) -> Axis:
     if not any(a.kind in DATA or a.made == "over" for a in leaves(over)):
         return flow.feature(n, call)
-    atom = Atom(n)
-    atom.made = "over"  # positions mixed: a second layer over them makes positions again
-    return (atom,) if n != 1 else ()
+    # Positions mixed: a second layer over them makes positions again.
+    return (Atom(n, made="over"),) if n != 1 else ()
 
 
 def bilinear(flow: Flow, call: Call) -> Axes:
@@ -57,19 +56,14 @@ def one_hot(flow: Flow, call: Call) -> Axes:
 def conv(flow: Flow, call: Call) -> Axes:
     """(B, C, L...) to (B, channels, L/stride...)."""
     x = call.x
-    spatial = (
-        len(x.shape) - (len(x.shape) - int(call.name.rstrip("d")[-1]))
-        if call.name[-1] == "d"
-        else 1
-    )
-    lead = len(x.shape) - spatial - 1
+    lead = len(x.shape) - int(call.name[-2]) - 1  # conv2d: two spatial axes, and the channels
     channels = x.axes[lead] if lead < len(x.axes) else ()
-    axes: Axes = [*x.axes[:lead], layer_axis(flow, channels, call.shape[lead], call)]
-    for axis, before, after in zip(
-        x.axes[lead + 1 :], x.shape[lead + 1 :], call.shape[lead + 1 :], strict=True
-    ):
-        axes.append(scaled(flow, axis, before, after))
-    return axes
+    places = zip(x.axes, x.shape, call.shape, strict=True)
+    return [
+        *x.axes[:lead],
+        layer_axis(flow, channels, call.shape[lead], call),
+        *(scaled(flow, *place) for place in list(places)[lead + 1 :]),
+    ]
 
 
 def scaled(flow: Flow, axis: Axis, before: int, after: int) -> Axis:

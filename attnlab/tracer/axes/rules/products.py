@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from attnlab.tracer.axes.atoms import DATA, Axes, Axis, find, leaves, size, stem, top
-from attnlab.tracer.axes.engine import Flow
+from attnlab.tracer.axes.engine import Flow, primed_apart
 from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor
 from attnlab.tracer.axes.rules.layers import layer_axis
 
@@ -63,26 +63,31 @@ def check_summed(flow: Flow, call: Call, *sides: tuple[Axis, TracedTensor]) -> N
     for axis, arr in sides:
         now = leaves(axis)
         if now and all(x.kind == "batch" for x in now):  # tokens of all entries may be routed
-            flow.report(call.row, "batch-contraction", _batch_summed_message(flow, call, axis))
+            flow.report(
+                call.row, "batch-contraction", partial(_batch_summed_message, flow, call, axis)
+            )
         mark = arr.soft
         if mark is not None and now and not _shared(mark.atoms, now):
-            row = call.row if mark.keys else mark.row
-            flow.report(row, "softmax-axis", _softmax_axis_message(flow, call, mark.atoms, axis))
+            flow.report(
+                call.row if mark.keys else mark.row,
+                "softmax-axis",
+                partial(_softmax_axis_message, flow, call, mark.atoms, axis),
+            )
 
 
 def _shared(a: Axis, b: Axis) -> bool:
     return bool({id(stem(x)) for x in leaves(a)} & {id(stem(x)) for x in leaves(b)})
 
 
-def _batch_summed_message(flow: Flow, call: Call, axis: Axis) -> Callable[[], str]:
-    return lambda: (
+def _batch_summed_message(flow: Flow, call: Call, axis: Axis) -> str:
+    return (
         f"{call.name} sums over {flow.names.axis(axis)}, the batch axis: every entry of the batch "
         "gets something of every other"
     )
 
 
-def _softmax_axis_message(flow: Flow, call: Call, over: Axis, axis: Axis) -> Callable[[], str]:
-    return lambda: (
+def _softmax_axis_message(flow: Flow, call: Call, over: Axis, axis: Axis) -> str:
+    return (
         f"softmax runs over axis {flow.names.axis(over)}, but {call.name} on line {call.line} sums "
         f"over axis {flow.names.axis(axis)}: the weights of one sum do not add up to 1"
     )
@@ -92,19 +97,16 @@ def _check_head_order(flow: Flow, a: TracedTensor, b: TracedTensor) -> None:
     """Key heads laid out 0 1 0 1 by `repeat` beside query heads that nobody laid out so."""
     for one, other in ((a, b), (b, a)):
         if one.tiled is not None and other.tiled is None:
-            flow.report(one.tiled.row, "head-order", _head_order_message(one.tiled))
+            flow.report(one.tiled.row, "head-order", partial(_head_order_message, one.tiled))
 
 
-def _head_order_message(tile: Tile) -> Callable[[], str]:
-    def message() -> str:
-        if find(tile.copies).kind in DATA:  # copies for the entries of the batch, not for heads
-            return ""
-        return (
-            "repeat lays the key and value heads down as 0 1 0 1: query head h meets key head "
-            "h % Hkv. Grouped heads are h // (H / Hkv), which repeat_interleave makes"
-        )
-
-    return message
+def _head_order_message(tile: Tile) -> str:
+    if find(tile.copies).kind in DATA:  # copies for the entries of the batch, not for heads
+        return ""
+    return (
+        "repeat lays the key and value heads down as 0 1 0 1: query head h meets key head "
+        "h % Hkv. Grouped heads are h // (H / Hkv), which repeat_interleave makes"
+    )
 
 
 def roles(axis: Axis, outer: Axes, heads: str = "H") -> None:
@@ -192,7 +194,9 @@ def sdpa(flow: Flow, call: Call) -> TracedTensor:
     keys = flow.unify(k.axes[-2], v.axes[-2], call, "scaled_dot_product_attention sums")
     for axis in (q.axes[-2], keys):
         if any(a.kind == "batch" for a in leaves(axis)):
-            flow.report(call.row, "batch-contraction", _batch_summed_message(flow, call, axis))
+            flow.report(
+                call.row, "batch-contraction", partial(_batch_summed_message, flow, call, axis)
+            )
     _check_head_order(flow, q, k)
     roles(q.axes[-1], q.axes[:-2])
     roles(k.axes[-1], k.axes[:-2], "Hkv" if _wide(q.axes) != _wide(k.axes) else "H")
@@ -227,10 +231,8 @@ def _unify_mask(flow: Flow, call: Call, scores: Axes) -> None:
     mask = call.arg(3, "attn_mask")
     if not isinstance(mask, TracedTensor):
         return
-    rank = len(mask.axes)
-    from attnlab.tracer.axes.engine import primed_apart
-
-    for axis, other in zip(mask.axes, primed_apart(scores)[-rank:], strict=False):
+    aligned = primed_apart(scores)[-len(mask.axes) :]
+    for axis, other in zip(mask.axes, aligned, strict=False):
         flow.unify(axis, other, call, "attn_mask of scaled_dot_product_attention lines up")
 
 

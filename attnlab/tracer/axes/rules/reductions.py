@@ -12,20 +12,13 @@ QUESTIONS = {"any", "all", "argmax", "argmin", "count_nonzero"}  # whose answers
 def reduce(flow: Flow, call: Call) -> list[TracedTensor]:
     """The axes that are left; with keepdim an axis of size 1 stays."""
     x, rank = call.x, len(call.x.shape)
-    given = call.arg(1, "dim", call.kwargs.get("axis"))
-    if call.name == "norm":
-        given = call.arg(2, "dim")
+    given = call.arg(2 if call.name == "norm" else 1, "dim", call.kwargs.get("axis"))
     if given is None or isinstance(given, bool):
         return [TracedTensor(s, []) for s in call.outs]
     gone = {int(d) % rank for d in (given if isinstance(given, (list, tuple)) else [given])}
     gone = gone or set(range(rank))
     keep = len(call.shape) == rank
-    axes: Axes = []
-    for i, axis in enumerate(x.axes):
-        if i not in gone:
-            axes.append(axis)
-        elif keep:
-            axes.append(())
+    axes = [() if i in gone else a for i, a in enumerate(x.axes) if keep or i not in gone]
     lost = [a for i in gone for a in leaves(x.axes[i])]
     if not keep:  # else it is what the weights are divided by
         _summed(flow, call, tuple(lost))

@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-from attnlab.tracer.axes.atoms import Atom, Axes, Axis, leaves, literal, part, split
+from attnlab.tracer.axes.atoms import Atom, Axes, leaves, literal, part, split
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, TracedTensor
 from attnlab.tracer.axes.regroup import regroup
 
 
 def reshape(flow: Flow, call: Call) -> TracedTensor:
-    axes = regroup(flow, call.x.axes, call.shape, call)
-    return TracedTensor(
-        call.shape, axes, soft=call.x.soft, pooled=call.x.pooled, tiled=call.x.tiled
-    )
+    return call.view(regroup(flow, call.x.axes, call.shape, call))
 
 
 def keep_axes(flow: Flow, call: Call) -> TracedTensor:
-    x = call.x
-    return TracedTensor(call.shape, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled)
-
-
-def _with_axes(call: Call, axes: Axes) -> TracedTensor:
-    x = call.x
-    return TracedTensor(call.shape, axes, soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+    return call.view(list(call.x.axes))
 
 
 def permute(flow: Flow, call: Call) -> TracedTensor:
     dims = call.arg(1, "dims")
     order = dims if isinstance(dims, (list, tuple)) else call.args[1:]
-    return _with_axes(call, [call.x.axes[d] for d in order])
+    return call.view([call.x.axes[d] for d in order])
 
 
 def transpose(flow: Flow, call: Call) -> TracedTensor:
+    """The two axes are called dim0 and dim1, or axis0 and axis1 as in NumPy."""
     axes = list(call.x.axes)
-    i, j = (call.dim(p, 0, n) for p, n in ((1, "dim0"), (2, "dim1")))
+    word = "axis" if call.name == "swapaxes" else "dim"
+    i, j = call.dim(1, 0, f"{word}0"), call.dim(2, 0, f"{word}1")
     axes[i], axes[j] = axes[j], axes[i]
-    return _with_axes(call, axes)
-
-
-def swapaxes(flow: Flow, call: Call) -> TracedTensor:
-    axes = list(call.x.axes)
-    i, j = (call.dim(p, 0, n) for p, n in ((1, "axis0"), (2, "axis1")))
-    axes[i], axes[j] = axes[j], axes[i]
-    return _with_axes(call, axes)
+    return call.view(axes)
 
 
 def flipped(flow: Flow, call: Call) -> TracedTensor:
@@ -55,7 +41,7 @@ def flipped(flow: Flow, call: Call) -> TracedTensor:
         axes[-2:] = axes[:-3:-1]
     else:
         axes.reverse()
-    arr = _with_axes(call, axes)
+    arr = call.view(axes)
     arr.weight = call.x.weight
     return arr
 
@@ -69,18 +55,16 @@ def movedim(flow: Flow, call: Call) -> TracedTensor:
     for f, t in zip(froms, tos, strict=True):
         order[t] = f
     rest = iter([d for d in range(rank) if d not in froms])
-    return _with_axes(call, [call.x.axes[d if d >= 0 else next(rest)] for d in order])
+    return call.view([call.x.axes[d if d >= 0 else next(rest)] for d in order])
 
 
 def squeeze(flow: Flow, call: Call) -> TracedTensor:
     """Only axes of size 1 go, which have no atoms."""
     kept = [a for a in call.x.axes if leaves(a)]
-    rest: Axes = []
-    for n in call.shape:
-        rest.append(() if n == 1 else kept.pop(0))
+    rest: Axes = [() if n == 1 else kept.pop(0) for n in call.shape]
     if call.name == "squeeze" and len(call.args) + len(call.kwargs) == 1:
         _all_gone(flow, call)
-    return _with_axes(call, rest) if not kept else reshape(flow, call)
+    return call.view(rest) if not kept else reshape(flow, call)
 
 
 def _all_gone(flow: Flow, call: Call) -> None:
@@ -115,19 +99,12 @@ def unfold(flow: Flow, call: Call) -> Axes:
 def expand(flow: Flow, call: Call) -> TracedTensor:
     axes: Axes = [(), *[()] * (len(call.shape) - len(call.x.axes) - 1), *call.x.axes]
     axes = axes[len(axes) - len(call.shape) :]
-    return _with_axes(call, [a or _spread(n) for a, n in zip(axes, call.shape, strict=True)])
-
-
-def _spread(n: int) -> Axis:
-    copies = (Atom(n, "free"),) if n != 1 else ()
-    for atom in copies:
-        atom.made = "copies"
-    return copies
+    copies = [(Atom(n, made="copies"),) if n != 1 else () for n in call.shape]
+    return call.view([a or c for a, c in zip(axes, copies, strict=True)])
 
 
 def unbind(flow: Flow, call: Call) -> list[Axes]:
-    at = call.dim(1, 0)
-    return [[a for i, a in enumerate(call.x.axes) if i != at] for _ in call.outs]
+    return [select(flow, call) for _ in call.outs]
 
 
 def pieces(flow: Flow, call: Call) -> list[TracedTensor]:
@@ -182,8 +159,7 @@ RULES = {
     ),
     **dict.fromkeys(("squeeze", "unsqueeze", "atleast_1d", "atleast_2d", "atleast_3d"), squeeze),
     "permute": permute,
-    "transpose": transpose,
-    **dict.fromkeys(("swapaxes", "swapdims"), swapaxes),
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), transpose),
     **dict.fromkeys(("T", "mT", "H", "mH", "t", "adjoint"), flipped),
     **dict.fromkeys(("movedim", "moveaxis"), movedim),
     **dict.fromkeys(("expand", "expand_as", "broadcast_to"), expand),
