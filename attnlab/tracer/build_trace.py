@@ -9,7 +9,7 @@ from attnlab.records.trace import Crash, Finding, Trace
 from attnlab.sizes import Sizes
 from attnlab.tracer.axes.agree import SizedTrace, input_axes, name_operands, name_rows
 from attnlab.tracer.findings import Rows, find
-from attnlab.tracer.raw_trace import RawTrace
+from attnlab.tracer.raw_trace import RawCrash, RawTrace
 
 HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can hide
 
@@ -25,7 +25,7 @@ def build_trace(run: SizedTrace, distinct: SizedTrace | None) -> Trace:
     return Trace(
         ops=tuple(replace(op, axes=a) for op, a in zip(raw.ops, axes, strict=True)),
         findings=found,
-        crash=_crash(rows, run, distinct, found) if raw.crash is not None else None,
+        crash=_crash(rows, raw.crash, run, distinct, found) if raw.crash is not None else None,
         notes=raw.notes,
         sizes=raw.sizes,
         backward=raw.backward,
@@ -36,11 +36,15 @@ def build_trace(run: SizedTrace, distinct: SizedTrace | None) -> Trace:
 
 
 def _crash(
-    rows: Rows, run: SizedTrace, distinct: SizedTrace | None, found: tuple[Finding, ...]
-) -> Crash | None:
+    rows: Rows,
+    crash: RawCrash,
+    run: SizedTrace,
+    distinct: SizedTrace | None,
+    found: tuple[Finding, ...],
+) -> Crash:
     from attnlab.tracer.crash.explain import explain_crash  # most runs end well
 
-    return explain_crash(rows, name_operands(run, distinct), found)
+    return explain_crash(rows, crash, name_operands(run, distinct), found)
 
 
 def unique_findings(found: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -59,8 +63,7 @@ def _hidden_findings(
         return
     where = sizes_suffix(distinct.sizes)
     known = {(f.rule, f.line) for f in found}
-    names = name_rows(distinct, None)
-    shown = Rows(distinct.raw, names, input_axes(distinct, None))
+    shown = Rows(distinct.raw, name_rows(distinct, None), input_axes(distinct, None))
     hidden = (f for f in find(shown) if f.rule in HIDDEN)
     for finding in unique_findings((*hidden, *distinct.raw.findings)):
         if (finding.rule, finding.line) not in known:

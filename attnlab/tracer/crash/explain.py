@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -16,18 +17,15 @@ Explainer = Callable[[RawCrash, Sequence[Axes]], str]
 
 
 def explain_crash(
-    rows: Rows, operands: Sequence[Axes], found: Sequence[Finding] = ()
-) -> Crash | None:
-    """The crash of a trace, or None. `found` are the findings before it."""
-    crash = rows.raw.crash
-    if crash is None:
-        return None
+    rows: Rows, crash: RawCrash, operands: Sequence[Axes], found: Sequence[Finding]
+) -> Crash:
+    """The crash of a trace. `operands` are the axes of its operands, `found` earlier findings."""
     explain = EXPLAIN.get(crash.op, _by_message) if crash.operands else _python_line
-    told = (
+    sentences = (
         _missing_kernel(crash) or explain(crash, operands),
-        _fits(crash),
-        _operand_origin(rows),
-        _earlier_finding(rows, found),
+        f"It runs with {' or with '.join(crash.fits)}." if crash.fits else "",
+        _operand_origin(rows, crash),
+        _earlier_finding(rows, crash, found),
     )
     return Crash(
         op=crash.op,
@@ -37,7 +35,7 @@ def explain_crash(
             Operand(shape=s, axes=a) for s, a in zip(crash.operands, operands, strict=True)
         ),
         message=crash.message,
-        explanation=" ".join(t for t in told if t),
+        explanation=" ".join(filter(None, sentences)),
         source=crash.source,
         error=crash.error,
         module=crash.module,
@@ -55,15 +53,9 @@ def _missing_kernel(crash: RawCrash) -> str:
     )
 
 
-def _fits(crash: RawCrash) -> str:
-    """The suggested changes as a sentence."""
-    return f"It runs with {' or with '.join(crash.fits)}." if crash.fits else ""
-
-
-def _operand_origin(rows: Rows) -> str:
+def _operand_origin(rows: Rows, crash: RawCrash) -> str:
     """The row that made the failing operand, and the one that first made its odd axis."""
-    crash = rows.raw.crash
-    if crash is None or not crash.parents or crash.parents[0] < 0 or crash.op == "":
+    if not crash.parents or crash.parents[0] < 0:
         return ""
     op = rows.raw.ops[crash.parents[0]]
     if op.shape != crash.operands[0]:  # the first operand is a weight, which no row made
@@ -104,11 +96,8 @@ def _pairs(rows: Rows, row: int) -> list[tuple[str, int]]:
     return list(zip(rows.named(row), rows.shape(row), strict=True))
 
 
-def _earlier_finding(rows: Rows, found: Sequence[Finding]) -> str:
+def _earlier_finding(rows: Rows, crash: RawCrash, found: Sequence[Finding]) -> str:
     """The earliest finding that the failing operands descend from: there the shape went wrong."""
-    crash = rows.raw.crash
-    if crash is None:
-        return ""
     line = {op.index for op in rows.ancestors(crash.parents)}
     early = [f for f in found if f.index in line and f.severity != "note"]
     if not early:
@@ -134,12 +123,11 @@ def _linear(crash: RawCrash, operands: Sequence[Axes]) -> str:
     x, weight = (*crash.operands[:2], (), ())[:2]
     if not x or len(weight) != 2 or x[-1] == weight[1]:
         return _dtypes(crash)
-    wide = ""
-    if 0 < weight[1] < x[-1] and x[-1] % weight[1] == 0:
-        wide = f", {x[-1] // weight[1]} times too wide"
+    times, rest = divmod(x[-1], weight[1]) if weight[1] else (0, 0)
+    wide = f", {times} times too wide" if times and not rest else ""
     layer = f"{crash.module or 'linear'} maps {weight[1]} features to {weight[0]}"
     return (
-        f"{layer}, but the last axis of its input {show(operands[0])} = {show_sizes(x)} "
+        f"{layer}, but the last axis of its input {show(operands[0])} = {show(x)} "
         f"has {x[-1]}{wide}."
     )
 
@@ -152,17 +140,16 @@ def _matmul(crash: RawCrash, operands: Sequence[Axes]) -> str:
     inner = b[axis]
     if a[-1] == inner:
         return _dtypes(crash) or (_leading(a, b) if len(a) > 2 or len(b) > 2 else "")
-    text = (
+    return (
         f"{crash.op} sums the last axis of {show(na)} ({a[-1]}) against axis {axis} of {show(nb)} "
-        f"({inner})"
+        f"({inner}), which must be equal."
     )
-    return text + ", which must be equal."
 
 
 def _leading(a: Shape, b: Shape) -> str:
     if _clash(a[:-2], b[:-2]) is None:
         return ""
-    return f"The leading axes {show_sizes(a[:-2])} and {show_sizes(b[:-2])} do not line up."
+    return f"The leading axes {show(a[:-2])} and {show(b[:-2])} do not line up."
 
 
 def _elementwise(crash: RawCrash, operands: Sequence[Axes]) -> str:
@@ -172,8 +159,8 @@ def _elementwise(crash: RawCrash, operands: Sequence[Axes]) -> str:
         clash = _clash(a, b)
         if clash is not None and {a[clash], b[clash]} == told:
             return (
-                f"Lined up from the right, axis {clash} of {show(na)} = {show_sizes(a)} is "
-                f"{a[clash]} and of {show(nb)} = {show_sizes(b)} is {b[clash]}: "
+                f"Lined up from the right, axis {clash} of {show(na)} = {show(a)} is "
+                f"{a[clash]} and of {show(nb)} = {show(b)} is {b[clash]}: "
                 "they must be equal, or 1."
             )
     return _dtypes(crash)
@@ -194,17 +181,15 @@ def _view(crash: RawCrash, operands: Sequence[Axes]) -> str:
             f"The tensor {show(operands[0])} is not laid out in this order in memory (a transpose "
             f"or permute came before), so no view of it has that shape.{unsure}"
         )
-    count = 1
-    for n in crash.operands[0]:
-        count *= n
-    return f"The tensor {show(operands[0])} = {show_sizes(crash.operands[0])} has {count} elements."
+    count = math.prod(crash.operands[0])
+    return f"The tensor {show(operands[0])} = {show(crash.operands[0])} has {count} elements."
 
 
 def _cat(crash: RawCrash, operands: Sequence[Axes]) -> str:
     if len(set(crash.operands)) < 2:
         return _dtypes(crash)
     shapes = " and ".join(
-        f"{show(n)} = {show_sizes(s)}" for s, n in zip(crash.operands, operands, strict=True)
+        f"{show(n)} = {show(s)}" for s, n in zip(crash.operands, operands, strict=True)
     )
     but = "" if "stack" in crash.op else " but the one they are joined along"
     return f"Pieces must agree in every axis{but}: {shapes}."
@@ -224,10 +209,6 @@ def _dtypes(crash: RawCrash) -> str:
     if len(kinds) > 1 and ("dtype" in crash.message or "type" in crash.message):
         return f"The operands have different dtypes: {', '.join(crash.dtypes)}."
     return ""
-
-
-def show_sizes(shape: Shape) -> str:
-    return f"({', '.join(map(str, shape))})"
 
 
 EXPLAIN: dict[str, Explainer] = {

@@ -21,9 +21,6 @@ RULES = (
 
 
 def find(rows: Rows) -> tuple[Finding, ...]:
-    """All findings, in the order of their rows."""
-    found: dict[tuple[str, int | None], Finding] = {}
-    for rule in RULES:
-        for finding in rule(rows):
-            found.setdefault((finding.rule, finding.index), finding)
-    return tuple(sorted(found.values(), key=lambda f: f.index if f.index is not None else -1))
+    """All findings, in the order of their rows; several of one rule may stand at one row."""
+    found = (finding for rule in RULES for finding in rule(rows))
+    return tuple(sorted(found, key=lambda f: -1 if f.index is None else f.index))

@@ -60,5 +60,6 @@ class Rows:
                 todo |= {p for p in op.parents if p >= 0}
 
 
-def show(axes: Sequence[str]) -> str:
-    return f"({', '.join(axes)})"
+def show(axes: Sequence[object]) -> str:
+    """The names or the sizes of axes, in parentheses."""
+    return f"({', '.join(map(str, axes))})"

@@ -69,8 +69,8 @@ def _entry(ops: Sequence[Op], op: Op) -> int | None:
     if op.op not in ("div", "truediv", "true_divide", "div_") or len(op.parents) < 2:
         return None
     above, below = op.parents[:2]
-    total = _upward(ops, below, {"sum"})
-    power = _upward(ops, above, {"exp"})
+    total = _nearest(ops, below, "sum")
+    power = _nearest(ops, above, "exp")
     if total is None or power is None or power not in _ancestors(ops, total):
         return None
     entry = ops[power].parents[0] if ops[power].parents else None
@@ -80,18 +80,20 @@ def _entry(ops: Sequence[Op], op: Op) -> int | None:
     return entry
 
 
-def _upward(ops: Sequence[Op], start: int, names: set[str]) -> int | None:
-    """The nearest row of these names, through what changes little."""
-    at = start
-    for _ in range(4):
-        if at < 0:
-            return None
-        if ops[at].op in names:
-            return at
-        if ops[at].op not in SAME | VIEWS or not ops[at].parents:
-            return None
-        at = ops[at].parents[0]
-    return None
+def _upward(ops: Sequence[Op], row: int, steps: int) -> Iterator[int]:
+    """The row and the first operands that it was made of, through what changes little."""
+    for _ in range(steps):
+        yield row
+        before = [p for p in ops[row].parents if p >= 0]
+        if ops[row].op not in SAME | VIEWS or not before:
+            return
+        row = before[0]
+
+
+def _nearest(ops: Sequence[Op], parent: int, name: str) -> int | None:
+    """The nearest row above of this name."""
+    rows = _upward(ops, parent, 4) if parent >= 0 else ()
+    return next((row for row in rows if ops[row].op == name), None)
 
 
 def _ancestors(ops: Sequence[Op], row: int) -> set[int]:
@@ -131,20 +133,11 @@ def _chain(ops: Sequence[Op], entry: int) -> Iterator[int]:
     at = entry
     for _ in range(FAR):
         yield at
-        op = ops[at]
-        before = [p for p in op.parents if p >= 0]
-        if op.op in PRODUCTS or op.op not in SAME | VIEWS or not before:
+        before = [p for p in ops[at].parents if p >= 0]
+        if ops[at].op in PRODUCTS or ops[at].op not in SAME | VIEWS or not before:
             return
         at = next((p for p in before if _leads_to_product(ops, p)), before[0])
 
 
 def _leads_to_product(ops: Sequence[Op], row: int) -> bool:
-    at = row
-    for _ in range(FAR):
-        if ops[at].op in PRODUCTS:
-            return True
-        before = [p for p in ops[at].parents if p >= 0]
-        if ops[at].op not in SAME | VIEWS or not before:
-            return False
-        at = before[0]
-    return False
+    return any(ops[i].op in PRODUCTS for i in _upward(ops, row, FAR))

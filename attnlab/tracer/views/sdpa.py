@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from attnlab.tracer.views.attention_heads import BARRED
 from attnlab.tracer.views.heatmap import unwrap
 
 NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
@@ -31,22 +32,17 @@ def attention_steps(args: tuple[Any, ...], kwargs: dict[str, Any]) -> AttentionS
         k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], dim=-3) for t in (k, v))
     scale = given.get("scale")
     scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    masked = scores
     allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device)
     mask = given.get("attn_mask")
     if given.get("is_causal"):  # counted from the first key, whatever the lengths are
         allowed = allowed.tril()
     elif mask is not None and mask.dtype is torch.bool:
         allowed = mask  # True may be attended
-    elif mask is not None:
+    masked = scores.masked_fill(~allowed, -torch.inf)
+    if mask is not None and mask.dtype is not torch.bool:
         masked = scores + mask.to(scores.dtype)
-        allowed = masked > -9900.0
-    weights = masked.masked_fill(~allowed, -torch.inf) if mask is None or _is_bool(mask) else masked
-    weights = weights.softmax(-1)
+        allowed = masked > BARRED
+    weights = masked.softmax(-1)
     empty = ~allowed.any(-1, keepdim=True)
     weights = weights.masked_fill(empty & weights.isnan(), 0.0)  # as the kernel does it
     return AttentionSteps(scores, allowed, weights, weights @ v)
-
-
-def _is_bool(mask: Tensor) -> bool:
-    return mask.dtype is torch.bool

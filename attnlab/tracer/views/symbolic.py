@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,23 +30,12 @@ WIDTHS = {"D", "H", "hd", "Hkv", "F", "V", "C", "M"}  # of weights and tables
 PLAIN = {"", "add", "mul", "sub", "matmul", "bmm", "linear", "cat", "view", "reshape", "unflatten"}
 
 
-@dataclass(frozen=True)
-class RawGuard:
-    """A guard as PyTorch wrote it, and the place of the operation that asked for it."""
-
-    text: str
-    op: str
-    file: str
-    line: int
-    source: str
-
-
 @dataclass
 class SymbolicRun:
     """The result of a symbolic run."""
 
     names: dict[str, str] = field(default_factory=dict)  # of PyTorch's symbols: "B" of "s0"
-    found: list[RawGuard] = field(default_factory=list)
+    found: list[Guard] = field(default_factory=list)  # as PyTorch wrote them: Eq(s0, s1)
     problem: str = ""
     line: int = 0  # of the operation that ran last
 
@@ -55,9 +43,8 @@ class SymbolicRun:
 def add_guards(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """The trace with the size relations that the run depends on."""
     run = run_symbolically(traced)
-    guards = tuple(_guards(run, with_head_dim(traced.sizes)))
     notes = (*raw.notes, run.problem) if run.problem else raw.notes
-    return replace(raw, guards=guards, notes=notes)
+    return replace(raw, guards=_guards(run, with_head_dim(traced.sizes)), notes=notes)
 
 
 def run_symbolically(traced: TracedCall) -> SymbolicRun:
@@ -123,32 +110,30 @@ class GuardListener(TorchFunctionMode):
         self.run.line = line or self.run.line
         for guard in fresh:
             file, source = source_location(code, line)
-            self.run.found.append(RawGuard(str(guard.expr), op.strip("_"), file, line, source))
+            self.run.found.append(
+                Guard(
+                    relation=str(guard.expr), file=file, line=line, source=source, op=op.strip("_")
+                )
+            )
 
 
 # ---------------------------------------------------------------- in the words of the user
 
 
-def _guards(run: SymbolicRun, sizes: dict[str, int]) -> Iterator[Guard]:
+def _guards(run: SymbolicRun, sizes: dict[str, int]) -> tuple[Guard, ...]:
     """Relations that say something: not that a size is above 1, and each one once."""
-    told: set[str] = set()
+    guards: dict[str, Guard] = {}
     for found in run.found:
         text = _relation(found, run.names, sizes)
-        if text and text not in told:
-            told.add(text)
-            yield Guard(
-                relation=text,
-                file=found.file,
-                line=found.line,
-                source=found.source,
-                op=found.op,
-            )
+        if text:
+            guards.setdefault(text, replace(found, relation=text))
+    return tuple(guards.values())
 
 
-def _relation(found: RawGuard, names: dict[str, str], sizes: dict[str, int]) -> str:
+def _relation(found: Guard, names: dict[str, str], sizes: dict[str, int]) -> str:
     """`Eq(s1, 4)` as "S == hd (= 4)"; "" for what every run asks, or what has no name."""
-    sides = re.fullmatch(r"Eq\((.*), (.*)\)", found.text)
-    unnamed = set(re.findall(r"s\d+", found.text)) - names.keys()
+    sides = re.fullmatch(r"Eq\((.*), (.*)\)", found.relation)
+    unnamed = set(re.findall(r"s\d+", found.relation)) - names.keys()
     if sides is None or unnamed:
         return ""
     left, right = (re.sub(r"s\d+", lambda m: names[m[0]], side) for side in sides.groups())
