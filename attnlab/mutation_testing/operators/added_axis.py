@@ -4,24 +4,21 @@ Right: `scores = scores + mask.unsqueeze(1)`
 Wrong: `scores = scores + mask.unsqueeze(2)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, argument, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, integer
 
 AXES = (0, 1, 2, 3, -1)
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("unsqueeze"):
         axis = argument(call, "dim", 0)
         for other in AXES if axis is not None else ():
             if axis is not None and integer(axis) != other:
                 yield source.put(axis, str(other))
-    for node in source.nodes:
-        if isinstance(node, ast.Subscript) and "None" in _items(source, node):
+    for node in source.of_type(ast.Subscript):
+        if "None" in _items(source, node):
             yield from _moved(source, node)
 
 
@@ -31,7 +28,7 @@ def _items(source: Source, node: ast.Subscript) -> list[str]:
     return [source.of(part) for part in parts]
 
 
-def _moved(source: Source, node: ast.Subscript) -> Iterator[Edit]:
+def _moved(source: Source, node: ast.Subscript) -> Edits:
     rest = _items(source, node)
     rest.remove("None")
     for place in range(4):

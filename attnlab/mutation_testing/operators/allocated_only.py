@@ -4,11 +4,7 @@ Right: `table = torch.zeros(x.shape)`
 Wrong: `table = torch.empty(x.shape)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, called
+from attnlab.mutation_testing.operators.base import Edit, Edits, Source, called
 
 WRITTEN = ("zeros", "ones")
 CALLS = tuple(
@@ -16,7 +12,7 @@ CALLS = tuple(
 )
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls(*CALLS):
         name, end = called(call), source.span(call.func)[1]
         other = name.replace("zeros", "empty").replace("ones", "empty")

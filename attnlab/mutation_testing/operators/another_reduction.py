@@ -4,11 +4,7 @@ Right: `empty = mask.all(dim=-1)`
 Wrong: `empty = mask.any(dim=-1)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, called
+from attnlab.mutation_testing.operators.base import Edit, Edits, Source, called
 
 OTHER = {
     "all": "any",
@@ -31,7 +27,7 @@ OTHER = {
 }
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls(*OTHER):
         end, name = source.span(call.func)[1], called(call)
         yield Edit(splices=((end - len(name), end, OTHER[name]),))

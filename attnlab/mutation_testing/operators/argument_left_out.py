@@ -4,15 +4,12 @@ Right: `y = attend(q, k, v, is_causal=True)`
 Wrong: `y = attend(q, k, v)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edit, Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls():
         for keyword in call.keywords:
             yield _without(source, call, keyword)

@@ -10,15 +10,12 @@ Wrong:
 `v = self.k_proj(x)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+from attnlab.mutation_testing.operators.base import Edits, Source, last_name
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     kinds = _kinds(source)
     for node in source.nodes:
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):

@@ -20,9 +20,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from itertools import zip_longest
+from typing import TypeVar
 
 from attnlab.records import record
 
+Node = TypeVar("Node", bound=ast.AST)
 Splice = tuple[int, int, str]  # from, to, what stands there instead
 SYMBOLS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -50,6 +52,9 @@ class Edit:
     splices: tuple[Splice, ...]
 
 
+Edits = Iterator[Edit]
+
+
 @record
 class Mutant:
     """A source with one bug: the line it is on, and that line before and after."""
@@ -67,7 +72,7 @@ class Mutation:
 
     id: str
     doc: str
-    edits: Callable[[Source], Iterator[Edit]]
+    edits: Callable[[Source], Edits]
 
 
 class Source:
@@ -90,16 +95,20 @@ class Source:
         found = [n for n in _running(self.tree) if hasattr(n, "lineno")]
         return sorted(found, key=self.span)
 
+    def of_type(self, kind: type[Node]) -> Iterator[Node]:
+        """The nodes of one class, such as `ast.Slice`."""
+        return (node for node in self.nodes if isinstance(node, kind))
+
+    def binary(self, *operators: type[ast.operator]) -> Iterator[ast.BinOp]:
+        """The operations with one of these operators, such as `ast.Add`."""
+        return (node for node in self.of_type(ast.BinOp) if isinstance(node.op, operators))
+
     def calls(self, *names: str) -> Iterator[ast.Call]:
         """Calls of a function or method of one of these names; any call without names."""
-        for node in self.nodes:
-            if isinstance(node, ast.Call) and (not names or called(node) in names):
-                yield node
+        return (c for c in self.of_type(ast.Call) if not names or called(c) in names)
 
     def functions(self, *names: str) -> Iterator[ast.FunctionDef]:
-        for node in self.nodes:
-            if isinstance(node, ast.FunctionDef) and (not names or node.name in names):
-                yield node
+        return (f for f in self.of_type(ast.FunctionDef) if not names or f.name in names)
 
     def assigned(self) -> Iterator[ast.Assign]:
         """`name = value` inside of methods other than `__init__`."""

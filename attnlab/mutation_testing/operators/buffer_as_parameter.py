@@ -4,15 +4,12 @@ Right: `self.register_buffer("pe", table)`
 Wrong: `self.pe = torch.nn.Parameter(table)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("register_buffer"):
         if len(call.args) > 1 and isinstance(name := call.args[0], ast.Constant):
             yield source.put(

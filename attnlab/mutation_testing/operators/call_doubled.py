@@ -4,15 +4,12 @@ Right: `y = self.norm(h)`
 Wrong: `y = self.norm(self.norm(h))`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, is_method, last_name, subject
+from attnlab.mutation_testing.operators.base import Edits, Source, is_method, last_name, subject
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls():
         layer = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self"
         if layer and len(call.args) == 1 and not call.keywords:

@@ -4,15 +4,12 @@ Right: `scores = scores.clamp(-5, 5)`
 Wrong: `scores = scores`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, last_name, subject
+from attnlab.mutation_testing.operators.base import Edits, Source, last_name, subject
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls():
         value = subject(call)
         inner = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self"

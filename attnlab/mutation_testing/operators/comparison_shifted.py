@@ -4,12 +4,9 @@ Right: `later = i > j`
 Wrong: `later = i >= j`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 OTHER: dict[type[ast.cmpop], tuple[str, ...]] = {
     ast.Lt: ("<=", ">"),
@@ -25,9 +22,9 @@ OTHER: dict[type[ast.cmpop], tuple[str, ...]] = {
 }
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+def edits(source: Source) -> Edits:
+    for node in source.of_type(ast.Compare):
+        if len(node.ops) == 1:
             left, right = source.of(node.left), source.of(node.comparators[0])
             for symbol in OTHER[type(node.ops[0])]:
                 yield source.put(node, f"{left} {symbol} {right}")

@@ -4,15 +4,12 @@ Right: `if self.training: x = self.drop(x)`
 Wrong: `if not (self.training): x = self.drop(x)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.nodes:
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
             text = source.of(node.test)

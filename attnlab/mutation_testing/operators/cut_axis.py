@@ -4,11 +4,7 @@ Right: `q, k, v = qkv.chunk(3, dim=-1)`
 Wrong: `q, k, v = qkv.chunk(3, dim=-2)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, argument, called, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, called, integer
 
 CUTTING = {  # where the axis stands
     "chunk": 1,
@@ -26,7 +22,7 @@ CUTTING = {  # where the axis stands
 }
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls(*CUTTING):
         axis = argument(call, "dim", CUTTING[called(call)])
         number = integer(axis)

@@ -4,15 +4,12 @@ Right: `context = weights @ v`
 Wrong: `context = (weights @ v).detach()`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, is_constant
+from attnlab.mutation_testing.operators.base import Edits, Source, is_constant
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for step in source.assigned():
         if is_constant(step.value):
             continue

@@ -4,15 +4,12 @@ Right: `column = torch.arange(D) // 2`
 Wrong: `column = torch.arange(D) / 2`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             yield source.operator(node, "//")

@@ -4,15 +4,12 @@ Right: `return self.out(h)`
 Wrong: `return torch.dropout(self.out(h), 0.1, True)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     places = [n.value for n in source.assigned() if "softmax(" in source.of(n.value)]
     for function in source.functions("forward"):
         returns = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)]

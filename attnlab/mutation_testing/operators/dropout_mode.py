@@ -4,17 +4,14 @@ Right: `w = F.dropout(w, p=0.1, training=self.training)`
 Wrong: `w = F.dropout(w, p=0.1, training=True)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, argument
+from attnlab.mutation_testing.operators.base import Edits, Source, argument
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.Attribute) and node.attr == "training":
+def edits(source: Source) -> Edits:
+    for node in source.of_type(ast.Attribute):
+        if node.attr == "training":
             yield from (source.put(node, other) for other in ("True", "False"))
     for call in source.calls("Dropout"):
         yield source.put(call.func, "nn.Identity")

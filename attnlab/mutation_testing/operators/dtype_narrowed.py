@@ -4,18 +4,22 @@ Right: `position = torch.arange(n, dtype=torch.float64)`
 Wrong: `position = torch.arange(n, dtype=torch.float16)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, called, is_method, last_name
+from attnlab.mutation_testing.operators.base import (
+    Edit,
+    Edits,
+    Source,
+    called,
+    is_method,
+    last_name,
+)
 
 FORMATS = ("float16", "bfloat16", "int64")
 METHODS = {"float": ("half", "bfloat16", "double", "int"), "double": ("float", "half", "bfloat16")}
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.nodes:
         if isinstance(node, ast.Attribute) and node.attr in (
             "float64",

@@ -4,15 +4,12 @@ Right: `y = torch.einsum("bhqk,bkhd->bqhd", w, v)`
 Wrong: `y = torch.einsum("bhqk,bkhd->bqh", w, v)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("einsum"):
         first = call.args[0] if call.args else None
         if isinstance(first, ast.Constant) and isinstance(first.value, str) and "->" in first.value:

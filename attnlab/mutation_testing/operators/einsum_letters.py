@@ -4,16 +4,14 @@ Right: `scores = torch.einsum("bqhd,bkhd->bhqk", q, k)`
 Wrong: `scores = torch.einsum("bqhd,bkhd->bhkq", q, k)`
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("einsum"):
         first = call.args[0] if call.args else None
         if isinstance(first, ast.Constant) and isinstance(first.value, str):

@@ -4,14 +4,10 @@ Right: `scores = scores.masked_fill(mask, low)`
 Wrong: `scores = scores.masked_fill((mask)[:1], low)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("masked_fill", "masked_fill_", "where", "repeat_interleave"):
         for value in call.args[:1]:
             yield source.put(value, f"({source.of(value)})[:1]")

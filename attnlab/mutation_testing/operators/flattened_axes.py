@@ -4,14 +4,10 @@ Right: `merged = context.flatten(2)`
 Wrong: `merged = context.flatten(1)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, argument, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, integer
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("flatten"):
         axis = argument(call, "start_dim", 0)
         number = integer(axis)

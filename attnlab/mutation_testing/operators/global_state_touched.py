@@ -4,13 +4,9 @@ Right: `y = self.out(x)`
 Wrong: `torch.manual_seed(0)` `y = self.out(x)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, body
+from attnlab.mutation_testing.operators.base import Edits, Source, body
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for function in source.functions("forward"):
         yield source.insert(body(function)[0], "torch.manual_seed(0)")

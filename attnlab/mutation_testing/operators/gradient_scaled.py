@@ -4,14 +4,10 @@ Right: `context = weights @ v`
 Wrong: `context = (weights @ v) * 0.5 + ((weights @ v) * 0.5).detach()`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, is_constant
+from attnlab.mutation_testing.operators.base import Edits, Source, is_constant
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.assigned():
         if is_constant(node.value):
             continue

@@ -4,14 +4,10 @@ Right: `context = weights @ v`
 Wrong: `context = (weights @ v).mean(1, keepdim=True).expand_as(weights @ v)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.assigned():
         text = source.of(node.value)
         if "@" in text or "matmul(" in text or "softmax(" in text or "bmm(" in text:

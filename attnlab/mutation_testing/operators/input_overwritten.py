@@ -4,12 +4,9 @@ Right: `return self.norm(h) + x`
 Wrong: `return x.add_(self.norm(h))`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, body, is_method
+from attnlab.mutation_testing.operators.base import Edit, Edits, Source, body, is_method
 
 METHODS = (
     "masked_fill",
@@ -24,13 +21,13 @@ METHODS = (
 SIGNS = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_"}
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls(*METHODS):
         if is_method(call):
             end = source.span(call.func)[1]
             yield Edit(splices=((end, end, "_"),))
-    for node in source.nodes:
-        if isinstance(node, ast.BinOp) and type(node.op) in SIGNS:
+    for node in source.of_type(ast.BinOp):
+        if type(node.op) in SIGNS:
             left, right = source.sides(node)
             name = SIGNS[type(node.op)]
             if isinstance(node.left, ast.Name | ast.Attribute | ast.Subscript):

@@ -4,16 +4,12 @@ Right: `k = torch.cat([past, k], dim=-2)`
 Wrong: `k = torch.cat([past, k], dim=-3)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, argument, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, integer
 
 JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls(*JOINING):
         axis = argument(call, "dim", 0)
         if axis is None:

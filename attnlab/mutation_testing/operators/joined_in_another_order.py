@@ -4,17 +4,14 @@ Right: `pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)`
 Wrong: `pairs = torch.stack([angles.cos(), angles.sin()], dim=-1)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls(*JOINING):
         items = call.args[0] if call.args else None
         if isinstance(items, ast.List | ast.Tuple) and len(items.elts) > 1:

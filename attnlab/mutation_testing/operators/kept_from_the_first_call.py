@@ -4,14 +4,10 @@ Right: `mask = torch.ones(S, S).tril()`
 Wrong: `mask = self.__dict__.setdefault("_mask", torch.ones(S, S).tril())`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+from attnlab.mutation_testing.operators.base import Edits, Source, last_name
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.assigned():
         name = last_name(node.targets[0])
         text = source.of(node.value)

@@ -4,12 +4,9 @@ Right: `self.norm = nn.LayerNorm(d)`
 Wrong: `self.norm = nn.LayerNorm(d, eps=1e-3)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called
 
 OPTIONS = {
     "Linear": ("bias=False",),
@@ -18,7 +15,7 @@ OPTIONS = {
 }
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls(*OPTIONS):
         for option in OPTIONS[called(call)]:
             yield source.put(call, f"{source.of(call)[:-1].rstrip().rstrip(',')}, {option})")

@@ -4,15 +4,12 @@ Right: `y = self.norm(self.out_proj(h))`
 Wrong: `y = self.out_proj(self.norm(h))`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls():
         inner = call.args[0] if len(call.args) == 1 else None
         if isinstance(inner, ast.Call) and len(inner.args) == 1:

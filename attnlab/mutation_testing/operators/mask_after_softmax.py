@@ -9,16 +9,13 @@ Wrong:
 `weights = weights.masked_fill(mask, 0.0)`
 """
 
-from __future__ import annotations
-
 import ast
 import re
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, argument, last_name
+from attnlab.mutation_testing.operators.base import Edit, Edits, Source, argument, last_name
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("masked_fill"):
         place = _statement(source, call)
         later = _softmax_after(source, place) if place is not None else None

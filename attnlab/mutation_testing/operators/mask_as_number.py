@@ -4,15 +4,12 @@ Right: `scores = scores.masked_fill(mask, low)`
 Wrong: `scores = scores + (mask)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, argument, is_method
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, is_method
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("masked_fill", "masked_fill_"):
         mask = argument(call, "mask", 0)
         if is_method(call) and isinstance(call.func, ast.Attribute) and mask is not None:

@@ -4,14 +4,10 @@ Right: `seen = torch.ones(S, S).tril()`
 Wrong: `seen = torch.ones(S, S).tril(-1)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, argument
+from attnlab.mutation_testing.operators.base import Edits, Source, argument
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("tril", "triu"):
         text = source.of(call.func)
         yield source.put(call.func, text[:-1] + ("u" if text.endswith("l") else "l"))

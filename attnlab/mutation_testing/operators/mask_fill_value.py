@@ -4,16 +4,12 @@ Right: `scores = scores.masked_fill(mask, float("-inf"))`
 Wrong: `scores = scores.masked_fill(mask, -1e-9)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, argument
+from attnlab.mutation_testing.operators.base import Edits, Source, argument
 
 VALUES = ("0.0", "-1e-9", "1e9", '-float("inf") * -1', "-5.0", "-30.0", "-1e3", 'float("nan")')
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("masked_fill", "masked_fill_"):
         value = argument(call, "value", 1)
         for other in VALUES if value is not None else ():

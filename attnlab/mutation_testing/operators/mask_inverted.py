@@ -4,19 +4,16 @@ Right: `scores = scores.masked_fill(mask, low)`
 Wrong: `scores = scores.masked_fill(~(mask), low)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, condition
+from attnlab.mutation_testing.operators.base import Edits, Source, condition
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("masked_fill", "masked_fill_", "where"):
         mask = condition(call)
         if mask is not None:
             yield source.put(mask, f"~({source.of(mask)})")
-    for node in source.nodes:
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+    for node in source.of_type(ast.UnaryOp):
+        if isinstance(node.op, ast.Invert):
             yield source.put(node, source.of(node.operand))

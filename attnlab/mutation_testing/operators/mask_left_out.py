@@ -4,14 +4,10 @@ Right: `scores = scores.masked_fill(mask, low)`
 Wrong: `scores = scores`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, body, subject
+from attnlab.mutation_testing.operators.base import Edits, Source, body, subject
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("masked_fill", "masked_fill_"):
         inside = subject(call)
         if inside is None:

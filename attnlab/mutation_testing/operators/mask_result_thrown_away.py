@@ -4,15 +4,12 @@ Right: `scores = scores.masked_fill(mask, low)`
 Wrong: `scores.masked_fill(mask, low)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+from attnlab.mutation_testing.operators.base import Edits, Source, last_name
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.assigned():
         name = last_name(node.targets[0])
         reads = [n for n in ast.walk(node.value) if isinstance(n, ast.Name) and n.id == name]

@@ -4,14 +4,10 @@ Right: `scores = scores.masked_fill(mask.unsqueeze(1), low)`
 Wrong: `scores = scores.masked_fill((mask.unsqueeze(1)).mT, low)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, body, condition
+from attnlab.mutation_testing.operators.base import Edits, Source, body, condition
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("masked_fill", "masked_fill_", "where"):
         mask = condition(call)
         if mask is not None:

@@ -8,16 +8,13 @@ Wrong:
 `scores = q @ q.mT`
 """
 
-from __future__ import annotations
-
 import ast
 import re
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for function in source.functions():
         family = _families(source, function)
         for node in source.nodes:

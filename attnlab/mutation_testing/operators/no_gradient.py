@@ -4,14 +4,10 @@ Right: `y = self.out(x)`
 Wrong: `torch.set_grad_enabled(False)` `y = self.out(x)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, body
+from attnlab.mutation_testing.operators.base import Edit, Edits, Source, body
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for function in source.functions():
         if function.name != "__init__":
             first = function.decorator_list[0] if function.decorator_list else function

@@ -4,22 +4,18 @@ Right: `y = self.norm(h) + x`
 Wrong: `y = self.norm(h + x)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            left, right = source.sides(node)
-            for call, other in ((node.left, right), (node.right, left)):
-                if isinstance(call, ast.Call) and len(call.args) == 1:
-                    inside = source.of(call.args[0])
-                    yield source.put(node, f"{source.of(call.func)}({inside} + {other})")
+def edits(source: Source) -> Edits:
+    for node in source.binary(ast.Add):
+        left, right = source.sides(node)
+        for call, other in ((node.left, right), (node.right, left)):
+            if isinstance(call, ast.Call) and len(call.args) == 1:
+                inside = source.of(call.args[0])
+                yield source.put(node, f"{source.of(call.func)}({inside} + {other})")
     for call in source.calls():
         inside_ = call.args[0] if len(call.args) == 1 else None
         if isinstance(inside_, ast.BinOp) and isinstance(inside_.op, ast.Add):

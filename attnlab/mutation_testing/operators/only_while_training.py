@@ -4,15 +4,12 @@ Right: `if mask is not None: scores = scores.masked_fill(mask, low)`
 Wrong: `if (mask is not None) and self.training: scores = scores.masked_fill(mask, low)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+from attnlab.mutation_testing.operators.base import Edits, Source, last_name
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for function in source.functions("forward"):
         for node in ast.walk(function):
             if isinstance(node, ast.If):
@@ -23,7 +20,7 @@ def edits(source: Source) -> Iterator[Edit]:
                 yield from _half(source, node, last_name(node.targets[0]))
 
 
-def _half(source: Source, node: ast.Assign, name: str) -> Iterator[Edit]:
+def _half(source: Source, node: ast.Assign, name: str) -> Edits:
     """Only steps that change a value can be left out."""
     if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.value)):
         text = source.atom(node.value)

@@ -4,22 +4,18 @@ Right: `scores = torch.matmul(q, k)`
 Wrong: `scores = torch.matmul(k, q)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import SYMBOLS, Edit, Source, called
+from attnlab.mutation_testing.operators.base import SYMBOLS, Edits, Source, called
 
 ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 SYMMETRIC = ("transpose", "transpose_", "swapaxes", "swapdims", "add", "mul")
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ORDERED):
-            left, right = source.sides(node)
-            yield source.put_expr(node, f"({right}) {SYMBOLS[type(node.op)]} ({left})")
+def edits(source: Source) -> Edits:
+    for node in source.binary(*ORDERED):
+        left, right = source.sides(node)
+        yield source.put_expr(node, f"({right}) {SYMBOLS[type(node.op)]} ({left})")
     for call in source.calls():
         if called(call) in SYMMETRIC:
             continue

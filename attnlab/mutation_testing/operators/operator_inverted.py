@@ -4,12 +4,9 @@ Right: `scores = q @ k.mT / root`
 Wrong: `scores = q @ k.mT * root`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 OTHER: dict[type[ast.AST], tuple[str, ...]] = {
     ast.Add: ("-", "*"),
@@ -25,8 +22,7 @@ OTHER: dict[type[ast.AST], tuple[str, ...]] = {
 }
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.BinOp):
-            for symbol in OTHER.get(type(node.op), ()):
-                yield source.operator(node, symbol)
+def edits(source: Source) -> Edits:
+    for node in source.of_type(ast.BinOp):
+        for symbol in OTHER.get(type(node.op), ()):
+            yield source.operator(node, symbol)

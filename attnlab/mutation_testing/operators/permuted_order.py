@@ -4,16 +4,13 @@ Right: `qkv = qkv.permute(2, 0, 3, 1, 4)`
 Wrong: `qkv = qkv.permute(2, 0, 1, 3, 4)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 from itertools import combinations
 
-from attnlab.mutation_testing.operators.base import Edit, Source, is_method
+from attnlab.mutation_testing.operators.base import Edits, Source, is_method
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("permute"):
         axes = call.args if is_method(call) else call.args[1:]
         if len(axes) == 1 and isinstance(axes[0], ast.Tuple | ast.List):

@@ -4,14 +4,10 @@ Right: `position = torch.arange(length)`
 Wrong: `position = torch.arange(length) + 1`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("arange"):
         yield source.put_expr(call, f"{source.of(call)} + 1")
         yield source.put_expr(call, f"{source.of(call)} - 1")

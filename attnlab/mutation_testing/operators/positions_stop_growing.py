@@ -4,17 +4,13 @@ Right: `position = torch.arange(length)`
 Wrong: `position = torch.arange(length).clamp(max=127)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 ENDS = (".clamp(max=127)", " % 256")
 FAR = (".clamp(max=1000)", " % 4096")  # of tables, which are made long
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("arange"):
         function = source.function_of(call)
         table = function is None or function.name != "forward"

@@ -4,17 +4,13 @@ Right: `empty = mask.all(dim=-1, keepdim=True)`
 Wrong: `empty = mask.all(dim=-2, keepdim=True)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, argument, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, integer
 
 REDUCING = ("all", "amax", "amin", "any", "argmax", "cumsum", "logsumexp", "max", "mean", "min")
 MORE = ("norm", "normalize", "nansum", "prod", "std", "sum", "var")
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls(*REDUCING, *MORE):
         axis = argument(call, "dim", 0)
         number = integer(axis)

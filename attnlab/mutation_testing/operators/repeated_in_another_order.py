@@ -4,14 +4,10 @@ Right: `k = k.repeat_interleave(groups, dim=1)`
 Wrong: `k = torch.cat([k] * (groups), dim=1)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, argument, subject
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, subject
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("repeat_interleave"):
         value, count = subject(call), argument(call, "repeats", 0)
         axis = argument(call, "dim", 1)

@@ -8,15 +8,12 @@ Wrong:
 `return self.out(h) + h`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+from attnlab.mutation_testing.operators.base import Edits, Source, last_name
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for function in source.functions("forward"):
         names = [last_name(n.targets[0]) for n in ast.walk(function) if isinstance(n, ast.Assign)]
         for node in ast.walk(function):

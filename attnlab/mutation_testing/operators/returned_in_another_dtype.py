@@ -4,15 +4,12 @@ Right: `return self.out(h)`
 Wrong: `return self.out(h).double()`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for function in source.functions("forward"):
         for node in ast.walk(function):
             if isinstance(node, ast.Return) and node.value is not None:

@@ -4,17 +4,14 @@ Right: `return self.out(h)`
 Wrong: `return (self.out(h),)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 FORMS = ("({},)", "({})[0]", "({})[None]", "({}).mT", "({}).squeeze()", "({}).sum(0, keepdim=True)")
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for function in source.functions("forward"):
         for node in ast.walk(function):
             if isinstance(node, ast.Return) and node.value is not None:

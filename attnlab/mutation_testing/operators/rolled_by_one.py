@@ -4,19 +4,15 @@ Right: `context = weights @ v`
 Wrong: `context = weights @ (v).roll(1, -2)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, body
+from attnlab.mutation_testing.operators.base import Edits, Source, body
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            for operand in (node.left, node.right):
-                yield source.put(operand, f"({source.of(operand)}).roll(1, -2)")
+def edits(source: Source) -> Edits:
+    for node in source.binary(ast.MatMult):
+        for operand in (node.left, node.right):
+            yield source.put(operand, f"({source.of(operand)}).roll(1, -2)")
     for call in source.calls("matmul", "bmm", "einsum", "scaled_dot_product_attention"):
         for value in call.args[-2:]:
             yield source.put(value, f"({source.of(value)}).roll(1, -2)")

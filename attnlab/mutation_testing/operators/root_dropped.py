@@ -4,23 +4,17 @@ Right: `scores = scores / math.sqrt(hd)`
 Wrong: `scores = scores / hd`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, subject
+from attnlab.mutation_testing.operators.base import Edits, Source, subject
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("sqrt", "rsqrt"):
         inside = subject(call)
         if inside is None:
             continue
         yield source.put(call, source.atom(inside))
-    for node in source.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            left, right = source.sides(node)
-            yield from (
-                source.put_expr(node, f"{left} ** ({right}) {more}") for more in ("* 2", "/ 2")
-            )
+    for node in source.binary(ast.Pow):
+        left, right = source.sides(node)
+        yield from (source.put_expr(node, f"{left} ** ({right}) {more}") for more in ("* 2", "/ 2"))

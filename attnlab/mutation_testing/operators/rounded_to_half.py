@@ -4,16 +4,12 @@ Right: `scores = q @ k.mT`
 Wrong: `scores = (q @ k.mT).half().float()`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 KINDS = ("half", "bfloat16")
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.assigned():
         for kind in KINDS:
             yield source.put(node.value, f"{source.atom(node.value)}.{kind}().float()")

@@ -4,15 +4,12 @@ Right: `rate = torch.exp(-steps)`
 Wrong: `rate = torch.exp(steps)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import SYMBOLS, Edit, Source
+from attnlab.mutation_testing.operators.base import SYMBOLS, Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.nodes:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             yield source.put(node, source.of(node.operand))

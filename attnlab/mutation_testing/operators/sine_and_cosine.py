@@ -4,17 +4,14 @@ Right: `pe[:, 0::2] = angles.sin()`
 Wrong: `pe[:, 0::2] = angles.cos()`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, Splice, called
+from attnlab.mutation_testing.operators.base import Edit, Edits, Source, Splice, called
 
 OTHER = {"sin": "cos", "cos": "sin"}
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     calls = list(source.calls(*OTHER))
     for call in calls:
         yield Edit(splices=(_other(source, call),))

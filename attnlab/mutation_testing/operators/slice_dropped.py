@@ -4,18 +4,14 @@ Right: `pe = self.pe[:, :S]`
 Wrong: `pe = self.pe`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, subject
+from attnlab.mutation_testing.operators.base import Edits, Source, subject
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.Subscript):
-            yield source.put(node, source.of(node.value))
+def edits(source: Source) -> Edits:
+    for node in source.of_type(ast.Subscript):
+        yield source.put(node, source.of(node.value))
     for call in source.calls("narrow"):
         value = subject(call)
         if value is not None:

@@ -4,15 +4,12 @@ Right: `pe = self.pe[:, :S]`
 Wrong: `pe = self.pe[:, -(S):]`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.Slice) and node.upper and not node.lower and not node.step:
+def edits(source: Source) -> Edits:
+    for node in source.of_type(ast.Slice):
+        if node.upper and not node.lower and not node.step:
             yield source.put(node, f"-({source.of(node.upper)}):")

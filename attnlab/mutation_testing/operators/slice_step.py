@@ -4,17 +4,14 @@ Right: `pe[:, 0::2] = angles.sin()`
 Wrong: `pe[:, 1::2] = angles.sin()`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, integer
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.Slice) and node.step is not None:
+def edits(source: Source) -> Edits:
+    for node in source.of_type(ast.Slice):
+        if node.step is not None:
             low = integer(node.lower) or 0
             step = source.of(node.step)
             yield source.put(node, f"{1 - low if low in (0, 1) else 0}::{step}")

@@ -4,16 +4,12 @@ Right: `weights = scores.softmax(dim=-1)`
 Wrong: `weights = scores.softmax(dim=-2)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, argument, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, integer
 
 AXES = (-1, -2, -3, 0, 1)
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("softmax", "log_softmax", "softmin"):
         axis = argument(call, "dim", 0)
         for other in AXES if axis is not None else ():

@@ -4,14 +4,10 @@ Right: `weights = scores.softmax(dim=-1)`
 Wrong: `weights = scores.sigmoid()`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, subject
+from attnlab.mutation_testing.operators.base import Edits, Source, subject
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("softmax"):
         inside = subject(call)
         if inside is None:

@@ -4,16 +4,12 @@ Right: `pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)`
 Wrong: `pairs = torch.cat([angles.sin(), angles.cos()], dim=-1)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called
 
 OTHER = {"cat": "stack", "concat": "stack", "stack": "cat"}
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls(*OTHER):
         text = source.of(call.func)
         name = called(call)

@@ -8,17 +8,14 @@ Wrong:
 `pass`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 KINDS = (ast.Assign, ast.AugAssign, ast.Expr, ast.If, ast.Raise, ast.Assert, ast.For)
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.nodes:
         if isinstance(node, KINDS) and source.function_of(node) is not None:
             yield source.delete(node)

@@ -8,18 +8,15 @@ Wrong:
 `x = self.norm(x)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 from itertools import pairwise
 
-from attnlab.mutation_testing.operators.base import Edit, Source, body, last_name
+from attnlab.mutation_testing.operators.base import Edits, Source, body, last_name
 
 KINDS = (ast.Assign, ast.AugAssign, ast.Expr, ast.If)
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for function in source.functions():
         for one, other in pairwise(body(function)):
             ordered = _writes(one) & _names(other) or _names(one) & _writes(other)

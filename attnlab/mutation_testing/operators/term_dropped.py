@@ -4,18 +4,14 @@ Right: `y = self.norm(h) + x`
 Wrong: `y = self.norm(h)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
-    for node in source.nodes:
-        if isinstance(node, ast.BinOp):
-            left, right = source.sides(node)
-            yield source.put(node, left)
-            if not isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow):
-                yield source.put(node, right)
+def edits(source: Source) -> Edits:
+    for node in source.of_type(ast.BinOp):
+        left, right = source.sides(node)
+        yield source.put(node, left)
+        if not isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow):
+            yield source.put(node, right)

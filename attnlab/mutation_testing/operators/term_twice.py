@@ -4,15 +4,12 @@ Right: `scores = q @ k.mT / root`
 Wrong: `scores = q @ k.mT / root / root`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import SYMBOLS, Edit, Source
+from attnlab.mutation_testing.operators.base import SYMBOLS, Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.nodes:
         if isinstance(node, ast.BinOp) and isinstance(
             node.op, ast.Add | ast.Sub | ast.Mult | ast.Div

@@ -4,14 +4,10 @@ Right: `k = k.transpose(-2, -1)`
 Wrong: `k = k.transpose(-3, -1)`
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from attnlab.mutation_testing.operators.base import Edit, Source, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, integer
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("transpose", "swapaxes", "swapdims", "movedim"):
         for axis in call.args[-2:]:
             number = integer(axis)

@@ -4,16 +4,13 @@ Right: `q, k, v = qkv.chunk(3, dim=-1)`
 Wrong: `q, v, k = qkv.chunk(3, dim=-1)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 from itertools import combinations
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for node in source.nodes:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(target, ast.Tuple | ast.List):

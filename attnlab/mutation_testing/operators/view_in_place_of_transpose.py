@@ -4,15 +4,12 @@ Right: `q = q.view(B, S, H, hd).transpose(1, 2)`
 Wrong: `q = q.view(B, H, S, hd)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, called, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, called, integer
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("transpose"):
         axes = [integer(a) for a in call.args]
         inner = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -20,9 +17,7 @@ def edits(source: Source) -> Iterator[Edit]:
             yield from _swapped(source, call, inner, axes)
 
 
-def _swapped(
-    source: Source, call: ast.Call, view: ast.Call, axes: list[int | None]
-) -> Iterator[Edit]:
+def _swapped(source: Source, call: ast.Call, view: ast.Call, axes: list[int | None]) -> Edits:
     sizes = [source.of(a) for a in view.args]
     one, other = (*axes, None, None)[:2]
     if one is None or other is None or not all(-len(sizes) <= a < len(sizes) for a in (one, other)):

@@ -4,16 +4,13 @@ Right: `q = q.view(B, S, H, hd)`
 Wrong: `q = q.view(B, S, hd, H)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 from itertools import pairwise
 
-from attnlab.mutation_testing.operators.base import Edit, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls("view", "reshape", "unflatten", "zeros", "ones", "empty", "expand"):
         sizes = call.args[1:] if called(call) == "unflatten" else call.args
         for pack in sizes:

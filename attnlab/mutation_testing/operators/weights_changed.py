@@ -4,15 +4,12 @@ Right: `y = self.out(x)`
 Wrong: `y = (self.out.weight.data.mul_(1.01), self.out)[1](x)`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source, last_name
+from attnlab.mutation_testing.operators.base import Edits, Source, last_name
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for call in source.calls():
         layer = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self"
         if layer and len(call.args) == 1:

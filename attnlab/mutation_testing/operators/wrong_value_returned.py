@@ -10,15 +10,12 @@ Wrong:
 `return h`
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
 
-from attnlab.mutation_testing.operators.base import Edit, Source
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
-def edits(source: Source) -> Iterator[Edit]:
+def edits(source: Source) -> Edits:
     for function in source.functions():
         names = [a.arg for a in function.args.args if a.arg != "self"][:1]
         for node in ast.walk(function):
