@@ -47,7 +47,6 @@ def make_verdict(challenge: Challenge, file: str, report: Report) -> Verdict:
         outcome=outcome,
         score=_score(outcome, challenge, report),
         checks=report.checks,
-        diagnosis=report.diagnosis,
         isolation=report.isolation,
         seconds=report.seconds,
         message=_message(outcome, first, report) + _progress(outcome, challenge.bugs, report),

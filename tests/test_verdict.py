@@ -11,7 +11,6 @@ from attnlab.records import (
     CheckResult,
     Contract,
     Crash,
-    Divergence,
     GradeOutcome,
     Input,
     JobOutcome,
@@ -230,15 +229,8 @@ def test_the_line_that_hung_is_what_to_fix():
 
 
 def test_the_rest_of_the_report_is_carried_over():
-    """Diagnosis, isolation, seconds, seed and output stand in the verdict as they were."""
-    place = Divergence(
-        file="net.py", line=3, end_line=3, relation="scale", message="m", confidence=0.9,
-        confirmed=True,
-    )  # fmt: skip
-    verdict = grade(
-        check(), diagnosis=(place,), isolation=("rlimits",), seconds=0.5, seed=7, output="hi"
-    )
-    assert verdict.diagnosis == (place,)
+    """Isolation, seconds, seed and output stand in the verdict as they were."""
+    verdict = grade(check(), isolation=("rlimits",), seconds=0.5, seed=7, output="hi")
     assert verdict.isolation == ("rlimits",)
     assert (verdict.seconds, verdict.seed, verdict.output) == (0.5, 7, "hi")
     assert (verdict.challenge, verdict.file) == ("attention/too-sharp", "net.py")

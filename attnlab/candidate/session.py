@@ -27,7 +27,7 @@ from attnlab.candidate.program import CandidateProgram
 from attnlab.candidate.registry import load_verbs
 from attnlab.candidate.side_effects import set_seed
 from attnlab.candidate.signature import ParameterPositions
-from attnlab.tracer.capture import Given, fresh
+from attnlab.tracer.cast import Given, fresh
 from attnlab.tracer.raw_trace import describe_error
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up

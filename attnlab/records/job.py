@@ -164,19 +164,6 @@ class CheckResult:
 
 
 @record
-class Divergence:
-    """Where a candidate parts from the reference, confirmed by replay or not."""
-
-    file: str
-    line: int
-    end_line: int
-    relation: str
-    message: str
-    confidence: float
-    confirmed: bool
-
-
-@record
 class Report:
     """What the lab says of a job: always, also when the candidate crashed, hung or lied."""
 
@@ -186,7 +173,6 @@ class Report:
     target: str = ""  # what was built: "MultiHeadSelfAttention(embed_dim=8, num_heads=2)"
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
-    diagnosis: tuple[Divergence, ...] = ()
     output: str = ""  # captured stdout and stderr, capped
     isolation: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # isolation layers this machine does not give
@@ -261,7 +247,6 @@ class Verdict:
     outcome: GradeOutcome
     score: float
     checks: tuple[CheckResult, ...]  # what to look at first stands first
-    diagnosis: tuple[Divergence, ...] = ()
     isolation: tuple[str, ...] = ()
     seconds: float = 0.0
     message: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attnlab.records import CheckResult, Divergence
+from attnlab.records import CheckResult
 from attnlab.render.screen import Screen
 
 COUNTED = ("failed", "passed", "error")  # a check that does not apply says nothing
@@ -65,14 +65,3 @@ def outcome_counts(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[
             parts += [("   ", "")] if parts else []
             parts.append((f"{mark} {count} {word}", style))
     return parts
-
-
-def show_diagnosis(diagnosis: Sequence[Divergence], screen: Screen) -> None:
-    """Where the file parts from the reference, when that is known."""
-    for found in diagnosis:
-        sure = "confirmed" if found.confirmed else "not confirmed"
-        screen.gap()
-        screen.say(
-            (f"{screen.marks.warn} {found.file}:{found.line}", "warn"), f"  {found.relation}"
-        )
-        screen.say(f"{found.message} ({sure}, {found.confidence:.0%})", indent=2)

@@ -47,7 +47,7 @@ class RunPage:
             **trace_rows(self.trace),
             "hidden_findings": self.hidden,
             "checks": plain(verdict.checks),
-            "diagnosis": plain(verdict.diagnosis),
+            "diagnosis": [],  # as for `attnlab grade`
             "isolation": list(verdict.isolation),
             "seconds": verdict.seconds,
             "seed": verdict.seed,

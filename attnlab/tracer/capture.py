@@ -9,9 +9,7 @@ import torch
 from torch import Tensor
 
 from attnlab.tracer.call_setup import TracedCall, run_call, setup_notes
-from attnlab.tracer.cast import Given as Given  # noqa: PLC0414 - read from here by many
-from attnlab.tracer.cast import cast, cast_inputs
-from attnlab.tracer.cast import fresh as fresh  # noqa: PLC0414
+from attnlab.tracer.cast import cast, cast_inputs, fresh
 from attnlab.tracer.nan_origin import MeasuringRecorder, first_nan, rows_to_measure
 from attnlab.tracer.raw_trace import KnownAxes, RawCrash, RawTrace, build_raw_trace, crash_of
 from attnlab.tracer.recorder import Recorder

@@ -149,6 +149,6 @@ def test_topic_and_name_are_the_halves_of_a_slug():
 def test_a_verdict_has_the_keys_of_the_command_contract():
     """Scripts read these keys of `attnlab grade --json`."""
     keys = {f.name for f in dataclasses.fields(Verdict)}
-    contract = "challenge file outcome score checks diagnosis isolation seconds"
+    contract = "challenge file outcome score checks isolation seconds"
     assert set(contract.split()) <= keys
     assert "cannot-compare" in typing.get_args(records.GradeOutcome)

@@ -21,7 +21,7 @@ from sample_records import (
 from attnlab.catalogue.validate import Validation
 from attnlab.doctor import HealthCheck
 from attnlab.errors import Refused, Unreadable
-from attnlab.records import Divergence, Report, Trace
+from attnlab.records import Report, Trace
 from attnlab.render.check import CheckPage
 from attnlab.render.doctor import DoctorPage
 from attnlab.render.explain import ExplainPage
@@ -46,15 +46,6 @@ HIDING = RunPage(
 )
 NO_OPS = Report(outcome="crashed", target=BUILT, message="x.py:3: NotImplementedError: write it")
 SOLVED = "def f(x):\n    return x + 1\n"
-LOCATED = Divergence(
-    file="too-sharp.py",
-    line=27,
-    end_line=27,
-    relation="constant-ratio",
-    message="scores are 16 times the reference's",
-    confidence=0.93,
-    confirmed=True,
-)
 
 
 class Error:
@@ -84,9 +75,6 @@ PAGES = {
     ),
     "grade-crashed": GradePage(challenge=FLAGSHIP, file="./crash-at-out-proj.py", verdict=VERDICT),
     "grade-failed": GradePage(challenge=SHARP, file="./too-sharp.py", verdict=FAILED),
-    "grade-located": GradePage(
-        challenge=SHARP, file="./too-sharp.py", verdict=replace(FAILED, diagnosis=(LOCATED,))
-    ),
     "grade-passed": GradePage(challenge=SHARP, file="./too-sharp.py", verdict=PASSED),
     "hint": HintPage(challenge=FLAGSHIP, taken=2),
     "hint-last": HintPage(challenge=FLAGSHIP, taken=3),
