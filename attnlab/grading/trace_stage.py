@@ -12,7 +12,7 @@ from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import naming
 from attnlab.records import Contract, Finding, Job, Trace, TraceOptions, from_json, plain
 from attnlab.sizes import Sizes, UnknownSize, constructor_arguments, with_head_dim
-from attnlab.tracer.axes.agree import SizedTrace, input_axes, name_rows
+from attnlab.tracer.axes.agree import SizedTrace
 from attnlab.tracer.build_trace import build_trace, sizes_suffix, unique_findings
 from attnlab.tracer.findings import Rows, find
 from attnlab.tracer.raw_trace import RawTrace, is_consistent
@@ -81,8 +81,7 @@ def _hidden(job: Job, host: Host, telling: SizedTrace, finding: Finding) -> Find
             run = SizedTrace(_run(job, host, contract, sizes), sizes)
         except (Raised, UnknownSize):
             return None
-        rows = Rows(run.raw, name_rows(run, None), input_axes(run, None))
-        found = (*find(rows), *run.raw.findings)
+        found = (*find(Rows(run)), *run.raw.findings)
         return any((f.rule, f.line) == (finding.rule, finding.line) for f in found)
 
     words = find_relation(contract, telling.sizes, shown, strict=False)

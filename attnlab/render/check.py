@@ -8,7 +8,7 @@ from rich.text import Text
 from attnlab.catalogue.validate import Validation
 from attnlab.records import plain, record
 from attnlab.render.json import Document
-from attnlab.render.screen import Screen, plural
+from attnlab.render.screen import Screen, bare_table, plural
 
 
 @record
@@ -40,9 +40,8 @@ class CheckPage:
 
 def _table(examined: tuple[Validation, ...], screen: Screen) -> Table:
     marks = screen.marks
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for title in ("", "challenge", "shipped", "solution", "others", "mutants", "texts"):
-        table.add_column(title, no_wrap=True, overflow="ellipsis")
+    titles = ("challenge", "shipped", "solution", "others", "mutants", "texts")
+    table = bare_table("", *titles)
     for one in examined:
         well = not one.problems
         mark = Text(marks.ok if well else marks.bad, style="ok" if well else "bad")

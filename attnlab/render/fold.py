@@ -59,17 +59,17 @@ Shown = Step | Repeat
 def arrange_rows(trace: Trace, view: View) -> tuple[Shown, ...]:
     """The lines of the table, in the order of the run."""
     rules = {f.index: f.rule for f in trace.findings if f.index is not None}
-    ops = [op for op in trace.ops if _matches(op, view) and (op.index in rules or _shows_all(view))]
+    wanted = [op for op in trace.ops if not view.only_findings or op.index in rules]
     grave = {f.index for f in trace.findings if f.severity != "note"}
-    steps = [Step(op=op, rule=rules.get(op.index, ""), flagged=op.index in grave) for op in ops]
+    steps = [
+        Step(op=op, rule=rules.get(op.index, ""), flagged=op.index in grave)
+        for op in wanted
+        if _matches(op, view)
+    ]
     if view.depth is not None:
         given = {-1 - i: axes for i, axes in enumerate(view.inputs)}
         steps = _fold_calls(steps, view.depth, {**given, **{op.index: op.axes for op in trace.ops}})
     return tuple(_fold_repeats(steps)) if view.fold else tuple(steps)
-
-
-def _shows_all(view: View) -> bool:
-    return not view.only_findings
 
 
 def _matches(op: Op, view: View) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
 from rich.text import Text
 
 from attnlab.records import Op
 from attnlab.records.trace import Backward, ParameterGradient
 from attnlab.render.number import format_number
 from attnlab.render.place import format_place, format_shape
-from attnlab.render.screen import Screen, escape_control, plural, truncate
+from attnlab.render.screen import Screen, bare_table, escape_control, plural, truncate
 
 MOST = 24  # parameters in a table: the extremes tell more than the middle
 
@@ -42,9 +41,7 @@ def show_backward(backward: Backward, ops: Sequence[Op], screen: Screen) -> None
 
 def _show_norms(used: Sequence[ParameterGradient], screen: Screen) -> None:
     shown = _select_rows(used)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for title, side in (("", "left"), ("norm", "right"), ("shape", "left"), ("parameter", "left")):
-        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
+    table = bare_table("", "norm", "shape", "parameter", right={"norm"})
     room = max(12, screen.width - 32)
     for parameter in shown:
         table.add_row(

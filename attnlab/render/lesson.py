@@ -9,7 +9,7 @@ from rich.text import Text
 from attnlab.lessons.base import Cell, Grid, Lesson, Question, Step
 from attnlab.records import plain, record
 from attnlab.render.json import Document
-from attnlab.render.screen import Screen
+from attnlab.render.screen import Screen, bare_table
 
 INDENT = 5  # of numbers
 GAP = 6  # between two tables
@@ -120,18 +120,10 @@ def _fit_table(grid: Grid, screen: Screen) -> Table:
 
 
 def _table(grid: Grid, gap: int) -> Table:
-    title = Text(grid.title) if grid.title else None
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="",
-        box=None,
-        padding=(0, gap, 0, 0),
-        pad_edge=False,
-        header_style="dim",
-    )
-    for column in grid.columns:
-        table.add_column(Text(column), justify="right", no_wrap=True)
+    heads = [Text(column) for column in grid.columns]
+    table = bare_table(*heads, right=heads, gap=gap, header="dim")
+    table.title = Text(grid.title) if grid.title else None
+    table.title_justify, table.title_style = "left", ""
     for row in grid.rows:
         table.add_row(*(Text(_cell(cell, grid.digits)) for cell in row))
     return table

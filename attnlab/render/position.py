@@ -22,7 +22,7 @@ from attnlab.records.position import (
 from attnlab.render.bars import show_bars, subset_label
 from attnlab.render.heat import show_heat
 from attnlab.render.json import Document
-from attnlab.render.screen import Screen
+from attnlab.render.screen import Screen, bare_table
 
 MOST = 10  # rows of a table on the screen; the document has all
 TINY = 1e-9  # of the largest value: what rounding explains
@@ -52,7 +52,8 @@ class PositionPage:
             screen.gap()
         for note in report.notes:
             screen.hang((f"{screen.marks.note} ", "aside"), note)
-        screen.do_next(_next(job))
+        if job.kind == "sinusoidal":
+            screen.do_next("attnlab lesson sinusoidal works a small table out by hand")
 
     def document(self) -> Document:
         job, report = self.job, self.report
@@ -70,19 +71,13 @@ class PositionPage:
         }
 
 
-def _next(job: PositionJob) -> str:
-    if job.kind == "sinusoidal":
-        return "attnlab lesson sinusoidal works a small table out by hand"
-    return ""
-
-
 def _show_frequencies(waves: Sequence[Frequency], length: int, screen: Screen) -> None:
     if not waves:
         return
     screen.gap()
     screen.say(("frequencies", "title"), ": the fast pairs first")
     heads = ("pair", "columns", "radians a position", "wavelength", f"turns in {length}")
-    table = _table(heads)
+    table = bare_table(*heads, right=heads, header="dim")
     for wave in _sample_rows(waves):
         sine, cosine = wave.columns
         turns = length / wave.wavelength
@@ -142,15 +137,9 @@ def _show_rotation(turns: Sequence[RotationTest], screen: Screen) -> None:
     screen.gap()
     screen.say(("k positions further", "title"), ": one rotation M_k, the same for every p?")
     marks = screen.marks
-    table = _table(("k", "largest error", ""))
+    heads = ("k", "largest error", "")
+    table = bare_table(*heads, right=heads, header="dim")
     for turn in turns:
         said = f"{marks.ok} yes" if turn.holds else f"{marks.skip} no"
         table.add_row(str(turn.offset), f"{turn.error:.1e}", Text(said, style="ok" * turn.holds))
     screen.print(Padding(table, (0, 0, 0, 2), expand=False))
-
-
-def _table(heads: Sequence[str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    return table

@@ -23,12 +23,10 @@ class RunPage:
 
     def show(self, screen: Screen) -> None:
         show_head(self.challenge, screen, self.file)
-        screen.gap()
-        screen.say(("symptom", "title"))
-        screen.prose(self.challenge.symptom, indent=2)
-        screen.gap()
-        screen.say(("task", "title"))
-        screen.prose(self.challenge.task, indent=2)
+        for title, text in (("symptom", self.challenge.symptom), ("task", self.challenge.task)):
+            screen.gap()
+            screen.say((title, "title"))
+            screen.prose(text, indent=2)
         screen.gap()
         screen.say(("attnlab explain rules shows what every challenge asks", "aside"), indent=2)
         _show_trace(self, screen)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import IO, Any
 
 from rich.cells import cell_len, set_cell_size
@@ -166,6 +166,16 @@ def truncate(text: str, width: int, dots: str = "…") -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - cell_len(dots))).rstrip() + dots[: max(0, width)]
+
+
+def bare_table(
+    *titles: str | Text, right: Container[str | Text] = (), gap: int = 2, header: str = "bold"
+) -> Table:
+    """A table without lines, whose cells stay on one line; the columns of `right` end there."""
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style=header)
+    for title in titles:
+        table.add_column(title, no_wrap=True, justify="right" if title in right else "left")
+    return table
 
 
 def level_marks(marks: Marks, value: int) -> str:

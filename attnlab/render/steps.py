@@ -19,7 +19,7 @@ from attnlab.render.number import (
     value_range,
 )
 from attnlab.render.place import file_labels, format_place, format_shape
-from attnlab.render.screen import ASCII, Marks, Screen, escape_control, truncate
+from attnlab.render.screen import ASCII, Marks, Screen, bare_table, escape_control, truncate
 from attnlab.sizes import format_bytes
 
 GAP = 2  # blank cells between two columns
@@ -136,9 +136,8 @@ def show_table(trace: Trace, screen: Screen, view: View = PLAIN) -> None:
 
 
 def _table(widths: Mapping[Column, int], *, titles: bool) -> Table:
-    table = Table(
-        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold", show_header=titles
-    )
+    table = bare_table(gap=GAP)
+    table.show_header = titles
     for column in ORDER:
         if column in widths:
             table.add_column(
@@ -242,26 +241,22 @@ def _item(item: Shown, frame: Frame) -> Iterator[Row | Heading]:
 
 def _row(step: Step, frame: Frame) -> Row:
     op, marks = step.op, frame.marks
-    axes = _axes(step, frame) if frame.named else ""
-    common = Row(
+    measured = step if step.call else op
+    return Row(
         mark=marks.warn if step.flagged else _edge(frame),
         line=format_place(op.file, op.line, frame.names),
         op=(_part(step.call, frame) or step.call) if step.call else op.op,
-        axes=axes,
+        axes=_axes(step, frame) if frame.named else "",
         shape=format_shape(op.shape, marks) or "scalar",
+        source=op.source if step.rows == 1 else f"({step.rows} operations)",
         range=value_range(op, marks.dots),
         flags=flags(op, frame.brief),
-        module=_part(op.module, frame),
+        module="" if step.call else _part(op.module, frame),
+        time=format_seconds(measured.seconds),
+        bytes=format_bytes(measured.bytes),
         grad="" if op.grad is None else format_number(op.grad),
         ill=has_nan_or_inf(op),
         style="bold" if step.flagged else "",
-    )
-    if step.call:
-        inside = op.source if step.rows == 1 else f"({step.rows} operations)"
-        took, made = format_seconds(step.seconds), format_bytes(step.bytes)
-        return replace(common, source=inside, module="", time=took, bytes=made)
-    return replace(
-        common, source=op.source, time=format_seconds(op.seconds), bytes=format_bytes(op.bytes)
     )
 
 

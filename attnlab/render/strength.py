@@ -12,7 +12,7 @@ from attnlab.mutation_testing.measure import Measured
 from attnlab.records import plain, record
 from attnlab.records.trial import Fate, Trial
 from attnlab.render.json import Document
-from attnlab.render.screen import Screen, plural
+from attnlab.render.screen import Screen, bare_table, plural
 
 GENERATED = (
     "<!-- Made by `make strength`: change the checks or the challenges, then run it again. -->\n"
@@ -108,9 +108,8 @@ def _counts(one: Measured) -> dict[str, str | int]:
 
 def _table(measured: tuple[Measured, ...], screen: Screen) -> Table:
     marks = screen.marks
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    for title in ("", *(SHORT.get(title, title) for title in COLUMNS), "flips"):
-        table.add_column(title, no_wrap=True, justify="left" if title == "challenge" else "right")
+    titles = [*(SHORT.get(title, title) for title in COLUMNS), "flips"]
+    table = bare_table("", *titles, right=titles[1:], gap=1)
     for one in measured:
         mark = Text(marks.ok if one.good else marks.bad, style="ok" if one.good else "bad")
         counts = _counts(one)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from attnlab.records.trace import Crash, Finding, Trace
 from attnlab.sizes import Sizes
-from attnlab.tracer.axes.agree import SizedTrace, input_axes, name_operands, name_rows
+from attnlab.tracer.axes.agree import SizedTrace, name_operands
 from attnlab.tracer.findings import Rows, find
 from attnlab.tracer.raw_trace import RawCrash, RawTrace
 
@@ -17,13 +17,12 @@ HIDDEN = {"silent-broadcast", "leftover-axis"}  # findings that equal sizes can 
 def build_trace(run: SizedTrace, distinct: SizedTrace | None) -> Trace:
     """The trace of a run; `distinct` is the same run at sizes that tell axes apart."""
     raw = run.raw
-    axes = name_rows(run, distinct)
-    rows = Rows(raw, axes, input_axes(run, distinct))
+    rows = Rows(run, distinct)
     found = unique_findings((*find(rows), *raw.findings))
     if distinct is not None:
         found = (*found, *_hidden_findings(run, distinct, found))
     return Trace(
-        ops=tuple(replace(op, axes=a) for op, a in zip(raw.ops, axes, strict=True)),
+        ops=tuple(replace(op, axes=a) for op, a in zip(raw.ops, rows.axes, strict=True)),
         findings=found,
         crash=_crash(rows, raw.crash, run, distinct, found) if raw.crash is not None else None,
         notes=raw.notes,
@@ -63,8 +62,7 @@ def _hidden_findings(
         return
     where = sizes_suffix(distinct.sizes)
     known = {(f.rule, f.line) for f in found}
-    shown = Rows(distinct.raw, name_rows(distinct, None), input_axes(distinct, None))
-    hidden = (f for f in find(shown) if f.rule in HIDDEN)
+    hidden = (f for f in find(Rows(distinct)) if f.rule in HIDDEN)
     for finding in unique_findings((*hidden, *distinct.raw.findings)):
         if (finding.rule, finding.line) not in known:
             index = _matching_row(run.raw, finding)

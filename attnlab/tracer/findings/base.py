@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from attnlab.records.trace import Op
-from attnlab.tracer.axes.agree import Axes
-from attnlab.tracer.raw_trace import RawTrace, Shape
+from attnlab.tracer.axes.agree import Axes, SizedTrace, input_axes, name_rows
+from attnlab.tracer.raw_trace import Shape
 
 # Operations through which data becomes features: what descends from one is no mask any more.
 MIXERS = {
@@ -25,10 +25,11 @@ REMOVERS = {"squeeze", "squeeze_", "select", "getitem", "unbind"}
 class Rows:
     """Rows with axis names and ancestry."""
 
-    def __init__(self, raw: RawTrace, axes: Sequence[Axes], inputs: Sequence[Axes]) -> None:
-        self.raw = raw
-        self.axes = axes
-        self.inputs = inputs
+    def __init__(self, run: SizedTrace, distinct: SizedTrace | None = None) -> None:
+        """The rows of a run; `distinct` is the same run at sizes that tell axes apart."""
+        self.raw = raw = run.raw
+        self.axes = name_rows(run, distinct)
+        self.inputs = input_axes(run, distinct)
         self.data: set[int] = set()  # rows with the model's data, as against masks and tables
         self.free: set[int] = set()  # rows that descend from factories alone
         for op in raw.ops:
