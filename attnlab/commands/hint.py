@@ -12,7 +12,7 @@ def command(ctx: typer.Context, what: What, json: Json = False) -> int:
 
     The first is about the symptom, the second about the place, the third about the line.
     """
-    from attnlab.render.hint import HintPage
+    from attnlab.render.challenge import HintPage
 
     challenge = select_file(ctx, what).challenge
     with progress() as kept:

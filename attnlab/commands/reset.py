@@ -10,7 +10,7 @@ PLACE = 80
 def command(ctx: typer.Context, what: What, json: Json = False) -> int:
     """Put a challenge's file back; yours is kept beside it."""
     from attnlab.catalogue.starter import write_starter
-    from attnlab.render.start import StartPage
+    from attnlab.render.challenge import StartPage
 
     chosen = select_file(ctx, what)
     where = chosen.path if chosen.yours else None

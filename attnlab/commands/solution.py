@@ -14,7 +14,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False) -> int:
     """Show the solution; asks first unless you solved it."""
-    from attnlab.render.solution import SolutionPage
+    from attnlab.render.challenge import SolutionPage
 
     challenge = select_file(ctx, what).challenge
     with progress() as kept:

@@ -10,7 +10,7 @@ PLACE = 20
 def command(ctx: typer.Context, slug: Slug, force: Force = False, json: Json = False) -> int:
     """Copy a challenge's file to this folder, for you to fix."""
     from attnlab.catalogue.starter import write_starter
-    from attnlab.render.start import StartPage
+    from attnlab.render.challenge import StartPage
 
     challenge = catalogue(ctx).find(slug)
     file, kept = write_starter(challenge, replace=force)

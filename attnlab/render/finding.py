@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import StringIO
 
 from attnlab.errors import PropertyFailed
 from attnlab.records import CheckResult, Trace, plain, record
@@ -11,7 +10,7 @@ from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
 from attnlab.render.json import Document, trace_rows
 from attnlab.render.place import file_labels
-from attnlab.render.screen import Screen, plural
+from attnlab.render.screen import Screen, plain_text, plural
 from attnlab.render.steps import show_table
 
 ROWS = 40  # of more, the first ones are shown
@@ -55,6 +54,4 @@ def _joined(*parts: str) -> list[str]:
 
 def as_text(page: PropertyPage, width: int = PropertyFailed.width) -> str:
     """The page without colours, for an exception's message."""
-    out = StringIO()
-    page.show(Screen(file=out, width=width, color=False))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return plain_text(page.show, width)

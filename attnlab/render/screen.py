@@ -6,9 +6,10 @@ no white; and no colour says anything that a mark or a word does not say too.
 
 from __future__ import annotations
 
+import io
 import re
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import IO, Any
 
 from rich.cells import cell_len, set_cell_size
@@ -192,6 +193,13 @@ def show_error(error: AttnlabError, screen: Screen) -> None:
     screen.message(("error: ", "bad"), where + error.message)
     if error.hint:
         screen.message(("hint: ", "next"), error.hint)
+
+
+def plain_text(show: Callable[[Screen], None], width: int) -> str:
+    """What `show` prints on a screen without colours, as for an exception's message."""
+    file = io.StringIO()
+    show(Screen(file=file, width=width, color=False))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
 def stdout() -> Screen:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from rich.terminal_theme import TerminalTheme
 
 from attnlab.records import Report, Trace
-from attnlab.render.screen import Screen
+from attnlab.render.screen import Screen, plain_text
 from attnlab.render.trace import TracePage
 
 WIDTH = 100
@@ -29,9 +29,7 @@ FRAME = (
 
 def as_text(trace: Trace, sizes: Mapping[str, int], target: str, width: int = WIDTH) -> str:
     """The page without colours, for `print` and for a terminal's prompt."""
-    file = io.StringIO()
-    _page(trace, sizes, target).show(Screen(file=file, width=width, color=False))
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+    return plain_text(_page(trace, sizes, target).show, width)
 
 
 def as_html(trace: Trace, sizes: Mapping[str, int], target: str, width: int = WIDTH) -> str:

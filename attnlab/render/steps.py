@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.table import Table
@@ -59,31 +60,30 @@ class Heading:
     text: str
 
 
-@record
-class Column:
-    name: str
-    title: str
-    least: int = 0  # cells below which the column is dropped; 0 = as wide as its longest text
-    right: bool = False
-
-
-LINE = Column(name="line", title="line", right=True)
-OP = Column(name="op", title="op")
-AXES = Column(name="axes", title="axes")
-SHAPE = Column(name="shape", title="shape")
-SOURCE_CODE = Column(name="source", title="source", least=SOURCE)
-RANGE = Column(name="range", title="range", right=True)
-FLAGS = Column(name="flags", title="flags")
-MARK = Column(name="mark", title="")
-TIME = Column(name="time", title="time", right=True)
-BYTES = Column(name="bytes", title="bytes", right=True)
-GRAD = Column(name="grad", title="gradient", right=True)
-PART = Column(name="module", title="module", least=MODULE)
-# From left to right, and from what goes last to what goes first where there is no room.
-ORDER = (MARK, LINE, OP, AXES, SHAPE, TIME, BYTES, GRAD, RANGE, FLAGS, PART, SOURCE_CODE)
-WORTH = (LINE, OP, TIME, BYTES, GRAD, AXES, SHAPE, MARK, SOURCE_CODE, RANGE, FLAGS, PART)
+# The columns by the fields of a row, from left to right, with their titles.
+TITLES = {
+    "mark": "",
+    "line": "line",
+    "op": "op",
+    "axes": "axes",
+    "shape": "shape",
+    "time": "time",
+    "bytes": "bytes",
+    "grad": "gradient",
+    "range": "range",
+    "flags": "flags",
+    "module": "module",
+    "source": "source",
+}
+RIGHT = {"line", "time", "bytes", "grad", "range"}
+LEAST = {"source": SOURCE, "module": MODULE}  # cells below which a column is dropped
+# From what goes last to what goes first where there is no room.
+WORTH = (
+    *("line", "op", "time", "bytes", "grad", "axes", "shape", "mark", "source", "range", "flags"),
+    "module",
+)
 ALWAYS = 3
-MOST = {OP: 20, AXES: 30}  # cells, below the width at which there is room for any name
+MOST = {"op": 20, "axes": 30}  # cells, below the width at which there is room for any name
 WIDE = 140
 
 
@@ -124,7 +124,7 @@ def show_table(trace: Trace, screen: Screen, view: View = PLAIN) -> None:
     table = _table(widths, titles=True)
     for line in lines:
         if isinstance(line, Row):
-            cells = (_cell(line, column, widths, dots) for column in ORDER if column in widths)
+            cells = (_cell(line, column, widths, dots) for column in TITLES if column in widths)
             table.add_row(*cells, style=line.style)
             continue
         if table.row_count or table.show_header:
@@ -135,64 +135,57 @@ def show_table(trace: Trace, screen: Screen, view: View = PLAIN) -> None:
         screen.print(table)
 
 
-def _table(widths: Mapping[Column, int], *, titles: bool) -> Table:
+def _table(widths: Mapping[str, int], *, titles: bool) -> Table:
     table = bare_table(gap=GAP)
     table.show_header = titles
-    for column in ORDER:
-        if column in widths:
-            table.add_column(
-                column.title,
-                width=widths[column],
-                no_wrap=True,
-                justify="right" if column.right else "left",
-            )
+    for name, title in TITLES.items():
+        if name in widths:
+            side: Literal["left", "right"] = "right" if name in RIGHT else "left"
+            table.add_column(title, width=widths[name], no_wrap=True, justify=side)
     return table
 
 
-def _cell(row: Row, column: Column, widths: dict[Column, int], dots: str) -> Text:
-    style = {AXES: "name", MARK: "warn", FLAGS: "warn" if row.ill else ""}.get(column, "")
+def _cell(row: Row, name: str, widths: Mapping[str, int], dots: str) -> Text:
+    style = {"axes": "name", "mark": "warn", "flags": "warn" if row.ill else ""}.get(name, "")
     if row.style in ("bad", "aside"):  # a row in red is red all over
         style = ""
-    if column is MARK and row.mark[:1] in ("│", "|"):
+    if name == "mark" and row.mark[:1] in ("│", "|"):
         style = "aside"
-    text = escape_control(getattr(row, column.name))
-    if column is PART and cell_len(text) > widths[column]:  # its end tells more than its beginning
-        return Text(dots + text[len(dots) - widths[column] :], style=style)
-    return Text(truncate(text, widths[column], dots), style=style)
+    text = escape_control(getattr(row, name))
+    if name == "module" and cell_len(text) > widths[name]:  # its end tells more than its beginning
+        return Text(dots + text[len(dots) - widths[name] :], style=style)
+    return Text(truncate(text, widths[name], dots), style=style)
 
 
-def _widths(rows: Sequence[Row], width: int) -> dict[Column, int]:
+def _widths(rows: Sequence[Row], width: int) -> dict[str, int]:
     """The columns that fit, and how wide each is: the least important are dropped, none wraps."""
-    full = {c: max(_longest(rows, c.name), cell_len(c.title)) for c in WORTH}
+    longest = {c: max((cell_len(getattr(row, c)) for row in rows), default=0) for c in WORTH}
+    full = {c: max(longest[c], cell_len(TITLES[c])) for c in WORTH}
     if width < WIDE:
         full = {c: min(full[c], MOST.get(c, width)) for c in WORTH}
     bad = any(row.ill for row in rows)
-    worth = sorted(WORTH, key=lambda c: 6.5 if bad and c is FLAGS else WORTH.index(c))
-    used: list[Column] = []
-    for column in worth:
-        wanted = bool(_longest(rows, column.name))
-        if column is RANGE and SOURCE_CODE not in used and _longest(rows, SOURCE_CODE.name):
+    least = {c: LEAST.get(c, full[c]) for c in WORTH}
+    used: list[str] = []
+    for column in sorted(WORTH, key=lambda c: 6.5 if bad and c == "flags" else WORTH.index(c)):
+        if column == "range" and "source" not in used and longest["source"]:
             continue  # the source is what one reads: no range in its place
-        room = width - (COMFORTABLE_SOURCE - SOURCE) * (SOURCE_CODE in used)
-        if wanted and (len(used) < ALWAYS or _needed_width([*used, column], full) <= room):
+        room = width - (COMFORTABLE_SOURCE - SOURCE) * ("source" in used)
+        fits = len(used) < ALWAYS or _total([least[c] for c in (*used, column)]) <= room
+        if longest[column] and fits:
             used.append(column)
-    widths = {c: c.least or full[c] for c in used}
-    for column in used:  # what is left goes to the columns that can use it
-        if column.least:
-            room = width - sum(widths.values()) - GAP * (len(used) - 1)
-            widths[column] = min(full[column], widths[column] + max(0, room))
-    spill = sum(widths.values()) + GAP * (len(used) - 1) - width
+    widths = {c: least[c] for c in used}
+    for column in [c for c in used if c in LEAST]:  # what is left goes to those that can use it
+        room = max(0, width - _total(widths.values()))
+        widths[column] = min(full[column], widths[column] + room)
+    spill = _total(widths.values()) - width
     if spill > 0:  # too narrow even for these: the last one is cropped
         widths[used[-1]] = max(1, widths[used[-1]] - spill)
     return widths
 
 
-def _needed_width(columns: Sequence[Column], full: dict[Column, int]) -> int:
-    return sum(c.least or full[c] for c in columns) + GAP * (len(columns) - 1)
-
-
-def _longest(rows: Sequence[Row], name: str) -> int:
-    return max((cell_len(getattr(row, name)) for row in rows), default=0)
+def _total(widths: Collection[int]) -> int:
+    """The cells of columns beside each other."""
+    return sum(widths) + GAP * (len(widths) - 1)
 
 
 # ---------------------------------------------------------------- rows

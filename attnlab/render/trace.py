@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from attnlab.records import Report, Trace, plain, record
+from collections.abc import Sequence
+
+from attnlab.records import Guard, Report, Trace, plain, record
 from attnlab.render.attention import show_attention
 from attnlab.render.findings import show_failure_end, show_findings, show_notes
 from attnlab.render.fold import View
 from attnlab.render.gradients import show_backward
-from attnlab.render.guards import show_guards
 from attnlab.render.json import Document, trace_rows
-from attnlab.render.place import file_labels
+from attnlab.render.place import file_labels, format_place
 from attnlab.render.run import show_hidden, show_output
-from attnlab.render.screen import Screen, plural
+from attnlab.render.screen import Screen, escape_control, plural, truncate
 from attnlab.render.steps import show_table, show_target
 from attnlab.render.values import show_values
 
@@ -72,7 +73,23 @@ def _show_views(trace: Trace, screen: Screen) -> None:
     if trace.backward:
         show_backward(trace.backward, trace.ops, screen)
     if trace.guards:
-        show_guards(trace.guards, screen)
+        _show_guards(trace.guards, screen)
+
+
+def _show_guards(guards: Sequence[Guard], screen: Screen) -> None:
+    """The relations of sizes that the run depends on, as symbolic shapes found them."""
+    screen.gap()
+    screen.say(
+        ("sizes", "title"), f"  the run depends on {plural(len(guards), 'relation')} of sizes:"
+    )
+    wide = max(len(guard.relation) for guard in guards)
+    spots = [format_place(guard.file, guard.line) if guard.line else "" for guard in guards]
+    far = max(len(spot) for spot in spots)
+    for guard, spot in zip(guards, spots, strict=True):
+        rest = f"{spot:<{far}}  {guard.op}  " if guard.op else f"{spot:<{far}}  "
+        room = max(0, screen.width - wide - len(rest) - 4)
+        source = truncate(escape_control(guard.source), room, screen.marks.dots)
+        screen.one_line((f"  {guard.relation:<{wide}}  ", "name"), rest, (source, "aside"))
 
 
 def _show_end(page: TracePage, trace: Trace, screen: Screen) -> None:

@@ -22,16 +22,14 @@ from attnlab.catalogue.validate import Validation
 from attnlab.doctor import HealthCheck
 from attnlab.errors import Refused, Unreadable
 from attnlab.records import Report, Trace
+from attnlab.render.challenge import HintPage, SolutionPage, StartPage
 from attnlab.render.check import CheckPage
 from attnlab.render.doctor import DoctorPage
 from attnlab.render.explain import ExplainPage
 from attnlab.render.grade import UNDONE, GradePage
-from attnlab.render.hint import HintPage
 from attnlab.render.list import ListPage, OverviewPage
 from attnlab.render.run import RunPage
 from attnlab.render.screen import show_error
-from attnlab.render.solution import SolutionPage
-from attnlab.render.start import StartPage
 from attnlab.render.trace import TracePage
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
