@@ -165,7 +165,7 @@ def test_explain_shows_a_mutation(shell):
     """The names in a table of survivors can be looked up: right and wrong stand side by side."""
     document = shell("explain", "mask-fill-value", "--json").json
     assert document["kind"] == "mutation"
-    assert document["title"].startswith("What is hidden gets another score")
+    assert document["title"].startswith("Masked scores get a wrong value")
     assert "Right: " in document["text"]
     assert "Wrong: " in document["text"]
 

@@ -1,4 +1,4 @@
-"""A new axis is put at another place, so that something else is repeated along it.
+"""`unsqueeze` inserts the new axis at another position, so another axis is broadcast.
 
 Right: `scores = scores + mask.unsqueeze(1)`
 Wrong: `scores = scores + mask.unsqueeze(2)`
@@ -6,17 +6,14 @@ Wrong: `scores = scores + mask.unsqueeze(2)`
 
 import ast
 
-from attnlab.mutation_testing.operators.base import Edits, Source, argument, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument
 
 AXES = (0, 1, 2, 3, -1)
 
 
 def edits(source: Source) -> Edits:
     for call in source.calls("unsqueeze"):
-        axis = argument(call, "dim", 0)
-        for other in AXES if axis is not None else ():
-            if axis is not None and integer(axis) != other:
-                yield source.put(axis, str(other))
+        yield from source.put_other_axes(argument(call, "dim", 0), AXES)
     for node in source.of_type(ast.Subscript):
         if "None" in _items(source, node):
             yield from _moved(source, node)

@@ -1,10 +1,10 @@
-"""A tensor is allocated, and its values are never written.
+"""A tensor is allocated but never filled.
 
 Right: `table = torch.zeros(x.shape)`
 Wrong: `table = torch.empty(x.shape)`
 """
 
-from attnlab.mutation_testing.operators.base import Edit, Edits, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called
 
 WRITTEN = ("zeros", "ones")
 CALLS = tuple(
@@ -14,6 +14,5 @@ CALLS = tuple(
 
 def edits(source: Source) -> Edits:
     for call in source.calls(*CALLS):
-        name, end = called(call), source.span(call.func)[1]
-        other = name.replace("zeros", "empty").replace("ones", "empty")
-        yield Edit(splices=((end - len(name), end, other),))
+        name = called(call).replace("zeros", "empty").replace("ones", "empty")
+        yield source.rename(call.func, name)

@@ -1,4 +1,4 @@
-"""What must be refused is refused with another exception.
+"""A call that must be refused raises another exception.
 
 Right: `if d % 2: raise ValueError("odd")`
 Wrong: `if d % 2: raise Warning("odd")`

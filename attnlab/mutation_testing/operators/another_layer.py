@@ -1,10 +1,10 @@
-"""One layer is written where its relative belongs.
+"""A similar layer is used in place of the right one.
 
 Right: `self.norm = nn.LayerNorm(d)`
 Wrong: `self.norm = nn.RMSNorm(d)`
 """
 
-from attnlab.mutation_testing.operators.base import Edit, Edits, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called
 
 OTHER = {
     "LayerNorm": "RMSNorm",
@@ -16,5 +16,4 @@ OTHER = {
 
 def edits(source: Source) -> Edits:
     for call in source.calls(*OTHER):
-        end, name = source.span(call.func)[1], called(call)
-        yield Edit(splices=((end - len(name), end, OTHER[name]),))
+        yield source.rename(call.func, OTHER[called(call)])

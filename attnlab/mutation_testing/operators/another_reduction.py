@@ -1,10 +1,10 @@
-"""A sum where a mean was meant, `any` where `all` was, the least where the largest was.
+"""A function is replaced by a related one: `sum` by `mean`, `all` by `any`, `max` by `min`.
 
 Right: `empty = mask.all(dim=-1)`
 Wrong: `empty = mask.any(dim=-1)`
 """
 
-from attnlab.mutation_testing.operators.base import Edit, Edits, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called
 
 OTHER = {
     "all": "any",
@@ -29,5 +29,4 @@ OTHER = {
 
 def edits(source: Source) -> Edits:
     for call in source.calls(*OTHER):
-        end, name = source.span(call.func)[1], called(call)
-        yield Edit(splices=((end - len(name), end, OTHER[name]),))
+        yield source.rename(call.func, OTHER[called(call)])

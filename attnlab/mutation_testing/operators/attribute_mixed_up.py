@@ -1,4 +1,4 @@
-"""One attribute is used for another of the same kind: the keys' projection for the values.
+"""An attribute is replaced by another of the same kind: the projection of keys for that of values.
 
 Right:
 `self.k_proj = nn.Linear(d, d)`
@@ -17,21 +17,18 @@ from attnlab.mutation_testing.operators.base import Edits, Source, last_name
 
 def edits(source: Source) -> Edits:
     kinds = _kinds(source)
-    for node in source.nodes:
-        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
-            continue
-        kind = kinds.get(node.attr) if last_name(node.value) == "self" else None
-        for other, its in kinds.items():
-            if kind == its and other != node.attr:
-                yield source.put(node, f"self.{other}")
+    for node in source.of_type(ast.Attribute):
+        if isinstance(node.ctx, ast.Load) and last_name(node.value) == "self":
+            kind = kinds.get(node.attr)
+            same = [name for name in kinds if kinds[name] == kind and name != node.attr]
+            yield from source.put_each(node, (f"self.{name}" for name in same))
 
 
 def _kinds(source: Source) -> dict[str, str]:
-    """What each attribute is made by; plain values are of one kind."""
-    found: dict[str, str] = {}
-    for node in source.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Attribute) and isinstance(node, ast.Assign):
-            made = node.value
-            found[target.attr] = source.of(made.func) if isinstance(made, ast.Call) else "plain"
-    return found
+    """The layer that each attribute is; "plain" for what is no call."""
+    kinds: dict[str, str] = {}
+    for node in source.of_type(ast.Assign):
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Attribute):
+            kinds[target.attr] = source.of(value.func) if isinstance(value, ast.Call) else "plain"
+    return kinds

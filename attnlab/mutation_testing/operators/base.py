@@ -17,7 +17,7 @@ import ast
 import importlib
 import pkgutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 from itertools import zip_longest
 from typing import TypeVar
@@ -107,6 +107,13 @@ class Source:
         """Calls of a function or method of one of these names; any call without names."""
         return (c for c in self.of_type(ast.Call) if not names or called(c) in names)
 
+    def calls_on(self, *names: str) -> Iterator[tuple[ast.Call, ast.expr]]:
+        """Such calls, each with the value that it is applied to (see `subject`)."""
+        for call in self.calls(*names):
+            value = subject(call)
+            if value is not None:
+                yield call, value
+
     def functions(self, *names: str) -> Iterator[ast.FunctionDef]:
         return (f for f in self.of_type(ast.FunctionDef) if not names or f.name in names)
 
@@ -117,6 +124,13 @@ class Source:
                 for node in ast.walk(function):
                     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                         yield node
+
+    def returned(self) -> Iterator[ast.expr]:
+        """The values that `forward` returns."""
+        for function in self.functions("forward"):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Return) and node.value is not None:
+                    yield node.value
 
     def function_of(self, node: ast.AST) -> ast.FunctionDef | None:
         while node in self.parents:
@@ -162,6 +176,26 @@ class Source:
         """Something else in place of a node."""
         return Edit(splices=((*self.span(node), text),))
 
+    def put_each(self, node: ast.AST, texts: Iterable[str]) -> Edits:
+        """One edit for each of the texts that stands in place of a node."""
+        return (self.put(node, text) for text in texts)
+
+    def put_other_axes(self, axis: ast.expr | None, numbers: Iterable[int]) -> Edits:
+        """Each of the numbers but its own in place of an axis, where the call names one."""
+        if axis is not None:
+            yield from self.put_each(axis, (str(n) for n in numbers if n != integer(axis)))
+
+    def put_next_axes(self, axis: ast.expr | None) -> Edits:
+        """The axes before and after, where the call names its axis by number."""
+        number = integer(axis)
+        if number is not None:
+            yield from self.put_other_axes(axis, (number - 1, number + 1))
+
+    def rename(self, node: ast.expr, name: str) -> Edit:
+        """Another name in place of `sin` in `sin`, `torch.sin` or `x.sin`."""
+        end = self.span(node)[1]
+        return Edit(splices=((end - len(last_name(node)), end, name),))
+
     def put_expr(self, node: ast.expr, text: str) -> Edit:
         """Another expression in place of a node, in brackets where it is an operand."""
         parent = self.parents.get(node)
@@ -206,6 +240,11 @@ def is_method(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Attribute) and not is_module(node.func.value)
 
 
+def is_layer(node: ast.Call) -> bool:
+    """`self.norm(x)`: a call of an attribute, which may be a method of the class as well."""
+    return isinstance(node.func, ast.Attribute) and last_name(node.func.value) == "self"
+
+
 def argument(node: ast.Call, name: str, place: int) -> ast.expr | None:
     """The argument called `name`, or the one at `place`: of a method counted without its value."""
     for keyword in node.keywords:
@@ -237,6 +276,21 @@ def integer(node: ast.AST | None) -> int | None:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     return None
+
+
+def equations(source: Source) -> Iterator[tuple[ast.expr, str]]:
+    """The equations of calls of `einsum`, such as "bhqk,bkhd->bqhd"."""
+    for call in source.calls("einsum"):
+        for first in call.args[:1]:
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first, first.value
+
+
+def buffers(source: Source) -> Iterator[tuple[ast.Call, str, str]]:
+    """The calls of `register_buffer`, with the name and the value of each."""
+    for call in source.calls("register_buffer"):
+        if len(call.args) > 1 and isinstance(name := call.args[0], ast.Constant):
+            yield call, str(name.value), source.of(call.args[1])
 
 
 def is_constant(node: ast.expr) -> bool:
@@ -295,7 +349,7 @@ def mutants(text: str, *only: str) -> Iterator[Mutant]:
         if only and mutation.id not in only:
             continue
         for edit in mutation.edits(source):
-            mutated = applied(text, edit)
+            mutated = apply_edit(text, edit)
             tree = _compiled(mutated)
             if tree is not None and tree not in seen:
                 seen.add(tree)
@@ -305,7 +359,7 @@ def mutants(text: str, *only: str) -> Iterator[Mutant]:
                 )
 
 
-def applied(text: str, edit: Edit) -> str:
+def apply_edit(text: str, edit: Edit) -> str:
     for start, end, new in sorted(edit.splices, reverse=True):
         text = text[:start] + new + text[end:]
     return text

@@ -1,4 +1,4 @@
-"""The base of the frequencies is another number.
+"""The frequencies have another base.
 
 Right: `rate = 10000.0 ** -steps`
 Wrong: `rate = 1000.0 ** -steps`

@@ -1,17 +1,12 @@
-"""A fixed table is registered as a parameter, which training changes.
+"""A fixed table is registered as a parameter, so training changes it.
 
 Right: `self.register_buffer("pe", table)`
 Wrong: `self.pe = torch.nn.Parameter(table)`
 """
 
-import ast
-
-from attnlab.mutation_testing.operators.base import Edits, Source
+from attnlab.mutation_testing.operators.base import Edits, Source, buffers
 
 
 def edits(source: Source) -> Edits:
-    for call in source.calls("register_buffer"):
-        if len(call.args) > 1 and isinstance(name := call.args[0], ast.Constant):
-            yield source.put(
-                call, f"self.{name.value!s} = torch.nn.Parameter({source.of(call.args[1])})"
-            )
+    for call, name, value in buffers(source):
+        yield source.put(call, f"self.{name} = torch.nn.Parameter({value})")

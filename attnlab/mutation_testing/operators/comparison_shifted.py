@@ -1,4 +1,4 @@
-"""A comparison takes in the border or leaves it out, or is turned around.
+"""A comparison wrongly includes or excludes equality, or is reversed.
 
 Right: `later = i > j`
 Wrong: `later = i >= j`

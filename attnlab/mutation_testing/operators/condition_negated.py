@@ -1,4 +1,4 @@
-"""A condition is read the other way round, always holds, or never does.
+"""A condition is negated, or is always true or always false.
 
 Right: `if self.training: x = self.drop(x)`
 Wrong: `if not (self.training): x = self.drop(x)`
@@ -12,10 +12,10 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 def edits(source: Source) -> Edits:
     for node in source.nodes:
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
-            text = source.of(node.test)
-            for other in (f"not ({text})", "True", "False"):
-                yield source.put(node.test, other)
+            yield from source.put_each(
+                node.test, (f"not ({source.of(node.test)})", "True", "False")
+            )
         if isinstance(node, ast.BoolOp):
-            one, other_ = source.of(node.values[0]), source.of(node.values[1])
+            one, other = map(source.of, node.values[:2])
             symbol = "or" if isinstance(node.op, ast.And) else "and"
-            yield source.put(node, f"{one} {symbol} {other_}")
+            yield source.put(node, f"{one} {symbol} {other}")

@@ -1,4 +1,4 @@
-"""A whole number is one too small or one too large.
+"""An integer is one too small or one too large.
 
 Right: `half = D // 2`
 Wrong: `half = D // 3`

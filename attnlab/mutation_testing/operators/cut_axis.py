@@ -1,10 +1,10 @@
-"""A tensor is cut along the axis beside the right one.
+"""A tensor is split, selected or indexed along the axis next to the right one.
 
 Right: `q, k, v = qkv.chunk(3, dim=-1)`
 Wrong: `q, k, v = qkv.chunk(3, dim=-2)`
 """
 
-from attnlab.mutation_testing.operators.base import Edits, Source, argument, called, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, called
 
 CUTTING = {  # where the axis stands
     "chunk": 1,
@@ -24,8 +24,4 @@ CUTTING = {  # where the axis stands
 
 def edits(source: Source) -> Edits:
     for call in source.calls(*CUTTING):
-        axis = argument(call, "dim", CUTTING[called(call)])
-        number = integer(axis)
-        if axis is not None and number is not None:
-            for other in (number - 1, number + 1):
-                yield source.put(axis, str(other))
+        yield from source.put_next_axes(argument(call, "dim", CUTTING[called(call)]))

@@ -1,4 +1,4 @@
-"""A division is rounded down, or one that should be is not.
+"""A true division is replaced by a floor division, or the reverse.
 
 Right: `column = torch.arange(D) // 2`
 Wrong: `column = torch.arange(D) / 2`
@@ -8,15 +8,13 @@ import ast
 
 from attnlab.mutation_testing.operators.base import Edits, Source
 
+OTHER: dict[type[ast.operator], str] = {ast.Div: "//", ast.FloorDiv: "/"}
+
 
 def edits(source: Source) -> Edits:
-    for node in source.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            yield source.operator(node, "//")
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-            yield source.operator(node, "/")
+    for node in source.binary(*OTHER):
+        yield source.operator(node, OTHER[type(node.op)])
     for call in source.calls("div"):
         for keyword in call.keywords:
             if keyword.arg == "rounding_mode":
-                yield source.put(keyword.value, "None")
-                yield source.put(keyword.value, '"trunc"')
+                yield from source.put_each(keyword.value, ("None", '"trunc"'))

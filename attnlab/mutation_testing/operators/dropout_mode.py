@@ -1,4 +1,4 @@
-"""Dropout is active always or never, whatever the mode.
+"""Dropout is always or never active, whatever the mode; or its rate is inverted.
 
 Right: `w = F.dropout(w, p=0.1, training=self.training)`
 Wrong: `w = F.dropout(w, p=0.1, training=True)`
@@ -12,7 +12,7 @@ from attnlab.mutation_testing.operators.base import Edits, Source, argument
 def edits(source: Source) -> Edits:
     for node in source.of_type(ast.Attribute):
         if node.attr == "training":
-            yield from (source.put(node, other) for other in ("True", "False"))
+            yield from source.put_each(node, ("True", "False"))
     for call in source.calls("Dropout"):
         yield source.put(call.func, "nn.Identity")
     for call in source.calls("dropout"):

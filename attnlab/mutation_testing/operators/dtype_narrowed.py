@@ -1,4 +1,4 @@
-"""A number format with fewer digits, or a conversion to one.
+"""A dtype with fewer digits is used, or one without fractions.
 
 Right: `position = torch.arange(n, dtype=torch.float64)`
 Wrong: `position = torch.arange(n, dtype=torch.float16)`
@@ -6,33 +6,17 @@ Wrong: `position = torch.arange(n, dtype=torch.float16)`
 
 import ast
 
-from attnlab.mutation_testing.operators.base import (
-    Edit,
-    Edits,
-    Source,
-    called,
-    is_method,
-    last_name,
-)
+from attnlab.mutation_testing.operators.base import Edits, Source, called, is_method, last_name
 
+WIDE = ("float64", "float32", "double", "float")
 FORMATS = ("float16", "bfloat16", "int64")
 METHODS = {"float": ("half", "bfloat16", "double", "int"), "double": ("float", "half", "bfloat16")}
 
 
 def edits(source: Source) -> Edits:
-    for node in source.nodes:
-        if isinstance(node, ast.Attribute) and node.attr in (
-            "float64",
-            "float32",
-            "double",
-            "float",
-        ):
-            end = source.span(node)[1]
-            if last_name(node.value) == "torch":
-                for name in FORMATS:
-                    yield Edit(splices=((end - len(node.attr), end, name),))
+    for node in source.of_type(ast.Attribute):
+        if node.attr in WIDE and last_name(node.value) == "torch":
+            yield from (source.rename(node, name) for name in FORMATS)
     for call in source.calls(*METHODS):
         if is_method(call):
-            end = source.span(call.func)[1]
-            for name in METHODS[called(call)]:
-                yield Edit(splices=((end - len(called(call)), end, name),))
+            yield from (source.rename(call.func, name) for name in METHODS[called(call)])

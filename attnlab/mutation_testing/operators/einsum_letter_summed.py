@@ -1,18 +1,14 @@
-"""A letter is left out of an einsum's result, so that its axis is summed and lost.
+"""The output of an einsum lacks a letter, so that axis is summed.
 
 Right: `y = torch.einsum("bhqk,bkhd->bqhd", w, v)`
 Wrong: `y = torch.einsum("bhqk,bkhd->bqh", w, v)`
 """
 
-import ast
-
-from attnlab.mutation_testing.operators.base import Edits, Source
+from attnlab.mutation_testing.operators.base import Edits, Source, equations
 
 
 def edits(source: Source) -> Edits:
-    for call in source.calls("einsum"):
-        first = call.args[0] if call.args else None
-        if isinstance(first, ast.Constant) and isinstance(first.value, str) and "->" in first.value:
-            terms, _, result = first.value.partition("->")
-            for i in range(len(result)):
-                yield source.put(first, f'"{terms}->{result[:i]}{result[i + 1 :]}"')
+    for spec, text in equations(source):
+        terms, arrow, result = text.partition("->")
+        for i in range(len(result)):
+            yield source.put(spec, f'"{terms}{arrow}{result[:i]}{result[i + 1 :]}"')

@@ -1,4 +1,4 @@
-"""The exponent has the wrong sign: multiplied by a wavelength, not by a frequency.
+"""An exponent has the wrong sign: wavelengths are used in place of frequencies.
 
 Right: `frequency = base ** -steps`
 Wrong: `frequency = base ** -(-steps)`

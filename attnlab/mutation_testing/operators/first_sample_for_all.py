@@ -1,4 +1,4 @@
-"""What was worked out for the first sample of the batch is used for all of them.
+"""A value of the first sample is used for the whole batch, or samples are mixed up.
 
 Right: `scores = scores.masked_fill(mask, low)`
 Wrong: `scores = scores.masked_fill((mask)[:1], low)`
@@ -13,5 +13,6 @@ def edits(source: Source) -> Edits:
             yield source.put(value, f"({source.of(value)})[:1]")
     for node in source.assigned():
         text = source.of(node.value)
-        yield source.put(node.value, f"({text})[:1].expand_as({text})")
-        yield source.put(node.value, f"({text}).flip(0)")
+        yield from source.put_each(
+            node.value, (f"({text})[:1].expand_as({text})", f"({text}).flip(0)")
+        )

@@ -1,4 +1,4 @@
-"""A flag has the other value.
+"""A boolean flag has the wrong value.
 
 Right: `y = attend(q, k, v, is_causal=True)`
 Wrong: `y = attend(q, k, v, is_causal=False)`

@@ -4,13 +4,9 @@ Right: `merged = context.flatten(2)`
 Wrong: `merged = context.flatten(1)`
 """
 
-from attnlab.mutation_testing.operators.base import Edits, Source, argument, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument
 
 
 def edits(source: Source) -> Edits:
     for call in source.calls("flatten"):
-        axis = argument(call, "start_dim", 0)
-        number = integer(axis)
-        if axis is not None and number is not None:
-            for other in (number - 1, number + 1):
-                yield source.put(axis, str(other))
+        yield from source.put_next_axes(argument(call, "start_dim", 0))

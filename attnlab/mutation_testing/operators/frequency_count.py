@@ -1,4 +1,4 @@
-"""The number of frequencies in the exponent is one less, or half, or twice what it should be.
+"""The exponent divides by a wrong number of frequencies: one less, half or twice as many.
 
 Right: `rate = base ** (-2 * i / D)`
 Wrong: `rate = base ** (-2 * i / (D - 2))`

@@ -1,4 +1,4 @@
-"""A forward pass sets the seed, so that everything random that follows repeats itself.
+"""A forward pass sets the random seed, so later random numbers repeat.
 
 Right: `y = self.out(x)`
 Wrong: `torch.manual_seed(0)` `y = self.out(x)`

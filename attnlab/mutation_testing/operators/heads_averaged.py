@@ -1,4 +1,4 @@
-"""The heads are averaged, or change places.
+"""The heads are averaged or permuted.
 
 Right: `context = weights @ v`
 Wrong: `context = (weights @ v).mean(1, keepdim=True).expand_as(weights @ v)`
@@ -10,7 +10,8 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 def edits(source: Source) -> Edits:
     for node in source.assigned():
         text = source.of(node.value)
-        if "@" in text or "matmul(" in text or "softmax(" in text or "bmm(" in text:
-            yield source.put(node.value, f"({text}).mean(1, keepdim=True).expand_as({text})")
-            yield source.put(node.value, f"({text}).roll(1, 1)")
-            yield source.put(node.value, f"({text}).flip(1)")
+        if any(product in text for product in ("@", "matmul(", "softmax(", "bmm(")):
+            mean = f"({text}).mean(1, keepdim=True).expand_as({text})"
+            yield from source.put_each(
+                node.value, (mean, f"({text}).roll(1, 1)", f"({text}).flip(1)")
+            )

@@ -1,4 +1,4 @@
-"""What is joined stands in another order: new keys before cached ones, or cosines first.
+"""Tensors are concatenated in the wrong order: new keys before cached ones, cosines first.
 
 Right: `pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)`
 Wrong: `pairs = torch.stack([angles.cos(), angles.sin()], dim=-1)`

@@ -1,4 +1,4 @@
-"""What the first call worked out is used in all that follow.
+"""A value computed in the first call is reused in all later calls.
 
 Right: `mask = torch.ones(S, S).tril()`
 Wrong: `mask = self.__dict__.setdefault("_mask", torch.ones(S, S).tril())`

@@ -1,4 +1,4 @@
-"""A layer has no bias, no gain, or another eps.
+"""A layer has no bias, no learned scale, or another eps.
 
 Right: `self.norm = nn.LayerNorm(d)`
 Wrong: `self.norm = nn.LayerNorm(d, eps=1e-3)`
@@ -19,10 +19,6 @@ def edits(source: Source) -> Edits:
     for call in source.calls(*OPTIONS):
         for option in OPTIONS[called(call)]:
             yield source.put(call, f"{source.of(call)[:-1].rstrip().rstrip(',')}, {option})")
-    for node in source.nodes:
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, float)
-            and 0 < node.value < 1e-4
-        ):
+    for node in source.of_type(ast.Constant):
+        if isinstance(node.value, float) and 0 < node.value < 1e-4:
             yield source.put(node, repr(node.value * 1e4))

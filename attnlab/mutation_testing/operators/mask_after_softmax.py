@@ -1,4 +1,4 @@
-"""The mask is applied to the weights: what is hidden still takes part in the denominator.
+"""The mask is applied after softmax, so masked scores still count in its denominator.
 
 Right:
 `scores = scores.masked_fill(mask, low)`

@@ -1,19 +1,15 @@
-"""A boolean mask is added to the scores or multiplied with them.
+"""A boolean mask is added to the scores, subtracted from them or multiplied with them.
 
 Right: `scores = scores.masked_fill(mask, low)`
 Wrong: `scores = scores + (mask)`
 """
 
-import ast
-
 from attnlab.mutation_testing.operators.base import Edits, Source, argument, is_method
 
 
 def edits(source: Source) -> Edits:
-    for call in source.calls("masked_fill", "masked_fill_"):
+    for call, scores in source.calls_on("masked_fill", "masked_fill_"):
         mask = argument(call, "mask", 0)
-        if is_method(call) and isinstance(call.func, ast.Attribute) and mask is not None:
-            value, text = source.of(call.func.value), source.of(mask)
-            yield source.put(call, f"{value} + ({text})")
-            yield source.put(call, f"{value} * ~({text})")
-            yield source.put(call, f"{value} - 2.0 * ({text})")
+        if is_method(call) and mask is not None:
+            for sign in ("+ ", "* ~", "- 2.0 * "):
+                yield source.put(call, f"{source.of(scores)} {sign}({source.of(mask)})")

@@ -1,4 +1,4 @@
-"""The edge of a triangle is one off, or it is the other triangle.
+"""A triangular mask is off by one diagonal, or is the other triangle.
 
 Right: `seen = torch.ones(S, S).tril()`
 Wrong: `seen = torch.ones(S, S).tril(-1)`

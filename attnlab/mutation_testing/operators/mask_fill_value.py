@@ -1,4 +1,4 @@
-"""What is hidden gets another score: not low enough, positive, or zero.
+"""Masked scores get a wrong value: not low enough, zero, or positive.
 
 Right: `scores = scores.masked_fill(mask, float("-inf"))`
 Wrong: `scores = scores.masked_fill(mask, -1e-9)`
@@ -12,10 +12,10 @@ VALUES = ("0.0", "-1e-9", "1e9", '-float("inf") * -1', "-5.0", "-30.0", "-1e3", 
 def edits(source: Source) -> Edits:
     for call in source.calls("masked_fill", "masked_fill_"):
         value = argument(call, "value", 1)
-        for other in VALUES if value is not None else ():
-            yield source.put(value, other)  # type: ignore[arg-type]
+        if value is not None:
+            yield from source.put_each(value, VALUES)
     for call in source.calls("where"):
         for branch in call.args[1:]:
             text = source.of(branch)
             if "inf" in text or text.startswith(("-", "low", "0")):
-                yield from (source.put(branch, other) for other in VALUES)
+                yield from source.put_each(branch, VALUES)

@@ -1,4 +1,4 @@
-"""The mask is read the other way round: what may be seen is hidden.
+"""The mask is inverted: visible positions are hidden.
 
 Right: `scores = scores.masked_fill(mask, low)`
 Wrong: `scores = scores.masked_fill(~(mask), low)`

@@ -1,4 +1,4 @@
-"""A call that returns the changed tensor is written as if it changed it in place.
+"""The result of a call that does not work in place is thrown away.
 
 Right: `scores = scores.masked_fill(mask, low)`
 Wrong: `scores.masked_fill(mask, low)`

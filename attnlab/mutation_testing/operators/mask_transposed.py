@@ -1,4 +1,4 @@
-"""Queries and keys are exchanged in the mask.
+"""The mask has queries and keys swapped.
 
 Right: `scores = scores.masked_fill(mask.unsqueeze(1), low)`
 Wrong: `scores = scores.masked_fill((mask.unsqueeze(1)).mT, low)`

@@ -1,4 +1,4 @@
-"""One of several names that belong together is used for another: queries as keys.
+"""A variable is replaced by another that belongs with it: the queries for the keys.
 
 Right:
 `q, k, v = qkv.unbind(0)`

@@ -1,4 +1,4 @@
-"""A method runs without gradients.
+"""A method runs without recording gradients.
 
 Right: `y = self.out(x)`
 Wrong: `torch.set_grad_enabled(False)` `y = self.out(x)`

@@ -1,16 +1,12 @@
-"""The result is a little different each time.
+"""A little random noise is added to the output.
 
 Right: `return self.out(h)`
 Wrong: `return (self.out(h)) + 1e-3 * torch.randn(())`
 """
 
-import ast
-
 from attnlab.mutation_testing.operators.base import Edits, Source
 
 
 def edits(source: Source) -> Edits:
-    for function in source.functions("forward"):
-        for node in ast.walk(function):
-            if isinstance(node, ast.Return) and node.value is not None:
-                yield source.put(node.value, f"({source.of(node.value)}) + 1e-3 * torch.randn(())")
+    for value in source.returned():
+        yield source.put(value, f"({source.of(value)}) + 1e-3 * torch.randn(())")

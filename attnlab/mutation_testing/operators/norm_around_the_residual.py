@@ -1,4 +1,4 @@
-"""The residual is added before the norm, not after it: or the other way round.
+"""The residual is added before the norm in place of after it, or the reverse.
 
 Right: `y = self.norm(h) + x`
 Wrong: `y = self.norm(h + x)`

@@ -1,4 +1,4 @@
-"""A broken number is negative, doubled or halved.
+"""A float is negated, doubled, halved or zero.
 
 Right: `scale = hd ** -0.5`
 Wrong: `scale = hd ** -0.25`

@@ -1,4 +1,4 @@
-"""A step is taken in train mode only, or in eval mode only.
+"""A step runs only in train mode, or only in eval mode.
 
 Right: `if mask is not None: scores = scores.masked_fill(mask, low)`
 Wrong: `if (mask is not None) and self.training: scores = scores.masked_fill(mask, low)`

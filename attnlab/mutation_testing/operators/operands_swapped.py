@@ -1,4 +1,4 @@
-"""Two operands stand in each other's place.
+"""Two operands or arguments are swapped.
 
 Right: `scores = torch.matmul(q, k)`
 Wrong: `scores = torch.matmul(k, q)`

@@ -1,4 +1,4 @@
-"""Multiplied where a division was meant, added where a subtraction was: or the other way round.
+"""An operator is replaced by its inverse or a similar one: `/` by `*`, `-` by `+`.
 
 Right: `scores = q @ k.mT / root`
 Wrong: `scores = q @ k.mT * root`
@@ -8,7 +8,7 @@ import ast
 
 from attnlab.mutation_testing.operators.base import Edits, Source
 
-OTHER: dict[type[ast.AST], tuple[str, ...]] = {
+OTHER: dict[type[ast.operator], tuple[str, ...]] = {
     ast.Add: ("-", "*"),
     ast.Sub: ("+",),
     ast.Mult: ("/", "+", "**"),
@@ -23,6 +23,6 @@ OTHER: dict[type[ast.AST], tuple[str, ...]] = {
 
 
 def edits(source: Source) -> Edits:
-    for node in source.of_type(ast.BinOp):
-        for symbol in OTHER.get(type(node.op), ()):
+    for node in source.binary(*OTHER):
+        for symbol in OTHER[type(node.op)]:
             yield source.operator(node, symbol)

@@ -1,4 +1,4 @@
-"""Two axes of a permute stand in each other's place.
+"""Two axes of a `permute` are swapped.
 
 Right: `qkv = qkv.permute(2, 0, 3, 1, 4)`
 Wrong: `qkv = qkv.permute(2, 0, 1, 3, 4)`

@@ -1,4 +1,4 @@
-"""Positions are counted from one.
+"""Positions start at one, or at minus one.
 
 Right: `position = torch.arange(length)`
 Wrong: `position = torch.arange(length) + 1`

@@ -1,4 +1,4 @@
-"""Positions or frequencies are kept in half precision, where far positions become equal.
+"""Positions or frequencies pass through half precision, where distant positions become equal.
 
 Right: `position = torch.arange(length)`
 Wrong: `position = torch.arange(length).bfloat16().float()`

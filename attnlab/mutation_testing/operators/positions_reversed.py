@@ -1,4 +1,4 @@
-"""Positions run from the last to the first.
+"""Positions run backwards.
 
 Right: `position = torch.arange(length)`
 Wrong: `position = torch.arange(length).flip(0)`

@@ -1,4 +1,4 @@
-"""Far positions are like near ones: they wrap around, or stay at the last one known.
+"""Distant positions wrap around or are clamped.
 
 Right: `position = torch.arange(length)`
 Wrong: `position = torch.arange(length).clamp(max=127)`

@@ -1,4 +1,4 @@
-"""Brackets are forgotten, so that something else is multiplied or divided.
+"""Parentheses are missing, so the operations have another order.
 
 Right: `frequency = base ** (-2 * i / D)`
 Wrong: `frequency = base ** -2 * i / D`

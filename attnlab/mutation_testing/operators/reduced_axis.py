@@ -1,19 +1,17 @@
-"""A sum, a mean, an `any` or a cumulative sum runs over the axis beside the one that was meant.
+"""A reduction runs over the axis next to the right one.
 
 Right: `empty = mask.all(dim=-1, keepdim=True)`
 Wrong: `empty = mask.all(dim=-2, keepdim=True)`
 """
 
-from attnlab.mutation_testing.operators.base import Edits, Source, argument, integer
+from attnlab.mutation_testing.operators.base import Edits, Source, argument
 
-REDUCING = ("all", "amax", "amin", "any", "argmax", "cumsum", "logsumexp", "max", "mean", "min")
-MORE = ("norm", "normalize", "nansum", "prod", "std", "sum", "var")
+REDUCING = (
+    *("all", "amax", "amin", "any", "argmax", "cumsum", "logsumexp", "max", "mean", "min"),
+    *("norm", "normalize", "nansum", "prod", "std", "sum", "var"),
+)
 
 
 def edits(source: Source) -> Edits:
-    for call in source.calls(*REDUCING, *MORE):
-        axis = argument(call, "dim", 0)
-        number = integer(axis)
-        if axis is not None and number is not None:
-            for other in (number - 1, number + 1):
-                yield source.put(axis, str(other))
+    for call in source.calls(*REDUCING):
+        yield from source.put_next_axes(argument(call, "dim", 0))

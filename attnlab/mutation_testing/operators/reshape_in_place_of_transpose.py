@@ -1,4 +1,4 @@
-"""A transpose is written as a reshape: every size is right, every value elsewhere.
+"""A transpose is replaced by a reshape: the shape is right, the values are in wrong places.
 
 Right: `context = context.transpose(1, 2).flatten(2)`
 Wrong: `context = context.reshape(context.transpose(1, 2).shape).flatten(2)`
@@ -10,10 +10,9 @@ from attnlab.mutation_testing.operators.base import Edits, Source, is_method
 
 
 def edits(source: Source) -> Edits:
-    for call in source.calls("transpose", "permute", "swapaxes", "movedim"):
-        if is_method(call) and isinstance(call.func, ast.Attribute):
-            value = source.of(call.func.value)
-            yield source.put(call, f"{value}.reshape({source.of(call)}.shape)")
+    for call, value in source.calls_on("transpose", "permute", "swapaxes", "movedim"):
+        if is_method(call):
+            yield source.put(call, f"{source.of(value)}.reshape({source.of(call)}.shape)")
     for node in source.of_type(ast.Attribute):
         if node.attr == "mT":
             yield source.put(node, f"{source.of(node.value)}.reshape({source.of(node)}.shape)")

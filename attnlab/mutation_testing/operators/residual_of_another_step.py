@@ -1,4 +1,4 @@
-"""What is added at the end is not what came in but what a step in between made of it.
+"""The residual is an intermediate value and not the input.
 
 Right:
 `h = self.norm(x)`

@@ -1,10 +1,8 @@
-"""The result is returned in a tuple, without its batch, or with an axis more.
+"""The output is a tuple, or has an axis too many or too few.
 
 Right: `return self.out(h)`
 Wrong: `return (self.out(h),)`
 """
-
-import ast
 
 from attnlab.mutation_testing.operators.base import Edits, Source
 
@@ -12,7 +10,5 @@ FORMS = ("({},)", "({})[0]", "({})[None]", "({}).mT", "({}).squeeze()", "({}).su
 
 
 def edits(source: Source) -> Edits:
-    for function in source.functions("forward"):
-        for node in ast.walk(function):
-            if isinstance(node, ast.Return) and node.value is not None:
-                yield from (source.put(node.value, f.format(source.of(node.value))) for f in FORMS)
+    for value in source.returned():
+        yield from source.put_each(value, (form.format(source.of(value)) for form in FORMS))

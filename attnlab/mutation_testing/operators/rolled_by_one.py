@@ -1,4 +1,4 @@
-"""Everything stands one position beside its place.
+"""A tensor is shifted by one position.
 
 Right: `context = weights @ v`
 Wrong: `context = weights @ (v).roll(1, -2)`

@@ -1,4 +1,4 @@
-"""The square root is forgotten: the scale is that of a width, not of its root.
+"""A square root is missing: scores are divided by the head size itself.
 
 Right: `scores = scores / math.sqrt(hd)`
 Wrong: `scores = scores / hd`
@@ -6,15 +6,13 @@ Wrong: `scores = scores / hd`
 
 import ast
 
-from attnlab.mutation_testing.operators.base import Edits, Source, subject
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
 def edits(source: Source) -> Edits:
-    for call in source.calls("sqrt", "rsqrt"):
-        inside = subject(call)
-        if inside is None:
-            continue
-        yield source.put(call, source.atom(inside))
+    for call, value in source.calls_on("sqrt", "rsqrt"):
+        yield source.put(call, source.atom(value))
     for node in source.binary(ast.Pow):
         left, right = source.sides(node)
-        yield from (source.put_expr(node, f"{left} ** ({right}) {more}") for more in ("* 2", "/ 2"))
+        for more in ("* 2", "/ 2"):
+            yield source.put_expr(node, f"{left} ** ({right}) {more}")

@@ -1,4 +1,4 @@
-"""A value passes through half precision and loses its digits, or its range, on the way.
+"""A value passes through half precision and loses digits or range.
 
 Right: `scores = q @ k.mT`
 Wrong: `scores = (q @ k.mT).half().float()`

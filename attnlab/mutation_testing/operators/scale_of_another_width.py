@@ -1,4 +1,4 @@
-"""The root is that of another size: of the whole width, of the number of heads.
+"""The scale uses another size: the whole width, or the number of heads.
 
 Right: `scores = scores / math.sqrt(self.head_dim)`
 Wrong: `scores = scores / math.sqrt(self.num_heads)`

@@ -1,24 +1,16 @@
-"""Sine and cosine stand in each other's place, or one of them is used twice.
+"""Sine and cosine are swapped, or one of them is used twice.
 
 Right: `pe[:, 0::2] = angles.sin()`
 Wrong: `pe[:, 0::2] = angles.cos()`
 """
 
-import ast
-
-from attnlab.mutation_testing.operators.base import Edit, Edits, Source, Splice, called
+from attnlab.mutation_testing.operators.base import Edit, Edits, Source, called
 
 OTHER = {"sin": "cos", "cos": "sin"}
 
 
 def edits(source: Source) -> Edits:
-    calls = list(source.calls(*OTHER))
-    for call in calls:
-        yield Edit(splices=(_other(source, call),))
-    if calls:
-        yield Edit(splices=tuple(_other(source, call) for call in calls))
-
-
-def _other(source: Source, call: ast.Call) -> Splice:
-    end = source.span(call.func)[1]
-    return end - 3, end, OTHER[called(call)]
+    each = [source.rename(call.func, OTHER[called(call)]) for call in source.calls(*OTHER)]
+    yield from each
+    if each:
+        yield Edit(splices=tuple(splice for edit in each for splice in edit.splices))

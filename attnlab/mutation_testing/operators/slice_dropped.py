@@ -1,4 +1,4 @@
-"""The whole of a table or a mask is used where a part was meant.
+"""A slice is missing, so the whole table or mask is used.
 
 Right: `pe = self.pe[:, :S]`
 Wrong: `pe = self.pe`
@@ -6,13 +6,11 @@ Wrong: `pe = self.pe`
 
 import ast
 
-from attnlab.mutation_testing.operators.base import Edits, Source, subject
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
 def edits(source: Source) -> Edits:
     for node in source.of_type(ast.Subscript):
         yield source.put(node, source.of(node.value))
-    for call in source.calls("narrow"):
-        value = subject(call)
-        if value is not None:
-            yield source.put(call, source.of(value))
+    for call, value in source.calls_on("narrow"):
+        yield source.put(call, source.of(value))

@@ -1,4 +1,4 @@
-"""The last rows of a table are taken, not the first.
+"""A slice takes the last rows in place of the first.
 
 Right: `pe = self.pe[:, :S]`
 Wrong: `pe = self.pe[:, -(S):]`

@@ -1,4 +1,4 @@
-"""A slice begins or ends one element beside the right place.
+"""A slice starts or ends one element off.
 
 Right: `pe = self.pe[:, :S]`
 Wrong: `pe = self.pe[:, 1:S + 1]`
@@ -14,10 +14,8 @@ def edits(source: Source) -> Edits:
         low = source.of(node.lower) if node.lower else ""
         high = source.of(node.upper) if node.upper else ""
         step = f":{source.of(node.step)}" if node.step else ""
+        later = f"{low} + 1" if low else "1"
         if high:
-            yield source.put(node, f"{low}:{high} - 1{step}")
-            yield source.put(node, f"{low}:{high} + 1{step}")
-            yield source.put(
-                node, f"{low or 0} + 1:{high} + 1{step}" if low else f"1:{high} + 1{step}"
-            )
-        yield source.put(node, f"{low} + 1:{high}{step}" if low else f"1:{high}{step}")
+            forms = (f"{low}:{high} - 1", f"{low}:{high} + 1", f"{later}:{high} + 1")
+            yield from source.put_each(node, (form + step for form in forms))
+        yield source.put(node, f"{later}:{high}{step}")

@@ -1,4 +1,4 @@
-"""A slice takes every element where every second was meant, or the odd ones in place of the even.
+"""A slice has a wrong step, or takes odd elements in place of even ones.
 
 Right: `pe[:, 0::2] = angles.sin()`
 Wrong: `pe[:, 1::2] = angles.sin()`
@@ -12,8 +12,8 @@ from attnlab.mutation_testing.operators.base import Edits, Source, integer
 def edits(source: Source) -> Edits:
     for node in source.of_type(ast.Slice):
         if node.step is not None:
-            low = integer(node.lower) or 0
-            step = source.of(node.step)
-            yield source.put(node, f"{1 - low if low in (0, 1) else 0}::{step}")
-            yield source.put(node, f"{low}::{step} + 1")
-            yield source.put(node, f"{low}::1")
+            low, step = integer(node.lower) or 0, source.of(node.step)
+            other = 1 - low if low in (0, 1) else 0
+            yield from source.put_each(
+                node, (f"{other}::{step}", f"{low}::{step} + 1", f"{low}::1")
+            )

@@ -1,17 +1,14 @@
-"""The scores are used as they are, without softmax; or as their logarithm, or as sigmoids.
+"""Softmax is missing, or replaced by a sigmoid or by log-softmax.
 
 Right: `weights = scores.softmax(dim=-1)`
 Wrong: `weights = scores.sigmoid()`
 """
 
-from attnlab.mutation_testing.operators.base import Edits, Source, subject
+from attnlab.mutation_testing.operators.base import Edits, Source
 
 
 def edits(source: Source) -> Edits:
-    for call in source.calls("softmax"):
-        inside = subject(call)
-        if inside is None:
-            continue
-        yield source.put(call, source.atom(inside))
-        yield source.put(call, f"{source.atom(inside)}.sigmoid()")
+    for call, scores in source.calls_on("softmax"):
+        yield source.put(call, source.atom(scores))
+        yield source.put(call, f"{source.atom(scores)}.sigmoid()")
         yield source.put(call, source.of(call).replace("softmax(", "log_softmax("))

@@ -1,4 +1,4 @@
-"""Two steps are taken in the wrong order.
+"""Two statements run in the wrong order.
 
 Right:
 `x = self.norm(x)`

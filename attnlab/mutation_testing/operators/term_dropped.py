@@ -1,4 +1,4 @@
-"""One side of a sum, a product or a quotient is forgotten: no residual, no scale, no bias.
+"""One operand is missing: no residual, no scale, no bias.
 
 Right: `y = self.norm(h) + x`
 Wrong: `y = self.norm(h)`

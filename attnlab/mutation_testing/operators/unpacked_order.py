@@ -1,4 +1,4 @@
-"""What is unpacked gets the names in another order: keys are called values.
+"""Unpacked values are assigned in the wrong order: keys are named values.
 
 Right: `q, k, v = qkv.chunk(3, dim=-1)`
 Wrong: `q, v, k = qkv.chunk(3, dim=-1)`
@@ -11,8 +11,7 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 
 
 def edits(source: Source) -> Edits:
-    for node in source.nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Tuple | ast.List):
-            for one, other in combinations(target.elts, 2):
+    for node in source.of_type(ast.Assign):
+        if isinstance(node.targets[0], ast.Tuple | ast.List):
+            for one, other in combinations(node.targets[0].elts, 2):
                 yield source.swap(one, other)

@@ -1,4 +1,4 @@
-"""The heads get their place by a reshape, which moves no data, where a transpose is needed.
+"""A view swaps the sizes of two axes where a transpose is needed.
 
 Right: `q = q.view(B, S, H, hd).transpose(1, 2)`
 Wrong: `q = q.view(B, H, S, hd)`

@@ -1,4 +1,4 @@
-"""Two sizes of a reshape stand in each other's place: the heads are cut across their boundaries.
+"""Two sizes of a view are swapped, so the heads are split at wrong places.
 
 Right: `q = q.view(B, S, H, hd)`
 Wrong: `q = q.view(B, S, hd, H)`

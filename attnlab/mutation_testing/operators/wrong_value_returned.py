@@ -1,4 +1,4 @@
-"""A value of an earlier step is returned.
+"""An intermediate value is returned.
 
 Right:
 `h = self.norm(x)`
