@@ -39,8 +39,8 @@ _REASONS: dict[str, GradeOutcome] = {
 
 def make_verdict(challenge: Challenge, file: str, report: Report) -> Verdict:
     """The verdict on `file`: its outcome and score, the first reason, and what to do next."""
-    outcome = _outcome(report)
     first = _first(report)
+    outcome = _outcome(report, first)
     return Verdict(
         challenge=challenge.slug,
         file=file,
@@ -56,28 +56,27 @@ def make_verdict(challenge: Challenge, file: str, report: Report) -> Verdict:
     )
 
 
-def _outcome(report: Report) -> GradeOutcome:
-    if report.outcome != "ok":
-        return _JOB[report.outcome]
-    failed = [c for c in report.checks if c.outcome == "failed"]
-    if failed:
-        return _REASONS.get(failed[0].reason, "failed")
-    errors = [c.reason for c in report.checks if c.outcome == "error"]
-    if errors:
-        # A fault of ours is told before a comparison that could not be made.
-        serious = next((reason for reason in errors if reason not in UNKNOWN), None)
-        return "cannot-compare" if serious is None else _REASONS.get(serious, "error")
-    # What rests on the candidate's own word can fail it, but not pass it.
-    passed = any(c.outcome == "passed" and c.trusted for c in report.checks)
-    return "passed" if passed else "cannot-compare"
-
-
 def _first(report: Report) -> CheckResult | None:
-    """The check that decided: the first that failed, else the first that could not be made."""
+    """The check that decides: the first that failed, else the first that could not be made.
+
+    A fault of ours comes before a comparison that could not be made.
+    """
     failed = next((c for c in report.checks if c.outcome == "failed"), None)
     errors = [c for c in report.checks if c.outcome == "error"]
     serious = next((c for c in errors if c.reason not in UNKNOWN), None)
     return failed or serious or next(iter(errors), None)
+
+
+def _outcome(report: Report, first: CheckResult | None) -> GradeOutcome:
+    if report.outcome != "ok":
+        return _JOB[report.outcome]
+    if first is None:
+        # What rests on the candidate's own word can fail it, but not pass it.
+        passed = any(c.outcome == "passed" and c.trusted for c in report.checks)
+        return "passed" if passed else "cannot-compare"
+    if first.outcome == "failed":
+        return _REASONS.get(first.reason, "failed")
+    return "cannot-compare" if first.reason in UNKNOWN else _REASONS.get(first.reason, "error")
 
 
 def _score(outcome: GradeOutcome, challenge: Challenge, report: Report) -> float:

@@ -123,7 +123,7 @@ def looks_like_path(what: str) -> bool:
 def _slug_in(file: str) -> str:
     """The slug in the first line of a started file."""
     from attnlab.errors import Refused
-    from attnlab.target.resolve import marked_slug, read_source
+    from attnlab.target.source import marked_slug, read_source
 
     slug = marked_slug(read_source(Path(file)).text)
     if slug is None:
@@ -139,7 +139,7 @@ def _slug_in(file: str) -> str:
 def _may_belong_to(file: Path, slug: str) -> bool:
     """False when the file's first line names another challenge of the same name."""
     from attnlab.errors import Unreadable
-    from attnlab.target.resolve import marked_slug, read_source
+    from attnlab.target.source import marked_slug, read_source
 
     try:
         return marked_slug(read_source(file).text) in (None, slug)

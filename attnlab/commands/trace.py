@@ -251,7 +251,7 @@ def _job(
 
 def _chosen(ctx: typer.Context, target: str) -> Selection | None:
     """The challenge of a slug or of a started file; None for code of one's own."""
-    from attnlab.target.resolve import marked_slug, read_source
+    from attnlab.target.source import marked_slug, read_source
 
     if looks_like_path(target):
         plain = target.endswith(".py") and Path(target).is_file()

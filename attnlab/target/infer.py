@@ -274,17 +274,14 @@ def _cannot_build(build: Signature, missing: list[Parameter], said: UserOptions)
     names = ", ".join(p.name for p in missing)
     takes = f"{said.typed.target} is built with ({format_signature(build)})"
     paste = ", ".join(f"{p.name}={_placeholder(p)}" for p in missing)
-    hint = f"say it with your own values: {said.typed.with_flags(init=paste).command()}"
-    if any(p.name in CONFIGS for p in missing):
-        hint = (
-            f"say what makes it, by your own names: {said.typed.with_flags(init=paste).command()}"
-        )
+    made = any(p.name in CONFIGS for p in missing)
+    how = "say what makes it, by your own names" if made else "say it with your own values"
+    hint = f"{how}: {said.typed.with_flags(init=paste).command()}"
     return Refused(f"{takes}: nothing says what {names} should be", hint, "--init")
 
 
 def _placeholder(parameter: Parameter) -> str:
-    kinds = {"bool": "True", "float": "0.1", "str": "'text'"}
     if parameter.name in CONFIGS:
-        words = re.findall(r"\w+", parameter.annotation)
-        return f"{words[0] if words else 'Config'}()"
-    return kinds.get(parameter.annotation, "12")
+        words = re.findall(r"\w+", parameter.annotation) or ["Config"]
+        return f"{words[0]}()"
+    return {"bool": "True", "float": "0.1", "str": "'text'"}.get(parameter.annotation, "12")

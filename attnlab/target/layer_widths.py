@@ -22,14 +22,10 @@ ANY = {*_ANY.split()}
 
 def layer_widths(constructor: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, ...]:
     """The width of each layer in the order of the source: a number, a name, "?" for the rest."""
-    calls = [node for node in _walk(constructor) if isinstance(node, ast.Call)]
+    nodes = [node for statement in constructor.body for node in ast.walk(statement)]
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
     calls.sort(key=lambda call: (call.lineno, call.col_offset))
     return tuple(said for call in calls for said in _width(call))
-
-
-def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    for statement in getattr(node, "body", []):
-        yield from ast.walk(statement)
 
 
 def _width(call: ast.Call) -> Iterator[str]:

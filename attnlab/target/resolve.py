@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from attnlab.catalogue import schema
 from attnlab.catalogue.load import KEYS
@@ -35,17 +35,7 @@ from attnlab.target.command_line import TraceCommand, UserOptions
 from attnlab.target.infer import TINY, complete_contract
 from attnlab.target.infer_inputs import takes_inputs
 from attnlab.target.outline import Definition, Outline, format_signature, read_outline
-from attnlab.target.source import marked_slug, parse, read_source
-
-__all__ = [
-    "challenge_job",
-    "marked_slug",
-    "own_job",
-    "parse_init",
-    "parse_input",
-    "parse_sizes",
-    "read_source",
-]
+from attnlab.target.source import parse, read_source
 
 MOST = 6  # names that a list shows
 FORMS = "TARGET is file.py:Class, file.py:function, file.py or package.module:Class."
@@ -75,7 +65,7 @@ def challenge_job(
 ) -> Job:
     """The job that looks at the file `path` as an answer to `challenge`."""
     code = read_source(path)
-    _must_define(code, challenge.class_name)
+    _definition(_outline(code), challenge.class_name, code)
     reference: str | Code = challenge.reference
     if reference == "solution.py":
         reference = replace(read_source(Path(challenge.solution)), name=challenge.class_name)
@@ -101,7 +91,8 @@ def own_job(
     typed: TraceCommand, *, limits: Limits | None = None, options: TraceOptions | None = None
 ) -> Job:
     """The job that traces a user's own code. Flags win over the case, the case over guesses."""
-    base = _read_case(Path(typed.case)) if typed.case else Contract()
+    case = read_document(Path(typed.case)).read(CASE) if typed.case else None
+    base = Contract() if case is None else schema.build_contract(case)
     said = _merge_options(base, typed)
     found = _find_target(typed.target)
     contract = _contract(base, said, found, typed.describes_module or typed.tiny)
@@ -167,16 +158,9 @@ def _must_be_callable(found: _Target, said: UserOptions, target: str) -> None:
             says = f"{target} is a function of ({takes}), and nothing says how to call it"
             raise Refused(says, f"give the axes of each argument: {paste}", target)
     elif seen and not seen.callable:
-        place = target.rpartition(":")[0]
-        others = [f"{place}:{name}" for name in near.modules()]
-        hint = "Name the class whose forward should be traced."
-        hint = f"{_choice(others)}" if others else hint
+        others = [f"{target.rpartition(':')[0]}:{name}" for name in near.modules()]
+        hint = _choice(others) if others else "Name the class whose forward should be traced."
         raise Refused(f"{target} has no forward", hint, target)
-
-
-def _read_case(path: Path) -> Contract:
-    document = read_document(path)
-    return schema.build_contract(document.read(CASE))
 
 
 # ---------------------------------------------------------------- what a target names
@@ -302,10 +286,6 @@ def _outline(code: Code) -> Outline:
     return read_outline(parse(code.text, code.file))
 
 
-def _must_define(code: Code, name: str) -> None:
-    _definition(_outline(code), name, code)
-
-
 def _definition(seen: Outline, name: str, code: Code) -> Definition | None:
     """What `name` is in the file; None where it may come from elsewhere; else raises `Refused`."""
     found = seen.definitions.get(name)
@@ -313,8 +293,6 @@ def _definition(seen: Outline, name: str, code: Code) -> Definition | None:
         return None if found.kind == "other" else found
     if not seen.complete:
         return None
-    hint = did_you_mean(name, seen.definitions)
-    classes: Any = seen.classes()
-    if not hint:
-        hint = f"It defines {', '.join(classes)}." if classes else "It defines no class."
+    classes = ", ".join(seen.classes()) or "no class"
+    hint = did_you_mean(name, seen.definitions) or f"It defines {classes}."
     raise Refused(f"{code.file} defines no {name}", hint, code.file)
