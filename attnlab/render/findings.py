@@ -19,21 +19,12 @@ MOST_FINDINGS = 20  # findings in full; a loop over 500 layers says the same 500
 def show_crash(crash: Crash, screen: Screen) -> None:
     """The box the eye should land on: what raised, on what, and what that means."""
     marks = screen.marks
-    body = Text()
-    if crash.source:
-        body.append(
-            truncate(escape_control(crash.source), screen.width - 4, marks.dots) + "\n\n",
-            style="bold",
-        )
-    for text in _operands(crash.operands, marks):
-        body.append(text + "\n")
-    if crash.operands:
-        body.append("\n")
-    body.append(escape_control(crash.message.strip()))
-    if crash.explanation:
-        body.append("\n" + escape_control(crash.explanation.strip()))
-    where = format_place(crash.file, crash.line)
-    head = f"{marks.bad} {crash.error or 'Error'} at {where}"
+    source = truncate(escape_control(crash.source), screen.width - 4, marks.dots)
+    operands = "\n".join(_operands(crash.operands, marks))
+    reason = f"{crash.message.strip()}\n{crash.explanation.strip()}".removesuffix("\n")
+    blocks = [Text(source, style="bold"), Text(operands), Text(escape_control(reason))]
+    body = Text("\n\n").join(block for block in blocks if block)
+    head = f"{marks.bad} {crash.error or 'Error'} at {format_place(crash.file, crash.line)}"
     title = Text(truncate(escape_control(head), screen.width - 6, marks.dots), style="bad")
     wide = min(screen.width, READABLE)
     screen.print(Panel(body, title=title, title_align="left", border_style="bad", width=wide))

@@ -53,13 +53,6 @@ class Row:
     style: str = ""
 
 
-@record
-class Heading:
-    """A line over rows that stand for more."""
-
-    text: str
-
-
 # The columns by the fields of a row, from left to right, with their titles.
 TITLES = {
     "mark": "",
@@ -129,7 +122,7 @@ def show_table(trace: Trace, screen: Screen, view: View = PLAIN) -> None:
             continue
         if table.row_count or table.show_header:
             screen.print(table)
-        screen.print(Text(truncate(line.text, screen.width, dots), style="aside"))
+        screen.print(Text(truncate(line, screen.width, dots), style="aside"))
         table = _table(widths, titles=False)
     if table.row_count:
         screen.print(table)
@@ -191,7 +184,7 @@ def _total(widths: Collection[int]) -> int:
 # ---------------------------------------------------------------- rows
 
 
-def _lines(trace: Trace, view: View, screen: Screen) -> list[Row | Heading]:
+def _lines(trace: Trace, view: View, screen: Screen) -> list[Row | str]:
     frame = Frame(
         marks=screen.marks,
         names=file_labels(trace),
@@ -205,12 +198,15 @@ def _lines(trace: Trace, view: View, screen: Screen) -> list[Row | Heading]:
     return _drop_repeated_sources(lines)
 
 
-def _drop_repeated_sources(lines: Sequence[Row | Heading]) -> list[Row | Heading]:
-    """The source of a line is said once for all its rows, so that they read as a group."""
-    found: list[Row | Heading] = []
+def _drop_repeated_sources(lines: Sequence[Row | str]) -> list[Row | str]:
+    """The source of a line is said once for all its rows, so that they read as a group.
+
+    Text in place of a row is a heading over rows that stand for more.
+    """
+    found: list[Row | str] = []
     last = ("", "")
     for line in lines:
-        if isinstance(line, Heading):
+        if isinstance(line, str):
             found.append(line)
             last = ("", "")
             continue
@@ -220,14 +216,14 @@ def _drop_repeated_sources(lines: Sequence[Row | Heading]) -> list[Row | Heading
     return found
 
 
-def _item(item: Shown, frame: Frame) -> Iterator[Row | Heading]:
+def _item(item: Shown, frame: Frame) -> Iterator[Row | str]:
     if isinstance(item, Step):
         yield _row(item, frame)
         yield from (_kernel_row(kernel, frame) for kernel in item.op.kernels if not item.call)
         return
     edge = _edge(frame) + ("|" if frame.marks is ASCII else "╭")
     names = f"{_part(item.first, frame)} {frame.marks.dots} {_part(item.last, frame)}"
-    yield Heading(text=f"{edge} {names}: {item.times} times alike, shown once")
+    yield f"{edge} {names}: {item.times} times alike, shown once"
     inner = replace(frame, depth=frame.depth + 1, layer=item.first)
     yield from (line for step in item.steps for line in _item(step, inner))
 

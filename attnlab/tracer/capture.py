@@ -20,8 +20,8 @@ VIEWS = {
     "backward": ("backward", "add_gradients"),
     "symbolic": ("symbolic", "add_guards"),
     "aten": ("kernels", "add_kernels"),
-    "time": ("costs", "add_costs"),
-    "memory": ("costs", "add_costs"),
+    "time": ("costs", "add_times"),
+    "memory": ("costs", "add_bytes"),
     "attention": ("attention", "add_attention"),
     "values": ("values", "add_values"),
 }
@@ -34,9 +34,9 @@ def capture(traced: TracedCall) -> RawTrace:
         raw = record_run(traced)
         rows = rows_to_measure(raw)
         raw = measure_rows(traced, raw, rows) if rows else raw
-        wanted = (view for option, view in VIEWS.items() if getattr(traced.options, option))
-        for file, add in dict.fromkeys(wanted):
-            raw = getattr(import_module(f"attnlab.tracer.views.{file}"), add)(traced, raw)
+        for option, (file, add) in VIEWS.items():
+            if getattr(traced.options, option):
+                raw = getattr(import_module(f"attnlab.tracer.views.{file}"), add)(traced, raw)
     return raw
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,14 +45,7 @@ MAX_ROWS = 20_000
 STRIDED = torch.strided
 
 
-class Placeholder:
-    """Stands for a tensor among the arguments of an operation."""
-
-    def __repr__(self) -> str:
-        return "tensor"
-
-
-PLACEHOLDER = Placeholder()
+PLACEHOLDER = object()  # stands for a tensor among the arguments of an operation
 CALLER_FILE = str(HERE / "call_setup.py")  # calls what is traced: a row's line lies inside of it
 _library_files: dict[str, bool] = {}  # by file
 TENSORS = {Tensor, nn.Parameter}
@@ -72,17 +67,14 @@ LogEntry = tuple[
 ]
 
 
-class ReenteredMode:
-    """Re-enters a mode inside a function that it intercepts."""
-
-    def __init__(self, mode: TorchFunctionMode) -> None:
-        self.mode = mode
-
-    def __enter__(self) -> None:
-        TorchFunctionMode.__enter__(self.mode)  # type: ignore[no-untyped-call]
-
-    def __exit__(self, *error: object) -> None:
-        TorchFunctionMode.__exit__(self.mode, *error)  # type: ignore[no-untyped-call]
+@contextmanager
+def reentered(mode: TorchFunctionMode) -> Iterator[None]:
+    """The mode again, inside a function that it intercepts."""
+    TorchFunctionMode.__enter__(mode)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        TorchFunctionMode.__exit__(mode, None, None, None)  # type: ignore[no-untyped-call]
 
 
 class FailedOperation(NamedTuple):
@@ -131,7 +123,7 @@ class Recorder(TorchFunctionMode):
             self._sample.settle([_storage(t) for t in _tensors_among(args, kwargs)])
         try:
             if kind.twin is not None:
-                with ReenteredMode(self):
+                with reentered(self):
                     return kind.twin(*args, **(kwargs or {}))
             out = func(*args, **kwargs) if kwargs else func(*args)
         except Exception as error:

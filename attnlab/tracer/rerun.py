@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnlab.tracer.op_kinds import Kind, kind_of, outputs
 from attnlab.tracer.raw_trace import RawTrace, plain_name
-from attnlab.tracer.recorder import MAX_ROWS, ReenteredMode
+from attnlab.tracer.recorder import MAX_ROWS, reentered
 
 Args = tuple[Any, ...]
 
@@ -37,7 +37,7 @@ class RerunMode(TorchFunctionMode):
         if not kind.name or len(self.rows) >= MAX_ROWS:
             return func(*args, **kwargs)
         if kind.twin is not None:
-            with ReenteredMode(self):
+            with reentered(self):
                 return kind.twin(*args, **kwargs)
         call = self.begin_call(kind, args, kwargs)
         start = perf_counter()

@@ -166,9 +166,7 @@ def _inherit(flow: Flow, arr: TracedTensor, call: Call) -> None:
     rows = [a.pooled for a in call.arrays if a.pooled is not None]
     if not rows or arr.pooled is not None or not call.floats:
         return
-    if not _has_batch(arr):
-        arr.pooled = rows[0]
-    elif any(a.pooled is None and _has_batch(a) for a in call.arrays):
+    if _has_batch(arr) and any(a.pooled is None and _has_batch(a) for a in call.arrays):
         flow.report(
             rows[0],
             "batch-contraction",
@@ -177,7 +175,7 @@ def _inherit(flow: Flow, arr: TracedTensor, call: Call) -> None:
                 "batch: entries depend on each other"
             ),
         )
-    else:  # spread out over the batch again
+    else:  # or spread out over the batch again
         arr.pooled = rows[0]
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from attnlab.errors import Refused
+from attnlab.records.job import Input
 from attnlab.target.conventions import FEEDS
-
-if TYPE_CHECKING:
-    from attnlab.records import Input
 
 Axes = tuple[str, ...]
 LENGTHS = ("S", "T", "L", "K", "P")  # for sequences of different lengths, in this order

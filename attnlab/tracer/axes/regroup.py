@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from operator import mul
-from typing import TYPE_CHECKING
 
 from attnlab.tracer.axes.atoms import (
     Atom,
@@ -21,10 +20,8 @@ from attnlab.tracer.axes.atoms import (
     split,
     top,
 )
-
-if TYPE_CHECKING:
-    from attnlab.tracer.axes.engine import Flow
-    from attnlab.tracer.axes.op_call import Call
+from attnlab.tracer.axes.engine import Flow
+from attnlab.tracer.axes.op_call import Call
 
 ORDERED = {"batch", "index"}  # an axis of these is not cut by chance
 UNSURE = {"free", "count", "table"}  # nobody said what these count: they may be meant to be cut

@@ -7,9 +7,6 @@ from itertools import combinations_with_replacement
 
 from attnlab.sizes import measure
 
-Shape = tuple[int, ...]
-Axes = tuple[str, ...]
-
 
 class Symbols:
     """Reads sizes back as symbols."""
@@ -18,20 +15,10 @@ class Symbols:
         self.sizes = dict(sizes)
         self.tiers = [_named(tier, sizes) for tier in _tiers(list(sizes))]
 
-    def axes(self, shape: Shape) -> Axes:
-        return tuple(self.fit(n) for n in shape)
-
     def fit(self, size: int) -> str:
         """The one symbol of this size, else the one product, else the number itself."""
-        if size <= 1:
-            return str(size)
-        for tier in self.tiers:
-            fits = tier.get(size, [])
-            if len(fits) == 1:
-                return fits[0]
-            if fits:
-                return str(size)
-        return str(size)
+        fits = next((tier[size] for tier in self.tiers if size in tier), [])
+        return fits[0] if len(fits) == 1 and size > 1 else str(size)
 
 
 def _tiers(symbols: list[str]) -> Iterator[list[str]]:

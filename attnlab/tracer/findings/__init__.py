@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from attnlab.records.trace import Finding
 from attnlab.tracer.findings.base import Rows, show
-from attnlab.tracer.findings.notes import constants, denormals, saturated
 from attnlab.tracer.findings.shapes import broadcasts, idle_squeezes, leftovers
-from attnlab.tracer.findings.values import late_masks, nan_origin, overflows
+from attnlab.tracer.findings.values import (
+    constants,
+    denormals,
+    late_masks,
+    nan_origin,
+    overflows,
+    saturated,
+)
 
 __all__ = ["Rows", "find", "show"]
 RULES = (

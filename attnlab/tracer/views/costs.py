@@ -19,13 +19,6 @@ RUNS = 5
 LONG = 5.0  # seconds: a model that took as long as this is run no more often
 
 
-def add_costs(traced: TracedCall, raw: RawTrace) -> RawTrace:
-    """The trace with seconds and bytes, as the options ask."""
-    if traced.options.time:
-        raw = add_times(traced, raw)
-    return add_bytes(traced, raw) if traced.options.memory else raw
-
-
 # ---------------------------------------------------------------- seconds
 
 
