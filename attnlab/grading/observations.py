@@ -46,22 +46,21 @@ def crash_text(error: Raised) -> str:
 
 def observe(side: Answering, weights: Weights, prompts: Sequence[Tensor]) -> Observed:
     """What each part of the training half does from these weights; an exception where it raised."""
-    asked: dict[str, Callable[[], Any]] = {
-        "training": lambda: side.ask("observe_training", weights=dict(weights), steps=RUNS),
-        "evaluation": lambda: side.ask("observe_evaluation", weights=dict(weights)),
-        "generation": lambda: side.ask(
-            "observe_generation", weights=dict(weights), prompts=list(prompts), count=NEW_IDS
-        ),
-    }
-    found: Observed = {}
-    for part, ask in asked.items():
-        try:
-            found[part] = ask()
-        except (Raised, Died) as error:
-            if isinstance(error, Raised) and error.verb == "load_program":
-                raise
-            found[part] = error
-    return found
+    return {part: observe_part(part, side, weights, prompts) for part in TITLES}
+
+
+def observe_part(
+    part: str, side: Answering, weights: Weights, prompts: Sequence[Tensor]
+) -> dict[str, Any] | Raised | Died:
+    """What one part does; raises `Raised` where the program does not even load."""
+    more: dict[str, Any] = {"training": {"steps": RUNS}}
+    more["generation"] = {"prompts": list(prompts), "count": NEW_IDS}
+    try:
+        return side.ask(f"observe_{part}", weights=dict(weights), **more.get(part, {}))
+    except (Raised, Died) as error:
+        if isinstance(error, Raised) and error.verb == "load_program":
+            raise
+        return error
 
 
 def compare(part: str, mine: Observed, right: Observed, rename: Rename) -> str:
@@ -86,7 +85,8 @@ def _compare_training(mine: Any, right: Any, rename: Rename) -> str:
                 return f"the loss of step {step} is {loss:.6g}, the right program's {good:.6g}"
         if name := _wrong_parameter(run["parameters"], rename(wanted["parameters"]), steps):
             return name
-        if wanted["dropout"] and not (run["dropout"] and all(run["modes"])):
+        drops = wanted["dropout"] and all(wanted["modes"])
+        if drops and not (run["dropout"] and all(run["modes"])):
             return "a training step ran in eval mode, so that its dropout dropped nothing"
         if run["graph"] and not wanted["graph"]:
             return "the losses that train returns still hold their graphs, and so all activations"
@@ -132,12 +132,12 @@ COMPARISONS: dict[str, Callable[[Any, Any, Any], str]] = {
 }
 
 
-def behaves_alike(part: str, mine: Observed, theirs: Observed, rename: Rename) -> bool:
+def behaves_alike(part: str, mine: Any, theirs: Any, rename: Rename) -> bool:
     """Whether a part does the same in both, also where both raise."""
-    a, b = mine[part], theirs[part]
-    if isinstance(a, Exception) or isinstance(b, Exception):
-        return str(a) == str(b) and type(a) is type(b)
-    return not COMPARISONS[part](a, b, rename) and not COMPARISONS[part](b, a, dict)
+    if isinstance(mine, Exception) or isinstance(theirs, Exception):
+        return str(mine) == str(theirs) and type(mine) is type(theirs)
+    differs = COMPARISONS[part]
+    return not differs(mine, theirs, rename) and not differs(theirs, mine, dict)
 
 
 def _tail(ids: Tensor) -> str:

@@ -32,6 +32,7 @@ from attnlab.grading.observations import (
     crash_text,
     loss_of,
     observe,
+    observe_part,
 )
 from attnlab.grading.pipeline import run_job
 from attnlab.probe.inputs.draw import Dice
@@ -53,6 +54,7 @@ from attnlab.records.program import (
 
 NOISE = 0.02  # added to the right program's first weights: no bias is 0, no gain is 1
 MOST_SUBSETS = 32
+CHEAPEST = ("evaluation", "generation", "training")  # part first, when many are compared
 PATIENCE = 2  # times the right program's steps in which a goal has to be reached
 
 
@@ -301,19 +303,18 @@ class ProgramGrader:
         if refusal or 2 ** len(bugs) > MOST_SUBSETS:
             return tuple(BugResult(id=bug, fixed=None) for bug in bugs)
         mine = observe(self.mine, weights, right.prompts)
-        matches = [left for left in _subsets(bugs) if self._same_behaviour(mine, left, right)]
-        return tuple(BugResult(id=bug, fixed=_agreed(bug, matches)) for bug in bugs)
+        sides = {left: Side(self, compose(self.program, left)) for left in _subsets(bugs)}
+        for part in CHEAPEST:
+            sides = {
+                left: side
+                for left, side in sides.items()
+                if self._behaves_alike(part, mine, side, right)
+            }
+        return tuple(BugResult(id=bug, fixed=_agreed(bug, list(sides))) for bug in bugs)
 
-    def _same_behaviour(self, mine: Observed, left: tuple[str, ...], right: RightProgram) -> bool:
-        side = Side(self, compose(self.program, left))
-        try:
-            theirs = observe(side, right.weights, right.prompts)
-        except (Raised, Died) as error:
-            theirs = dict.fromkeys(TITLES, error)
-        finally:
-            if side.host is not None:
-                side.host.close()
-        return all(behaves_alike(part, mine, theirs, self.in_my_names) for part in TITLES)
+    def _behaves_alike(self, part: str, mine: Observed, side: Side, right: RightProgram) -> bool:
+        theirs = observe_part(part, side, right.weights, right.prompts)
+        return behaves_alike(part, mine[part], theirs, self.in_my_names)
 
 
 def run_program(

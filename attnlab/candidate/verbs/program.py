@@ -16,6 +16,7 @@ from attnlab.candidate.program import (
     TrainingWatch,
     as_floats,
 )
+from attnlab.candidate.quick_optimizers import skip_compiler
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
 from attnlab.candidate.side_effects import set_seed
@@ -32,6 +33,7 @@ def load_program(
     exact: bool = False,
 ) -> Any:
     """Import the files as modules; `exact` in float64. The values of the constants, as text."""
+    skip_compiler(files.values())
     session.file = label
     torch.set_default_dtype(torch.float64 if exact else torch.float32)
     session.program = CandidateProgram(SourceModules(files, label).load(), entries)
