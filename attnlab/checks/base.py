@@ -1,16 +1,17 @@
 """What a check is.
 
 A check is one module in this folder. Its file name is its id (`output_shape.py` -> `output-shape`)
-and its docstring is what `attnlab explain` shows. It defines
+and its docstring is what `attnlab explain` shows. It defines a function of a probe, which `@check`
+declares to be a part of the check, with
 
-* `TITLE`   the property, as a short sentence that is true of right code;
-* `NEEDS`   what must be known of the module for the property to apply (see `contract_facts`);
-* `TIER`    how basic the property is (see `Tier`);
-* `ADVICE`  the one thing to do next when it fails;
-* `run(probe)`  returns None when the property holds, else a `Failure`; it may raise `Skip` or
-  `CannotTell`. Where no call depends on another's output it is a generator of `Steps`.
+* `title`   the property, as a short sentence that is true of right code;
+* `needs`   what must be known of the module for the property to apply (see `contract_facts`);
+* `tier`    how basic the property is (see `Tier`);
+* `advice`  the one thing to do next when it fails.
 
-A property that is seen in several ways has `PARTS` instead, each with all of the above.
+The function returns None when the property holds, else a `Failure`; it may raise `Skip` or
+`CannotTell`. Where no call depends on another's output it is a generator of `Steps`. A property
+that is seen in several ways has a part for each, with an `id`, and a `TITLE` for all of them.
 
 Checks import no torch: they use the probe's methods and those of the tensors it returns. So the
 same check serves the grader (the probe is a remote process), `attnlab.testing` and a test.
@@ -127,16 +128,19 @@ class Tier(IntEnum):
         return self < other and self is not Tier.ASIDE
 
 
+Run = Callable[[Probe], Failure | None] | Callable[[Probe], Steps]
+
+
 @record
 class Part:
     """One way to look at the property of a check; most checks have a single one."""
 
-    id: str
     title: str
     needs: tuple[str, ...]
     tier: Tier
     advice: str
-    run: Callable[[Probe], Failure | None] | Callable[[Probe], Steps]
+    run: Run
+    id: str = ""  # that of the check, where it has no other part
     check: str = ""  # the id and title of the check, once it is loaded
     check_title: str = ""
     trusted: bool = True
@@ -158,6 +162,11 @@ class Part:
     def missing(self, have: AbstractSet[str]) -> str | None:
         """Why it does not apply to a module of which this is known, or None when it does."""
         return next((FACTS[need].missing for need in self.needs if need not in have), None)
+
+
+def check(**fields: Any) -> Callable[[Run], Part]:
+    """Declare the function below to be a part of its file's check, with these fields of `Part`."""
+    return lambda run: Part(run=run, **fields)
 
 
 @record
@@ -199,22 +208,10 @@ def load_checks() -> tuple[Check, ...]:
 def _load(name: str) -> Check:
     module = importlib.import_module(f"attnlab.checks.{name}")
     id_ = name.replace("_", "-")
-    parts = getattr(module, "PARTS", None) or (
-        Part(
-            id=id_,
-            title=module.TITLE,
-            needs=module.NEEDS,
-            tier=module.TIER,
-            advice=module.ADVICE,
-            run=module.run,
-            trusted=getattr(module, "TRUSTED", True),
-            once=getattr(module, "ONCE", False),
-            on_demand=getattr(module, "ON_DEMAND", False),
-            few=getattr(module, "FEW", False),
-        ),
-    )
-    parts = tuple(replace(part, check=id_, check_title=module.TITLE) for part in parts)
-    return Check(id=id_, title=module.TITLE, doc=module.__doc__ or "", parts=parts)
+    own = [part for part in vars(module).values() if isinstance(part, Part)]
+    title = getattr(module, "TITLE", own[0].title)
+    parts = tuple(replace(p, id=p.id or id_, check=id_, check_title=title) for p in own)
+    return Check(id=id_, title=title, doc=module.__doc__ or "", parts=parts)
 
 
 def parts_of(checks: Iterable[Check]) -> tuple[Part, ...]:

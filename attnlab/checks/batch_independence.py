@@ -7,16 +7,17 @@ Right: changing sample b, its mask included, changes output b and no other; rota
 samples give rotated outputs.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Steps, Tier, far, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Steps, Tier, check, far, first_index
 from attnlab.checks.shared.inputs import redraw
 
-TITLE = "Samples of a batch do not mix"
-NEEDS = ("batch",)
-FEW = True
-TIER = Tier.SAMPLES
-ADVICE = "Follow the batch axis through the trace: it must stay first and never be summed over."
 
-
+@check(
+    title="Samples of a batch do not mix",
+    needs=("batch",),
+    tier=Tier.SAMPLES,
+    advice="Follow the batch axis through the trace: it must stay first and never be summed over.",
+    few=True,
+)
 def run(probe: Probe) -> Steps:
     size = probe.sizes.get("B", 1)
     if size < 2:

@@ -7,15 +7,16 @@ Right: `self.register_buffer("pe", table)`, and the output is computed from it.
 Rests on the word of the process that ran the candidate, for the names.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier, far, first_index
-
-TITLE = "The fixed table is a buffer"
-NEEDS = ("buffers",)
-TIER = Tier.HEADS
-ADVICE = "Register the table with register_buffer under the name that the task states."
-TRUSTED = False
+from attnlab.checks.base import Failure, Probe, Tier, check, far, first_index
 
 
+@check(
+    title="The fixed table is a buffer",
+    needs=("buffers",),
+    tier=Tier.HEADS,
+    advice="Register the table with register_buffer under the name that the task states.",
+    trusted=False,
+)
 def run(probe: Probe) -> Failure | None:
     facts = probe.module_facts()
     buffers, parameters = facts.buffers, facts.held

@@ -20,7 +20,7 @@ reordered and values not; positions or lengths that are not reordered. Right:
 
 from __future__ import annotations
 
-from attnlab.checks.base import Failure, Inputs, Part, Probe, Skip, Tensor, Tier, data_inputs
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier, check, data_inputs
 from attnlab.checks.shared.inputs import (
     EPS,
     ROUNDINGS,
@@ -39,6 +39,14 @@ STEPS = 2  # after the reorder
 # ---------------------------------------------------------------- prefill equals decode
 
 
+@check(
+    id="prefill-equals-decode",
+    title="Decoding with a cache equals one pass",
+    needs=("cache", "causal", "sequence"),
+    tier=Tier.MASKS,
+    advice="Print the shape of keys after each step, and the positions that each step was given.",
+    few=True,
+)
 def _single_steps(probe: Probe) -> Failure | None:
     length = probe.sizes.get("S", 1)
     if length < 2:
@@ -81,6 +89,14 @@ def _in_dtype(probe: Probe, dtype: str, lengths: list[int]) -> Failure | None:
 # ---------------------------------------------------------------- chunked prefill
 
 
+@check(
+    id="chunked-prefill",
+    title="A prompt in chunks equals one pass",
+    needs=("cache", "causal", "sequence"),
+    tier=Tier.WEIGHTS,
+    advice="Print the mask of the second chunk: its last row sees all keys, its first does not.",
+    few=True,
+)
 def _chunks(probe: Probe) -> Failure | None:
     length = probe.sizes.get("S", 1)
     if length < CHUNK:
@@ -94,6 +110,14 @@ def _chunks(probe: Probe) -> Failure | None:
 # ---------------------------------------------------------------- beam reorder
 
 
+@check(
+    id="beam-reorder",
+    title="The cache follows reordered beams",
+    needs=("beams", "causal", "sequence", "batch"),
+    tier=Tier.WEIGHTS,
+    advice="List what the cache holds, and which of it has a row for each beam: all of that moves.",
+    few=True,
+)
 def _reordered_beams(probe: Probe) -> Failure | None:
     rows, length = probe.sizes.get("B", 1), probe.sizes.get("S", 1)
     if rows < 2 or length < 2:
@@ -132,40 +156,3 @@ def _children(probe: Probe, inputs: Inputs, parents: Tensor, prompt: int) -> Inp
         new.narrow(at, 0, prompt).copy_(old.narrow(at, 0, prompt))
         found[spec.name] = new
     return found
-
-
-PARTS = (
-    Part(
-        id="prefill-equals-decode",
-        title="Decoding with a cache equals one pass",
-        needs=("cache", "causal", "sequence"),
-        tier=Tier.MASKS,
-        advice=(
-            "Print the shape of keys after each step, and the positions that each step was given."
-        ),
-        run=_single_steps,
-        few=True,
-    ),
-    Part(
-        id="chunked-prefill",
-        title="A prompt in chunks equals one pass",
-        needs=("cache", "causal", "sequence"),
-        tier=Tier.WEIGHTS,
-        advice=(
-            "Print the mask of the second chunk: its last row sees all keys, its first does not."
-        ),
-        run=_chunks,
-        few=True,
-    ),
-    Part(
-        id="beam-reorder",
-        title="The cache follows reordered beams",
-        needs=("beams", "causal", "sequence", "batch"),
-        tier=Tier.WEIGHTS,
-        advice=(
-            "List what the cache holds, and which of it has a row for each beam: all of that moves."
-        ),
-        run=_reordered_beams,
-        few=True,
-    ),
-)

@@ -13,16 +13,20 @@ be what it is with that number.
 
 from math import lcm
 
-from attnlab.checks.base import Failure, Mask, Probe, Tier, far, first_index
+from attnlab.checks.base import Failure, Mask, Probe, Tier, check, far, first_index
 
-TITLE = "Arguments are in the order of the task"
-NEEDS = ("output", "signature")
-TIER = Tier.REGIMES
-ADVICE = "Compare the arguments of __init__ and forward with the task: their order, and defaults."
-ONCE = True
 NARROW = 2
 
 
+@check(
+    title="Arguments are in the order of the task",
+    needs=("output", "signature"),
+    tier=Tier.REGIMES,
+    advice=(
+        "Compare the arguments of __init__ and forward with the task: their order, and defaults."
+    ),
+    once=True,
+)
 def run(probe: Probe) -> Failure | None:
     kinds: tuple[Mask, ...] = ("random", "none")
     masked = any(i.role == "mask" for i in probe.contract.inputs)

@@ -7,19 +7,20 @@ Right: changing the input from position t on leaves the outputs before t as they
 A module that takes a mask gets a causal one; one that promises to be causal gets none.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Steps, Tier, far
+from attnlab.checks.base import Failure, Probe, Skip, Steps, Tier, check, far
 from attnlab.checks.shared.explain import joined_heads
 from attnlab.checks.shared.inputs import redraw
 
-TITLE = "The future does not leak"
-NEEDS = ("causal", "sequence")
-TIER = Tier.ORDER
-ADVICE = (
-    "Change one position of the input and list the earlier outputs that move, for several "
-    "positions: which rows they are says where to look."
+
+@check(
+    title="The future does not leak",
+    needs=("causal", "sequence"),
+    tier=Tier.ORDER,
+    advice=(
+        "Change one position of the input and list the earlier outputs that move, for several "
+        "positions: which rows they are says where to look."
+    ),
 )
-
-
 def run(probe: Probe) -> Steps:
     length = probe.sizes.get("S", 1)
     if length < 2:

@@ -16,7 +16,7 @@ Names rest on the word of the process that ran the candidate.
 
 from __future__ import annotations
 
-from attnlab.checks.base import Failure, Part, Probe, Skip, Tier, far, first_index
+from attnlab.checks.base import Failure, Probe, Skip, Tier, check, far, first_index
 
 TITLE = "A checkpoint restores the module"
 
@@ -24,6 +24,15 @@ TITLE = "A checkpoint restores the module"
 # ---------------------------------------------------------------- tied storage
 
 
+@check(
+    id="tied-storage",
+    title="Tied weights are one parameter",
+    needs=("output", "tied"),
+    tier=Tier.MEMORY,
+    advice="Assign the parameter itself, after both modules are built: a.weight = b.weight.",
+    trusted=False,
+    once=True,
+)
 def _tied(probe: Probe) -> Failure | None:
     facts, names = probe.module_facts(), set(probe.parameters())
     for group in probe.contract.tied:
@@ -46,6 +55,15 @@ def _tied(probe: Probe) -> Failure | None:
 # ---------------------------------------------------------------- state dict names
 
 
+@check(
+    id="state-dict-names",
+    title="A checkpoint restores the module",
+    needs=("output",),
+    tier=Tier.ASIDE,
+    advice="Print list(module.state_dict()) beside the names that the task states.",
+    trusted=False,
+    once=True,
+)
 def _restores(probe: Probe) -> Failure | None:
     saved, stated = (
         probe.module_facts().saved,
@@ -72,27 +90,3 @@ def _restores(probe: Probe) -> Failure | None:
             f"{first_index(gap)}: something is not saved"
         )
     return None
-
-
-PARTS = (
-    Part(
-        id="tied-storage",
-        title="Tied weights are one parameter",
-        needs=("output", "tied"),
-        tier=Tier.MEMORY,
-        advice=("Assign the parameter itself, after both modules are built: a.weight = b.weight."),
-        run=_tied,
-        trusted=False,
-        once=True,
-    ),
-    Part(
-        id="state-dict-names",
-        title="A checkpoint restores the module",
-        needs=("output",),
-        tier=Tier.ASIDE,
-        advice="Print list(module.state_dict()) beside the names that the task states.",
-        run=_restores,
-        trusted=False,
-        once=True,
-    ),
-)

@@ -13,6 +13,7 @@ from attnlab.checks.base import (
     Steps,
     Tensor,
     Tier,
+    check,
     data_inputs,
     far,
     first_index,
@@ -20,13 +21,16 @@ from attnlab.checks.base import (
 )
 from attnlab.checks.shared.inputs import beyond_rounding, redraw
 
-TITLE = "Queries from x, keys and values from the context"
-NEEDS = ("context", "batch", "attention")
-FEW = True
-TIER = Tier.WEIGHTS
-ADVICE = "Write the source of q, of k and of v beside each projection, and the axis of the softmax."
 
-
+@check(
+    title="Queries from x, keys and values from the context",
+    needs=("context", "batch", "attention"),
+    tier=Tier.WEIGHTS,
+    advice=(
+        "Write the source of q, of k and of v beside each projection, and the axis of the softmax."
+    ),
+    few=True,
+)
 def run(probe: Probe) -> Steps:
     own = query_axis(probe.contract)
     inputs, out = probe.sample()

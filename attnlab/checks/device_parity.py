@@ -7,16 +7,20 @@ Right: `torch.arange(S, device=x.device)`; tables in buffers.
 Made only where there is a GPU.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tier
+from attnlab.checks.base import Failure, Probe, Skip, Tier, check
 
-TITLE = "The output is the same on other devices"
-NEEDS = ("output", "any-device")
-TIER = Tier.REGIMES
-ADVICE = "Look for tensors made in forward without device=x.device, and for tables in attributes."
-ONCE = True
 ROUNDING = 2e-3  # of the largest value: matmuls of a GPU may round their operands to 10 bits
 
 
+@check(
+    title="The output is the same on other devices",
+    needs=("output", "any-device"),
+    tier=Tier.REGIMES,
+    advice=(
+        "Look for tensors made in forward without device=x.device, and for tables in attributes."
+    ),
+    once=True,
+)
 def run(probe: Probe) -> Failure | None:
     inputs, here = probe.sample()
     there = probe.call_on_device("cuda", inputs)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 
-from attnlab.checks.base import Failure, Inputs, Part, Probe, Tensor, Tier, far, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Tensor, Tier, check, far, first_index
 
 TITLE = "Dropout is active in train mode, and drops what the reference drops"
 MEAN_CALLS = 24
@@ -33,6 +33,16 @@ SURE, SURER = 8.0, 15.0
 # ---------------------------------------------------------------- train dropout
 
 
+@check(
+    id="train-dropout",
+    title="Dropout is active in train mode",
+    needs=("output", "dropout"),
+    tier=Tier.REGIMES,
+    advice=(
+        "Print what goes into the dropout and what comes out, in train mode: zeros, and 1/(1-p)."
+    ),
+    few=True,
+)
 def _active_in_training(probe: Probe) -> Failure | None:
     inputs, right = probe.sample()
     calls = probe.calls([inputs] * 2, train=True)
@@ -75,6 +85,14 @@ def _biased(calls: list[Tensor], right: Tensor, along: Tensor) -> Failure | None
 # ---------------------------------------------------------------- same dropout
 
 
+@check(
+    id="same-dropout",
+    title="Dropout drops what the reference drops",
+    needs=("reference", "output", "dropout", "same-dropout"),
+    tier=Tier.LEARNING,
+    advice="Look for a second dropout, for its probability, and for what it is given: its shape.",
+    few=True,
+)
 def _drops_the_same(probe: Probe) -> Failure | None:
     inputs = _alike(probe)
     right, exact = probe.call(inputs), probe.expected(inputs)
@@ -135,30 +153,3 @@ def _unlikely(found: Tensor, sure: float) -> bool:
 
 def _rms(squares: Tensor) -> str:
     return f"{math.sqrt(squares.mean().item()):.3g}"
-
-
-PARTS = (
-    Part(
-        id="train-dropout",
-        title="Dropout is active in train mode",
-        needs=("output", "dropout"),
-        tier=Tier.REGIMES,
-        advice=(
-            "Print what goes into the dropout and what comes out, in train mode: zeros, and "
-            "1/(1-p)."
-        ),
-        run=_active_in_training,
-        few=True,
-    ),
-    Part(
-        id="same-dropout",
-        title="Dropout drops what the reference drops",
-        needs=("reference", "output", "dropout", "same-dropout"),
-        tier=Tier.LEARNING,
-        advice=(
-            "Look for a second dropout, for its probability, and for what it is given: its shape."
-        ),
-        run=_drops_the_same,
-        few=True,
-    ),
-)

@@ -26,6 +26,7 @@ from attnlab.checks.base import (
     Skip,
     Tensor,
     Tier,
+    check,
     first_index,
     key_axis,
     mask_kinds,
@@ -41,17 +42,19 @@ from attnlab.checks.shared.inputs import (
 )
 from attnlab.probe.answers import LOUD
 
-TITLE = "The output is the same in other dtypes"
-NEEDS = ("output", "dtypes")
-TIER = Tier.REGIMES
-ADVICE = "Look for tensors made without a dtype, and for constants that are too large for float16."
-ONCE = True
-
-
 SAME = 4.0  # roundings of an output between two calls that are to give the same
 LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a rest
 
 
+@check(
+    title="The output is the same in other dtypes",
+    needs=("output", "dtypes"),
+    tier=Tier.REGIMES,
+    advice=(
+        "Look for tensors made without a dtype, and for constants that are too large for float16."
+    ),
+    once=True,
+)
 def run(probe: Probe) -> Failure | None:
     kinds = mask_kinds(probe.contract, "random")
     samples = [probe.sample(mask) for mask in kinds]

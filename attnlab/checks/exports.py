@@ -7,16 +7,17 @@ Right: tensor operations, `torch.where` for choices between values.
 Made on demand only: the compiler takes seconds to load.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier, far, first_index
-
-TITLE = "The module can be exported"
-NEEDS = ("output",)
-TIER = Tier.REGIMES
-ADVICE = "Run torch.export.export(module, args) by itself: its message names the line."
-ONCE = True
-ON_DEMAND = True
+from attnlab.checks.base import Failure, Probe, Tier, check, far, first_index
 
 
+@check(
+    title="The module can be exported",
+    needs=("output",),
+    tier=Tier.REGIMES,
+    advice="Run torch.export.export(module, args) by itself: its message names the line.",
+    once=True,
+    on_demand=True,
+)
 def run(probe: Probe) -> Failure | None:
     inputs, out = probe.sample()
     gap = far(out, probe.call_exported(inputs))

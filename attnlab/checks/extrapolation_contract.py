@@ -10,17 +10,21 @@ Right: row p depends on p alone, or the exception that the task names.
 `M` in the sizes stands for the longest sequence.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier, check
 from attnlab.checks.shared.positions import earlier_equal_row, plain_inputs, rows
 
-TITLE = "Sequences beyond the longest are handled as stated"
-NEEDS = ("output", "sequence", "places", "beyond")
-TIER = Tier.REGIMES
-ADVICE = "Call with one position more than the maximum, then with fewer again, and print the rows."
-ONCE = True
 MORE = 5
 
 
+@check(
+    title="Sequences beyond the longest are handled as stated",
+    needs=("output", "sequence", "places", "beyond"),
+    tier=Tier.REGIMES,
+    advice=(
+        "Call with one position more than the maximum, then with fewer again, and print the rows."
+    ),
+    once=True,
+)
 def run(probe: Probe) -> Failure | None:
     position = probe.contract.position
     assert position is not None

@@ -8,15 +8,16 @@ kernel of linear attention, is let pass), with masks that leave every query a ke
 to: `fully-masked-row` looks at rows without any key.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tier, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Tier, check, first_index
 from attnlab.probe.answers import LOUD
 
-TITLE = "Outputs are finite"
-NEEDS = ("output",)
-TIER = Tier.FINITE
-ADVICE = "Run `attnlab run`: the row flagged NaN or Inf first is where to look."
 
-
+@check(
+    title="Outputs are finite",
+    needs=("output",),
+    tier=Tier.FINITE,
+    advice="Run `attnlab run`: the row flagged NaN or Inf first is where to look.",
+)
 def run(probe: Probe) -> Failure | None:
     for scale in (1.0, LOUD):
         inputs, out = probe.sample("random", scale)

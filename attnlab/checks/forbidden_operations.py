@@ -14,18 +14,22 @@ them.
 
 from collections.abc import Sequence
 
-from attnlab.checks.base import Failure, Probe, Tier
+from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.records import Op
 
-TITLE = "Nothing forbidden is used"
-NEEDS = ("output", "forbidden")
-TIER = Tier.ASIDE
-ADVICE = "The task says what may not be used; write this step with the operations that it allows."
-TRUSTED = False
-ONCE = True
 LENGTH = 37  # a prime: only a multiple of S * S has it twice as a factor
 
 
+@check(
+    title="Nothing forbidden is used",
+    needs=("output", "forbidden"),
+    tier=Tier.ASIDE,
+    advice=(
+        "The task says what may not be used; write this step with the operations that it allows."
+    ),
+    trusted=False,
+    once=True,
+)
 def run(probe: Probe) -> Failure | None:
     forbidden = probe.contract.forbidden
     if any(" " in said for said in forbidden) and "S" in probe.contract.vary:

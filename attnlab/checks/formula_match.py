@@ -33,11 +33,11 @@ from functools import partial
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.base import (
     Failure,
-    Part,
     Probe,
     Skip,
     Tensor,
     Tier,
+    check,
     describe,
     expected_shape,
     far,
@@ -61,6 +61,13 @@ LEAST = 3
 # ---------------------------------------------------------------- formula match
 
 
+@check(
+    id="formula-match",
+    title="The encoding follows its formula",
+    needs=("output", "position"),
+    tier=Tier.SYMMETRY,
+    advice="Work out D=4 by hand: w = [1, 0.01], row 1 is [0.8415, 0.5403, 0.0100, 1.0000].",
+)
 def _formula(probe: Probe) -> Failure | None:
     position = probe.contract.position
     assert position is not None
@@ -150,6 +157,16 @@ def _rotation_differs(probe: Probe, position: Position) -> Failure | None:
 # ---------------------------------------------------------------- batch axis use
 
 
+@check(
+    id="batch-axis-use",
+    title="Equal samples get equal outputs",
+    needs=("output", "batch", "ordered"),
+    tier=Tier.SAMPLES,
+    advice=(
+        "Look at the index of the table: x.size(0) is the batch; positions _equal_samples "
+        "along x.size(1)."
+    ),
+)
 def _equal_samples(probe: Probe) -> Failure | None:
     if probe.sizes.get("B", 1) < 2:
         raise Skip("a batch of one has one sample only")
@@ -174,6 +191,14 @@ def _equal_samples(probe: Probe) -> Failure | None:
 # ---------------------------------------------------------------- position sensitivity
 
 
+@check(
+    id="position-sensitivity",
+    title="Positions can be told apart",
+    needs=("output", "ordered"),
+    tier=Tier.ORDER,
+    advice="Feed zeros and print two rows of the result: what is added must differ.",
+    few=True,
+)
 def _distinct_positions(probe: Probe) -> Failure | None:
     position = probe.contract.position
     if position is None:
@@ -241,6 +266,13 @@ def _uneven(probe: Probe, at: int) -> bool:
 # ---------------------------------------------------------------- monotone bias
 
 
+@check(
+    id="monotone-bias",
+    title="The bias falls with distance",
+    needs=("output", "monotone", "bias"),
+    tier=Tier.WEIGHTS,
+    advice="Print the last query's row of the bias: it falls with each key before its own.",
+)
 def _falling_bias(probe: Probe) -> Failure | None:
     position = probe.contract.position
     added = bias(probe)
@@ -279,6 +311,14 @@ def _same_slopes(row: Tensor) -> Failure | None:
 # ---------------------------------------------------------------- bucket resolution
 
 
+@check(
+    id="bucket-resolution",
+    title="Distances fall into their buckets",
+    needs=("output", "bucketed", "bias"),
+    tier=Tier.WEIGHTS,
+    advice="Print the buckets of distances 0 to 20 and compare them with the formula.",
+    once=True,
+)
 def _buckets(probe: Probe) -> Failure | None:
     position = probe.contract.position
     assert position is not None
@@ -298,52 +338,3 @@ def _same_on_both_sides(added: Tensor) -> Failure | None:
     if (added[:, middle, middle - 1] == added[:, middle, middle + 1]).all().item():
         return Failure(message="the key before a query and the one after it get the same bias")
     return None
-
-
-PARTS = (
-    Part(
-        id="formula-match",
-        title="The encoding follows its formula",
-        needs=("output", "position"),
-        tier=Tier.SYMMETRY,
-        advice="Work out D=4 by hand: w = [1, 0.01], row 1 is [0.8415, 0.5403, 0.0100, 1.0000].",
-        run=_formula,
-    ),
-    Part(
-        id="batch-axis-use",
-        title="Equal samples get equal outputs",
-        needs=("output", "batch", "ordered"),
-        tier=Tier.SAMPLES,
-        advice=(
-            "Look at the index of the table: x.size(0) is the batch; positions _equal_samples "
-            "along x.size(1)."
-        ),
-        run=_equal_samples,
-    ),
-    Part(
-        id="position-sensitivity",
-        title="Positions can be told apart",
-        needs=("output", "ordered"),
-        tier=Tier.ORDER,
-        advice="Feed zeros and print two rows of the result: what is added must differ.",
-        run=_distinct_positions,
-        few=True,
-    ),
-    Part(
-        id="monotone-bias",
-        title="The bias falls with distance",
-        needs=("output", "monotone", "bias"),
-        tier=Tier.WEIGHTS,
-        advice="Print the last query's row of the bias: it falls with each key before its own.",
-        run=_falling_bias,
-    ),
-    Part(
-        id="bucket-resolution",
-        title="Distances fall into their buckets",
-        needs=("output", "bucketed", "bias"),
-        tier=Tier.WEIGHTS,
-        advice="Print the buckets of distances 0 to 20 and compare them with the formula.",
-        run=_buckets,
-        once=True,
-    ),
-)

@@ -16,6 +16,7 @@ from attnlab.checks.base import (
     Probe,
     Tensor,
     Tier,
+    check,
     data_inputs,
     far,
     first_index,
@@ -24,12 +25,15 @@ from attnlab.checks.base import (
 )
 from attnlab.checks.shared.inputs import allowed
 
-TITLE = "Fully masked rows give zeros, not NaN"
-NEEDS = ("mask", "empty-rows")
-TIER = Tier.SAMPLES
-ADVICE = "Follow one empty row by hand: what is its softmax, and what does autograd multiply it by?"
 
-
+@check(
+    title="Fully masked rows give zeros, not NaN",
+    needs=("mask", "empty-rows"),
+    tier=Tier.SAMPLES,
+    advice=(
+        "Follow one empty row by hand: what is its softmax, and what does autograd multiply it by?"
+    ),
+)
 def run(probe: Probe) -> Failure | None:
     spec = mask_input(probe.contract)
     inputs, out = probe.sample("empty-rows")

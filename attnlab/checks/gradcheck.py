@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from attnlab.checks.base import Failure, Gradients, Inputs, Part, Probe, Skip, Tensor, Tier
+from attnlab.checks.base import Failure, Gradients, Inputs, Probe, Skip, Tensor, Tier, check
 from attnlab.checks.shared.inputs import sizes_of
 
 TITLE = "Gradients equal finite differences"
@@ -103,6 +103,14 @@ class Point:
 # ---------------------------------------------------------------- gradcheck
 
 
+@check(
+    id="gradcheck",
+    title="Gradients are the slopes of the outputs",
+    needs=("output", "floats"),
+    tier=Tier.SLOPES,
+    advice="Look for detach, no_grad, .data, .item or NumPy between this tensor and the output.",
+    once=True,
+)
 def _one_direction(probe: Probe) -> Failure | None:
     at = Point.of(probe)
     # The row of a padding token has no gradient by intention.
@@ -131,6 +139,15 @@ def _slope(gradients: Mapping[str, Tensor], ways: Ways) -> float:
 # ---------------------------------------------------------------- gradcheck full
 
 
+@check(
+    id="gradcheck-full",
+    title="Every element of the gradients is right",
+    needs=("output", "floats"),
+    tier=Tier.ELEMENTS,
+    advice="Compare your backward with autograd's of a plain forward, element by element.",
+    once=True,
+    on_demand=True,
+)
 def _every_element(probe: Probe) -> Failure | None:
     return next(_wrong(Point.of(probe)), None)
 
@@ -159,28 +176,3 @@ def _unit_directions(like: Tensor) -> Iterator[Tensor]:
 
 def _element(name: str, way: Tensor) -> str:
     return f"{name}{way.nonzero()[0].tolist()}"
-
-
-PARTS = (
-    Part(
-        id="gradcheck",
-        title="Gradients are the slopes of the outputs",
-        needs=("output", "floats"),
-        tier=Tier.SLOPES,
-        advice=(
-            "Look for detach, no_grad, .data, .item or NumPy between this tensor and the output."
-        ),
-        run=_one_direction,
-        once=True,
-    ),
-    Part(
-        id="gradcheck-full",
-        title="Every element of the gradients is right",
-        needs=("output", "floats"),
-        tier=Tier.ELEMENTS,
-        advice="Compare your backward with autograd's of a plain forward, element by element.",
-        run=_every_element,
-        once=True,
-        on_demand=True,
-    ),
-)

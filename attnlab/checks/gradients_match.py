@@ -30,11 +30,11 @@ from attnlab.checks.base import (
     Inputs,
     InterleavedGradients,
     Mask,
-    Part,
     Probe,
     Skip,
     Tensor,
     Tier,
+    check,
     far,
     first_index,
     mask_kinds,
@@ -57,6 +57,16 @@ AGAIN = 1  # the call that is made once more
 # ---------------------------------------------------------------- gradients finite
 
 
+@check(
+    id="gradients-finite",
+    title="Gradients are finite",
+    needs=("output",),
+    tier=Tier.REGIMES,
+    advice=(
+        "Use torch.autograd.set_detect_anomaly(True) on this call to see which backward step it is."
+    ),
+    few=True,
+)
 def _finite_gradients(probe: Probe) -> Failure | None:
     _, found = probe.gradient_sample()
     if not found.inputs and not found.parameters:
@@ -74,6 +84,16 @@ def _finite_gradients(probe: Probe) -> Failure | None:
 # ---------------------------------------------------------------- gradients match
 
 
+@check(
+    id="gradients-match",
+    title="Gradients equal the reference's",
+    needs=("reference", "output"),
+    tier=Tier.LEARNING,
+    advice=(
+        "Look for detach, no_grad, .data, .item or NumPy on the way from this tensor to the output."
+    ),
+    few=True,
+)
 def _equal_gradients(probe: Probe) -> Failure | None:
     kinds = mask_kinds(probe.contract, "random", "causal")
     for mask in dict.fromkeys((*kinds, "none")):
@@ -91,6 +111,14 @@ def _equal_gradients(probe: Probe) -> Failure | None:
     return None
 
 
+@check(
+    id="float64-gradients",
+    title="Gradients in float64 equal the reference's",
+    needs=("reference", "output", "dtypes"),
+    tier=Tier.LEARNING,
+    advice="Compare small constants with the task's, such as the eps of a norm.",
+    once=True,
+)
 def _float64_gradients(probe: Probe) -> Failure | None:
     if "float64" not in probe.contract.dtypes:
         raise Skip("the contract does not name float64")
@@ -100,6 +128,17 @@ def _float64_gradients(probe: Probe) -> Failure | None:
 # ---------------------------------------------------------------- every parameter reached
 
 
+@check(
+    id="every-parameter-reached",
+    title="Every parameter takes part",
+    needs=("output",),
+    tier=Tier.SLOPES,
+    advice=(
+        "Search forward for the name of this parameter: is it used, and on the way to the output?"
+    ),
+    trusted=False,
+    few=True,
+)
 def _every_parameter(probe: Probe) -> Failure | None:
     trained = probe.module_facts().trained
     if not trained:
@@ -124,6 +163,17 @@ def _every_parameter(probe: Probe) -> Failure | None:
 # ---------------------------------------------------------------- in a network
 
 
+@check(
+    id="in-a-network",
+    title="Amid other layers it learns the same",
+    needs=("reference", "output", "floats"),
+    tier=Tier.SLOPES,
+    advice=(
+        "Look for what depends on the graph: is_leaf, requires_grad, is_grad_enabled, "
+        "hooks, a custom backward, tensors that are kept on self for it."
+    ),
+    few=True,
+)
 def _in_a_network(probe: Probe) -> Failure | None:
     if not probe.thorough:
         raise Skip("it is looked at where sizes tell more")
@@ -170,65 +220,3 @@ def _wrong_output(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
     right = probe.expected(inputs)
     failure = mismatch(probe, out, right, "with gradients enabled")
     return failure and (mismatch(probe, probe.call(inputs), right, "in eval mode") or failure)
-
-
-PARTS = (
-    Part(
-        id="gradients-finite",
-        title="Gradients are finite",
-        needs=("output",),
-        tier=Tier.REGIMES,
-        advice=(
-            "Use torch.autograd.set_detect_anomaly(True) on this call to see which backward "
-            "step it is."
-        ),
-        run=_finite_gradients,
-        few=True,
-    ),
-    Part(
-        id="gradients-match",
-        title="Gradients equal the reference's",
-        needs=("reference", "output"),
-        tier=Tier.LEARNING,
-        advice=(
-            "Look for detach, no_grad, .data, .item or NumPy on the way from this tensor to the "
-            "output."
-        ),
-        run=_equal_gradients,
-        few=True,
-    ),
-    Part(
-        id="float64-gradients",
-        title="Gradients in float64 equal the reference's",
-        needs=("reference", "output", "dtypes"),
-        tier=Tier.LEARNING,
-        advice="Compare small constants with the task's, such as the eps of a norm.",
-        run=_float64_gradients,
-        once=True,
-    ),
-    Part(
-        id="every-parameter-reached",
-        title="Every parameter takes part",
-        needs=("output",),
-        tier=Tier.SLOPES,
-        advice=(
-            "Search forward for the name of this parameter: is it used, and on the way to the "
-            "output?"
-        ),
-        run=_every_parameter,
-        trusted=False,
-        few=True,
-    ),
-    Part(
-        id="in-a-network",
-        title="Amid other layers it learns the same",
-        needs=("reference", "output", "floats"),
-        tier=Tier.SLOPES,
-        advice=(
-            "Look for what depends on the graph: is_leaf, requires_grad, is_grad_enabled, "
-            "hooks, a custom backward, tensors that are kept on self for it."
-        ),
-        run=_in_a_network,
-        few=True,
-    ),
-)

@@ -14,17 +14,19 @@ Then each key head is changed by itself, to see which query heads it serves.
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, first_index
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, check, first_index
 from attnlab.checks.shared.inputs import beyond_rounding
 
-TITLE = "Shared key heads equal copies of them"
-NEEDS = ("groups", "heads", "output")
-FEW = True
-TIER = Tier.GROUPS
-ADVICE = "Write down which key head each query head reads, for keys and for values."
 KEYS = ("k_proj", "v_proj")
 
 
+@check(
+    title="Shared key heads equal copies of them",
+    needs=("groups", "heads", "output"),
+    tier=Tier.GROUPS,
+    advice="Write down which key head each query head reads, for keys and for values.",
+    few=True,
+)
 def run(probe: Probe) -> Failure | None:
     heads, shared = probe.sizes["H"], probe.sizes["Hkv"]
     if heads == shared:

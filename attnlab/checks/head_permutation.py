@@ -11,16 +11,17 @@ Probed with the reference's weights, heads of all projections permuted alike; wh
 of their own, groups of heads are permuted.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, first_index
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, check, first_index
 from attnlab.checks.shared.inputs import beyond_rounding
 
-TITLE = "The order of the heads makes no difference"
-NEEDS = ("reference", "heads", "averaging", "output")
-FEW = True
-TIER = Tier.HEADS
-ADVICE = "Follow the features of one head from its projection to the output projection."
 
-
+@check(
+    title="The order of the heads makes no difference",
+    needs=("reference", "heads", "averaging", "output"),
+    tier=Tier.HEADS,
+    advice="Follow the features of one head from its projection to the output projection.",
+    few=True,
+)
 def run(probe: Probe) -> Failure | None:
     heads = probe.sizes["H"]
     groups = probe.sizes.get("Hkv", heads)

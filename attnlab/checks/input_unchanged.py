@@ -8,16 +8,19 @@ next call writes into.
 Rests on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tier, first_index, mask_kinds
-
-TITLE = "Inputs stay unchanged"
-NEEDS = ("output",)
-FEW = True
-TIER = Tier.MEMORY
-ADVICE = "Look for in-place operations on an argument: +=, *=, a name that ends in _, x[...] = ..."
-TRUSTED = False
+from attnlab.checks.base import Failure, Inputs, Probe, Tier, check, first_index, mask_kinds
 
 
+@check(
+    title="Inputs stay unchanged",
+    needs=("output",),
+    tier=Tier.MEMORY,
+    advice=(
+        "Look for in-place operations on an argument: +=, *=, a name that ends in _, x[...] = ..."
+    ),
+    trusted=False,
+    few=True,
+)
 def run(probe: Probe) -> Failure | None:
     shared = ""
     for mask in mask_kinds(probe.contract, "random"):

@@ -12,19 +12,23 @@ promises `scaled`. Scores are read off the softmax or the fused kernel of a forw
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, check
 
-TITLE = "Scores have unit variance"
-NEEDS = ("scaled", "heads", "floats")
-FEW = True
-TIER = Tier.ORDER
-ADVICE = "Print scores.std() right before the softmax for two widths of a head: it must not grow."
-TRUSTED = False
 DRAWS = 4
 LEAST, MOST = 0.66, 1.5  # from 4 features a head and 3 heads on, every wrong scale is outside
 HEADS, WIDTH = 3, 4
 
 
+@check(
+    title="Scores have unit variance",
+    needs=("scaled", "heads", "floats"),
+    tier=Tier.ORDER,
+    advice=(
+        "Print scores.std() right before the softmax for two widths of a head: it must not grow."
+    ),
+    trusted=False,
+    few=True,
+)
 def run(probe: Probe) -> Failure | None:
     sizes = probe.sizes
     if sizes["H"] < HEADS or sizes.get("hd", 0) < WIDTH:

@@ -16,15 +16,10 @@ short integer at 32767. A module that extends itself is not told how long a sequ
 import math
 from collections.abc import Sequence
 
-from attnlab.checks.base import Failure, Probe, Tensor, Tier
+from attnlab.checks.base import Failure, Probe, Tensor, Tier, check
 from attnlab.checks.shared.positions import first, plain_inputs, rows
 from attnlab.records import Position
 
-TITLE = "Far positions stay distinct"
-NEEDS = ("output", "places", "long")
-TIER = Tier.REGIMES
-ADVICE = "Print the dtype of positions, frequencies and angles: each must be float32 or wider."
-ONCE = True
 FAR = 5000  # rows of the usual table
 SHORT = 3  # positions of the call before: what is cut for it must be there again
 WIDTH, NARROW = 20, 4
@@ -42,6 +37,13 @@ ROUNDING = 8  # times eps: what a cast of the table, or a turn in that type, exp
 HALF = {"bfloat16": 2**-8, "float16": 2**-11}
 
 
+@check(
+    title="Far positions stay distinct",
+    needs=("output", "places", "long"),
+    tier=Tier.REGIMES,
+    advice="Print the dtype of positions, frequencies and angles: each must be float32 or wider.",
+    once=True,
+)
 def run(probe: Probe) -> Failure | None:
     far = probe.variant(_sizes(probe, FAR + probe.random_integer(1, TAIL), WIDTH, 2))
     near = far.variant({"S": SHORT})

@@ -25,6 +25,7 @@ from attnlab.checks.base import (
     Steps,
     Tensor,
     Tier,
+    check,
     first_index,
     mask_input,
 )
@@ -35,16 +36,18 @@ from attnlab.checks.shared.inputs import (
     gradient_mismatch,
 )
 
-TITLE = "Boolean and additive masks agree"
-NEEDS = ("mask", "additive", "floats")
-FEW = True
-TIER = Tier.WEIGHTS
-ADVICE = "Look at the branch on mask.dtype: a float mask is added, a boolean one is filled in."
 LOWEST = (float("-inf"), -1e9)
 BIAS = 2.0
 NUMBERS = "Add a mask of floats to the scores: numbers other than 0 and -inf are biases."
 
 
+@check(
+    title="Boolean and additive masks agree",
+    needs=("mask", "additive", "floats"),
+    tier=Tier.WEIGHTS,
+    advice="Look at the branch on mask.dtype: a float mask is added, a boolean one is filled in.",
+    few=True,
+)
 def run(probe: Probe) -> Steps:
     spec = mask_input(probe.contract)
     kinds: tuple[Mask, ...] = (

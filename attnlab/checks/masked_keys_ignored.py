@@ -25,12 +25,12 @@ from attnlab.catalogue.contract_facts import has_query_axis
 from attnlab.checks.base import (
     Failure,
     Inputs,
-    Part,
     Probe,
     Skip,
     Steps,
     Tensor,
     Tier,
+    check,
     data_inputs,
     far,
     first_index,
@@ -63,6 +63,16 @@ class Way(NamedTuple):
 # ---------------------------------------------------------------- mask effect
 
 
+@check(
+    id="mask-effect",
+    title="Masked keys change nothing",
+    needs=("mask", "keys"),
+    tier=Tier.MASKS,
+    advice=(
+        "Print the scores right after the mask: every masked entry must be -inf before the softmax."
+    ),
+    few=True,
+)
 def _masked_key(probe: Probe) -> Steps:
     axis, length = key_axis(probe.contract), probe.sizes.get(key_axis(probe.contract), 1)
     if length < 2:
@@ -123,6 +133,17 @@ def _leaks(probe: Probe, gap: Tensor, way: Way) -> Failure | None:
 # ---------------------------------------------------------------- padding invariance
 
 
+@check(
+    id="padding-invariance",
+    title="Masked padding changes nothing",
+    needs=("keys",),
+    tier=Tier.HEADS,
+    advice=(
+        "Compare the output with padding and the output without, step by "
+        "step: the first step whose real rows differ counts positions that are not there."
+    ),
+    few=True,
+)
 def _masked_padding(probe: Probe) -> Steps:
     axis = key_axis(probe.contract)
     length = probe.sizes.get(axis, 1)
@@ -189,6 +210,14 @@ def _padding_matters(
 # ---------------------------------------------------------------- nan in masked slots
 
 
+@check(
+    id="nan-in-masked-slots",
+    title="NaN at masked keys stays there",
+    needs=("keys", "nan-safe", "floats"),
+    tier=Tier.WEIGHTS,
+    advice="Fill keys and values with 0 where the mask forbids them for every query.",
+    few=True,
+)
 def _masked_nan(probe: Probe) -> Steps:
     axis, spec = key_axis(probe.contract), mask_input(probe.contract)
     length = probe.sizes.get(axis, 1)
@@ -230,40 +259,3 @@ def _spoiled(probe: Probe, inputs: Inputs, key: int, garbage: float) -> Inputs:
         new.select(data.axes.index(axis), key).fill_(garbage)
         found[data.name] = new
     return found
-
-
-PARTS = (
-    Part(
-        id="mask-effect",
-        title="Masked keys change nothing",
-        needs=("mask", "keys"),
-        tier=Tier.MASKS,
-        advice=(
-            "Print the scores right after the mask: every masked entry must be -inf before the "
-            "softmax."
-        ),
-        run=_masked_key,
-        few=True,
-    ),
-    Part(
-        id="padding-invariance",
-        title="Masked padding changes nothing",
-        needs=("keys",),
-        tier=Tier.HEADS,
-        advice=(
-            "Compare the output with padding and the output without, step by "
-            "step: the first step whose real rows differ counts positions that are not there."
-        ),
-        run=_masked_padding,
-        few=True,
-    ),
-    Part(
-        id="nan-in-masked-slots",
-        title="NaN at masked keys stays there",
-        needs=("keys", "nan-safe", "floats"),
-        tier=Tier.WEIGHTS,
-        advice="Fill keys and values with 0 where the mask forbids them for every query.",
-        run=_masked_nan,
-        few=True,
-    ),
-)

@@ -30,12 +30,12 @@ from attnlab.checks.base import (
     Failure,
     Inputs,
     Mask,
-    Part,
     Probe,
     Skip,
     Steps,
     Tensor,
     Tier,
+    check,
     far,
     first_index,
     mask_kinds,
@@ -89,6 +89,13 @@ ROOM = 3
 SLACK = 64  # roundings in a chain, each as large as that of the input
 
 
+@check(
+    id="matches-reference",
+    title="Values equal the reference's",
+    needs=("reference", "output"),
+    tier=Tier.VALUES,
+    advice=HEADS,
+)
 def _equals_reference(probe: Probe) -> Failure | None:
     failure = _differs(probe)
     if failure is None or "attention" in known_facts(probe.contract):
@@ -195,6 +202,14 @@ def _other_lengths(probe: Probe) -> Failure | None:
 # ---------------------------------------------------------------- long sequence
 
 
+@check(
+    id="long-sequence",
+    title="Values equal the reference's for long sequences",
+    needs=("reference", "output", "positions"),
+    tier=Tier.LEARNING,
+    advice="Look for what depends on the length: a number of positions, a scale, a dtype.",
+    once=True,
+)
 def _long_sequence(probe: Probe) -> Failure | None:
     length = 4 * probe.random_integer(*FOURS)
     axis = query_axis(probe.contract)
@@ -233,6 +248,14 @@ def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
 # ---------------------------------------------------------------- large inputs
 
 
+@check(
+    id="large-inputs",
+    title="Values equal the reference's for large inputs",
+    needs=("reference", "output", "floats", "attention"),
+    tier=Tier.REGIMES,
+    advice="Look for numbers that scores are compared with or filled by: is -5000 lower?",
+    few=True,
+)
 def _large_inputs(probe: Probe) -> Steps:
     ways = large_ways(probe.contract)
     drawn = [large(probe, way) for way in ways]
@@ -269,6 +292,14 @@ def _exceeds_rounding(
 # ---------------------------------------------------------------- edge shapes
 
 
+@check(
+    id="edge-shapes",
+    title="The smallest and largest sizes work",
+    needs=("output",),
+    tier=Tier.REGIMES,
+    advice="Print the shapes of this call step by step: which axis of size 1 is lost?",
+    once=True,
+)
 def _extreme_sizes(probe: Probe) -> Failure | None:
     return _one_sample(probe) or _extreme_lengths(probe)
 
@@ -306,42 +337,3 @@ def _extreme_lengths(probe: Probe) -> Failure | None:
         if not out.isfinite().all().item():
             return Failure(message=f"a sequence of {length} gave NaN or infinity")
     return None
-
-
-PARTS = (
-    Part(
-        id="matches-reference",
-        title="Values equal the reference's",
-        needs=("reference", "output"),
-        tier=Tier.VALUES,
-        advice=HEADS,
-        run=_equals_reference,
-    ),
-    Part(
-        id="long-sequence",
-        title="Values equal the reference's for long sequences",
-        needs=("reference", "output", "positions"),
-        tier=Tier.LEARNING,
-        advice="Look for what depends on the length: a number of positions, a scale, a dtype.",
-        run=_long_sequence,
-        once=True,
-    ),
-    Part(
-        id="large-inputs",
-        title="Values equal the reference's for large inputs",
-        needs=("reference", "output", "floats", "attention"),
-        tier=Tier.REGIMES,
-        advice="Look for numbers that scores are compared with or filled by: is -5000 lower?",
-        run=_large_inputs,
-        few=True,
-    ),
-    Part(
-        id="edge-shapes",
-        title="The smallest and largest sizes work",
-        needs=("output",),
-        tier=Tier.REGIMES,
-        advice="Print the shapes of this call step by step: which axis of size 1 is lost?",
-        run=_extreme_sizes,
-        once=True,
-    ),
-)

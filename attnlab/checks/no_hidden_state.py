@@ -28,12 +28,12 @@ from attnlab.checks.base import (
     Failure,
     Inputs,
     Mask,
-    Part,
     Probe,
     Skip,
     Steps,
     Tensor,
     Tier,
+    check,
     data_inputs,
     far,
     first_index,
@@ -49,6 +49,14 @@ PAIR = 2  # positions: a prompt and a step
 OWN = 2  # sizes of a challenge's own that are changed
 
 
+@check(
+    id="deterministic-eval",
+    title="Equal calls give equal outputs",
+    needs=("output",),
+    tier=Tier.REPEATABLE,
+    advice="Look for dropout that ignores training mode, and for state kept between two calls.",
+    few=True,
+)
 def _repeatable(probe: Probe) -> Steps:
     inputs, first = probe.sample()
     other = probe.draw("random")
@@ -81,6 +89,14 @@ def _stale(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
 # ---------------------------------------------------------------- second call
 
 
+@check(
+    id="second-call",
+    title="A used module gives what a new one gives",
+    needs=("positions",),
+    tier=Tier.SYMMETRY,
+    advice="Look for what forward stores on self, and for the length that it was made for.",
+    once=True,
+)
 def _as_good_as_new(probe: Probe) -> Failure | None:
     pairs = [(probe.draw(mask), probe.draw(mask, longer=MORE)) for mask in _kinds(probe)]
     spec = data_inputs(probe.contract, query_axis(probe.contract))[0]
@@ -195,6 +211,14 @@ def _new_cache(probe: Probe) -> Failure | None:
 # ---------------------------------------------------------------- separate instances
 
 
+@check(
+    id="separate-instances",
+    title="Instances share nothing",
+    needs=("output",),
+    tier=Tier.REGIMES,
+    advice="Look for what is kept on the class, at the top of the file or in a default argument.",
+    once=True,
+)
 def _separate_instances(probe: Probe) -> Failure | None:
     inputs, before = probe.sample()
     others = [_other_heads_or_width(probe), *_other_own_sizes(probe), _shorter_longest(probe)]
@@ -268,6 +292,15 @@ def _shorter_longest(probe: Probe) -> dict[str, int]:
     return {"M": sizes["S"] - 1, "S": sizes["S"] - 1}
 
 
+@check(
+    id="parameters-unchanged",
+    title="Parameters stay unchanged",
+    needs=("output",),
+    tier=Tier.ASIDE,
+    advice="Look for in-place operations and .data on weights: they belong to the optimizer.",
+    trusted=False,
+    few=True,
+)
 def _parameters_unchanged(probe: Probe) -> Failure | None:
     done = probe.fresh_instance([probe.draw("random"), probe.draw("random")], train=(False, True))
     for name, was in done.before.items():
@@ -284,66 +317,18 @@ def _parameters_unchanged(probe: Probe) -> Failure | None:
     return None
 
 
+@check(
+    id="no-global-state",
+    title="Nothing outside the module changes",
+    needs=("output",),
+    tier=Tier.ASIDE,
+    advice="Search the file for torch.set_..., manual_seed, and assignments to names in torch.",
+    trusted=False,
+    few=True,
+)
 def _process_unchanged(probe: Probe) -> Failure | None:
     found = list(probe.side_effects(probe.draw("random")))
     if not found:
         return None
     more = f", and {len(found) - 3} more" if len(found) > 3 else ""
     return Failure(message="; ".join(found[:3]) + more)
-
-
-PARTS = (
-    Part(
-        id="deterministic-eval",
-        title="Equal calls give equal outputs",
-        needs=("output",),
-        tier=Tier.REPEATABLE,
-        advice=(
-            "Look for dropout that ignores training mode, and for state kept between two calls."
-        ),
-        run=_repeatable,
-        few=True,
-    ),
-    Part(
-        id="second-call",
-        title="A used module gives what a new one gives",
-        needs=("positions",),
-        tier=Tier.SYMMETRY,
-        advice="Look for what forward stores on self, and for the length that it was made for.",
-        run=_as_good_as_new,
-        once=True,
-    ),
-    Part(
-        id="separate-instances",
-        title="Instances share nothing",
-        needs=("output",),
-        tier=Tier.REGIMES,
-        advice=(
-            "Look for what is kept on the class, at the top of the file or in a default argument."
-        ),
-        run=_separate_instances,
-        once=True,
-    ),
-    Part(
-        id="parameters-unchanged",
-        title="Parameters stay unchanged",
-        needs=("output",),
-        tier=Tier.ASIDE,
-        advice=("Look for in-place operations and .data on weights: they belong to the optimizer."),
-        run=_parameters_unchanged,
-        trusted=False,
-        few=True,
-    ),
-    Part(
-        id="no-global-state",
-        title="Nothing outside the module changes",
-        needs=("output",),
-        tier=Tier.ASIDE,
-        advice=(
-            "Search the file for torch.set_..., manual_seed, and assignments to names in torch."
-        ),
-        run=_process_unchanged,
-        trusted=False,
-        few=True,
-    ),
-)

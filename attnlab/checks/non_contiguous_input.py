@@ -12,15 +12,8 @@ Inputs are transposed in memory, cut out of larger tensors, both for a batch and
 alone, and expanded along the batch where all samples have the same mask.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tier, far, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Tier, check, far, first_index
 from attnlab.checks.shared.inputs import sizes_of
-
-TITLE = "Strides of the input change nothing"
-NEEDS = ("output",)
-FEW = True
-TIER = Tier.SAMPLES
-ADVICE = "Use reshape or flatten on what the caller passed; view needs the memory to be in order."
-
 
 SAID = {
     "turned": "every input transposed in memory",
@@ -29,6 +22,15 @@ SAID = {
 }
 
 
+@check(
+    title="Strides of the input change nothing",
+    needs=("output",),
+    tier=Tier.SAMPLES,
+    advice=(
+        "Use reshape or flatten on what the caller passed; view needs the memory to be in order."
+    ),
+    few=True,
+)
 def run(probe: Probe) -> Failure | None:
     inputs, before = probe.sample()
     alone, alike = probe.draw(alone=True), _alike(probe, inputs)

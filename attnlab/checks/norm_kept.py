@@ -8,15 +8,16 @@ for one layout with angles for the other; angles that differ within a pair.
 Right: (a, b) becomes (a cos - b sin, a sin + b cos), with one angle for the pair.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier, first_index
+from attnlab.checks.base import Failure, Probe, Tier, check, first_index
 from attnlab.checks.shared.positions import first
 
-TITLE = "Turning keeps the length of vectors"
-NEEDS = ("output", "rotated")
-TIER = Tier.SAMPLES
-ADVICE = "Turn (1, 0) and (0, 1) by hand: which two columns are a pair, and where is the minus?"
 
-
+@check(
+    title="Turning keeps the length of vectors",
+    needs=("output", "rotated"),
+    tier=Tier.SAMPLES,
+    advice="Turn (1, 0) and (0, 1) by hand: which two columns are a pair, and where is the minus?",
+)
 def run(probe: Probe) -> Failure | None:
     inputs = probe.draw("none")
     value = inputs[first(probe)]

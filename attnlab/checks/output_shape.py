@@ -11,14 +11,15 @@ that fits only because S equals hd fits only there. Where float32 is promised wh
 of a table of which only the shape of the input matters, inputs in float64 are tried as well.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, Tensor, Tier, describe, expected_shape
-
-TITLE = "The output has the stated shape"
-NEEDS = ("output",)
-TIER = Tier.SHAPE
-ADVICE = "Compare the last rows of the trace with the shape that the task states."
+from attnlab.checks.base import Failure, Mask, Probe, Tensor, Tier, check, describe, expected_shape
 
 
+@check(
+    title="The output has the stated shape",
+    needs=("output",),
+    tier=Tier.SHAPE,
+    advice="Compare the last rows of the trace with the shape that the task states.",
+)
 def run(probe: Probe) -> Failure | None:
     shape = expected_shape(probe)
     masks: tuple[Mask, ...] = ("random", "causal", "none")

@@ -8,16 +8,17 @@ Probed by two sequences in a row and each by itself, told apart by the input who
 `segments`. Where a mask says it all, `mask-effect` and `padding-invariance` look.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tier, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tier, check, first_index
 from attnlab.checks.shared.inputs import beyond_rounding, cut_positions
 
-TITLE = "Packed sequences do not meet"
-NEEDS = ("packing", "sequence")
-FEW = True
-TIER = Tier.GROUPS
-ADVICE = "Print the mask of a row with two segments: two blocks of False, and True around them."
 
-
+@check(
+    title="Packed sequences do not meet",
+    needs=("packing", "sequence"),
+    tier=Tier.GROUPS,
+    advice="Print the mask of a row with two segments: two blocks of False, and True around them.",
+    few=True,
+)
 def run(probe: Probe) -> Failure | None:
     length = probe.sizes.get("S", 1)
     if length < 2:

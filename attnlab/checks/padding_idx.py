@@ -9,15 +9,16 @@ Looked at are a freshly built module and the gradient of each matrix that has a 
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import CannotTell, Failure, Inputs, Probe, Tensor, Tier
-
-TITLE = "The padding token is zeros and never learns"
-NEEDS = ("output", "padding")
-TIER = Tier.ASIDE
-ADVICE = "Print the padding row of a fresh module, and its gradient after one backward pass."
-ONCE = True
+from attnlab.checks.base import CannotTell, Failure, Inputs, Probe, Tensor, Tier, check
 
 
+@check(
+    title="The padding token is zeros and never learns",
+    needs=("output", "padding"),
+    tier=Tier.ASIDE,
+    advice="Print the padding row of a fresh module, and its gradient after one backward pass.",
+    once=True,
+)
 def run(probe: Probe) -> Failure | None:
     pad = probe.contract.padding_idx
     assert pad is not None

@@ -20,21 +20,24 @@ from attnlab.checks.base import (
     Steps,
     Tensor,
     Tier,
+    check,
     far,
     first_index,
     key_axis,
 )
 
-TITLE = "Permuted positions give permuted outputs"
-NEEDS = ("averaging", "sequence")
-FEW = True
-TIER = Tier.SYMMETRY
-ADVICE = (
-    "Compare the two runs step by step: the first step whose rows are not the same rows in another "
-    "order treats positions differently. Look for reshapes, biases and [key, query] indices there."
+
+@check(
+    title="Permuted positions give permuted outputs",
+    needs=("averaging", "sequence"),
+    tier=Tier.SYMMETRY,
+    advice=(
+        "Compare the two runs step by step: the first step whose rows are not the same rows in "
+        "another order treats positions differently. Look for reshapes, biases and [key, query] "
+        "indices there."
+    ),
+    few=True,
 )
-
-
 def run(probe: Probe) -> Steps:
     length = probe.sizes.get("S", 1)
     if length < 2:

@@ -9,15 +9,16 @@ Wrong: cells counted `c * rows + r` or `r * rows + c`; `meshgrid` with "xy" wher
 Right: cell (r, c) stands at index r * columns + c.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tier
+from attnlab.checks.base import Failure, Probe, Skip, Tier, check
 from attnlab.checks.shared.positions import grid_sizes, plain_inputs, rows
 
-TITLE = "Grid cells lie in raster order"
-NEEDS = ("output", "table", "grid")
-TIER = Tier.MASKS
-ADVICE = "Take a grid of 2 rows and 3 columns and print which row and column each cell is given."
 
-
+@check(
+    title="Grid cells lie in raster order",
+    needs=("output", "table", "grid"),
+    tier=Tier.MASKS,
+    advice="Take a grid of 2 rows and 3 columns and print which row and column each cell is given.",
+)
 def run(probe: Probe) -> Failure | None:
     height, width = grid_sizes(probe)
     if min(height, width) < 2:

@@ -18,19 +18,23 @@ from attnlab.checks.base import (
     Steps,
     Tensor,
     Tier,
+    check,
     key_axis,
     query_axis,
 )
 from attnlab.checks.shared.inputs import allowed, redraw
 from attnlab.probe.answers import SMALL
 
-TITLE = "Every allowed key matters"
-NEEDS = ("batch", "attention", "all-keys")
-FEW = True
-TIER = Tier.WEIGHTS
-ADVICE = "Print the weights of this query: which key has exactly 0 there, and which step made it 0?"
 
-
+@check(
+    title="Every allowed key matters",
+    needs=("batch", "attention", "all-keys"),
+    tier=Tier.WEIGHTS,
+    advice=(
+        "Print the weights of this query: which key has exactly 0 there, and which step made it 0?"
+    ),
+    few=True,
+)
 def run(probe: Probe) -> Steps:
     axis = key_axis(probe.contract)
     length = probe.sizes.get(axis, 1)

@@ -4,15 +4,18 @@ Wrong: a sequence longer than the table is cut or wraps without an error.
 Right: `raise ValueError(f"sequence of {S} exceeds max_seq_len {self.max_seq_len}")`.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier
-
-TITLE = "Impossible input is refused"
-NEEDS = ("refusals",)
-TIER = Tier.ASIDE
-ADVICE = "Check the sizes first and raise the exception that the task names, with the values in it."
-ONCE = True  # sizes are stated outright, so other rounds would repeat it
+from attnlab.checks.base import Failure, Probe, Tier, check
 
 
+@check(
+    title="Impossible input is refused",
+    needs=("refusals",),
+    tier=Tier.ASIDE,
+    advice=(
+        "Check the sizes first and raise the exception that the task names, with the values in it."
+    ),
+    once=True,  # sizes are stated outright, so other rounds would repeat it
+)
 def run(probe: Probe) -> Failure | None:
     for refusal in probe.contract.refusals:
         got = probe.exception_at(refusal.sizes)

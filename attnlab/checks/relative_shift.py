@@ -11,16 +11,18 @@ counting from 1, leaves the scores of rotary positions as they were; and a bias 
 key alone is right where it differs by a constant per query, which softmax does not see.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier
+from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier, check
 from attnlab.checks.shared.positions import bias, by_position, first, offset, plain_inputs
 
-TITLE = "Only distances between positions count"
-NEEDS = ("output", "relative")
-TIER = Tier.MASKS
-ADVICE = "Compare two pairs of positions at the same distance: which term tells them apart?"
 PADS = 2
 
 
+@check(
+    title="Only distances between positions count",
+    needs=("output", "relative"),
+    tier=Tier.MASKS,
+    advice="Compare two pairs of positions at the same distance: which term tells them apart?",
+)
 def run(probe: Probe) -> Failure | None:
     position = probe.contract.position
     if position is not None and position.form == "bias":

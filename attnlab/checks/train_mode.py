@@ -7,17 +7,30 @@ Right: only dropout depends on the mode, and this module has none.
 The same inputs are given in both modes, with a mask and without.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tier, far, first_index, mask_kinds, mask_name
-
-TITLE = "Train and eval mode give the same output"
-NEEDS = ("reference", "output")
-FEW = True
-TIER = Tier.REGIMES
-ADVICE = "Look for `self.training` and for dropout: what do they do that the task does not ask for?"
+from attnlab.checks.base import (
+    Failure,
+    Probe,
+    Skip,
+    Tier,
+    check,
+    far,
+    first_index,
+    mask_kinds,
+    mask_name,
+)
 
 CALLS = 4  # in train mode: what is drawn there may once be what eval mode takes
 
 
+@check(
+    title="Train and eval mode give the same output",
+    needs=("reference", "output"),
+    tier=Tier.REGIMES,
+    advice=(
+        "Look for `self.training` and for dropout: what do they do that the task does not ask for?"
+    ),
+    few=True,
+)
 def run(probe: Probe) -> Failure | None:
     if "dropout" in probe.contract.promises:
         raise Skip("the module promises dropout")

@@ -13,13 +13,18 @@ or either boolean: its output must be the same. Parameters are checked as the co
 
 from itertools import cycle
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, Tier, far, first_index, mask_kinds
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Tensor,
+    Tier,
+    check,
+    far,
+    first_index,
+    mask_kinds,
+)
 
-TITLE = "Uninitialised memory is not read"
-NEEDS = ("output",)
-FEW = True
-TIER = Tier.MEMORY
-ADVICE = "Search for torch.empty, empty_like, new_empty and torch.Tensor(sizes): use torch.zeros."
 BEGUN = (
     "Initialise it in the constructor, for example with nn.init.xavier_uniform_: torch.empty "
     "does not."
@@ -31,6 +36,15 @@ ALLOCATE = (
 SHOWN = 3  # names of parameters
 
 
+@check(
+    title="Uninitialised memory is not read",
+    needs=("output",),
+    tier=Tier.MEMORY,
+    advice=(
+        "Search for torch.empty, empty_like, new_empty and torch.Tensor(sizes): use torch.zeros."
+    ),
+    few=True,
+)
 def run(probe: Probe) -> Failure | None:
     samples = [probe.sample(mask) for mask in mask_kinds(probe.contract, "random")]
     found, begun = probe.uninitialised_memory([inputs for inputs, _ in samples])

@@ -18,11 +18,11 @@ from attnlab.checks.base import (
     Failure,
     Inputs,
     Mask,
-    Part,
     Probe,
     Skip,
     Steps,
     Tier,
+    check,
     data_inputs,
     far,
     first_index,
@@ -34,6 +34,14 @@ TITLE = "Attention weights are not negative and sum to 1"
 # ---------------------------------------------------------------- constant value
 
 
+@check(
+    id="constant-value",
+    title="Attention rows sum to 1",
+    needs=("averaging", "sequence"),
+    tier=Tier.WEIGHTS,
+    advice="Print weights.sum(-1): every row must be 1, after the mask and over the keys.",
+    few=True,
+)
 def _equal_positions(probe: Probe) -> Steps:
     if probe.sizes.get("S", 1) < 2:
         raise Skip("with one position every row is trivially 1")
@@ -64,6 +72,15 @@ def _constant(probe: Probe, mask: Mask) -> Inputs:
 # ---------------------------------------------------------------- row sums
 
 
+@check(
+    id="row-sums",
+    title="The weights of a query sum to 1",
+    needs=("averaging", "output"),
+    tier=Tier.SYMMETRY,
+    advice="Print weights.sum(-1) right before the product with the values: which step changed it?",
+    trusted=False,
+    few=True,
+)
 def _row_sums(probe: Probe) -> Failure | None:
     masks: tuple[Mask, ...] = ("random", "none")
     for mask in probe.choose_ways(masks):
@@ -83,28 +100,3 @@ def _row_sums(probe: Probe) -> Failure | None:
                     f"is furthest off sums to {worst:.4g} ({mask} mask)"
                 )
     return None
-
-
-PARTS = (
-    Part(
-        id="constant-value",
-        title="Attention rows sum to 1",
-        needs=("averaging", "sequence"),
-        tier=Tier.WEIGHTS,
-        advice="Print weights.sum(-1): every row must be 1, after the mask and over the keys.",
-        run=_equal_positions,
-        few=True,
-    ),
-    Part(
-        id="row-sums",
-        title="The weights of a query sum to 1",
-        needs=("averaging", "output"),
-        tier=Tier.SYMMETRY,
-        advice=(
-            "Print weights.sum(-1) right before the product with the values: which step changed it?"
-        ),
-        run=_row_sums,
-        trusted=False,
-        few=True,
-    ),
-)
