@@ -257,6 +257,16 @@ def far(a: Tensor, b: Tensor) -> Tensor:
     return ~((a - b).abs() <= SAME * scale)
 
 
+def failure_at(bad: Tensor, message: Callable[[str], str], advice: str = "") -> Failure | None:
+    """The failure that `message` makes of the first True, as "[0, 3, 1]"; None where nothing is."""
+    return Failure(message=message(first_index(bad)), advice=advice) if bad.any().item() else None
+
+
+def first_failure(failures: Iterable[Failure | None]) -> Failure | None:
+    """The first of them that is one; what comes after it is not looked at."""
+    return next(filter(None, failures), None)
+
+
 def first_index(where: Tensor) -> str:
     """The first True, as "[0, 3, 1]"."""
     return str(where.nonzero()[0].tolist())

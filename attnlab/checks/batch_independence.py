@@ -7,7 +7,19 @@ Right: changing sample b, its mask included, changes output b and no other; rota
 samples give rotated outputs.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Steps, Tier, check, far, first_index
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Skip,
+    Steps,
+    Tensor,
+    Tier,
+    check,
+    failure_at,
+    far,
+    first_failure,
+)
 from attnlab.checks.shared.inputs import redraw
 
 
@@ -28,21 +40,25 @@ def run(probe: Probe) -> Steps:
     other = probe.draw()
     changed = [_changed(probe, inputs, other, b) for b in samples]
     *outputs, turned = yield [*changed, _rotate_batch(probe, inputs)]
-    for b, after in zip(samples, outputs, strict=True):
-        gap = far(before, after)
-        gap.select(at, b).fill_(False)
-        if gap.any().item():
-            return Failure(
-                message=f"only sample {b} of the batch was changed, but the output at "
-                f"{first_index(gap)} changed too"
-            )
-    gap = far(before.roll(1, at), turned)
-    if gap.any().item():
-        return Failure(
-            message="rotating the batch by one sample did not rotate the outputs: they differ at "
-            f"{first_index(gap)}"
-        )
-    return None
+    failure = first_failure(
+        _others_moved(far(before, after), at, b) for b, after in zip(samples, outputs, strict=True)
+    )
+    return failure or failure_at(
+        far(before.roll(1, at), turned),
+        lambda where: (
+            f"rotating the batch by one sample did not rotate the outputs: they differ at {where}"
+        ),
+    )
+
+
+def _others_moved(gap: Tensor, at: int, b: int) -> Failure | None:
+    gap.select(at, b).fill_(False)
+    return failure_at(
+        gap,
+        lambda where: (
+            f"only sample {b} of the batch was changed, but the output at {where} changed too"
+        ),
+    )
 
 
 def _changed(probe: Probe, inputs: Inputs, other: Inputs, b: int) -> Inputs:

@@ -7,7 +7,7 @@ Right: `self.register_buffer("pe", table)`, and the output is computed from it.
 Rests on the word of the process that ran the candidate, for the names.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier, check, far, first_index
+from attnlab.checks.base import Failure, Probe, Tier, check, far, first_failure, first_index
 
 
 @check(
@@ -18,21 +18,21 @@ from attnlab.checks.base import Failure, Probe, Tier, check, far, first_index
     trusted=False,
 )
 def run(probe: Probe) -> Failure | None:
+    return first_failure(_misplaced(probe, name) for name in probe.contract.buffers)
+
+
+def _misplaced(probe: Probe, name: str) -> Failure | None:
     facts = probe.module_facts()
-    buffers, parameters = facts.buffers, facts.held
-    for name in probe.contract.buffers:
-        if name in parameters:
-            trained = ", so an optimizer would train it" if name in facts.trained else ", no buffer"
-            return Failure(message=f"{name} is a parameter{trained}")
-        if name not in buffers:
-            have = ", ".join(buffers) or "none"
-            return Failure(message=f"there is no buffer named {name}; the buffers are: {have}")
-        if name in facts.learning:
-            return Failure(message=f"the buffer {name} requires a gradient, as if it were trained")
-        failure = _idle(probe, name)
-        if failure:
-            return failure
-    return None
+    buffers = facts.buffers
+    if name in facts.held:
+        trained = ", so an optimizer would train it" if name in facts.trained else ", no buffer"
+        return Failure(message=f"{name} is a parameter{trained}")
+    if name not in buffers:
+        have = ", ".join(buffers) or "none"
+        return Failure(message=f"there is no buffer named {name}; the buffers are: {have}")
+    if name in facts.learning:
+        return Failure(message=f"the buffer {name} requires a gradient, as if it were trained")
+    return _idle(probe, name)
 
 
 def _idle(probe: Probe, name: str) -> Failure | None:

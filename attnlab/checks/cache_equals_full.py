@@ -20,7 +20,17 @@ reordered and values not; positions or lengths that are not reordered. Right:
 
 from __future__ import annotations
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier, check, data_inputs
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Skip,
+    Tensor,
+    Tier,
+    check,
+    data_inputs,
+    first_failure,
+)
 from attnlab.checks.shared.inputs import (
     EPS,
     ROUNDINGS,
@@ -51,16 +61,13 @@ def _single_steps(probe: Probe) -> Failure | None:
     length = probe.sizes.get("S", 1)
     if length < 2:
         raise Skip("one position is one step")
-    for prompt in (1, probe.random_integer(1, length)):
-        failure = cached_mismatch(probe, [prompt, *[1] * (length - prompt)])
-        if failure:
-            return failure
+    prompts = (1, probe.random_integer(1, length))
     lengths = [length - 1, 1]
     busy = "dropout" not in probe.contract.promises
-    failure = cached_mismatch(probe, lengths, train=True) if busy else None
-    for dtype in probe.contract.dtypes:
-        failure = failure or _in_dtype(probe, dtype, lengths)
-    return failure
+    failure = first_failure(cached_mismatch(probe, [n, *[1] * (length - n)]) for n in prompts)
+    failure = failure or (cached_mismatch(probe, lengths, train=True) if busy else None)
+    dtypes = probe.contract.dtypes
+    return failure or first_failure(_in_dtype(probe, dtype, lengths) for dtype in dtypes)
 
 
 def _in_dtype(probe: Probe, dtype: str, lengths: list[int]) -> Failure | None:
@@ -125,23 +132,22 @@ def _reordered_beams(probe: Probe) -> Failure | None:
     inputs, contract = causal_inputs(probe), probe.contract
     order = [probe.random_integer(0, rows) for _ in range(rows)]
     order[0], order[1] = 1, 1  # one row has two children, and row 0 has none of its own
-    parents = _first_data(probe, inputs).new_tensor(order).long()
+    parents = inputs[data_inputs(contract, "S")[0].name].new_tensor(order).long()
     after = min(STEPS, length - 1)
     prompt = length - after
     calls = cached_calls(contract, inputs, [prompt, *[1] * after])
     outputs = probe.cached_steps(calls, parents)
     whole = probe.call(_children(probe, inputs, parents, prompt))
-    for number, out in enumerate(outputs[1:]):
-        right = whole.narrow(contract.output.index("S"), prompt + number, 1)
-        said = f"step {number + 1} after beams were reordered by {order}"
-        failure = step_mismatch(probe, right, out, said)
-        if failure:
-            return failure
-    return None
-
-
-def _first_data(probe: Probe, inputs: Inputs) -> Tensor:
-    return inputs[data_inputs(probe.contract, "S")[0].name]
+    at = contract.output.index("S")
+    return first_failure(
+        step_mismatch(
+            probe,
+            whole.narrow(at, prompt + number, 1),
+            out,
+            f"step {number + 1} after beams were reordered by {order}",
+        )
+        for number, out in enumerate(outputs[1:])
+    )
 
 
 def _children(probe: Probe, inputs: Inputs, parents: Tensor, prompt: int) -> Inputs:

@@ -13,7 +13,17 @@ be what it is with that number.
 
 from math import lcm
 
-from attnlab.checks.base import Failure, Mask, Probe, Tier, check, far, first_index
+from attnlab.checks.base import (
+    Failure,
+    Mask,
+    Probe,
+    Tensor,
+    Tier,
+    check,
+    failure_at,
+    far,
+    first_failure,
+)
 
 NARROW = 2
 
@@ -33,20 +43,25 @@ def run(probe: Probe) -> Failure | None:
     kinds = kinds if masked else kinds[:1]
     samples = [probe.sample(mask) for mask in kinds]
     outputs = probe.positional_calls([inputs for inputs, _ in samples])
-    for mask, (_, named), out in zip(kinds, samples, outputs, strict=True):
-        how = "with the mask left out" if mask == "none" else "by position"
-        if out.shape != named.shape:
-            return Failure(
-                message=f"built by position and called {how}, it returns {tuple(out.shape)}; by "
-                f"name {tuple(named.shape)}"
-            )
-        gap = far(named, out)
-        if gap.any().item():
-            return Failure(
-                message=f"built by position and called {how}, the output at "
-                f"{first_index(gap)} differs from that by name"
-            )
-    return _left_out(probe) if probe.contract.defaults else None
+    failure = first_failure(
+        _differs(named, out, "with the mask left out" if mask == "none" else "by position")
+        for mask, (_, named), out in zip(kinds, samples, outputs, strict=True)
+    )
+    return failure or (_left_out(probe) if probe.contract.defaults else None)
+
+
+def _differs(named: Tensor, out: Tensor, how: str) -> Failure | None:
+    if out.shape != named.shape:
+        return Failure(
+            message=f"built by position and called {how}, it returns {tuple(out.shape)}; by "
+            f"name {tuple(named.shape)}"
+        )
+    return failure_at(
+        far(named, out),
+        lambda where: (
+            f"built by position and called {how}, the output at {where} differs from that by name"
+        ),
+    )
 
 
 def _left_out(probe: Probe) -> Failure | None:

@@ -15,8 +15,8 @@ from attnlab.checks.base import (
     Tier,
     check,
     data_inputs,
+    failure_at,
     far,
-    first_index,
     query_axis,
 )
 from attnlab.checks.shared.inputs import beyond_rounding, redraw
@@ -48,10 +48,8 @@ def run(probe: Probe) -> Steps:
 
 def _meet(probe: Probe, gap: Tensor, query: int) -> Failure | None:
     gap.select(probe.contract.output.index(query_axis(probe.contract)), query).fill_(False)
-    if not gap.any().item():
-        return None
-    return Failure(
-        message=f"only query {query} was changed, but the output at {first_index(gap)} changed too"
+    return failure_at(
+        gap, lambda where: f"only query {query} was changed, but the output at {where} changed too"
     )
 
 
@@ -73,9 +71,7 @@ def _permute_context(probe: Probe, inputs: Inputs) -> Inputs:
 
 
 def _ordered(gap: Tensor) -> Failure | None:
-    if not gap.any().item():
-        return None
-    return Failure(
-        message="permuting the context, and its mask with it, changed the output at "
-        f"{first_index(gap)}"
+    return failure_at(
+        gap,
+        lambda where: f"permuting the context, and its mask with it, changed the output at {where}",
     )

@@ -96,8 +96,7 @@ def _biased(calls: list[Tensor], right: Tensor, along: Tensor) -> Failure | None
 def _drops_the_same(probe: Probe) -> Failure | None:
     inputs = _alike(probe)
     right, exact = probe.call(inputs), probe.expected(inputs)
-    asked = probe.calls([inputs] * CALLS, train=True)
-    mine = [_away(out, right) for out in asked]
+    mine = [_away(out, right) for out in probe.calls([inputs] * CALLS, train=True)]
     theirs = [_away(out, exact) for out in probe.expected_in_training(inputs, CALLS)]
     both = mine[0].new_zeros(2 * CALLS, mine[0].numel())
     for row, shift in zip(both, (*mine, *theirs), strict=True):

@@ -27,7 +27,8 @@ from attnlab.checks.base import (
     Tensor,
     Tier,
     check,
-    first_index,
+    failure_at,
+    first_failure,
     key_axis,
     mask_kinds,
     query_axis,
@@ -61,16 +62,23 @@ def run(probe: Probe) -> Failure | None:
     samples += _others(probe, kinds[-1], samples[-1][0])
     dtypes, pair = probe.contract.dtypes, _hiding(probe)
     found = probe.cast_calls(dtypes, [*(inputs for inputs, _ in samples), *pair.given])
-    for dtype, outputs in zip(dtypes, found, strict=True):
-        for out, (inputs, exact) in zip(outputs, samples, strict=False):
-            failure = dtype_mismatch(out, exact, dtype)
-            if failure:
-                return replace(failure, sizes=sizes_of(probe, inputs))
-        failure = _shows(probe, pair, outputs[len(samples) :], dtype)
-        if failure:
-            return failure
+    failure = first_failure(
+        _first_mismatch(probe, samples, outputs, dtype)
+        or _shows(probe, pair, outputs[len(samples) :], dtype)
+        for dtype, outputs in zip(dtypes, found, strict=True)
+    )
     narrow = [dtype for dtype in dtypes if dtype != "float64"]
-    return cast_gradient_mismatch(probe, narrow, kinds[-1])
+    return failure or cast_gradient_mismatch(probe, narrow, kinds[-1])
+
+
+def _first_mismatch(
+    probe: Probe, samples: list[tuple[Inputs, Tensor]], outputs: list[Tensor], dtype: str
+) -> Failure | None:
+    for (inputs, exact), out in zip(samples, outputs, strict=False):
+        failure = dtype_mismatch(out, exact, dtype)
+        if failure:
+            return replace(failure, sizes=sizes_of(probe, inputs))
+    return None
 
 
 class Pair(NamedTuple):
@@ -104,12 +112,13 @@ def _shows(probe: Probe, pair: Pair, outputs: list[Tensor], dtype: str) -> Failu
     if axis == query_axis(probe.contract) and axis in probe.contract.output:
         gap.select(probe.contract.output.index(axis), pair.key).zero_()
     bad = gap > SAME * EPS[dtype] * before.abs().nan_to_num(0.0, 0.0, 0.0).clamp(min=1.0)
-    if not bad.any().item():
-        return None
-    return Failure(
-        message=f"in {dtype} key {pair.key} was masked for every query, but changing it "
-        f"changed the output at {first_index(bad)}, by up to {gap.max().item():.2g}",
-        advice=f"Print the masked scores in {dtype}: each must be far below all others, or -inf.",
+    return failure_at(
+        bad,
+        lambda where: (
+            f"in {dtype} key {pair.key} was masked for every query, but changing it "
+            f"changed the output at {where}, by up to {gap.max().item():.2g}"
+        ),
+        f"Print the masked scores in {dtype}: each must be far below all others, or -inf.",
     )
 
 

@@ -7,7 +7,7 @@ Right: tensor operations, `torch.where` for choices between values.
 Made on demand only: the compiler takes seconds to load.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier, check, far, first_index
+from attnlab.checks.base import Failure, Probe, Tier, check, failure_at, far
 
 
 @check(
@@ -20,9 +20,7 @@ from attnlab.checks.base import Failure, Probe, Tier, check, far, first_index
 )
 def run(probe: Probe) -> Failure | None:
     inputs, out = probe.sample()
-    gap = far(out, probe.call_exported(inputs))
-    if gap.any().item():
-        return Failure(
-            message=f"the output of the exported program differs, first at {first_index(gap)}"
-        )
-    return None
+    return failure_at(
+        far(out, probe.call_exported(inputs)),
+        lambda where: f"the output of the exported program differs, first at {where}",
+    )

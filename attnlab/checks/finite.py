@@ -8,7 +8,7 @@ kernel of linear attention, is let pass), with masks that leave every query a ke
 to: `fully-masked-row` looks at rows without any key.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tier, check, first_index
+from attnlab.checks.base import Failure, Inputs, Probe, Tier, check, failure_at
 from attnlab.probe.answers import LOUD
 
 
@@ -19,15 +19,21 @@ from attnlab.probe.answers import LOUD
     advice="Run `attnlab run`: the row flagged NaN or Inf first is where to look.",
 )
 def run(probe: Probe) -> Failure | None:
-    for scale in (1.0, LOUD):
-        inputs, out = probe.sample("random", scale)
-        bad = ~out.isfinite()
-        if bad.any().item() and not (scale > 1 and _narrow(probe, inputs)):
-            return Failure(
-                message=f"{int(bad.sum().item())} of {out.numel()} output values are NaN or "
-                f"infinite for inputs of scale {scale:g}, the first at {first_index(bad)}"
-            )
-    return None
+    return _not_finite(probe, 1.0) or _not_finite(probe, LOUD)
+
+
+def _not_finite(probe: Probe, scale: float) -> Failure | None:
+    inputs, out = probe.sample("random", scale)
+    bad = ~out.isfinite()
+    if scale > 1 and bad.any().item() and _narrow(probe, inputs):
+        return None
+    return failure_at(
+        bad,
+        lambda where: (
+            f"{int(bad.sum().item())} of {out.numel()} output values are NaN or "
+            f"infinite for inputs of scale {scale:g}, the first at {where}"
+        ),
+    )
 
 
 def _narrow(probe: Probe, inputs: Inputs) -> bool:

@@ -13,6 +13,7 @@ them.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.records import Op
@@ -55,13 +56,9 @@ def _named(ops: Sequence[Op], said: str) -> Failure | None:
 
 def _shaped(probe: Probe, ops: Sequence[Op], said: str) -> Failure | None:
     """A tensor of numbers that holds a value for each combination of these axes."""
-    square = 1
-    for symbol in said.split():
-        square *= probe.measure(symbol)
+    square = prod(map(probe.measure, said.split()))
     for op in ops:
-        count = 1
-        for size in op.shape:
-            count *= size
+        count = prod(op.shape)
         if op.dtype != "bool" and square > 1 and count and count % square == 0:
             return Failure(
                 message=f"line {op.line}: {op.op} makes a tensor of shape {op.shape}, which holds "

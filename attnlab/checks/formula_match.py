@@ -163,8 +163,7 @@ def _rotation_differs(probe: Probe, position: Position) -> Failure | None:
     needs=("output", "batch", "ordered"),
     tier=Tier.SAMPLES,
     advice=(
-        "Look at the index of the table: x.size(0) is the batch; positions _equal_samples "
-        "along x.size(1)."
+        "Look at the index of the table: x.size(0) is the batch; positions run along x.size(1)."
     ),
 )
 def _equal_samples(probe: Probe) -> Failure | None:
@@ -328,9 +327,9 @@ def _buckets(probe: Probe) -> Failure | None:
     added = out.reshape(-1, *out.shape[-3:])[0]
     past = added[:, -1].flip(-1)  # of the last query: distance 0, 1, 2, ... backwards
     failure = wrong_bucket(past, position, "before")
-    if failure is None and not position.causal:
-        failure = wrong_bucket(added[:, 0], position, "after") or _same_on_both_sides(added)
-    return failure
+    if failure or position.causal:
+        return failure
+    return wrong_bucket(added[:, 0], position, "after") or _same_on_both_sides(added)
 
 
 def _same_on_both_sides(added: Tensor) -> Failure | None:

@@ -18,8 +18,8 @@ from attnlab.checks.base import (
     Tier,
     check,
     data_inputs,
+    failure_at,
     far,
-    first_index,
     mask_input,
     query_axis,
 )
@@ -37,26 +37,27 @@ from attnlab.checks.shared.inputs import allowed
 def run(probe: Probe) -> Failure | None:
     spec = mask_input(probe.contract)
     inputs, out = probe.sample("empty-rows")
-    empty = (inputs[spec.name] == spec.forbids).all(-1)
-    bad = ~out.isfinite()
-    if bad.any().item():
-        return Failure(
-            message=f"{int(empty.sum().item())} queries may attend to nothing, and the output has "
-            f"{int(bad.sum().item())} NaN or infinite values, the first at {first_index(bad)}"
-        )
-    for name, gradient in _gradients(probe, inputs):
+    empty, bad = (inputs[spec.name] == spec.forbids).all(-1), ~out.isfinite()
+    failure = failure_at(
+        bad,
+        lambda where: (
+            f"{int(empty.sum().item())} queries may attend to nothing, and the output "
+            f"has {int(bad.sum().item())} NaN or infinite values, the first at {where}"
+        ),
+    )
+    return failure or _wrong_gradients(probe, inputs) or _not_zeros(probe, inputs, out)
+
+
+def _wrong_gradients(probe: Probe, inputs: Inputs) -> Failure | None:
+    found = probe.gradients(inputs)
+    for name, gradient in (*found.inputs.items(), *found.parameters.items()):
         bad = ~gradient.isfinite()
         if bad.any().item():
             return Failure(
                 message=f"the output is finite, but the gradient of {name} has "
                 f"{int(bad.sum().item())} NaN or infinite values where rows are fully masked"
             )
-    return _not_zeros(probe, inputs, out)
-
-
-def _gradients(probe: Probe, inputs: Inputs) -> list[tuple[str, Tensor]]:
-    found = probe.gradients(inputs)
-    return [*found.inputs.items(), *found.parameters.items()]
+    return None
 
 
 def _not_zeros(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:

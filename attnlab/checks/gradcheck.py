@@ -19,7 +19,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from attnlab.checks.base import Failure, Gradients, Inputs, Probe, Skip, Tensor, Tier, check
+from attnlab.checks.base import (
+    Failure,
+    Gradients,
+    Inputs,
+    Probe,
+    Skip,
+    Tensor,
+    Tier,
+    check,
+    first_failure,
+)
 from attnlab.checks.shared.inputs import sizes_of
 
 TITLE = "Gradients equal finite differences"
@@ -46,7 +56,7 @@ class Point:
         known = probe.given_parameters()
         found = probe.gradient_sample_in_float64()
         if found is None:
-            raise Skip("the module does not _one_direction in float64")
+            raise Skip("the module does not run in float64")
         wide, inputs, gradients = found
         weights = wide.parameters() if known is None else known
         learns = set(probe.module_facts().trained)  # what is frozen has no gradient by intention
@@ -121,7 +131,7 @@ def _one_direction(probe: Probe) -> Failure | None:
     if failure is None:
         return None
     alone = (at.differs({name: way}, {}, name) for name, way in inputs.items())
-    return next(filter(None, alone), None) or at.differs({}, weights, "the weights") or failure
+    return first_failure(alone) or at.differs({}, weights, "the weights") or failure
 
 
 def _is_close(slope: float, said: float, limits: tuple[float, float], size: float) -> bool:
@@ -149,21 +159,17 @@ def _slope(gradients: Mapping[str, Tensor], ways: Ways) -> float:
     on_demand=True,
 )
 def _every_element(probe: Probe) -> Failure | None:
-    return next(_wrong(Point.of(probe)), None)
+    return first_failure(_wrong(Point.of(probe)))
 
 
-def _wrong(at: Point) -> Iterator[Failure]:
-    """Elements whose gradient is not the slope."""
+def _wrong(at: Point) -> Iterator[Failure | None]:
+    """What is wrong with the slope of each element."""
     for name in at.floats():
         for way in _unit_directions(at.inputs[name]):
-            failure = at.differs({name: way}, {}, _element(name, way))
-            if failure:
-                yield failure
+            yield at.differs({name: way}, {}, _element(name, way))
     for name, weight in at.weights.items():
         for way in _unit_directions(weight):
-            failure = at.differs({}, {name: way}, _element(name, way))
-            if failure:
-                yield failure
+            yield at.differs({}, {name: way}, _element(name, way))
 
 
 def _unit_directions(like: Tensor) -> Iterator[Tensor]:

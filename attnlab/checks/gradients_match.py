@@ -35,8 +35,8 @@ from attnlab.checks.base import (
     Tensor,
     Tier,
     check,
+    failure_at,
     far,
-    first_index,
     mask_kinds,
 )
 from attnlab.checks.shared.inputs import (
@@ -165,7 +165,7 @@ def _every_parameter(probe: Probe) -> Failure | None:
 
 @check(
     id="in-a-network",
-    title="Amid other layers it learns the same",
+    title="Gradients are correct inside a network",
     needs=("reference", "output", "floats"),
     tier=Tier.SLOPES,
     advice=(
@@ -182,33 +182,32 @@ def _in_a_network(probe: Probe) -> Failure | None:
     more = LONG if probe.expected_seconds(LONG) <= PATIENCE else FEWER
     calls = [calm[0], probe.draw("causal"), one, probe.draw("random", longer=more, alone=True)]
     found = probe.interleaved_gradients(calls, train="dropout" not in probe.contract.promises)
-    failure = _each_call(probe, calls, found)
-    if failure or not far(found.after, calm[1]).any().item():
-        return failure
-    gap = far(found.after, calm[1])
-    return Failure(
-        message=f"after gradients in train mode, the output in eval mode is another than before "
-        f"at {first_index(gap)}, by up to {(found.after - calm[1]).abs().max().item():.2g}"
+    return _each_call(probe, calls, found) or failure_at(
+        far(found.after, calm[1]),
+        lambda where: (
+            "after gradients in train mode, the output in eval mode is another than "
+            f"before at {where}, by up to {(found.after - calm[1]).abs().max().item():.2g}"
+        ),
     )
 
 
 def _each_call(probe: Probe, calls: list[Inputs], found: InterleavedGradients) -> Failure | None:
     """The calls one after the other, then what they have in common."""
     total: dict[str, Tensor] = {}
+    busy = "dropout" not in probe.contract.promises
     for number, inputs in enumerate(calls):
         right = probe.expected_gradients(inputs, found.cotangents[number])
         total = {n: total[n] + g if n in total else g for n, g in right.parameters.items()}
-        how = " amid a network"
-        failure = None
-        if not number and "dropout" not in probe.contract.promises:
-            failure = _wrong_output(probe, inputs, found.outputs[number])
-        failure = failure or gradient_mismatch(probe, found.inputs[number], right.inputs, how)
+        failure = _wrong_output(probe, inputs, found.outputs[0]) if busy and not number else None
+        failure = failure or gradient_mismatch(
+            probe, found.inputs[number], right.inputs, " inside a network"
+        )
         if not number:
             frozen = " where all parameters are frozen"
             failure = failure or gradient_mismatch(probe, found.frozen, right.inputs, frozen)
         if failure:
-            told = replace(failure, sizes=sizes_of(probe, inputs))
-            return prefer_output(probe, told, inputs, "dropout" not in probe.contract.promises)
+            failure = replace(failure, sizes=sizes_of(probe, inputs))
+            return prefer_output(probe, failure, inputs, busy)
         if number == AGAIN:
             total = {n: total[n] + g for n, g in right.parameters.items()}
     many = f", the sum of {len(calls) + 1} calls,"

@@ -11,7 +11,7 @@ Probed with the reference's weights, heads of all projections permuted alike; wh
 of their own, groups of heads are permuted.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, check, first_index
+from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, check, failure_at
 from attnlab.checks.shared.inputs import beyond_rounding
 
 
@@ -35,14 +35,14 @@ def run(probe: Probe) -> Failure | None:
     if ((probe.expected(inputs, changed) - right).abs() > probe.tolerance(right)).any().item():
         raise Skip("the reference keeps its heads in another layout")
     (after,) = probe.with_weights([(changed, inputs)], back=weights)
-    gap = beyond_rounding(probe, before, after)
-    if gap.any().item():
-        return Failure(
-            message=f"the {'key heads' if groups < heads else 'heads'} of all projections were "
-            f"permuted to {order}, and the output changed at {first_index(gap)}, by up to "
+    return failure_at(
+        beyond_rounding(probe, before, after),
+        lambda where: (
+            f"the {'key heads' if groups < heads else 'heads'} of all projections were "
+            f"permuted to {order}, and the output changed at {where}, by up to "
             f"{(before - after).abs().max().item():.2g}"
-        )
-    return None
+        ),
+    )
 
 
 def _permuted(name: str, weight: Tensor, order: list[int], heads: int) -> Tensor:

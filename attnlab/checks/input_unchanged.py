@@ -8,7 +8,17 @@ next call writes into.
 Rests on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tier, check, first_index, mask_kinds
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Tensor,
+    Tier,
+    check,
+    failure_at,
+    first_failure,
+    mask_kinds,
+)
 
 
 @check(
@@ -51,18 +61,23 @@ def run(probe: Probe) -> Failure | None:
 
 
 def _changed(inputs: Inputs, after: Inputs) -> Failure | None:
-    for name, before in inputs.items():
-        if before is None or name not in after:
-            continue
-        now = after[name]
-        if tuple(now.shape) != tuple(before.shape):
-            return Failure(
-                message=f"{name} had shape {tuple(before.shape)} and has {tuple(now.shape)} now"
-            )
-        changed = now != before
-        if changed.any().item():
-            return Failure(
-                message=f"forward wrote into its argument {name}: {int(changed.sum().item())} of "
-                f"{before.numel()} values differ after it, the first at {first_index(changed)}"
-            )
-    return None
+    return first_failure(
+        _differs(name, before, after[name])
+        for name, before in inputs.items()
+        if before is not None and name in after
+    )
+
+
+def _differs(name: str, before: Tensor, now: Tensor) -> Failure | None:
+    if tuple(now.shape) != tuple(before.shape):
+        return Failure(
+            message=f"{name} had shape {tuple(before.shape)} and has {tuple(now.shape)} now"
+        )
+    changed = now != before
+    return failure_at(
+        changed,
+        lambda where: (
+            f"forward wrote into its argument {name}: {int(changed.sum().item())} of "
+            f"{before.numel()} values differ after it, the first at {where}"
+        ),
+    )

@@ -26,6 +26,8 @@ from attnlab.checks.base import (
     Tensor,
     Tier,
     check,
+    failure_at,
+    first_failure,
     first_index,
     mask_input,
 )
@@ -54,10 +56,11 @@ def run(probe: Probe) -> Steps:
         ("random", "causal") if has_query_axis(spec) else ("random", "padding")
     )
     ways = [(kind, low, *probe.sample(kind)) for kind in kinds for low in LOWEST]
-    outputs = yield [
+    given = [
         {**inputs, spec.name: _additive(probe, inputs[spec.name] == spec.forbids, low)}
         for _, low, inputs, _ in ways
     ]
+    outputs = yield given
     for (kind, low, _, boolean), out in zip(ways, outputs, strict=True):
         gap = beyond_rounding(probe, boolean, out)
         if gap.any().item():
@@ -66,8 +69,7 @@ def run(probe: Probe) -> Steps:
                 f"at {first_index(gap)} than as booleans: they differ by up to "
                 f"{(boolean - out).abs().max().item():.2g}"
             )
-    _, low, inputs, boolean = ways[0]
-    added = {**inputs, spec.name: _additive(probe, inputs[spec.name] == spec.forbids, low)}
+    (_, _, inputs, boolean), added = ways[0], given[0]
     failure = _trains(probe, inputs, added, boolean) or _cast(probe, added, boolean)
     averages = "averaging" in probe.contract.promises
     return failure or (_biased(probe, inputs, added, boolean) if averages else None)
@@ -80,15 +82,16 @@ def _biased(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
     mask, choice = added[name], (allowed(probe, inputs).sum(-1) > 1).any().item()
     given = [mask + probe.noise(mask[..., :1], BIAS), mask + probe.noise(mask, BIAS)]
     same, other = probe.calls([{**added, name: biased} for biased in given])
-    gap = beyond_rounding(probe, boolean, same)
-    if gap.any().item():
-        return Failure(
-            message="one number more for all keys of a query, in a mask of floats, changes nothing "
-            f"of a softmax, and gave another output at {first_index(gap)}",
-            advice=NUMBERS,
-        )
-    if not choice or beyond_rounding(probe, boolean, other).any().item():
-        return None
+    failure = failure_at(
+        beyond_rounding(probe, boolean, same),
+        lambda where: (
+            "one number more for all keys of a query, in a mask of floats, changes nothing "
+            f"of a softmax, and gave another output at {where}"
+        ),
+        NUMBERS,
+    )
+    if failure or not choice or beyond_rounding(probe, boolean, other).any().item():
+        return failure
     return Failure(
         message="a mask of floats with another number for each key that may be seen gave the same "
         "output as one with 0 there: the numbers are not added",
@@ -99,14 +102,15 @@ def _biased(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
 def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Failure | None:
     if "dropout" in probe.contract.promises:
         return None
-    gap = beyond_rounding(probe, boolean, probe.call(added, train=True))
-    if gap.any().item():
-        return Failure(
-            message=f"in train mode a mask of floats gave another output at {first_index(gap)} "
+    failure = failure_at(
+        beyond_rounding(probe, boolean, probe.call(added, train=True)),
+        lambda where: (
+            f"in train mode a mask of floats gave another output at {where} "
             "than the same one of booleans in eval mode"
-        )
-    if not probe.confirming:  # there is nothing to compare with
-        return None
+        ),
+    )
+    if failure or not probe.confirming:  # there is nothing to compare with
+        return failure
     found = probe.gradients(added)
     right = probe.expected_gradients(inputs, found.cotangent)
     how = " under a mask of floats"
@@ -116,13 +120,9 @@ def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
 
 def _cast(probe: Probe, added: Inputs, boolean: Tensor) -> Failure | None:
     dtypes = probe.contract.dtypes
-    for dtype, (out,) in zip(
-        dtypes, probe.cast_calls(dtypes, [added]) if dtypes else (), strict=True
-    ):
-        failure = dtype_mismatch(out, boolean, dtype)
-        if failure:
-            return replace(failure, message=f"{failure.message}, under a mask of floats")
-    return None
+    found = zip(dtypes, probe.cast_calls(dtypes, [added]) if dtypes else (), strict=True)
+    failure = first_failure(dtype_mismatch(out, boolean, dtype) for dtype, (out,) in found)
+    return failure and replace(failure, message=f"{failure.message}, under a mask of floats")
 
 
 def _additive(probe: Probe, forbidden: Tensor, low: float) -> Tensor:

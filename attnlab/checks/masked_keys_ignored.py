@@ -32,8 +32,9 @@ from attnlab.checks.base import (
     Tier,
     check,
     data_inputs,
+    failure_at,
     far,
-    first_index,
+    first_failure,
     key_axis,
     mask_input,
     query_axis,
@@ -74,7 +75,7 @@ class Way(NamedTuple):
     few=True,
 )
 def _masked_key(probe: Probe) -> Steps:
-    axis, length = key_axis(probe.contract), probe.sizes.get(key_axis(probe.contract), 1)
+    length = probe.sizes.get(key_axis(probe.contract), 1)
     if length < 2:
         raise Skip("with one position there is no other key to mask")
     first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
@@ -82,21 +83,14 @@ def _masked_key(probe: Probe) -> Steps:
     ways = [Way(hide_key(probe, probe.draw("random"), key, length), key) for key in keys]
     loud = probe.random_integer(first, length)
     ways.append(Way(hide_key(probe, probe.draw("one-key", LOUD), loud, length), loud))
-    ways += _in_one_sample(probe, loud, length)
-    ways = probe.choose_ways(ways)
-    outputs = yield [
-        given
-        for way in ways
-        for given in (
-            way.inputs,
-            redraw(probe, way.inputs, axis, slice(way.key, way.key + 1)),
-        )
-    ]
-    for way, before, after in zip(ways, outputs[::2], outputs[1::2], strict=True):
-        failure = _leaks(probe, far(before, after), way)
-        if failure:
-            return failure
-    return None
+    ways = probe.choose_ways([*ways, *_in_one_sample(probe, loud, length)])
+    outputs = yield [given for way in ways for given in (way.inputs, _with_other_key(probe, way))]
+    found = zip(ways, outputs[::2], outputs[1::2], strict=True)
+    return first_failure(_leaks(probe, before, after, way) for way, before, after in found)
+
+
+def _with_other_key(probe: Probe, way: Way) -> Inputs:
+    return redraw(probe, way.inputs, key_axis(probe.contract), slice(way.key, way.key + 1))
 
 
 def _in_one_sample(probe: Probe, key: int, length: int) -> list[Way]:
@@ -111,23 +105,31 @@ def _in_one_sample(probe: Probe, key: int, length: int) -> list[Way]:
     return [Way({**inputs, spec.name: mask}, key, last)]
 
 
-def _leaks(probe: Probe, gap: Tensor, way: Way) -> Failure | None:
-    axis, axes, key = key_axis(probe.contract), probe.contract.output, way.key
-    if axis == query_axis(probe.contract) and axis in axes:
-        gap.select(axes.index(axis), key).fill_(False)
+def _leaks(probe: Probe, before: Tensor, after: Tensor, way: Way) -> Failure | None:
+    axes, key = probe.contract.output, way.key
+    gap = _elsewhere(probe, far(before, after), key)
     if way.sample is not None:
         gap.narrow(axes.index("B"), 0, way.sample).fill_(False)
-    if not gap.any().item():
-        return None
     where = "" if way.sample is None else f" of sample {way.sample}"
-    failure = Failure(
-        message=f"key {key} was masked for every query{where}; changing position {key} still "
-        f"changed the output at {first_index(gap)}"
+    failure = failure_at(
+        gap,
+        lambda at: (
+            f"key {key} was masked for every query{where}; changing position {key} still "
+            f"changed the output at {at}"
+        ),
     )
-    if axis != "S" or "S" not in axes:
+    if failure is None or key_axis(probe.contract) != "S" or "S" not in axes:
         return failure
     rows = gap.movedim(axes.index("S"), 0).flatten(1).any(1).nonzero().flatten().tolist()
     return joined_heads(probe, failure, key, rows)
+
+
+def _elsewhere(probe: Probe, gap: Tensor, key: int) -> Tensor:
+    """Where outputs differ at other positions than that of the key, which is a query, too."""
+    axis, axes = key_axis(probe.contract), probe.contract.output
+    if axis == query_axis(probe.contract) and axis in axes:
+        gap.select(axes.index(axis), key).fill_(False)
+    return gap
 
 
 # ---------------------------------------------------------------- padding invariance
@@ -152,18 +154,14 @@ def _masked_padding(probe: Probe) -> Steps:
     if axis not in probe.contract.vary:
         raise Skip("its length is fixed")
     more = probe.random_integer(1, max(2, min(4, length - 1)))  # where it can be, two keys stay
-    real = [slice(0, length - more)]
     promises = probe.contract.promises
-    if "averaging" in promises and "causal" not in promises:
-        real.append(slice(more, length))
-    real = probe.choose_ways(real)
-    pairs = [_padded_and_alone(probe, part, length) for part in real]
-    outputs = yield [inputs for pair in pairs for inputs in pair]
-    for part, padded, alone in zip(real, outputs[::2], outputs[1::2], strict=True):
-        failure = _padding_matters(probe, part, length, padded, alone)
-        if failure:
-            return failure
-    return None
+    ordered = "averaging" not in promises or "causal" in promises
+    real = probe.choose_ways([slice(0, length - more), slice(more, length)][: 1 if ordered else 2])
+    outputs = yield [inputs for part in real for inputs in _padded_and_alone(probe, part, length)]
+    found = zip(real, outputs[::2], outputs[1::2], strict=True)
+    return first_failure(
+        _padding_matters(probe, part, length, padded, alone) for part, padded, alone in found
+    )
 
 
 def _real_queries(contract: Contract, real: slice) -> slice:
@@ -195,15 +193,14 @@ def _padding_matters(
     if queries in output:
         at = output.index(queries)
         padded = padded.movedim(at, 0)[_real_queries(probe.contract, real)].movedim(0, at)
-    gap = beyond_rounding(probe, alone, padded)
-    if not gap.any().item():
-        return None
     side = "before" if real.start else "behind"
     count = length - (real.stop - real.start)
-    off = (alone - padded).abs().max().item()
-    return Failure(
-        message=f"{count} masked position{'s' * (count > 1)} {side} the others changed the output "
-        f"at {first_index(gap)} of the real ones, by up to {off:.2g}"
+    return failure_at(
+        beyond_rounding(probe, alone, padded),
+        lambda at: (
+            f"{count} masked position{'s' * (count > 1)} {side} the others changed the "
+            f"output at {at} of the real ones, by up to {(alone - padded).abs().max().item():.2g}"
+        ),
     )
 
 
@@ -219,37 +216,42 @@ def _padding_matters(
     few=True,
 )
 def _masked_nan(probe: Probe) -> Steps:
-    axis, spec = key_axis(probe.contract), mask_input(probe.contract)
-    length = probe.sizes.get(axis, 1)
+    length = probe.sizes.get(key_axis(probe.contract), 1)
     if length < 2:
         raise Skip("with one position there is no other key to mask")
-    ways = [(_with_masked_key(probe, spec, length), garbage) for garbage in GARBAGE]
+    ways = [_with_masked_key(probe, mask_input(probe.contract), length) for _ in GARBAGE]
     outputs = yield [
         given
-        for (inputs, key), garbage in ways
-        for given in (inputs, _spoiled(probe, inputs, key, garbage))
+        for way, garbage in zip(ways, GARBAGE, strict=True)
+        for given in (way.inputs, _spoiled(probe, way.inputs, way.key, garbage))
     ]
-    for ((_, key), garbage), before, after in zip(ways, outputs[::2], outputs[1::2], strict=True):
-        gap = beyond_rounding(probe, before, after)
-        if axis == query_axis(probe.contract) and axis in probe.contract.output:
-            gap.select(probe.contract.output.index(axis), key).fill_(False)
-        if gap.any().item():
-            return Failure(
-                message=f"key {key} was masked for every query and holds {garbage}; it reached "
-                f"{int(gap.sum().item())} values of the output, the first at {first_index(gap)}"
-            )
-    return None
+    found = zip(ways, GARBAGE, outputs[::2], outputs[1::2], strict=True)
+    return first_failure(
+        _reached(probe, way.key, garbage, beyond_rounding(probe, before, after))
+        for way, garbage, before, after in found
+    )
 
 
-def _with_masked_key(probe: Probe, spec: Input, length: int) -> tuple[Inputs, int]:
-    """Inputs with one key masked for every query, and which."""
+def _reached(probe: Probe, key: int, garbage: float, gap: Tensor) -> Failure | None:
+    gap = _elsewhere(probe, gap, key)
+    return failure_at(
+        gap,
+        lambda at: (
+            f"key {key} was masked for every query and holds {garbage}; it reached "
+            f"{int(gap.sum().item())} values of the output, the first at {at}"
+        ),
+    )
+
+
+def _with_masked_key(probe: Probe, spec: Input, length: int) -> Way:
+    """Inputs with one key masked for every query."""
     first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
     key = probe.random_integer(first, length)
     inputs = probe.draw("random")
     mask = inputs[spec.name].clone()
     mask[..., 0 if first else (key + 1) % length] = not spec.forbids
     mask[..., key] = spec.forbids
-    return {**inputs, spec.name: mask}, key
+    return Way({**inputs, spec.name: mask}, key)
 
 
 def _spoiled(probe: Probe, inputs: Inputs, key: int, garbage: float) -> Inputs:

@@ -36,8 +36,9 @@ from attnlab.checks.base import (
     Tensor,
     Tier,
     check,
+    failure_at,
     far,
-    first_index,
+    first_failure,
     mask_kinds,
     mask_name,
     query_axis,
@@ -104,16 +105,18 @@ def _equals_reference(probe: Probe) -> Failure | None:
 
 
 def _differs(probe: Probe) -> Failure | None:
-    for mask, scale in _kinds(probe):
-        inputs, out = probe.sample(mask, scale)
-        how = ", ".join(filter(None, (mask_name(probe.contract, mask), probe.inputs_description)))
-        failure = _unlike(probe, inputs, out, how)
-        if failure:
-            return failure
-    if not probe.thorough:
-        return _in_steps(probe)
+    kinds = _kinds(probe)
+    failure = first_failure(_sample_differs(probe, mask, scale) for mask, scale in kinds)
+    if failure or not probe.thorough:
+        return failure or _in_steps(probe)
     failure = _without(probe) or _structured(probe) or _other_lengths(probe)
     return failure or _in_steps(probe)
+
+
+def _sample_differs(probe: Probe, mask: Mask, scale: float) -> Failure | None:
+    inputs, out = probe.sample(mask, scale)
+    how = ", ".join(filter(None, (mask_name(probe.contract, mask), probe.inputs_description)))
+    return _unlike(probe, inputs, out, how)
 
 
 def _unlike(
@@ -143,23 +146,20 @@ def _structured(probe: Probe) -> Failure | None:
     }
     calls = list(given.values())
     found = zip(given, calls, probe.calls(calls), probe.expected_each(calls), strict=True)
-    for name, inputs, out, right in found:
-        failure = _unlike(probe, inputs, out, f"a mask {name}", right)
-        if failure:
-            return failure
-    return None
+    return first_failure(
+        _unlike(probe, inputs, out, f"a mask {name}", right) for name, inputs, out, right in found
+    )
 
 
 def _without(probe: Probe) -> Failure | None:
     """Inputs that can be left out, but for masks, which are left out in samples."""
-    specs = [i for i in probe.contract.inputs if i.optional and i.role != "mask"]
-    for left_out in (*([spec] for spec in specs), *([specs] if len(specs) > 1 else [])):
-        inputs = {**probe.draw(), **{spec.name: None for spec in left_out}}
-        names = " and ".join(spec.name for spec in left_out)
-        failure = _unlike(probe, inputs, probe.call(inputs), f"without {names}")
-        if failure:
-            return failure
-    return None
+    names = [i.name for i in probe.contract.inputs if i.optional and i.role != "mask"]
+    several = [[name] for name in names] + ([names] if len(names) > 1 else [])
+    drawn = [{**probe.draw(), **dict.fromkeys(left_out)} for left_out in several]
+    return first_failure(
+        _unlike(probe, inputs, probe.call(inputs), f"without {' and '.join(left_out)}")
+        for left_out, inputs in zip(several, drawn, strict=True)
+    )
 
 
 def _in_steps(probe: Probe) -> Failure | None:
@@ -239,9 +239,8 @@ def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
     late = sizes_of(probe, inputs).get("S", 0) > ROUNDED  # it may take no more than so many
     others = late_changes(probe, inputs) if late and "causal" in contract.promises else []
     out, *after = probe.cast_calls([COARSE], [inputs, *others])[0]
-    failure = dtype_mismatch(out, probe.expected(inputs), COARSE)
     seen = (early_change(probe, out, other, COARSE) for other in after)
-    failure = failure or next(filter(None, seen), None)
+    failure = dtype_mismatch(out, probe.expected(inputs), COARSE) or first_failure(seen)
     return failure and replace(failure, message=f"{failure.message}, for long sequences")
 
 
@@ -260,12 +259,8 @@ def _large_inputs(probe: Probe) -> Steps:
     ways = large_ways(probe.contract)
     drawn = [large(probe, way) for way in ways]
     outputs = yield drawn
-    rights = probe.expected_each(drawn)
-    for way, inputs, out, right in zip(ways, drawn, outputs, rights, strict=True):
-        failure = _exceeds_rounding(probe, inputs, out, right, way)
-        if failure:
-            return failure
-    return None
+    found = zip(drawn, outputs, probe.expected_each(drawn), ways, strict=True)
+    return first_failure(_exceeds_rounding(probe, *each) for each in found)
 
 
 def _exceeds_rounding(
@@ -279,13 +274,13 @@ def _exceeds_rounding(
     if (gap <= limit).all().item():
         return None
     limit = max(limit, ROOM * (probe.expected_in_float32(inputs) - expected).abs().max().item())
-    bad = ~(gap <= limit)
-    if not bad.any().item():
-        return None
-    return Failure(
-        message=f"for inputs of scale {way.shared:g} the output differs from the reference's at "
-        f"{first_index(bad)}, by up to {gap.max().item():.2g}; rounding explains {limit:.2g} "
-        f"({way.mask} mask)"
+    return failure_at(
+        ~(gap <= limit),
+        lambda at: (
+            f"for inputs of scale {way.shared:g} the output differs from the reference's at "
+            f"{at}, by up to {gap.max().item():.2g}; rounding explains {limit:.2g} "
+            f"({way.mask} mask)"
+        ),
     )
 
 
@@ -317,14 +312,13 @@ def _one_sample(probe: Probe) -> Failure | None:
         if value is not None and "B" in spec.axes:
             one[spec.name] = value.narrow(spec.axes.index("B"), size - 1, 1).contiguous()
     whole = whole.narrow(axes.index("B"), size - 1, 1)
-    out = probe.call(one)
-    gap = far(whole, out)
-    if gap.any().item():
-        return Failure(
-            message=f"sample {size - 1} alone gave another output than in the batch of {size}, "
-            f"first at {first_index(gap)}"
-        )
-    return None
+    return failure_at(
+        far(whole, probe.call(one)),
+        lambda at: (
+            f"sample {size - 1} alone gave another output than in the batch of {size}, "
+            f"first at {at}"
+        ),
+    )
 
 
 def _extreme_lengths(probe: Probe) -> Failure | None:

@@ -35,8 +35,9 @@ from attnlab.checks.base import (
     Tier,
     check,
     data_inputs,
+    failure_at,
     far,
-    first_index,
+    first_failure,
 )
 from attnlab.checks.shared.inputs import cached_calls, causal_inputs
 
@@ -76,13 +77,13 @@ def _repeatable(probe: Probe) -> Steps:
 
 def _stale(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
     """Whether this output, of a later call, is made from what an earlier call left behind."""
-    gap = far(probe.fresh_instance([inputs]).outputs[0], out)
-    if not gap.any().item():
-        return None
-    return Failure(
-        message=f"a new module gives another output for the second input at {first_index(gap)}: "
-        "something is kept from an earlier call, such as its mask or a table",
-        advice=STORED,
+    return failure_at(
+        far(probe.fresh_instance([inputs]).outputs[0], out),
+        lambda at: (
+            f"a new module gives another output for the second input at {at}: "
+            "something is kept from an earlier call, such as its mask or a table"
+        ),
+        STORED,
     )
 
 
@@ -112,13 +113,11 @@ def _either_way(probe: Probe, pairs: list[tuple[Inputs, Inputs]]) -> Failure | N
     """Short and long, and long and short."""
     upward = probe.fresh_instance([given for pair in pairs for given in pair]).outputs
     downward = probe.fresh_instance([given for pair in pairs for given in reversed(pair)]).outputs
-    for i in range(0, len(upward), 2):
-        (new_short, used_long), (new_long, used_short) = upward[i : i + 2], downward[i : i + 2]
-        failure = _differs_from_new(new_long, used_long, "a shorter sequence")
-        failure = failure or _differs_from_new(new_short, used_short, "a longer sequence")
-        if failure:
-            return failure
-    return None
+    return first_failure(
+        _differs_from_new(downward[i], upward[i + 1], "a shorter sequence")
+        or _differs_from_new(upward[i], downward[i + 1], "a longer sequence")
+        for i in range(0, len(upward), 2)
+    )
 
 
 def _confirmed(probe: Probe, drawn: list[tuple[Inputs, Inputs]]) -> Failure | None:
@@ -126,11 +125,11 @@ def _confirmed(probe: Probe, drawn: list[tuple[Inputs, Inputs]]) -> Failure | No
     samples = [probe.sample(mask) for mask in _kinds(probe)]
     pairs = [(longer, inputs) for (_, longer), (inputs, _) in zip(drawn, samples, strict=True)]
     outputs = probe.fresh_instance([given for pair in pairs for given in pair]).outputs
-    failures = (
+    failure = first_failure(
         _differs_from_new(right, used, "a longer sequence")
         for (_, right), used in zip(samples, outputs[1::2], strict=True)
     )
-    return next(filter(None, failures), None) or _smaller_batch(probe)
+    return failure or _smaller_batch(probe)
 
 
 def _smaller_batch(probe: Probe) -> Failure | None:
@@ -176,36 +175,34 @@ def _kinds(probe: Probe) -> tuple[Mask, ...]:
     return kinds if any(i.role == "mask" for i in probe.contract.inputs) else kinds[:1]
 
 
-def _differs_from_new(new: Tensor, used: Tensor, said: str) -> Failure | None:
-    gap = far(new, used)
-    if not gap.any().item():
-        return None
-    return Failure(
-        message=f"after {said} the output at {first_index(gap)} is not what a new module "
-        f"gives: they differ by up to {(new - used).abs().max().item():.2g}"
+def _differs_from_new(new: Tensor, used: Tensor, earlier: str) -> Failure | None:
+    return failure_at(
+        far(new, used),
+        lambda at: (
+            f"after {earlier} the output at {at} is not what a new module "
+            f"gives: they differ by up to {(new - used).abs().max().item():.2g}"
+        ),
     )
 
 
 def _new_cache(probe: Probe) -> Failure | None:
-    """A cache begun anew knows nothing of the sequence before."""
+    """An empty cache knows nothing of the sequence before."""
     if probe.contract.cache is None or "causal" not in probe.contract.promises:
         return None
-    inputs = causal_inputs(probe)
-    length = inputs[data_inputs(probe.contract, "S")[0].name].shape
-    total = length[data_inputs(probe.contract, "S")[0].axes.index("S")]
+    inputs, spec = causal_inputs(probe), data_inputs(probe.contract, "S")[0]
+    total = inputs[spec.name].shape[spec.axes.index("S")]
     if total < 2:
         return None
-    lengths = [total - 1, 1]
-    first = probe.cached_steps(cached_calls(probe.contract, inputs, lengths))[1]
-    probe.cached_steps(cached_calls(probe.contract, causal_inputs(probe), lengths))
-    again = probe.cached_steps(cached_calls(probe.contract, inputs, lengths))[1]
-    gap = far(first, again)
-    if gap.any().item():
-        return Failure(
-            message=f"the same prompt and step, with a cache begun anew, gave another output at "
-            f"{first_index(gap)} after another sequence"
-        )
-    return None
+    calls = cached_calls(probe.contract, inputs, [total - 1, 1])
+    first = probe.cached_steps(calls)[1]
+    probe.cached_steps(cached_calls(probe.contract, causal_inputs(probe), [total - 1, 1]))
+    return failure_at(
+        far(first, probe.cached_steps(calls)[1]),
+        lambda at: (
+            f"the same prompt and step, with an empty cache, gave another output at {at} "
+            "after another sequence"
+        ),
+    )
 
 
 # ---------------------------------------------------------------- separate instances
@@ -222,11 +219,11 @@ def _new_cache(probe: Probe) -> Failure | None:
 def _separate_instances(probe: Probe) -> Failure | None:
     inputs, before = probe.sample()
     others = [_other_heads_or_width(probe), *_other_own_sizes(probe), _shorter_longest(probe)]
-    for sizes in list(filter(None, others)) or [{}]:
-        failure = _changed_by_another(probe, sizes, inputs, before)
-        if failure:
-            return failure
-    return _caches_in_turns(probe)
+    failure = first_failure(
+        _changed_by_another(probe, sizes, inputs, before)
+        for sizes in list(filter(None, others)) or [{}]
+    )
+    return failure or _caches_in_turns(probe)
 
 
 def _caches_in_turns(probe: Probe) -> Failure | None:
@@ -236,12 +233,12 @@ def _caches_in_turns(probe: Probe) -> Failure | None:
         return None
     calls = cached_calls(probe.contract, causal_inputs(probe), [length - 1, 1])
     alone, after = (probe.cached_steps(calls, beside=beside)[1] for beside in (False, True))
-    gap = far(alone, after)
-    if not gap.any().item():
-        return None
-    return Failure(
-        message="after another instance was given a prompt, the next step of this one gave "
-        f"another output at {first_index(gap)}, by up to {(alone - after).abs().max().item():.2g}"
+    return failure_at(
+        far(alone, after),
+        lambda at: (
+            "after another instance was given a prompt, the next step of this one gave "
+            f"another output at {at}, by up to {(alone - after).abs().max().item():.2g}"
+        ),
     )
 
 
@@ -249,14 +246,14 @@ def _changed_by_another(
     probe: Probe, sizes: dict[str, int], inputs: Inputs, before: Tensor
 ) -> Failure | None:
     after = probe.after_sibling(sizes, inputs)
-    gap = far(before, after)
-    if not gap.any().item():
-        return None
     named = ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
-    return Failure(
-        message=f"after another instance{f' with {named}' if named else ''} was built, called and "
-        f"given other parameters, the output of this one changed at {first_index(gap)}, by up "
-        f"to {(before - after).abs().max().item():.2g}"
+    return failure_at(
+        far(before, after),
+        lambda at: (
+            f"after another instance{f' with {named}' if named else ''} was built, called "
+            f"and given other parameters, the output of this one changed at {at}, by up "
+            f"to {(before - after).abs().max().item():.2g}"
+        ),
     )
 
 
@@ -302,19 +299,23 @@ def _shorter_longest(probe: Probe) -> dict[str, int]:
     few=True,
 )
 def _parameters_unchanged(probe: Probe) -> Failure | None:
-    done = probe.fresh_instance([probe.draw("random"), probe.draw("random")], train=(False, True))
-    for name, was in done.before.items():
-        now = done.after.get(name)
-        if now is None or now.shape != was.shape:
-            return Failure(message=f"the parameter {name} is not there any more after a call")
-        changed = ~((now == was) | (was.isnan() & now.isnan()))
-        if changed.any().item():
-            return Failure(
-                message=f"two calls of forward changed the parameter {name}: "
-                f"{int(changed.sum().item())} of {was.numel()} values, the first at "
-                f"{first_index(changed)}"
-            )
-    return None
+    found = probe.fresh_instance([probe.draw("random"), probe.draw("random")], train=(False, True))
+    return first_failure(
+        _parameter_changed(name, was, found.after.get(name)) for name, was in found.before.items()
+    )
+
+
+def _parameter_changed(name: str, was: Tensor, now: Tensor | None) -> Failure | None:
+    if now is None or now.shape != was.shape:
+        return Failure(message=f"the parameter {name} is not there any more after a call")
+    changed = ~((now == was) | (was.isnan() & now.isnan()))
+    return failure_at(
+        changed,
+        lambda at: (
+            f"two calls of forward changed the parameter {name}: "
+            f"{int(changed.sum().item())} of {was.numel()} values, the first at {at}"
+        ),
+    )
 
 
 @check(

@@ -8,7 +8,7 @@ for one layout with angles for the other; angles that differ within a pair.
 Right: (a, b) becomes (a cos - b sin, a sin + b cos), with one angle for the pair.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier, check, first_index
+from attnlab.checks.base import Failure, Probe, Tier, check, failure_at, first_index
 from attnlab.checks.shared.positions import first
 
 
@@ -27,16 +27,15 @@ def run(probe: Probe) -> Failure | None:
     before, after = value.norm(dim=-1), out.norm(dim=-1)
     bad = ~((before - after).abs() <= probe.tolerance(before))
     if bad.any().item():
-        where = bad.nonzero()[0].tolist()
-        was, now = before[tuple(where)].item(), after[tuple(where)].item()
+        was, now = before[bad][0].item(), after[bad][0].item()
         return Failure(
             message=f"the vector at {first_index(bad)} had length {was:.4f} and has {now:.4f} now"
         )
     double = probe.call({**inputs, first(probe): 2 * value})
-    bad = ~((double - 2 * out).abs() <= 2 * probe.tolerance(out))
-    if bad.any().item():
-        return Failure(
-            message=f"vectors twice as long give something else than twice the result, first at "
-            f"{first_index(bad)}: something is added or normalised"
-        )
-    return None
+    return failure_at(
+        ~((double - 2 * out).abs() <= 2 * probe.tolerance(out)),
+        lambda where: (
+            "vectors twice as long give something else than twice the result, first at "
+            f"{where}: something is added or normalised"
+        ),
+    )

@@ -20,15 +20,14 @@ from attnlab.checks.base import CannotTell, Failure, Inputs, Probe, Tensor, Tier
     once=True,
 )
 def run(probe: Probe) -> Failure | None:
-    pad = probe.contract.padding_idx
+    pad, tokens = probe.contract.padding_idx, probe.sizes.get("V", 16)
     assert pad is not None
     inputs = _with_padding(probe, pad)
-    all_found = probe.gradients(inputs)
-    found = all_found.parameters
-    tables = _tables(probe, dict(found))
+    found = probe.gradients(inputs)
+    tables = {n: g for n, g in found.parameters.items() if g.dim() == 2 and g.shape[0] == tokens}
     if not tables:
         return Failure(message="no gradient reaches a matrix with a row for each token")
-    right = _expected(probe, inputs, all_found.cotangent)
+    right = _expected(probe, inputs, found.cotangent)
     for name, gradient in tables.items():
         by_right = name in right and right[name][pad].count_nonzero().item()
         if gradient[pad].count_nonzero().item() and not by_right:
@@ -61,8 +60,3 @@ def _with_padding(probe: Probe, pad: int) -> Inputs:
             ids[..., :1] = pad
             inputs[spec.name] = ids
     return inputs
-
-
-def _tables(probe: Probe, found: dict[str, Tensor]) -> dict[str, Tensor]:
-    tokens = probe.sizes.get("V", 16)
-    return {n: g for n, g in found.items() if g.dim() == 2 and g.shape[0] == tokens}

@@ -86,12 +86,11 @@ def _hidden(mask: Tensor, axes: tuple[str, ...], forbids: bool) -> Tensor:
     """Only the first keys are hidden, where a mask has no queries; else every query keeps itself,
     so that no row is empty."""
     mask = mask.clone()
-    if axes[-2:] == ("S", "S"):
-        mask[..., :PADS] = forbids
-        mask.diagonal(0, -2, -1).fill_(not forbids)
-    else:
+    if axes[-2:] != ("S", "S"):
         mask[...] = not forbids
-        mask[..., :PADS] = forbids
+    mask[..., :PADS] = forbids
+    if axes[-2:] == ("S", "S"):
+        mask.diagonal(0, -2, -1).fill_(not forbids)
     return mask
 
 

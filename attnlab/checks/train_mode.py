@@ -13,6 +13,7 @@ from attnlab.checks.base import (
     Skip,
     Tier,
     check,
+    failure_at,
     far,
     first_index,
     mask_kinds,
@@ -48,9 +49,7 @@ def run(probe: Probe) -> Failure | None:
                 f"eval mode by up to {(calm - busy).abs().max().item():.2g} "
                 f"({mask_name(probe.contract, mask)})"
             )
-    gap = far(samples[0][1], again)
-    if gap.any().item():
-        return Failure(
-            message=f"calls in train mode changed the output of eval mode at {first_index(gap)}"
-        )
-    return None
+    return failure_at(
+        far(samples[0][1], again),
+        lambda where: f"calls in train mode changed the output of eval mode at {where}",
+    )

@@ -21,6 +21,7 @@ from attnlab.checks.base import (
     Tier,
     check,
     far,
+    first_failure,
     first_index,
     mask_kinds,
 )
@@ -56,23 +57,22 @@ def run(probe: Probe) -> Failure | None:
             "the values are whatever the memory held",
             advice=BEGUN,
         )
-    for (_, usual), (inputs, out) in zip(cycle(samples), found, strict=False):
-        failure = _read(probe, inputs, usual, out)
-        if failure:
-            return failure
-    return None
+    return first_failure(
+        _read(probe, inputs, usual, out)
+        for (_, usual), (inputs, out) in zip(cycle(samples), found, strict=False)
+    )
 
 
 def _read(probe: Probe, inputs: Inputs, usual: Tensor, out: Tensor) -> Failure | None:
     bad, gap = out.isnan() & ~usual.isnan(), far(usual, out) & ~usual.isnan()
     if not gap.any().item():
         return None
-    what, where = ("NaN", bad) if bad.any().item() else ("another", gap)
-    if what == "another" and far(usual, probe.fresh_instance([inputs]).outputs[0]).any().item():
+    what, where = ("NaN", bad) if bad.any().item() else ("different", gap)
+    if what == "different" and far(usual, probe.fresh_instance([inputs]).outputs[0]).any().item():
         return None  # it is another each time, whatever new memory holds
     return Failure(
-        message="with uninitialised memory set to NaN or the largest integer, the output is {what} "
-        f"at {first_index(where)}: uninitialised memory is read{_places(probe)}"
+        message="with uninitialised memory set to NaN or the largest integer, the output is "
+        f"{what} at {first_index(where)}: uninitialised memory is read{_places(probe)}"
     )
 
 

@@ -44,8 +44,9 @@ class Gradients:
 
 @record
 class InterleavedGradients:
-    """What came of several calls amid a network: inputs that another layer made, outputs that go on
-    to one, calls before the gradients of others came back. The candidate process's own word."""
+    """Gradients of several calls inside a network: inputs that another layer made, outputs that the
+    next one takes, calls before the gradients of others came back. The candidate process's own
+    word."""
 
     outputs: tuple[Tensor, ...]
     inputs: tuple[Mapping[str, Tensor], ...]  # gradients, of each call
@@ -76,7 +77,7 @@ class InputsAfterCall:
 
 @record
 class FreshInstance:
-    """What came of calls of a new instance. The candidate process's own word."""
+    """Outputs of a new instance, and parameters that changed. The candidate process's own word."""
 
     outputs: tuple[Tensor, ...]
     before: Mapping[str, Tensor]  # the parameters that the calls changed, as they had been

@@ -7,8 +7,8 @@ import torch
 from trial import ATTENTION, SELF
 
 from attnlab.candidate.host import LocalHost
-from attnlab.checks import device_parity as check
 from attnlab.checks.base import Failure, Skip
+from attnlab.checks.device_parity import run as part
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext, Probe
 from attnlab.sizes import with_head_dim
@@ -37,18 +37,18 @@ def probe(factor=None, kind=Probe):
 def test_without_a_gpu_nothing_is_said():
     """Skipped, not passed."""
     with pytest.raises(Skip, match="no GPU"):
-        check.run(probe())
+        part.failure(probe())
 
 
 def test_the_same_passes_and_rounding_is_allowed():
     """Matmuls of a GPU may round more than a CPU's."""
-    assert check.run(probe(1.0)) is None
-    assert check.run(probe(1.0002)) is None
+    assert part.failure(probe(1.0)) is None
+    assert part.failure(probe(1.0002)) is None
 
 
 def test_something_else_fails():
     """What differs by more than rounding is told with its size."""
-    found = check.run(probe(1.1))
+    found = part.failure(probe(1.1))
     assert isinstance(found, Failure)
     assert "on the GPU the output differs from the CPU's by up to" in found.message
 
@@ -56,7 +56,7 @@ def test_something_else_fails():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_a_real_gpu():
     """The verb moves module and inputs there and the output back."""
-    assert check.run(probe(kind=Probe)) is None
+    assert part.failure(probe(kind=Probe)) is None
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks import permutation_equivariance as check
-from attnlab.checks.base import Failure, Skip, load_checks, parts_of, run_steps
+from attnlab.checks.base import Failure, Skip, load_checks, parts_of
 from attnlab.probe.inputs.draw import Dice, inputs
 from attnlab.records import Contract, Input
 from attnlab.references.attention import MultiHeadSelfAttention
@@ -63,7 +63,7 @@ def attention() -> MultiHeadSelfAttention:
 
 
 def verdict(probe: Probe) -> Failure | None:
-    return run_steps(check.run(probe), probe)
+    return check.run.failure(probe)
 
 
 def failure(call: Callable[..., Tensor], *given: Input, **sizes: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from attnlab.catalogue.contract_facts import data_inputs, has_query_axis, key_axis, query_axis
 from attnlab.checks.base import (
@@ -15,6 +16,8 @@ from attnlab.checks.base import (
     Skip,
     Tensor,
     describe,
+    failure_at,
+    first_failure,
     first_index,
     mask_input,
 )
@@ -130,16 +133,20 @@ def steps_mismatch(
     whose: str = WHOLE,
 ) -> Failure | None:
     """What differs between the outputs of steps and the whole."""
-    start, at = 0, probe.contract.output.index("S")
-    for number, out in enumerate(outputs):
-        right = whole.narrow(at, start, lengths[number])
-        steps = f"{lengths[:SHOWN]}{'...' if len(lengths) > SHOWN else ''}"
-        said = f"step {number + 1} of {steps} positions{how}, which begins at position {start},"
-        failure = step_mismatch(probe, right, out, said, whose)
-        if failure:
-            return failure
-        start += lengths[number]
-    return None
+    steps = f"{lengths[:SHOWN]}{'...' if len(lengths) > SHOWN else ''}"
+    starts = accumulate(lengths, initial=0)
+    rights = whole.split(lengths, probe.contract.output.index("S"))
+    found = enumerate(zip(rights, outputs, starts, strict=False), 1)
+    return first_failure(
+        step_mismatch(
+            probe,
+            right,
+            out,
+            f"step {number} of {steps} positions{how}, which begins at position {start},",
+            whose,
+        )
+        for number, (right, out, start) in found
+    )
 
 
 def causal_inputs(probe: Probe) -> Inputs:
@@ -150,25 +157,24 @@ def causal_inputs(probe: Probe) -> Inputs:
 
 def cached_calls(contract: Contract, inputs: Inputs, lengths: list[int]) -> list[Inputs]:
     """The calls of these lengths, one after the other; masks reach over all keys so far."""
-    ends = [sum(lengths[: n + 1]) for n in range(len(lengths))]
     return [
         cut_positions(contract, inputs, slice(end - length, end), slice(0, end))
-        for length, end in zip(lengths, ends, strict=True)
+        for length, end in zip(lengths, accumulate(lengths), strict=True)
     ]
 
 
 def step_mismatch(
-    probe: Probe, right: Tensor, out: Tensor, said: str, whose: str = WHOLE
+    probe: Probe, right: Tensor, out: Tensor, step: str, whose: str = WHOLE
 ) -> Failure | None:
     """What to say of an output in steps that is not that of the whole."""
     if out.shape != right.shape:
-        return Failure(message=f"{said} gave shape {tuple(out.shape)}, not {tuple(right.shape)}")
-    gap = beyond_rounding(probe, right, out)
-    if not gap.any().item():
-        return None
-    return Failure(
-        message=f"{said} gave another output at its {first_index(gap)} than {whose}, "
-        f"by up to {(right - out).abs().max().item():.2g}"
+        return Failure(message=f"{step} gave shape {tuple(out.shape)}, not {tuple(right.shape)}")
+    return failure_at(
+        beyond_rounding(probe, right, out),
+        lambda at: (
+            f"{step} gave another output at its {at} than {whose}, "
+            f"by up to {(right - out).abs().max().item():.2g}"
+        ),
     )
 
 
@@ -187,14 +193,18 @@ def mismatch(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure |
     if not bad.any().item():
         return None
     nan = gap.isnan()
-    if nan.any().item():
-        return Failure(
-            message=f"the output is NaN at {first_index(nan)} and in {_share(nan)} of its values, "
+    return failure_at(
+        nan,
+        lambda at: (
+            f"the output is NaN at {at} and in {_share(nan)} of its values, "
             f"where the reference's is a number ({how})"
-        )
-    return Failure(
-        message=f"the output differs from the reference's at {first_index(bad)} and in "
-        f"{_share(bad)} of its values, by up to {gap.max().item():.2g} ({how})"
+        ),
+    ) or failure_at(
+        bad,
+        lambda at: (
+            f"the output differs from the reference's at {at} and in {_share(bad)} of its "
+            f"values, by up to {gap.max().item():.2g} ({how})"
+        ),
     )
 
 
@@ -227,26 +237,29 @@ def gradient_mismatch(
     probe: Probe, found: Mapping[str, Tensor], right: Mapping[str, Tensor], how: str
 ) -> Failure | None:
     """What to say of gradients that are not the reference's."""
-    for name, expected in right.items():
-        mine = found.get(name)
-        limit = SLACK * probe.tolerance(expected)
-        largest = expected.abs().max().item() if expected.numel() else 0.0
-        if mine is None and largest > limit:
-            return Failure(
-                message=f"no gradient reaches {name}{how}; the reference's goes up to {largest:.2g}"
-            )
-        if mine is None:
-            continue
-        if mine.shape != expected.shape:
-            return Failure(message=f"the gradient of {name} has shape {tuple(mine.shape)}")
-        gap = (mine.double() - expected).abs()
-        bad = ~(gap <= limit)
-        if bad.any().item():
-            return Failure(
-                message=f"the gradient of {name}{how} differs from the reference's at "
-                f"{first_index(bad)}, by up to {gap.max().item():.2g} of {largest:.2g}"
-            )
-    return None
+    return first_failure(
+        _gradient_differs(name, how, found.get(name), expected, SLACK * probe.tolerance(expected))
+        for name, expected in right.items()
+    )
+
+
+def _gradient_differs(
+    name: str, how: str, mine: Tensor | None, expected: Tensor, limit: float
+) -> Failure | None:
+    largest = expected.abs().max().item() if expected.numel() else 0.0
+    if mine is None:
+        missing = f"no gradient reaches {name}{how}; the reference's goes up to {largest:.2g}"
+        return Failure(message=missing) if largest > limit else None
+    if mine.shape != expected.shape:
+        return Failure(message=f"the gradient of {name} has shape {tuple(mine.shape)}")
+    gap = (mine.double() - expected).abs()
+    return failure_at(
+        ~(gap <= limit),
+        lambda at: (
+            f"the gradient of {name}{how} differs from the reference's at {at}, by up to "
+            f"{gap.max().item():.2g} of {largest:.2g}"
+        ),
+    )
 
 
 # ---------------------------------------------------------------- in another dtype
@@ -284,12 +297,11 @@ def cast_gradient_mismatch(probe: Probe, dtypes: Sequence[str], mask: Mask) -> F
         right = probe.expected_gradients(inputs, found[0].cotangent)
     except CannotTell:
         return None
-    for dtype, mine in zip(dtypes, found, strict=True):
-        failure = _cast_gradient_differs(mine.parameters, right.parameters, dtype)
-        failure = failure or _cast_gradient_differs(mine.inputs, right.inputs, dtype)
-        if failure:
-            return failure
-    return None
+    return first_failure(
+        _cast_gradient_differs(mine.parameters, right.parameters, dtype)
+        or _cast_gradient_differs(mine.inputs, right.inputs, dtype)
+        for dtype, mine in zip(dtypes, found, strict=True)
+    )
 
 
 def _cast_gradient_differs(
