@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.records.trial import TrialJob, TrialReport
 from attnlab.worker.child import BROKEN, MEMORY
-from attnlab.worker.cpu_affinity import CpuPinning
 from attnlab.worker.requests import JOB, POSITION, PROGRAM, TRIALS, decode
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import Channel, TooLong, receive, send
@@ -51,19 +51,17 @@ def serve(job: socket.socket, zygote: socket.socket) -> None:
 
 
 class Judge:
-    """What lasts from one request to the next: the zygote, the reference's process, the CPU."""
+    """What lasts from one request to the next: the zygote, the references, the right programs."""
 
     def __init__(self, zygote: socket.socket) -> None:
-        self.zygote = zygote
+        self.spawn = partial(Child, zygote)
         self.references = ReferenceCache()
         self.right_programs: dict[str, Any] = {}  # what they do, by program and seed
-        self.cpu = CpuPinning(os.getppid())
 
     def run_job(self, job: Job) -> Report:
         """Grades or traces a candidate in a child."""
         try:
-            with self.cpu:
-                return run_job(job, self._spawn, self.references)
+            return run_job(job, self.spawn, self.references)
         except BadReference as error:
             return Report(
                 outcome="error",
@@ -83,7 +81,7 @@ class Judge:
         from attnlab.grading.program import run_program
 
         try:
-            return run_program(job, self._spawn, self.references, self.right_programs)
+            return run_program(job, self.spawn, self.references, self.right_programs)
         except Exception as error:
             return ProgramReport(outcome="error", message=_fault(error))
 
@@ -104,12 +102,6 @@ class Judge:
             return try_all(job)
         except Exception as error:
             return TrialReport(fault=_fault(error))
-
-    def _spawn(self, limits: Limits, own: bool, deadline: float) -> Child:
-        child = Child(self.zygote, limits, own, deadline)
-        # A user's own module may have threads.
-        (self.cpu.free if own else self.cpu.take)(child.pid)
-        return child
 
 
 Answer = Report | PositionReport | TrialReport | ProgramReport
