@@ -12,7 +12,7 @@ from attnlab.commands.base import Json, catalogue, complete_slug, emit, note
 
 if TYPE_CHECKING:
     from attnlab.catalogue.validate import Validation
-    from attnlab.mutation_testing.measure import Measured
+    from attnlab.mutation_testing.measure import Strength
     from attnlab.records import Challenge, Verdict
 
 PLACE = 200
@@ -23,7 +23,7 @@ Slugs = Annotated[
         metavar="[SLUG]...", help="Only these challenges.", autocompletion=complete_slug
     ),
 ]
-Strength = Annotated[
+MeasureStrength = Annotated[
     bool, typer.Option("--strength", help="Measure the grader with many bugs; takes minutes.")
 ]
 Seeds = Annotated[
@@ -37,7 +37,7 @@ Table = Annotated[
 def command(
     ctx: typer.Context,
     slugs: Slugs = None,
-    strength: Strength = False,
+    strength: MeasureStrength = False,
     seeds: Seeds = 1,
     table: Table = None,
     json: Json = False,
@@ -83,7 +83,7 @@ def _examine(challenges: list[Challenge]) -> Iterator[Validation]:
             yield one
 
 
-def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Measured]:
+def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Strength]:
     from attnlab.mutation_testing.measure import measure
     from attnlab.worker.client import WorkerPool
 
@@ -96,7 +96,7 @@ def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Measured]:
             yield one
 
 
-def _counts_so_far(one: Measured) -> str:
+def _counts_so_far(one: Strength) -> str:
     """The table comes at the end, which with many seeds is far away and may not be reached."""
     killed, survived = one.count("killed"), one.count("survived")
     counts = f"{killed} of {killed + survived} killed, {len(one.wrongs)} of {one.right} rejected"

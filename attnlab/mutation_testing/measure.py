@@ -1,19 +1,18 @@
-"""How strong is the grader? It is graded with bugs: every mutant rejected, every right file passed.
+"""How strong is the grader? It must reject every bug and pass every right file.
 
 The bugs are the mutants that a challenge ships, and those that `operators/` makes of its solution
-and of every alternative. A mutant that passes is not yet a fault of the grader: it may
-do the same as its base. That is looked at apart from all checks, and only a mutant that was seen to
-do something else has survived.
+and alternatives. A mutant that passes is not yet a fault of the grader: it may be equivalent to the
+right files. Only one whose outputs are seen to differ (`equivalence.py`) has survived.
 
-Right files and survivors are graded exactly as `attnlab grade` does it; the many that are rejected
-by the same pipeline, but without a locked-in process for each.
+Right files and survivors are graded exactly as `attnlab grade` does it. The others run in the same
+pipeline, but without an isolated process for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -27,7 +26,7 @@ from attnlab.verdict import make_verdict
 
 SHIPPED = "shipped"  # in place of the mutation of a mutant that a person wrote
 LIMITS = Limits(seconds=20.0)
-CHUNK = 20  # mutants that are tried in one go
+CHUNK = 20  # bugs in one request
 
 
 class JobRunner(Protocol):
@@ -40,21 +39,20 @@ class JobRunner(Protocol):
 
 @record
 class Bug:
-    """A file that should be rejected."""
+    """A file that must be rejected."""
 
-    base: str
     code: Code
     mutant: Mutant
 
 
 @record
-class Measured:
-    """What was measured of one challenge."""
+class Strength:
+    """How the grader did on one challenge."""
 
     slug: str
     right: int  # solution and alternatives
     trials: tuple[Trial, ...]
-    wrongs: tuple[str, ...]  # right files that were rejected, and faults of our own
+    wrongs: tuple[str, ...]  # right files that were rejected, and errors of the grader
 
     def count(self, fate: Fate) -> int:
         return sum(t.fate == fate for t in self.trials)
@@ -69,7 +67,7 @@ class Measured:
 
     @property
     def got_past(self) -> tuple[Trial, ...]:
-        """The bugs that survived, or were seen under some seeds alone."""
+        """The bugs that survived, or were rejected under some seeds alone."""
         return tuple(t for t in self.trials if t.fate == "survived" or t.flips)
 
     @property
@@ -79,92 +77,114 @@ class Measured:
 
 def measure(
     challenge: Challenge, runner: JobRunner, seeds: Sequence[int], pool: Executor
-) -> Measured:
-    """Grades every right file and every bug of a challenge, under each seed."""
-    rights = [_code(challenge, path) for path in (challenge.solution, *challenge.alternatives)]
+) -> Strength:
+    """Grade every right file and every bug of a challenge under each seed."""
+    rights = [_read_code(challenge, p) for p in (challenge.solution, *challenge.alternatives)]
     job = challenge_job(challenge, Path(challenge.solution), stages=("check",), limits=LIMITS)
     job = replace(job, candidate=rights[0], until="verdict")
-    asked = TrialJob(job=job, right=tuple(rights[1:]), candidates=(), seeds=tuple(seeds))
-
-    def chunk(some: list[Bug]) -> list[Trial]:
-        return _trials(challenge, runner, asked, some)
-
-    checked = [pool.submit(_rejections, challenge, runner, asked, code) for code in rights]
-    found = [pool.submit(chunk, some) for some in _chunks(list(bugs(challenge)))]
-    trials = tuple(trial for future in found for trial in future.result())
-    wrongs = [text for future in checked for text in future.result()]
+    request = TrialJob(job=job, right=tuple(rights[1:]), candidates=(), seeds=tuple(seeds))
+    grader = Grader(challenge, runner, request)
+    to_reject = list(bugs(challenge))
+    chunks = [to_reject[first : first + CHUNK] for first in range(0, len(to_reject), CHUNK)]
+    grades = [pool.submit(grader.rejections, code) for code in rights]
+    futures = [pool.submit(grader.try_bugs, chunk) for chunk in chunks]
+    trials = tuple(trial for future in futures for trial in future.result())
+    wrongs = [
+        f"{code.file}: {reason} (seed {seed})"
+        for code, future in zip(rights, grades, strict=True)
+        for seed, reason in zip(seeds, future.result(), strict=True)
+        if reason
+    ]
     wrongs += [f"{t.base}:{t.line}: {t.reason}" for t in trials if t.reason.startswith("error")]
-    return Measured(slug=challenge.slug, right=len(rights), trials=trials, wrongs=tuple(wrongs))
+    return Strength(slug=challenge.slug, right=len(rights), trials=trials, wrongs=tuple(wrongs))
 
 
 def bugs(challenge: Challenge) -> Iterator[Bug]:
-    """Shipped mutants, then generated ones; the same change of the same line is tried once."""
+    """Shipped mutants, then generated ones; the same change of the same line comes once."""
     for path in challenge.mutants:
-        code = _code(challenge, path)
-        says = code.text.strip('" \n').partition("\n")[0].strip('" ')
-        mutant = Mutant(mutation=SHIPPED, line=1, before="", after=says, text=code.text)
-        yield Bug(base=code.file, code=code, mutant=mutant)
+        code = _read_code(challenge, path)
+        title = code.text.strip('" \n').partition("\n")[0].strip('" ')
+        mutant = Mutant(mutation=SHIPPED, line=1, before="", after=title, text=code.text)
+        yield Bug(code=code, mutant=mutant)
     seen: set[tuple[str, str, str]] = set()
     for path in (challenge.solution, *challenge.alternatives):
-        code = _code(challenge, path)
+        code = _read_code(challenge, path)
         for mutant in mutants(code.text):
             change = (mutant.mutation, mutant.before, mutant.after)
             if change not in seen:
                 seen.add(change)
-                yield Bug(base=code.file, code=replace(code, text=mutant.text), mutant=mutant)
+                yield Bug(code=replace(code, text=mutant.text), mutant=mutant)
 
 
-# ---------------------------------------------------------------- some files
+def _read_code(challenge: Challenge, path: str) -> Code:
+    name = Path(path).relative_to(challenge.folder).as_posix()
+    return replace(read_source(Path(path), name), name=challenge.class_name)
 
 
-def _trials(
-    challenge: Challenge, runner: JobRunner, asked: TrialJob, some: list[Bug]
-) -> list[Trial]:
-    candidates = tuple(bug.code for bug in some)
-    try:
-        found = runner.trials(replace(asked, candidates=candidates)).results
-    except AttnlabError as error:
-        if len(some) > 1:  # one of them takes down whoever tries it
-            return [trial for bug in some for trial in _trials(challenge, runner, asked, [bug])]
-        return [_graded(challenge, runner, asked, some[0], error)]
-    return [
-        _trial_of(challenge, runner, asked, bug, tried)
-        for bug, tried in zip(some, found, strict=True)
-    ]
+@dataclass(frozen=True)
+class Grader:
+    """Grades files of one challenge."""
+
+    challenge: Challenge
+    runner: JobRunner
+    request: TrialJob  # without candidates
+
+    def try_bugs(self, chunk: list[Bug]) -> list[Trial]:
+        """What became of each bug. A bug that ends the worker is tried again alone."""
+        candidates = tuple(bug.code for bug in chunk)
+        try:
+            results = self.runner.trials(replace(self.request, candidates=candidates)).results
+        except AttnlabError as error:
+            if len(chunk) > 1:
+                return [trial for bug in chunk for trial in self.try_bugs([bug])]
+            return [self._grade_alone(chunk[0], f"error: {error.message}")]
+        return [self._trial(bug, result) for bug, result in zip(chunk, results, strict=True)]
+
+    def rejections(self, code: Code) -> list[str]:
+        """Why `attnlab grade` rejects a file under each seed; "" where it passes."""
+        return [self._rejection(code, seed) for seed in self.request.seeds]
+
+    def _rejection(self, code: Code, seed: int) -> str:
+        job = replace(self.request.job, candidate=code, seed=seed)
+        try:
+            return self._reason(code, self.runner.run_job(job))
+        except AttnlabError as error:
+            return f"error: {error.message}"
+
+    def _reason(self, code: Code, report: Report) -> str:
+        """The check that rejects a file, or the error; "" where it passes."""
+        verdict = make_verdict(self.challenge, code.file, report)
+        if verdict.outcome == "passed":
+            return ""
+        first = next((c for c in verdict.checks if c.outcome in ("failed", "error")), None)
+        if verdict.outcome == "error" or first is None:
+            return verdict.message
+        return f"{first.id}: {first.message}"
+
+    def _trial(self, bug: Bug, result: TrialResult) -> Trial:
+        """A bug that would survive is graded again in a process of its own."""
+        reasons = [self._reason(bug.code, report) for report in result.reports]
+        if result.difference and not any(reasons):
+            reasons = self.rejections(bug.code)
+        if all(reasons):
+            return _make_trial(bug, "killed", reasons[0])
+        flips = any(reasons)
+        if result.difference:
+            return _make_trial(bug, "survived", result.difference, flips)
+        return _make_trial(bug, "equivalent", next(filter(None, reasons), ""), flips)
+
+    def _grade_alone(self, bug: Bug, error: str) -> Trial:
+        """A bug that cannot be compared has survived where `attnlab grade` passes it or fails."""
+        reasons = self.rejections(bug.code)
+        if all(reason and not reason.startswith("error") for reason in reasons):
+            return _make_trial(bug, "killed", reasons[0])
+        return _make_trial(bug, "survived", error)
 
 
-def _graded(
-    challenge: Challenge, runner: JobRunner, asked: TrialJob, bug: Bug, error: AttnlabError
-) -> Trial:
-    """What could not be compared is graded: what passes counts as a bug that got past."""
-    whys = [_rejection_of(challenge, runner, asked, bug.code, seed) for seed in asked.seeds]
-    if all(why and not why.startswith("error") for why in whys):
-        return _trial(bug, "killed", whys[0])
-    return _trial(bug, "survived", f"error: {error.message}")
-
-
-def _trial_of(
-    challenge: Challenge, runner: JobRunner, asked: TrialJob, bug: Bug, tried: TrialResult
-) -> Trial:
-    """A survivor is graded once more, in a process of its own."""
-    verdicts = [_verdict(challenge, bug.code, report) for report in tried.reports]
-    rejected = [why for why in verdicts if why]
-    if tried.difference and not rejected:
-        again = [_rejection_of(challenge, runner, asked, bug.code, seed) for seed in asked.seeds]
-        rejected = [why for why in again if why]
-        verdicts = again
-    flips = len({bool(why) for why in verdicts}) > 1
-    if len(rejected) == len(verdicts):
-        return _trial(bug, "killed", rejected[0])
-    if tried.difference:
-        return _trial(bug, "survived", tried.difference, flips=flips)
-    return _trial(bug, "equivalent", rejected[0] if rejected else "", flips=flips)
-
-
-def _trial(bug: Bug, fate: Fate, reason: str, flips: bool = False) -> Trial:
+def _make_trial(bug: Bug, fate: Fate, reason: str, flips: bool = False) -> Trial:
     mutant = bug.mutant
     return Trial(
-        base=bug.base,
+        base=bug.code.file,
         mutation=mutant.mutation,
         line=mutant.line,
         before=mutant.before,
@@ -173,40 +193,3 @@ def _trial(bug: Bug, fate: Fate, reason: str, flips: bool = False) -> Trial:
         reason=reason,
         flips=flips,
     )
-
-
-def _rejections(challenge: Challenge, runner: JobRunner, asked: TrialJob, code: Code) -> list[str]:
-    """One line for each seed under which a right file does not pass."""
-    whys = [(seed, _rejection_of(challenge, runner, asked, code, seed)) for seed in asked.seeds]
-    return [f"{code.file}: {why} (seed {seed})" for seed, why in whys if why]
-
-
-def _rejection_of(
-    challenge: Challenge, runner: JobRunner, asked: TrialJob, code: Code, seed: int
-) -> str:
-    try:
-        report = runner.run_job(replace(asked.job, candidate=code, seed=seed))
-    except AttnlabError as error:
-        return f"error: {error.message}"
-    return _verdict(challenge, code, report)
-
-
-def _verdict(challenge: Challenge, code: Code, report: Report) -> str:
-    """What decided that a file does not pass; "" when it does."""
-    verdict = make_verdict(challenge, code.file, report)
-    if verdict.outcome == "passed":
-        return ""
-    first = next((c for c in verdict.checks if c.outcome in ("failed", "error")), None)
-    if verdict.outcome == "error" or first is None:
-        return verdict.message
-    return f"{first.id}: {first.message}"
-
-
-def _chunks(all_bugs: list[Bug]) -> Iterator[list[Bug]]:
-    for first in range(0, len(all_bugs), CHUNK):
-        yield all_bugs[first : first + CHUNK]
-
-
-def _code(challenge: Challenge, path: str) -> Code:
-    shown = Path(path).relative_to(challenge.folder).as_posix()
-    return replace(read_source(Path(path), shown), name=challenge.class_name)

@@ -8,7 +8,7 @@ from itertools import groupby
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.mutation_testing.measure import Measured
+from attnlab.mutation_testing.measure import Strength
 from attnlab.records import plain, record
 from attnlab.records.trial import Fate, Trial
 from attnlab.render.json import Document
@@ -34,7 +34,7 @@ SHORT = {"right files": "right", "equivalent": "equal"}  # a row fits 80 columns
 
 @record
 class StrengthPage:
-    measured: tuple[Measured, ...]
+    measured: tuple[Strength, ...]
     seeds: int = 1
 
     @property
@@ -92,7 +92,7 @@ class StrengthPage:
             yield from ("  ```diff", *(f"  {line}" for line in _diff(t)), "  ```")
 
 
-def _counts(one: Measured) -> dict[str, str | int]:
+def _counts(one: Strength) -> dict[str, str | int]:
     return {
         "challenge": one.slug,
         "right files": one.right,
@@ -106,7 +106,7 @@ def _counts(one: Measured) -> dict[str, str | int]:
     }
 
 
-def _table(measured: tuple[Measured, ...], screen: Screen) -> Table:
+def _table(measured: tuple[Strength, ...], screen: Screen) -> Table:
     marks = screen.marks
     titles = [*(SHORT.get(title, title) for title in COLUMNS), "flips"]
     table = bare_table("", *titles, right=titles[1:], gap=1)
@@ -134,7 +134,7 @@ def _diff(trial: Trial) -> list[str]:
     return before + [f"+ {line}" for line in trial.after.splitlines()]
 
 
-def _by_mutation(measured: tuple[Measured, ...]) -> list[list[str]]:
+def _by_mutation(measured: tuple[Strength, ...]) -> list[list[str]]:
     trials = sorted((t for one in measured for t in one.trials), key=lambda t: t.mutation)
     rows = []
     for mutation, group in groupby(trials, key=lambda t: t.mutation):

@@ -167,4 +167,4 @@ def test_shipped_mutants_are_tried_too_and_nothing_is_tried_twice(challenge):
     made = [(b.mutant.mutation, b.mutant.before, b.mutant.after) for b in found]
     generated = [change for change in made if change[0] != SHIPPED]
     assert len(set(generated)) == len(generated)
-    assert {bug.base for bug in found} >= {"solution.py", "alternatives/kernel_flag.py"}
+    assert {bug.code.file for bug in found} >= {"solution.py", "alternatives/kernel_flag.py"}

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from attnlab.mutation_testing.measure import Measured
+from attnlab.mutation_testing.measure import Strength
 from attnlab.records.trial import Trial
 from attnlab.render.screen import Screen
 from attnlab.render.strength import StrengthPage
@@ -30,7 +30,7 @@ SURVIVED = trial("survived", "output differs by 0.3")
 
 
 def strong(*trials, wrongs=()):
-    one = Measured(slug="attention/too-sharp", right=4, trials=trials, wrongs=wrongs)
+    one = Strength(slug="attention/too-sharp", right=4, trials=trials, wrongs=wrongs)
     return StrengthPage(measured=(one,), seeds=3)
 
 
@@ -51,7 +51,7 @@ def test_a_strong_grader_is_told_in_one_line():
 
 def test_a_row_fits_80_columns():
     """No figure is cut off, however long the name of a challenge."""
-    one = Measured(slug="position/sinusoidal-from-scratch", right=6, trials=(KILLED,), wrongs=())
+    one = Strength(slug="position/sinusoidal-from-scratch", right=6, trials=(KILLED,), wrongs=())
     file = io.StringIO()
     StrengthPage(measured=(one,)).show(Screen(file=file, width=80))
     assert "sinusoidal-from-scratch" in file.getvalue()
