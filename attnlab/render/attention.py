@@ -52,14 +52,12 @@ def _show_head(attention: Attention, rows: dict[int, Op], screen: Screen) -> Non
 
 
 def _facts(attention: Attention) -> str:
-    facts = []
-    if attention.coverage is not None:
-        facts.append(f"{attention.coverage:.0%} of the pairs may attend")
-    if attention.causal is not None:
-        facts.append("no weight on later keys" if attention.causal else "looks ahead")
-    if attention.fused:
-        facts.append("recomputed beside a fused kernel")
-    return ", ".join(facts)
+    facts = (
+        "" if attention.coverage is None else f"{attention.coverage:.0%} of the pairs may attend",
+        {None: "", True: "no weight on later keys", False: "looks ahead"}[attention.causal],
+        "recomputed beside a fused kernel" if attention.fused else "",
+    )
+    return ", ".join(filter(None, facts))
 
 
 def _name(head: Head) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from attnlab.records import CheckResult
 from attnlab.render.screen import Screen
 
-COUNTED = ("failed", "passed", "error")  # a check that does not apply says nothing
-
 
 def show_failures(checks: Sequence[CheckResult], screen: Screen, next_: str = "") -> None:
     """Every check that failed by itself in full; those that follow from them on one line.
@@ -52,16 +50,14 @@ def _show_folded(folded: Sequence[CheckResult], screen: Screen) -> None:
 def outcome_counts(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[str, str]]:
     """Counts by outcome, as styled parts of one line; checks that do not apply are left out."""
     marks = screen.marks
-    looks = {
-        "failed": (marks.bad, "failed", "bad"),
-        "passed": (marks.ok, "passed", "ok"),
-        "error": (marks.unsure, "could not be decided", "warn"),
-    }
+    looks = (
+        ("failed", f"{marks.bad} {{}} failed", "bad"),
+        ("passed", f"{marks.ok} {{}} passed", "ok"),
+        ("error", f"{marks.unsure} {{}} could not be decided", "warn"),
+    )
     parts: list[tuple[str, str]] = []
-    for outcome in COUNTED:
+    for outcome, text, style in looks:
         count = sum(check.outcome == outcome for check in checks)
-        mark, word, style = looks[outcome]
         if count:
-            parts += [("   ", "")] if parts else []
-            parts.append((f"{mark} {count} {word}", style))
-    return parts
+            parts += [("   ", ""), (text.format(count), style)]
+    return parts[1:]

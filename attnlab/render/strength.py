@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from itertools import groupby
 
 from rich.table import Table
 from rich.text import Text
@@ -135,13 +135,9 @@ def _diff(trial: Trial) -> list[str]:
 
 
 def _by_mutation(measured: tuple[Strength, ...]) -> list[list[str]]:
-    trials = sorted((t for one in measured for t in one.trials), key=lambda t: t.mutation)
-    rows = []
-    for mutation, group in groupby(trials, key=lambda t: t.mutation):
-        fates = [t.fate for t in group]
-        counts = [str(fates.count(fate)) for fate in FATES]
-        rows.append([mutation, *counts])
-    return rows
+    counts = Counter((t.mutation, t.fate) for one in measured for t in one.trials)
+    mutations = sorted({mutation for mutation, _ in counts})
+    return [[mutation, *(str(counts[mutation, fate]) for fate in FATES)] for mutation in mutations]
 
 
 def _rows(titles: tuple[str, ...], rows: list[list[str]]) -> Iterator[str]:

@@ -131,9 +131,8 @@ def _is_demo(node: ast.stmt) -> bool:
     """`if __name__ == "__main__":`"""
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
         return False
-    sides = [node.test.left, *node.test.comparators]
-    name = any(isinstance(s, ast.Name) and s.id == "__name__" for s in sides)
-    return name and any(isinstance(s, ast.Constant) and s.value == "__main__" for s in sides)
+    sides = {ast.unparse(side) for side in (node.test.left, *node.test.comparators)}
+    return {"__name__", "'__main__'"} <= sides
 
 
 # ---------------------------------------------------------------- classes
@@ -222,12 +221,12 @@ def _lineage(
 def _is_module(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: set[str]) -> bool:
     seen.add(node.name)
     names = [_dotted(base) for base in node.bases]
-    if any(n.endswith("Module") or n.startswith(("nn.", "torch.nn.")) for n in names):
-        return True
-    if any(isinstance(i, FunctionDef) and i.name == "forward" for i in node.body):
-        return True
-    return any(
-        n in classes and n not in seen and _is_module(classes[n], classes, seen) for n in names
+    return (
+        any(n.endswith("Module") or n.startswith(("nn.", "torch.nn.")) for n in names)
+        or any(isinstance(i, FunctionDef) and i.name == "forward" for i in node.body)
+        or any(
+            n in classes and n not in seen and _is_module(classes[n], classes, seen) for n in names
+        )
     )
 
 

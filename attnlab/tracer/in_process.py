@@ -116,10 +116,9 @@ class BlockRecorder(Recorder):
         self.said = dict(axes)
         self.given: dict[str, Tensor] = dict(_variables(frame, axes))
         self.deep = 0
-        self.hooks: list[Any] = []
 
     def __enter__(self) -> Self:
-        self.hooks = [hooks.register_module_forward_pre_hook(self._first_call)]
+        self.hook = hooks.register_module_forward_pre_hook(self._first_call)
         self.name_inputs(list(self.given.values()))
         self.as_written = uncompiled()
         self.as_written.__enter__()
@@ -129,8 +128,7 @@ class BlockRecorder(Recorder):
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self.as_written.__exit__(None, None, None)
-        for hook in self.hooks:
-            hook.remove()
+        self.hook.remove()
 
     def _first_call(self, module: nn.Module, args: Any) -> None:
         """Take the arguments of the first module call as inputs."""
@@ -144,8 +142,7 @@ class BlockRecorder(Recorder):
             if id(tensor) not in known:
                 self.given.setdefault(name, tensor)
         self.name_inputs(list(self.given.values()))
-        for hook in self.hooks:
-            hook.remove()
+        self.hook.remove()
 
     def trace_of_block(self, error: BaseException | None) -> TraceOfCall:
         """The trace of the finished block; an outer block does not record its making."""

@@ -142,7 +142,5 @@ def sizes_without(fixed: Sizes, relation: Relation, movable: list[str]) -> Itera
 
 
 def _sizes_with(sizes: Sizes, symbol: str, values: list[int]) -> Iterator[Sizes]:
-    for n in values:
-        moved = with_size(sizes, symbol, n)
-        if moved is not None:
-            yield moved
+    moved = (with_size(sizes, symbol, n) for n in values)
+    yield from (other for other in moved if other is not None)

@@ -6,6 +6,8 @@ it is kept as it is until somebody is about to write into it, and only then copi
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -17,7 +19,6 @@ Loan = list[Tensor | int | None]  # a tensor and its version; None for a copy
 Reduced = tuple[Tensor | float, Tensor | float, Tensor | float, int]
 Sample = Tensor | Reduced | Loan | None
 COMMON = {torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.bool}
-_complex: dict[torch.dtype, bool | None] = {}
 
 
 class Sampler:
@@ -102,9 +103,8 @@ def _reduced(t: Tensor) -> Reduced:
     return low, high, total, count
 
 
+@cache
 def _is_complex(dtype: torch.dtype) -> bool | None:
     """None for the 8-bit floats, which have no kernels."""
-    if dtype not in _complex:
-        tiny = dtype.is_floating_point and dtype.itemsize == 1
-        _complex[dtype] = None if tiny else dtype.is_complex
-    return _complex[dtype]
+    tiny = dtype.is_floating_point and dtype.itemsize == 1
+    return None if tiny else dtype.is_complex

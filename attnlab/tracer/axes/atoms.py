@@ -9,7 +9,7 @@ names the rows before.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 # batch and index: axes of the data, as the user names them. feature: made by a layer. free: made by
@@ -70,43 +70,34 @@ def leaves(axis: Iterable[Atom]) -> Axis:
     return tuple(found)
 
 
-def root(atom: Atom) -> Atom:
-    """What an atom is a copy, a slice or a piece of, in the end."""
+def _last(atom: Atom, step: Callable[[Atom], Atom | None]) -> Atom:
+    """The atom at the end of a way; a way that comes back to itself ends there."""
     seen: set[int] = set()
     atom = find(atom)
     while id(atom) not in seen:
         seen.add(id(atom))
-        up = atom.base or atom.parent
-        if up is None:
-            break
-        atom = find(up)
+        atom = find(step(atom) or atom)
     return atom
+
+
+def root(atom: Atom) -> Atom:
+    """What an atom is a copy, a slice or a piece of, in the end."""
+    return _last(atom, lambda a: a.base or a.parent)
 
 
 def top(atom: Atom) -> Atom:
     """The whole that a piece was split from, however often."""
-    atom = find(atom)
-    while atom.parent is not None:
-        atom = find(atom.parent)
-    return atom
+    return _last(atom, lambda a: a.parent)
 
 
 def stem(atom: Atom) -> Atom:
     """What an atom was sliced, padded or joined from; a primed copy is a stem of its own."""
-    seen: set[int] = set()
-    atom = find(atom)
-    while id(atom) not in seen and atom.made != "prime" and atom.base is not None:
-        seen.add(id(atom))
-        atom = find(atom.base)
-    return atom
+    return _last(atom, lambda a: None if a.made == "prime" else a.base)
 
 
 def peer(atom: Atom) -> Atom:
     """One for all features that were lined up with each other: the heads of q, k and v."""
-    atom = find(atom)
-    while atom.peer is not None:
-        atom = find(atom.peer)
-    return atom
+    return _last(atom, lambda a: a.peer)
 
 
 def link_peers(a: Atom, b: Atom) -> None:

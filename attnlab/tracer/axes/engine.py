@@ -49,10 +49,10 @@ class Flow:
         """An input with the axes that the user says it has."""
         axes = anonymous(shape)
         if named is not None and len(named) == len(shape):
-            seen: set[str] = set()
-            for i, (name, n) in enumerate(zip(named, shape, strict=True)):
-                axes[i] = self._named_axis(name, n, again=name in seen)
-                seen.add(name)
+            axes = [
+                self._named_axis(name, n, again=name in named[:i])
+                for i, (name, n) in enumerate(zip(named, shape, strict=True))
+            ]
         self.inputs.append(TracedTensor(tuple(shape), axes))
 
     def _named_axis(self, name: str, n: int, again: bool) -> Axis:

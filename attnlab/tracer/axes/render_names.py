@@ -51,8 +51,6 @@ class Names:
 
     def axis(self, axis: Axis) -> str:
         """`B`, `S'`, `3*D`, `H*hd`; the size itself where nothing better is known."""
-        if not axis:
-            return "1"
         if self.final is None or self.asked:  # inside another name it may be cut short
             return self._axis(axis)
         if axis not in self.final:
@@ -72,7 +70,7 @@ class Names:
         parts = [self.atom(a) for a in atoms]
         if all(p.isdigit() for p in parts):
             return self._single(size(atoms))
-        return "*".join(f"({p})" if "+" in p or "-" in p else p for p in parts)
+        return "*".join(map(_grouped, parts))
 
     def atom(self, atom: Atom) -> str:
         atom = find(atom)
@@ -206,8 +204,7 @@ class Names:
             return fit
         if whole.isdigit():
             return str(atom.size)
-        if "+" in whole or "-" in whole:
-            whole = f"({whole})"
+        whole = _grouped(whole)
         gone = base.size - atom.size
         if 0 < gone <= max(FEW, base.size // 4):
             return f"{whole}-{gone}"
@@ -220,9 +217,7 @@ class Names:
         if fit in self.all.sizes and (atom.kind != "feature" or self._may_be(atom, fit)):
             return fit
         name = self._whole(whole)
-        if "+" in name or "-" in name:
-            name = f"({name})"
-        return str(atom.size) if name.isdigit() else f"{name}/{whole.size // atom.size}"
+        return str(atom.size) if name.isdigit() else f"{_grouped(name)}/{whole.size // atom.size}"
 
     def _symbols(self, atom: Atom) -> Symbols:
         """A piece of positions is not as many as there are heads, though the number be the same."""
@@ -231,3 +226,8 @@ class Names:
     def _whole(self, atom: Atom) -> str:
         """The name of an atom, also of one that has been split."""
         return self.axis((atom,)) if not atom.kids else self.atom(atom)
+
+
+def _grouped(name: str) -> str:
+    """In parentheses where more is to be written behind a sum."""
+    return f"({name})" if "+" in name or "-" in name else name

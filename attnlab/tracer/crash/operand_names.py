@@ -55,13 +55,9 @@ def _arguments(node: ast.AST, op: str) -> list[ast.expr]:
             if isinstance(owner, ast.Name) and owner.id in SPACES:
                 return args
             return [owner, *args] if name == op else args[:1]
-        case ast.Call(args=args):
-            return args if _plain_name(node.func) == op else args[:1]
+        case ast.Call(func=func, args=args):
+            return args if isinstance(func, ast.Name) and func.id == op else args[:1]
     return []
-
-
-def _plain_name(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _text(node: ast.expr) -> str | list[str]:

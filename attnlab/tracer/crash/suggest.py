@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from attnlab.tracer.nested_tensors import map_tensors
+
 MOST = 2  # suggestions
 TRIES = 200
 LARGE = 1 << 20  # elements: beyond, a tensor without data stands for it, which takes an import
@@ -126,15 +128,8 @@ def _tensor_places(args: tuple[Any, ...]) -> Iterator[tuple[tuple[int, ...], Ten
             yield from (((i, j), v) for j, v in enumerate(value) if isinstance(v, Tensor))
 
 
-def _with_tensor(again: ReplayedCall, way: tuple[int, ...], tensor: Tensor) -> ReplayedCall:
-    args = list(again.args)
-    if len(way) == 1:
-        args[way[0]] = tensor
-    else:
-        part = list(args[way[0]])
-        part[way[1]] = tensor
-        args[way[0]] = part
-    return again._replace(args=tuple(args))
+def _with_tensor(again: ReplayedCall, old: Tensor, new: Tensor) -> ReplayedCall:
+    return again._replace(args=map_tensors(lambda t: new if t is old else t, again.args))
 
 
 def _name(names: Names, way: tuple[int, ...]) -> str:
@@ -164,7 +159,7 @@ def _operand_changes(again: ReplayedCall, op: str, names: Names) -> Iterator[Cha
                 new = edit(tensor)
             except (RuntimeError, IndexError):
                 continue
-            yield Change(said + text, _with_tensor(again, way, new), tensor, new)
+            yield Change(said + text, _with_tensor(again, tensor, new), tensor, new)
 
 
 def _ranked(again: ReplayedCall, op: str) -> list[tuple[tuple[int, ...], Tensor]]:
@@ -205,7 +200,7 @@ def _reshapes(again: ReplayedCall, name: str) -> Iterator[Change]:
     orders = {"": x, ".transpose(1, 2)": x.transpose(1, 2)} if x.dim() == 4 else {"": x}
     right = []
     for text, tensor in orders.items():
-        call = again._replace(func=_reshape, args=(tensor, *shape))
+        call = again._replace(func=Tensor.reshape, args=(tensor, *shape))
         out = _runs(call)
         if out is not None and _keeps_axes_whole(tensor.shape, out.shape):
             right.append(Change(f"{name}{text}.reshape(...) in place of view", call))
@@ -223,10 +218,6 @@ def _keeps_axes_whole(old: Sequence[int], new: Sequence[int]) -> bool:
             return False
         start = end
     return True
-
-
-def _reshape(x: Tensor, *shape: Any) -> Tensor:
-    return x.reshape(*shape)
 
 
 Edits = Iterator[tuple[str, Callable[[Tensor], Tensor]]]

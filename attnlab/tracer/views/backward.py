@@ -212,14 +212,13 @@ def _without_gradient(done: BackwardPass) -> str:
     learnt = [p for p in done.parameters if p.name not in done.frozen]
     none = [p.name for p in learnt if p.norm is None]
     zero = [p.name for p in learnt if p.norm == 0]
-    said = []
-    if none:
-        said.append(f"no gradient reached {join_names(none)}")
-    if zero:
-        said.append(f"the gradient of {join_names(zero)} is exactly 0")
-    if done.frozen:
-        said.append(f"{join_names(sorted(done.frozen))} asked for none (requires_grad=False)")
-    return "; ".join(said)
+    frozen = join_names(sorted(done.frozen))
+    parts = (
+        f"no gradient reached {join_names(none)}" if none else "",
+        f"the gradient of {join_names(zero)} is exactly 0" if zero else "",
+        f"{frozen} asked for none (requires_grad=False)" if frozen else "",
+    )
+    return "; ".join(filter(None, parts))
 
 
 def join_names(names: list[str], most: int = 4) -> str:

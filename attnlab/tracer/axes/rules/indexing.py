@@ -27,16 +27,11 @@ def taken(
     for p in parts:
         if p is None:
             axes.append(())
-        elif p is mask and isinstance(p, TracedTensor):
-            advanced.append(len(axes))
-            at += len(p.shape)
         elif isinstance(p, (TracedTensor, list)):
             advanced.append(len(axes))
-            at += 1
-        elif isinstance(p, slice):
-            axes.append(_sliced(x, at, p))
-            at += 1
-        else:  # an integer
+            at += len(p.shape) if isinstance(p, TracedTensor) and p is mask else 1
+        else:  # a slice or an integer
+            axes += [_sliced(x, at, p)] if isinstance(p, slice) else []
             at += 1
     axes += x.axes[at:]
     if advanced:
@@ -51,13 +46,8 @@ def _spelled(parts: list[Any], rank: int, mask: TracedTensor | None = None) -> l
     """`...` written out as so many full slices."""
     named = [p for p in parts if p is not None and p is not Ellipsis]
     used = sum(len(mask.shape) if mask is not None and p is mask else 1 for p in named)
-    found: list[Any] = []
-    for p in parts:
-        if p is Ellipsis:
-            found += [slice(None)] * (rank - used)
-        else:
-            found.append(p)
-    return found
+    full = [slice(None)] * (rank - used)
+    return [q for p in parts for q in (full if p is Ellipsis else [p])]
 
 
 def _mask_of(parts: list[Any], x: TracedTensor, shape: tuple[int, ...]) -> TracedTensor | None:
@@ -66,8 +56,7 @@ def _mask_of(parts: list[Any], x: TracedTensor, shape: tuple[int, ...]) -> Trace
     if len(arrays) != 1:
         return None
     gone = sum(isinstance(p, int) for p in parts)
-    new = sum(p is None for p in parts)
-    rank = len(x.shape) - gone + new - len(arrays[0].shape) + 1
+    rank = len(x.shape) - gone + parts.count(None) - len(arrays[0].shape) + 1
     return arrays[0] if rank == len(shape) else None
 
 
@@ -114,9 +103,8 @@ def _counted(call: Call, parts: list[Any]) -> None:
     for p in parts:
         if isinstance(p, TracedTensor) and at < len(call.x.axes):
             long = [axis for axis in p.axes if leaves(axis)]
-            own = call.x.axes[at]
             if len(long) == 1:
-                _become(leaves(long[0]), leaves(own))
+                _become(leaves(long[0]), leaves(call.x.axes[at]))
         at += p is not None
 
 
@@ -136,9 +124,8 @@ def setitem(flow: Flow, call: Call) -> TracedTensor:
         isinstance(p, (TracedTensor, list)) for p in parts
     ):
         axes: Axes = []
-        spelled = _spelled(parts, len(x.shape))
         at = 0
-        for p in spelled:
+        for p in _spelled(parts, len(x.shape)):
             if isinstance(p, slice):
                 axes.append(_whole(x, at, p))
             at += p is not None
@@ -166,11 +153,12 @@ def index_select(flow: Flow, call: Call) -> Axes:
 
 def gather(flow: Flow, call: Call) -> Axes:
     at, index = call.dim(1, 0), call.arrays[1]
-    axes = []
-    for i, (own, asked) in enumerate(zip(call.x.axes, index.axes, strict=True)):
-        alike = i != at and size(leaves(own)) == size(leaves(asked))
-        axes.append(flow.unify(own, asked, call) if alike else asked)
-    return axes
+    return [
+        flow.unify(own, asked, call)
+        if i != at and size(leaves(own)) == size(leaves(asked))
+        else asked
+        for i, (own, asked) in enumerate(zip(call.x.axes, index.axes, strict=True))
+    ]
 
 
 def take(flow: Flow, call: Call) -> Axes:

@@ -25,10 +25,9 @@ def cat(flow: Flow, call: Call) -> TracedTensor:
         axes.append(met)
     arr = TracedTensor(call.shape, axes)
     copies, *rest = leaves(axes[at]) or (None,)
-    inner = at == rank - 1  # the last axis is a head's width, if it is of a head at all
-    if copies is not None and copies.kind == "tile" and not inner:
-        heads = any(_is_heads(flow, a) for a in rest)
-        arr.tiled = Tile(call.row, copies) if heads else None
+    heads = at < rank - 1 and any(_is_heads(flow, a) for a in rest)  # the last is their width
+    if copies is not None and copies.kind == "tile" and heads:
+        arr.tiled = Tile(call.row, copies)
     return arr
 
 
