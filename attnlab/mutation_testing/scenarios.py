@@ -1,4 +1,4 @@
-"""What is asked of two modules to see whether they do the same: sizes, dtypes, calls in order."""
+"""The scenarios in which two modules are compared: sizes, dtypes, and calls in order."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from attnlab.probe.inputs.sizes import rounds, suits, within
 from attnlab.records import Contract
 from attnlab.sizes import Sizes, measure, with_head_dim
 
-LOWEST = (float("-inf"), -1e9)  # what is added to a score to hide it
-MOST = 1 << 24  # numbers in what is given and returned
-LONG = 70  # positions that are read with a cache
-MORE: tuple[Sizes, ...] = (  # over the example's
+MASKED_SCORES = (float("-inf"), -1e9)  # what additive masks add to hide a key
+MAX_NUMBERS = 1 << 24  # numbers in all inputs and the output together
+LONG = 70  # positions of a long sequence that is read with a cache
+MORE_SIZES: tuple[Sizes, ...] = (  # in place of the example's
     {"B": 5, "S": 2},
     {"B": 1, "S": 3},
     {"B": 2, "S": 300, "H": 2, "D": 8},
@@ -28,7 +28,7 @@ MORE: tuple[Sizes, ...] = (  # over the example's
     {"B": 3, "S": 8, "H": 8, "D": 8},
     {"B": 6, "S": 6, "H": 6, "D": 36},
 )
-FAR: tuple[Sizes, ...] = (  # M, the longest a module takes, grows with S
+LONG_SIZES: tuple[Sizes, ...] = (  # of modules with positions; M, the longest allowed, grows with S
     {"B": 1, "S": 700, "D": 10, "M": 800},
     {"B": 2, "S": 4500, "D": 6, "M": 4500},
 )
@@ -36,110 +36,121 @@ FAR: tuple[Sizes, ...] = (  # M, the longest a module takes, grows with S
 
 @dataclass(frozen=True)
 class Step:
-    """One call: what is given, in which mode, and what is looked at."""
+    """One request to a module: a verb, the inputs and the mode."""
 
     verb: str  # "call", "gradients", "inputs_after_call", "cached_steps"
     inputs: Inputs
     train: bool = False
-    lengths: tuple[int, ...] = ()  # of the pieces, where they are read with a cache
+    lengths: tuple[int, ...] = ()  # of the chunks of "cached_steps"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One module at one set of sizes, with weights, and the calls that follow each other."""
+    """One module at one set of sizes, and the calls that follow each other."""
 
     sizes: Sizes
     dtype: torch.dtype
     steps: tuple[Step, ...]
-    cotangent: int  # the seed of what gradients are asked of
+    cotangent: int  # the seed of the vector that gradients are computed for
     refused: bool = False  # building or calling must raise
 
 
 def scenarios_of(contract: Contract, seed: int) -> Iterator[Scenario]:
-    dice = Dice(seed)
-    doubles = list(rounds(contract, random.Random(seed)))
-    for number, sizes in enumerate(doubles):
-        yield Scenario(sizes, torch.float64, tuple(_steps(contract, sizes, dice)), number)
-    for number, sizes in enumerate(_more(contract)):
-        yield Scenario(sizes, torch.float64, tuple(_few_steps(contract, sizes, dice)), number)
+    """Every scenario of a contract: float64 at many sizes, other dtypes, refused sizes."""
+    maker = StepMaker(contract, Dice(seed))
+    examples = list(rounds(contract, random.Random(seed)))
+    for number, sizes in enumerate(examples):
+        yield Scenario(sizes, torch.float64, tuple(maker.all_steps(sizes)), number)
+    for number, sizes in enumerate(_more_sizes(contract)):
+        yield Scenario(sizes, torch.float64, tuple(maker.few_steps(sizes)), number)
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
-        sizes = doubles[1 if len(doubles) > 1 else 0]
-        calls = [Step("call", _draw_inputs(contract, sizes, dice, "random", 1.0)) for _ in range(2)]
-        yield Scenario(sizes, dtype, tuple(calls), 0)
+        sizes = examples[1 if len(examples) > 1 else 0]
+        yield Scenario(sizes, dtype, (maker.step(sizes), maker.step(sizes)), 0)
     for refusal in contract.refusals:
-        sizes = {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
-        other = with_head_dim({**sizes, **refusal.sizes})
-        call = Step("call", _draw_inputs(contract, other, dice, "none", 1.0))
-        yield Scenario(other, torch.float32, (call,), 0, refused=True)
+        sizes = with_head_dim({**_given_sizes(contract), **refusal.sizes})
+        yield Scenario(sizes, torch.float32, (maker.step(sizes, "none"),), 0, refused=True)
 
 
-def _more(contract: Contract) -> Iterator[Sizes]:
-    for fresh in (*MORE, *(FAR if contract.position else ())):
+def _given_sizes(contract: Contract) -> Sizes:
+    """The sizes of the example, without a head size that follows from the others."""
+    return {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
+
+
+def _more_sizes(contract: Contract) -> Iterator[Sizes]:
+    for new in (*MORE_SIZES, *(LONG_SIZES if contract.position else ())):
         free = {*contract.vary, "M"}
-        changed = {s: n for s, n in fresh.items() if s in free and s in contract.sizes}
-        plain = {s: n for s, n in contract.sizes.items() if s != "hd" or "D" not in contract.sizes}
-        sizes = within(with_head_dim({**plain, **changed}))
+        changed = {s: n for s, n in new.items() if s in free and s in contract.sizes}
+        sizes = within(with_head_dim({**_given_sizes(contract), **changed}))
         whole = sizes.get("D", 0) % sizes.get("H", 1) == 0 and suits(contract, sizes)
-        if changed and whole and "Hkv" not in sizes and _numbers(contract, sizes) <= MOST:
+        if changed and whole and "Hkv" not in sizes and _numbers(contract, sizes) <= MAX_NUMBERS:
             yield sizes
 
 
 def _numbers(contract: Contract, sizes: Sizes) -> int:
-    """Of all inputs and the output: scores of thousands of positions fill the memory."""
+    """How many numbers inputs and output hold: scores of long sequences fill the memory."""
     shapes = [*(i.axes for i in contract.inputs), contract.output]
     return sum(prod(measure(axis, sizes) for axis in axes) for axes in shapes)
 
 
-def _steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
-    """Longer and shorter calls of one module in turn, so that nothing may be kept between them."""
-    kinds: list[Mask] = ["random", "causal", "none"]
-    kinds += ["empty-rows"] if "empty-rows" in contract.promises else []
-    longer = {**sizes, "S": sizes["S"] + 3} if "S" in contract.vary and "S" in sizes else sizes
-    for mask in kinds:
-        for scale in (1.0, 0.1, 10.0, 30.0) if mask == "random" else (1.0, 30.0):
-            yield Step("call", _draw_inputs(contract, sizes, dice, mask, scale))
-        yield Step("call", _draw_inputs(contract, within(longer), dice, mask, 1.0))
-        yield Step("call", _draw_inputs(contract, sizes, dice, mask, 1.0), train=True)
-        yield Step("gradients", _draw_inputs(contract, sizes, dice, mask, 1.0))
-        yield Step("inputs_after_call", _draw_inputs(contract, sizes, dice, mask, 1.0))
-    yield from _float_masks(contract, sizes, dice)
-    if contract.cache is not None and sizes.get("S", 0) > 1:
-        yield from _pieces(contract, sizes, dice)
+@dataclass(frozen=True)
+class StepMaker:
+    """Draws the inputs of steps, one after the other."""
 
+    contract: Contract
+    dice: Dice
 
-def _float_masks(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
-    """What booleans say, as numbers that are added to the scores."""
-    added = [i for i in contract.inputs if i.role == "mask" and i.additive]
-    for low in LOWEST if added else ():
-        inputs = _draw_inputs(contract, sizes, dice, "random", 1.0)
-        for spec in added:
-            forbidden = inputs[spec.name] == spec.forbids
-            inputs[spec.name] = torch.zeros(forbidden.shape).masked_fill(forbidden, low)
-        yield Step("call", inputs)
-        yield Step("call", inputs, train=True)
-        yield Step("gradients", inputs)
+    def step(
+        self,
+        sizes: Sizes,
+        mask: Mask = "random",
+        scale: float = 1.0,
+        verb: str = "call",
+        train: bool = False,
+    ) -> Step:
+        return Step(verb, draw.inputs(self.contract, sizes, self.dice, mask, scale), train)
 
+    def all_steps(self, sizes: Sizes) -> Iterator[Step]:
+        """Calls of one module with longer and shorter inputs in turn, which shows kept state."""
+        contract = self.contract
+        masks: list[Mask] = ["random", "causal", "none"]
+        masks += ["empty-rows"] if "empty-rows" in contract.promises else []
+        longer = {**sizes, "S": sizes["S"] + 3} if "S" in contract.vary and "S" in sizes else sizes
+        for mask in masks:
+            for scale in (1.0, 0.1, 10.0, 30.0) if mask == "random" else (1.0, 30.0):
+                yield self.step(sizes, mask, scale)
+            yield self.step(within(longer), mask)
+            yield self.step(sizes, mask, train=True)
+            yield self.step(sizes, mask, verb="gradients")
+            yield self.step(sizes, mask, verb="inputs_after_call")
+        yield from self.additive_mask_steps(sizes)
+        if contract.cache is not None and sizes.get("S", 0) > 1:
+            yield from self.cached_steps(sizes)
 
-def _pieces(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
-    """A sequence in calls that share a cache: a prompt and steps of one, two chunks; a long one."""
-    own = any(map(has_query_axis, contract.inputs))
-    longer = within({**sizes, "S": LONG}) if "S" in contract.vary else sizes
-    for size in (sizes, longer):
-        length = size["S"]
-        for lengths in ((length - 1, 1), (1, length - 1)):
-            inputs = _draw_inputs(contract, size, dice, "causal" if own else "padding", 1.0)
-            for train in (False, True):
-                yield Step("cached_steps", inputs, train=train, lengths=lengths)
+    def few_steps(self, sizes: Sizes) -> Iterator[Step]:
+        yield self.step(sizes)
+        yield self.step(sizes, "none", 10.0)
+        if "S" in self.contract.vary and "S" in sizes:
+            yield self.step({**sizes, "S": 3}, train=True)
 
+    def additive_mask_steps(self, sizes: Sizes) -> Iterator[Step]:
+        """Steps whose boolean masks are written as numbers that are added to scores."""
+        masks = [i for i in self.contract.inputs if i.role == "mask" and i.additive]
+        for score in MASKED_SCORES if masks else ():
+            inputs = self.step(sizes).inputs
+            for spec in masks:
+                forbidden = inputs[spec.name] == spec.forbids
+                inputs[spec.name] = torch.zeros(forbidden.shape).masked_fill(forbidden, score)
+            yield Step("call", inputs)
+            yield Step("call", inputs, train=True)
+            yield Step("gradients", inputs)
 
-def _few_steps(contract: Contract, sizes: Sizes, dice: Dice) -> Iterator[Step]:
-    yield Step("call", _draw_inputs(contract, sizes, dice, "random", 1.0))
-    yield Step("call", _draw_inputs(contract, sizes, dice, "none", 10.0))
-    if "S" in contract.vary and "S" in sizes:
-        yield Step(
-            "call", _draw_inputs(contract, {**sizes, "S": 3}, dice, "random", 1.0), train=True
-        )
-
-
-def _draw_inputs(contract: Contract, sizes: Sizes, dice: Dice, mask: Mask, scale: float) -> Inputs:
-    return draw.inputs(contract, sizes, dice, mask, scale)
+    def cached_steps(self, sizes: Sizes) -> Iterator[Step]:
+        """Two calls that share a cache: a prompt and one position, or the reverse."""
+        mask: Mask = "causal" if any(map(has_query_axis, self.contract.inputs)) else "padding"
+        longer = within({**sizes, "S": LONG}) if "S" in self.contract.vary else sizes
+        for size in (sizes, longer):
+            length = size["S"]
+            for lengths in ((length - 1, 1), (1, length - 1)):
+                inputs = self.step(size, mask).inputs
+                for train in (False, True):
+                    yield Step("cached_steps", inputs, train, lengths)

@@ -156,9 +156,9 @@ def test_every_right_file_sets_or_shares_a_standard_of_values(slug):
     challenge = read_challenge(CHALLENGES / slug)
     paths = (challenge.solution, *challenge.alternatives)
     for one in standard([code(challenge, path) for path in paths], challenge.contract, 0):
-        compared = {key for steps in one.allowed for allowed in steps for key in allowed}
+        compared = {key for steps in one.tolerances for allowed in steps for key in allowed}
         assert {"output", "inputs x"} <= compared
-        assert sum("output" in allowed for steps in one.allowed for allowed in steps) > 40
+        assert sum("output" in allowed for steps in one.tolerances for allowed in steps) > 40
 
 
 CACHED = """
