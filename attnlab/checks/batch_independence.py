@@ -20,7 +20,7 @@ from attnlab.checks.base import (
     far,
     first_failure,
 )
-from attnlab.checks.shared.inputs import redraw
+from attnlab.checks.shared.inputs import change_along, redraw
 
 
 @check(
@@ -39,7 +39,8 @@ def run(probe: Probe) -> Steps:
     samples = probe.choose_ways(range(min(size, 4)))
     other = probe.draw()
     changed = [_changed(probe, inputs, other, b) for b in samples]
-    *outputs, turned = yield [*changed, _rotate_batch(probe, inputs)]
+    rotated = change_along(probe, inputs, "B", lambda value, axis: value.roll(1, axis))
+    *outputs, turned = yield [*changed, rotated]
     failure = first_failure(
         _others_moved(far(before, after), at, b) for b, after in zip(samples, outputs, strict=True)
     )
@@ -70,13 +71,3 @@ def _changed(probe: Probe, inputs: Inputs, other: Inputs, b: int) -> Inputs:
             value.select(at, b).copy_(other[spec.name].select(at, b))
             found[spec.name] = value
     return found
-
-
-def _rotate_batch(probe: Probe, inputs: Inputs) -> Inputs:
-    """The batch rotated by one sample."""
-    return {
-        spec.name: inputs[spec.name].roll(1, spec.axes.index("B"))
-        if inputs[spec.name] is not None and "B" in spec.axes
-        else inputs[spec.name]
-        for spec in probe.contract.inputs
-    }

@@ -19,7 +19,7 @@ from attnlab.checks.base import (
     far,
     query_axis,
 )
-from attnlab.checks.shared.inputs import beyond_rounding, redraw
+from attnlab.checks.shared.inputs import beyond_rounding, change_along, redraw
 
 
 @check(
@@ -62,12 +62,7 @@ def _deaf(probe: Probe, out: Tensor, other: Tensor) -> Failure | None:
 
 def _permute_context(probe: Probe, inputs: Inputs) -> Inputs:
     """The context in another order."""
-    turned = dict(inputs)
-    for spec in probe.contract.inputs:
-        if "Sk" in spec.axes and inputs[spec.name] is not None:
-            axis = spec.axes.index("Sk")
-            turned[spec.name] = inputs[spec.name].roll(1, axis).flip(axis)
-    return turned
+    return change_along(probe, inputs, "Sk", lambda value, at: value.roll(1, at).flip(at))
 
 
 def _ordered(gap: Tensor) -> Failure | None:

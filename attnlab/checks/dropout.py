@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import math
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor, Tier, check, far, first_index
+from attnlab.checks.base import Failure, Probe, Tensor, Tier, check, far, first_index
+from attnlab.checks.shared.inputs import change_along, first_along
 
 TITLE = "Dropout is active in train mode, and drops what the reference drops"
 MEAN_CALLS = 24
@@ -94,7 +95,8 @@ def _biased(calls: list[Tensor], right: Tensor, along: Tensor) -> Failure | None
     few=True,
 )
 def _drops_the_same(probe: Probe) -> Failure | None:
-    inputs = _alike(probe)
+    # The same sequence in every row: a draw that rows share moves them alike.
+    inputs = change_along(probe, probe.sample()[0], "B", first_along)
     right, exact = probe.call(inputs), probe.expected(inputs)
     mine = [_away(out, right) for out in probe.calls([inputs] * CALLS, train=True)]
     theirs = [_away(out, exact) for out in probe.expected_in_training(inputs, CALLS)]
@@ -118,17 +120,6 @@ def _drops_the_same(probe: Probe) -> Failure | None:
             "random mask is shared"
         )
     return None
-
-
-def _alike(probe: Probe) -> Inputs:
-    """Inputs with the same sequence in every row: a draw that rows share moves them alike."""
-    inputs = dict(probe.sample()[0])
-    for spec in probe.contract.inputs:
-        tensor = inputs[spec.name]
-        if tensor is not None and "B" in spec.axes:
-            at = spec.axes.index("B")
-            inputs[spec.name] = tensor.narrow(at, 0, 1).expand_as(tensor).clone()
-    return inputs
 
 
 def _away(out: Tensor, calm: Tensor) -> Tensor:

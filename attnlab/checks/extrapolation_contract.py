@@ -11,6 +11,7 @@ Right: row p depends on p alone, or the exception that the task names.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier, check
+from attnlab.checks.shared.inputs import change_along
 from attnlab.checks.shared.positions import earlier_equal_row, plain_inputs, rows
 
 MORE = 5
@@ -73,10 +74,4 @@ def _next(probe: Probe, more: Tensor, table: Tensor) -> Failure | None:
 
 
 def _first(probe: Probe, inputs: Inputs, length: int) -> Inputs:
-    found = dict(inputs)
-    for spec in probe.contract.inputs:
-        for axis, symbol in enumerate(spec.axes):
-            value = found[spec.name]
-            if symbol == "S" and value is not None:
-                found[spec.name] = value.narrow(axis, 0, length).contiguous()
-    return found
+    return change_along(probe, inputs, "S", lambda t, at: t.narrow(at, 0, length).contiguous())

@@ -50,6 +50,7 @@ from attnlab.checks.shared.formulas import (
     wrong_slopes,
     wrong_table,
 )
+from attnlab.checks.shared.inputs import change_along, first_along
 from attnlab.checks.shared.positions import bias, equal_rows, first, offset, plain_inputs, rows
 from attnlab.records import Input, Position
 
@@ -169,12 +170,7 @@ def _rotation_differs(probe: Probe, position: Position) -> Failure | None:
 def _equal_samples(probe: Probe) -> Failure | None:
     if probe.sizes.get("B", 1) < 2:
         raise Skip("a batch of one has one sample only")
-    inputs = probe.draw("none")
-    for spec in probe.contract.inputs:
-        value = inputs[spec.name]
-        if "B" in spec.axes and value is not None:
-            axis = spec.axes.index("B")
-            inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).contiguous()
+    inputs = change_along(probe, probe.draw("none"), "B", first_along)
     out = probe.call(inputs).movedim(probe.contract.output.index("B"), 0)
     gap = far(out, out[:1].expand_as(out)).flatten(1).any(1)
     if gap.any().item():
@@ -255,10 +251,9 @@ def _uneven(probe: Probe, at: int) -> bool:
     """Equal inputs at all positions do not give equal outputs."""
     inputs = probe.draw("none")
     for spec in _vectors(probe):
-        axis, value = spec.axes.index("S"), inputs[spec.name]
-        inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).contiguous()
+        inputs[spec.name] = first_along(inputs[spec.name], spec.axes.index("S"))
     out = probe.call(inputs)
-    uneven: bool = far(out, out.narrow(at, 0, 1).expand_as(out)).any().item()
+    uneven: bool = far(out, first_along(out, at)).any().item()
     return uneven
 
 

@@ -14,9 +14,8 @@ short integer at 32767. A module that extends itself is not told how long a sequ
 """
 
 import math
-from collections.abc import Sequence
 
-from attnlab.checks.base import Failure, Probe, Tensor, Tier, check
+from attnlab.checks.base import Failure, Probe, Tensor, Tier, check, first_failure
 from attnlab.checks.shared.positions import first, plain_inputs, rows
 from attnlab.records import Position
 
@@ -54,12 +53,10 @@ def run(probe: Probe) -> Failure | None:
     for dtype, eps in HALF.items():
         if failure is None and dtype in probe.contract.dtypes:
             half = probe.variant(far.sizes, dtype)
-            given = {n: t.to(_like(half)) if t.is_floating_point() else t
-                     for n, t in inputs.items()}  # fmt: skip
-            table = rows(half, given)
-            failure = _lost(table.float(), dtype) or _table_failure(
-                table.float(), exact, dtype, eps
-            )
+            like = plain_inputs(half)[probe.contract.inputs[0].name].dtype
+            given = {n: t.to(like) if t.is_floating_point() else t for n, t in inputs.items()}
+            table = rows(half, given).float()
+            failure = _lost(table, dtype) or _table_failure(table, exact, dtype, eps)
     return failure or _farthest(probe)
 
 
@@ -86,70 +83,66 @@ def _farthest(probe: Probe) -> Failure | None:
 def _misplaced(
     probe: Probe, table: Tensor, vectors: Tensor, some: tuple[int, ...]
 ) -> Failure | None:
+    """Rows that are not where the formula puts them; of rotary positions, one vector of these,
+    (positions, samples, width), turned by what the formula says."""
     position = probe.contract.position
     places = (*some, *range(len(table) - TAIL, len(table)))
-    failure = _elsewhere(table, position, places)
-    return failure or _turned_elsewhere(table, position, vectors, places)
-
-
-def _elsewhere(table: Tensor, position: Position | None, places: Sequence[int]) -> Failure | None:
-    """Rows that are not where the formula puts them."""
-    if position is None or position.kind != "sinusoidal" or position.grid:
-        return None
-    for p in places:
-        limit = ANGLE * (1 + p)
-        right = _waves(p, table.shape[-1], position.base)
-        halves = right[0::2] + right[1::2]
-        row = table[p]
-        gaps = [(row - row.new_tensor(r)).abs().max().item() for r in (right, halves)]
-        if not min(gaps) <= limit:
-            return Failure(
-                message=f"of {len(table)} positions, the row of position {p} is off by up to "
-                f"{min(gaps):.2g} from the formula; float32 angles explain {limit:.2g}"
-            )
-    return None
-
-
-def _turned_elsewhere(
-    table: Tensor, position: Position | None, vectors: Tensor, places: Sequence[int]
-) -> Failure | None:
-    """One vector at far positions: (positions, samples, width), turned by what the formula says."""
-    if position is None or position.kind != "rotary" or position.form != "rotated":
+    if position is not None and position.kind == "sinusoidal" and not position.grid:
+        return first_failure(
+            _off(table, p, "row of", _waves(p, table.shape[-1], position.base), ANGLE * (1 + p))
+            for p in places
+        )
+    if position is None or (position.kind, position.form) != ("rotary", "rotated"):
         return None
     one = vectors.flatten(0, -2)[0].tolist()
-    largest = max(map(abs, one))
-    layouts = ["interleaved", "half"] if position.layout == "any" else [position.layout]
-    for p in places:
-        limit = (ANGLE * (1 + p) + ROUNDED) * 2 * largest
-        rights = [_rotate(one, p, position.base, layout) for layout in layouts]
-        gaps = [(table[p] - table.new_tensor(right)).abs().max().item() for right in rights]
-        if not min(gaps) <= limit:
-            return Failure(
-                message=f"of {len(table)} positions, the vector at position {p} is off by up to "
-                f"{min(gaps):.2g} from the formula; float32 angles explain {limit:.2g}"
-            )
-    return None
+    room = 2 * max(map(abs, one))
+    return first_failure(
+        _off(
+            table,
+            p,
+            "vector at",
+            _rotations(one, p, position),
+            (ANGLE * (1 + p) + ROUNDED) * room,
+        )
+        for p in places
+    )
+
+
+def _off(
+    table: Tensor, p: int, what: str, rights: list[list[float]], limit: float
+) -> Failure | None:
+    """Where a position's row is near none of those that are right."""
+    gap = min((table[p] - table.new_tensor(right)).abs().max().item() for right in rights)
+    if gap <= limit:
+        return None
+    return Failure(
+        message=f"of {len(table)} positions, the {what} position {p} is off by up to "
+        f"{gap:.2g} from the formula; float32 angles explain {limit:.2g}"
+    )
+
+
+def _rotations(one: list[float], p: int, position: Position) -> list[list[float]]:
+    """The vector turned to position p, in each layout that the task lets choose."""
+    layouts = ("interleaved", "half") if position.layout == "any" else (position.layout,)
+    return [_rotate(one, p, position.base, layout) for layout in layouts]
 
 
 def _rotate(one: list[float], p: int, base: float, layout: str) -> list[float]:
     width = len(one)
-    half, found = width // 2, list(one)
+    half, turned = width // 2, list(one)
     for pair in range(half):
         i, j = (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + half)
         angle = p * base ** (-2 * pair / width)
-        found[i] = one[i] * math.cos(angle) - one[j] * math.sin(angle)
-        found[j] = one[i] * math.sin(angle) + one[j] * math.cos(angle)
-    return found
+        turned[i] = one[i] * math.cos(angle) - one[j] * math.sin(angle)
+        turned[j] = one[i] * math.sin(angle) + one[j] * math.cos(angle)
+    return turned
 
 
-def _waves(p: int, width: int, base: float) -> list[float]:
+def _waves(p: int, width: int, base: float) -> list[list[float]]:
+    """The row of position p, interleaved and in halves."""
     angles = [p * base ** (-2 * pair / width) for pair in range(width // 2)]
-    return [wave(angle) for angle in angles for wave in (math.sin, math.cos)]
-
-
-def _like(probe: Probe) -> object:
-    """The dtype of the probe's inputs."""
-    return plain_inputs(probe)[probe.contract.inputs[0].name].dtype
+    row = [wave(angle) for angle in angles for wave in (math.sin, math.cos)]
+    return [row, row[0::2] + row[1::2]]
 
 
 def _steps(table: Tensor) -> Tensor:

@@ -47,6 +47,7 @@ from attnlab.checks.shared.explain import factor_beside
 from attnlab.checks.shared.inputs import (
     cached_calls,
     causal_inputs,
+    change_along,
     dtype_mismatch,
     mismatch,
     redraw,
@@ -306,11 +307,7 @@ def _one_sample(probe: Probe) -> Failure | None:
     if size < 2 or "B" not in probe.contract.vary or "B" not in axes:
         return None
     inputs, whole = probe.sample()
-    one = dict(inputs)
-    for spec in probe.contract.inputs:
-        value = inputs[spec.name]
-        if value is not None and "B" in spec.axes:
-            one[spec.name] = value.narrow(spec.axes.index("B"), size - 1, 1).contiguous()
+    one = change_along(probe, inputs, "B", lambda t, at: t.narrow(at, size - 1, 1).contiguous())
     whole = whole.narrow(axes.index("B"), size - 1, 1)
     return failure_at(
         far(whole, probe.call(one)),

@@ -13,7 +13,7 @@ alone, and expanded along the batch where all samples have the same mask.
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Tier, check, far, first_index
-from attnlab.checks.shared.inputs import sizes_of
+from attnlab.checks.shared.inputs import first_along, sizes_of
 
 SAID = {
     "turned": "every input transposed in memory",
@@ -51,9 +51,5 @@ def run(probe: Probe) -> Failure | None:
 
 def _alike(probe: Probe, inputs: Inputs) -> Inputs:
     """Masks and the like are those of the first sample for all; data stay."""
-    found = dict(inputs)
-    for spec in probe.contract.inputs:
-        value = inputs[spec.name]
-        if value is not None and spec.role != "data" and spec.axes[0] == "B":
-            found[spec.name] = value[:1].expand_as(value).clone()
-    return found
+    shared = [i.name for i in probe.contract.inputs if i.role != "data" and i.axes[0] == "B"]
+    return inputs | {n: first_along(inputs[n], 0) for n in shared if inputs[n] is not None}

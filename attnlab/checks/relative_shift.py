@@ -12,6 +12,7 @@ key alone is right where it differs by a constant per query, which softmax does 
 """
 
 from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier, check
+from attnlab.checks.shared.inputs import change_along
 from attnlab.checks.shared.positions import bias, by_position, first, offset, plain_inputs
 
 PADS = 2
@@ -96,10 +97,6 @@ def _hidden(mask: Tensor, axes: tuple[str, ...], forbids: bool) -> Tensor:
 
 def _cut(probe: Probe, inputs: Inputs) -> Inputs:
     """The inputs without what was put in front."""
-    found = dict(inputs)
-    for spec in probe.contract.inputs:
-        for axis, symbol in enumerate(spec.axes):
-            value = found[spec.name]
-            if symbol == "S" and value is not None:
-                found[spec.name] = value.narrow(axis, PADS, value.shape[axis] - PADS).contiguous()
-    return found
+    return change_along(
+        probe, inputs, "S", lambda t, at: t.narrow(at, PADS, t.shape[at] - PADS).contiguous()
+    )

@@ -27,6 +27,7 @@ from attnlab.checks.base import (
     far,
     first_index,
 )
+from attnlab.checks.shared.inputs import first_along
 
 TITLE = "Attention weights are not negative and sum to 1"
 
@@ -64,8 +65,7 @@ def _constant(probe: Probe, mask: Mask) -> Inputs:
     inputs = probe.draw(mask)
     for along in ("S", "Sk"):  # keys may come from a context
         for spec in data_inputs(probe.contract, along):
-            axis, value = spec.axes.index(along), inputs[spec.name]
-            inputs[spec.name] = value.narrow(axis, 0, 1).expand_as(value).clone()
+            inputs[spec.name] = first_along(inputs[spec.name], spec.axes.index(along))
     return inputs
 
 

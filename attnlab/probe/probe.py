@@ -128,7 +128,7 @@ class Probe:
     def equip(self) -> None:
         """Build the module and give it the reference's weights, where they fit."""
         if self.contract.cache:
-            checked_answer(self.host.ask("declare_cache", **plain(self.contract.cache)))
+            self._ask("declare_cache", **plain(self.contract.cache))
         self.pool, self.away = SampleCache(self), False
         if self.reference is not None:
             drawn = self.pool.usual()
@@ -146,19 +146,19 @@ class Probe:
             self._build(self.sizes)
         self.latest = self
 
-    def recipe(self) -> dict[str, Any]:
+    def recipe(self, seed: int | None = None) -> dict[str, Any]:
+        """How to build an instance at this round's sizes, by a drawn seed unless one is given."""
         init = constructor_arguments(self.contract.init, self.sizes)
-        return {"name": self.context.name, "init": init, "seed": self.dice.plain.getrandbits(32)}
+        seed = self.dice.plain.getrandbits(32) if seed is None else seed
+        return {"name": self.context.name, "init": init, "seed": seed}
+
+    def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        """What the candidate's process answers; raises `Raised` where its code did."""
+        return checked_answer(self.host.ask(verb, **args))
 
     def _build(self, sizes: Sizes, weights: Weights | None = None) -> None:
-        init, seed = (
-            constructor_arguments(self.contract.init, sizes),
-            self.dice.plain.getrandbits(32),
-        )
-        put = dict(weights) if weights is not None else None
-        checked_answer(
-            self.host.ask("build", name=self.context.name, init=init, seed=seed, put=put)
-        )
+        recipe = {**self.recipe(), "init": constructor_arguments(self.contract.init, sizes)}
+        self._ask("build", **recipe, put=dict(weights) if weights is not None else None)
 
     def variant(
         self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", fresh: bool = False
@@ -176,20 +176,16 @@ class Probe:
         if same and dtype == self.dtype:  # other sizes need no other module
             return other
         self.away = True
-        if (
-            same
-            and not fresh
-            and not checked_answer(self.host.ask("cast_twin", dtype=dtype)).get("failed")
-        ):
+        if same and not fresh and not self._ask("cast_twin", dtype=dtype).get("failed"):
             return other
         weights = self.parameters()
-        checked_answer(self.host.ask("put_aside"))
-        checked_answer(self.host.ask("build", **recipe))
+        self._ask("put_aside")
+        self._ask("build", **recipe)
         if not same:
             weights = draw.weights({n: p.shape for n, p in other.parameters().items()}, self.dice)
         other.set_parameters(weights)
         if dtype != self.dtype:  # or tables in float64 and in complex numbers would be cast, too
-            checked_answer(self.host.ask("cast", dtype=dtype))
+            self._ask("cast", dtype=dtype)
         return other
 
     def float64_variant(self) -> Probe | None:
@@ -204,8 +200,8 @@ class Probe:
         """The parameters of a fresh module, as its constructor left them; then as after `at`."""
         self.back()
         self.latest, self.away = Probe(self.context, self.sizes), True
-        checked_answer(self.host.ask("put_aside"))
-        checked_answer(self.host.ask("build", **self.recipe()))
+        self._ask("put_aside")
+        self._ask("build", **self.recipe())
         return self.parameters()
 
     def back(self) -> None:
@@ -213,7 +209,7 @@ class Probe:
         self.latest = self
         if self.away:
             self.away = False
-            checked_answer(self.host.ask("take_back"))
+            self._ask("take_back")
 
     # ------------------------------------------------------------ drawing
 
@@ -237,11 +233,7 @@ class Probe:
         drawn = draw.inputs(self.contract, sizes, self.dice, "open" if open_mask else mask, scale)
         if self.pattern is not USUAL:
             drawn = apply_pattern(self.pattern, self.contract, drawn, self.dice, mask)
-        dtype = getattr(torch, self.dtype)
-        return {
-            n: t.to(dtype) if t is not None and t.is_floating_point() else t
-            for n, t in drawn.items()
-        }
+        return _cast(drawn, self.dtype)
 
     @property
     def inputs_description(self) -> str:
@@ -308,7 +300,7 @@ class Probe:
 
     def call(self, inputs: Inputs, train: bool = False) -> Tensor:
         """The module's output, under no_grad and in eval mode unless `train`."""
-        answer = checked_answer(self.host.ask("call", inputs=list(inputs.items()), train=train))
+        answer = self._ask("call", inputs=list(inputs.items()), train=train)
         return self.output(answer, inputs)
 
     def calls(
@@ -316,36 +308,29 @@ class Probe:
     ) -> list[Tensor]:
         """The outputs of several calls, one after the other; cheaper than to ask for each. `train`
         is of all, or of each."""
-        asked = [list(inputs.items()) for inputs in several]
-        return self.outputs(
-            checked_answer(self.host.ask("calls", inputs=asked, train=train)), several
-        )
+        return self.outputs(self._ask("calls", inputs=_pairs(several), train=train), several)
 
     def fresh_instance(
         self, several: Sequence[Inputs], train: bool | Sequence[bool] = False
     ) -> FreshInstance:
         """Calls of a new instance with the same parameters, which knows nothing of former calls;
         the module itself stays as it is."""
-        asked = [list(inputs.items()) for inputs in several]
-        recipe = {**self.recipe(), "seed": self.seed}
-        told = checked_answer(self.host.ask("fresh_instance", **recipe, inputs=asked, train=train))
+        recipe = self.recipe(self.seed)
+        answer = self._ask("fresh_instance", **recipe, inputs=_pairs(several), train=train)
         return FreshInstance(
-            outputs=tuple(self.outputs(told, several)),
-            before=tensors_in(told, "before"),
-            after=tensors_in(told, "after"),
+            outputs=tuple(self.outputs(answer, several)),
+            before=tensors_in(answer, "before"),
+            after=tensors_in(answer, "after"),
         )
 
     def positional_calls(self, several: Sequence[Inputs], bare: bool = False) -> list[Tensor]:
         """The outputs of a new instance with the same parameters that is built and called by
         position, in the contract's order; inputs at the end that are None are left out, and when
         `bare` the constructor's arguments that have a default, too."""
-        asked = [list(inputs.items()) for inputs in several]
-        recipe = {**self.recipe(), "seed": self.seed}
-        if bare:
-            own = self.contract.defaults
-            recipe["init"] = {n: v for n, v in recipe["init"].items() if n not in own}
+        recipe, own = self.recipe(self.seed), self.contract.defaults if bare else ()
+        recipe["init"] = {n: v for n, v in recipe["init"].items() if n not in own}
         return self.outputs(
-            checked_answer(self.host.ask("positional_calls", **recipe, inputs=asked)), several
+            self._ask("positional_calls", **recipe, inputs=_pairs(several)), several
         )
 
     def with_weights(
@@ -353,15 +338,15 @@ class Probe:
     ) -> list[Tensor]:
         """The outputs of calls, each with other weights, after which `back` are put; by the names
         that `weights` gives, or by the module's own."""
-        weights = [self._placed(lent, own) for lent, _ in several]
         given = [inputs for _, inputs in several]
-        asked = [list(inputs.items()) for inputs in given]
-        placed = self._placed(back, own)
-        told = checked_answer(
-            self.host.ask("with_weights", weights=weights, inputs=asked, back=placed)
+        answer = self._ask(
+            "with_weights",
+            weights=[self._placed(lent, own) for lent, _ in several],
+            inputs=_pairs(given),
+            back=self._placed(back, own),
         )
-        refuse(told)
-        return self.outputs(told, given)
+        refuse(answer)
+        return self.outputs(answer, given)
 
     def call_rebuilt(
         self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
@@ -378,16 +363,13 @@ class Probe:
 
     def call_reloaded(self, inputs: Inputs) -> Tensor | None:
         """The output of another instance that loaded this one's state_dict, or None where it could
-        not; then `at` holds."""
-        asked = {**self.recipe(), "inputs": list(inputs.items())}
-        answer = checked_answer(self.host.ask("call_reloaded", **asked))
-        if "refused" in answer:
-            return None
-        return self.output(answer, inputs)
+        not; then the module of this probe is back."""
+        answer = self._ask("call_reloaded", **self.recipe(), inputs=list(inputs.items()))
+        return None if "refused" in answer else self.output(answer, inputs)
 
     def call_exported(self, inputs: Inputs) -> Tensor:
         """The output of the program that torch.export makes of the module."""
-        answer = checked_answer(self.host.ask("call_exported", inputs=list(inputs.items())))
+        answer = self._ask("call_exported", inputs=list(inputs.items()))
         if "unable" in answer:
             why = str(answer["unable"])[:200]
             raise CannotTell(
@@ -399,9 +381,7 @@ class Probe:
         """The output of a call on another device, brought back; None where there is no such."""
         if not getattr(torch, device).is_available():
             return None
-        answer = checked_answer(
-            self.host.ask("call_on_device", device=device, inputs=list(inputs.items()))
-        )
+        answer = self._ask("call_on_device", device=device, inputs=list(inputs.items()))
         if answer.get("absent"):
             return None
         if answer.get("device", device) != device:
@@ -413,28 +393,22 @@ class Probe:
         """The outputs of calls with the same values at other strides, each in its way: "turned",
         the axes laid out backwards; "cropped", a corner of a larger tensor; "expanded", in memory
         once where all along the first axis are alike."""
-        asked = [list(inputs.items()) for inputs in several]
-        told = checked_answer(self.host.ask("strided_calls", inputs=asked, ways=list(ways)))
-        return self.outputs(told, several)
+        answer = self._ask("strided_calls", inputs=_pairs(several), ways=list(ways))
+        return self.outputs(answer, several)
 
     def cast_calls(self, dtypes: Sequence[str], several: Sequence[Inputs]) -> list[list[Tensor]]:
         """The outputs of copies of the module in other dtypes, for the inputs in that dtype: those
         of each dtype."""
         self.back()  # another type may have needed an instance of its own
-        asked = [list(inputs.items()) for inputs in several]
-        told = self.host.ask("cast_calls", dtypes=list(dtypes), inputs=asked)
-        if "raised" not in told and not told.get("failed"):
-            outputs = iter(self.outputs(told, [*several] * len(dtypes)))
+        answer = self.host.ask("cast_calls", dtypes=list(dtypes), inputs=_pairs(several))
+        if "raised" not in answer and not answer.get("failed"):
+            outputs = iter(self.outputs(answer, [*several] * len(dtypes)))
             return [[next(outputs) for _ in several] for _ in dtypes]
         # No copy can be made of it, or what a copy holds belongs to the first one: new instances.
-        return [self._in_new(dtype, several) for dtype in dtypes]
-
-    def _in_new(self, dtype: str, several: Sequence[Inputs]) -> list[Tensor]:
-        to, other = getattr(torch, dtype), self.variant(dtype=dtype, fresh=True)
-        found: list[Tensor] = other.calls(
-            [{n: _cast(t, to) for n, t in i.items()} for i in several]
-        )
-        return found
+        return [
+            self.variant(dtype=dtype, fresh=True).calls([_cast(i, dtype) for i in several])
+            for dtype in dtypes
+        ]
 
     def cached_steps(
         self,
@@ -446,81 +420,72 @@ class Probe:
         """The outputs of calls that share one cache, empty at first. With `parents` the cache is
         reordered after the first: row b goes on from what row parents[b] has seen. There, too,
         another instance may be called `beside` this one."""
-        asked = [list(inputs.items()) for inputs in calls]
         spec = data_inputs(self.contract, "S")[0]
-        length = sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls)
-        rows = calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1
-        other = {"other": list(calls[0].items()), **self.recipe()} if beside else None
-        told = checked_answer(
-            self.host.ask(
-                "cached_steps",
-                calls=asked,
-                batch=rows,
-                length=length,
-                parents=parents,
-                train=train,
-                sibling=other,
-            )
+        answer = self._ask(
+            "cached_steps",
+            calls=_pairs(calls),
+            batch=calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1,
+            length=sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls),
+            parents=parents,
+            train=train,
+            sibling={"other": list(calls[0].items()), **self.recipe()} if beside else None,
         )
-        found = list(tensors_in(told, "outputs").values())
-        if len(found) != len(calls) or not all(map(is_plain, found)):
+        outputs = list(tensors_in(answer, "outputs").values())
+        if len(outputs) != len(calls) or not all(map(is_plain, outputs)):
             raise UnexpectedOutput(
                 "forward with a cache returned something else than one plain tensor"
             )
-        return found
+        return outputs
 
     def after_sibling(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
         """The output after an instance of other sizes was built and called, and its parameters were
         changed."""
         others = with_head_dim({**self.sizes, **sizes})
-        init = constructor_arguments(self.contract.init, others)
         given = draw.inputs(self.contract, others, self.dice)
-        asked = {**self.recipe(), "init": init, "other": list(given.items())}
-        told = checked_answer(self.host.ask("after_sibling", **asked, inputs=list(inputs.items())))
-        return self.output(told, inputs)
+        recipe = {**self.recipe(), "init": constructor_arguments(self.contract.init, others)}
+        asked = {"other": list(given.items()), "inputs": list(inputs.items())}
+        return self.output(self._ask("after_sibling", **recipe, **asked), inputs)
 
     def with_changed_buffer(self, buffer: str, inputs: Inputs) -> tuple[Tensor, Tensor] | None:
         """The outputs of two new instances, of which the second has other values in a buffer; None
         where the call gives it new ones, or does not go on with these."""
-        recipe = {**self.recipe(), "seed": self.seed}
-        told = self.host.ask(
-            "with_changed_buffer", **recipe, buffer=buffer, inputs=list(inputs.items())
-        )
-        if "raised" in told or told.get("spoiled") is not True:
+        asked = {**self.recipe(self.seed), "buffer": buffer, "inputs": list(inputs.items())}
+        answer = self.host.ask("with_changed_buffer", **asked)
+        if "raised" in answer or answer.get("spoiled") is not True:
             return None
-        usual, other = self.outputs(told, [inputs, inputs])
+        usual, other = self.outputs(answer, [inputs, inputs])
         return usual, other
 
     def uninitialised_memory(
         self, several: Sequence[Inputs]
     ) -> tuple[list[tuple[Inputs, Tensor]], tuple[str, ...]]:
-        """Calls as `anew` makes them, where memory that nobody wrote holds NaN, or the largest
-        integer, or either boolean: inputs and outputs; and the parameters that such an instance
-        begins with. The candidate process's own word."""
-        asked = [list(inputs.items()) for inputs in several]
-        recipe = {**self.recipe(), "seed": self.seed}
-        told = checked_answer(self.host.ask("uninitialised_memory", **recipe, inputs=asked))
-        twice = len(list_in(told.get("answers"))) == 2 * len(several)
+        """Inputs and outputs of calls of a new instance, as in `fresh_instance`, where memory that
+        nobody wrote holds NaN, or the largest integer, or either boolean; and the names of the
+        parameters that are so at first. The candidate process's own word."""
+        recipe = self.recipe(self.seed)
+        answer = self._ask("uninitialised_memory", **recipe, inputs=_pairs(several))
+        twice = len(list_in(answer.get("answers"))) == 2 * len(several)
         given = [*several] * (2 if twice else 1)
-        return list(zip(given, self.outputs(told, given), strict=True)), names_in(told.get("begun"))
+        found = zip(given, self.outputs(answer, given), strict=True)
+        return list(found), names_in(answer.get("begun"))
 
     def inputs_after_call(self, inputs: Inputs) -> InputsAfterCall:
         """What a call does to its inputs."""
-        told = checked_answer(self.host.ask("inputs_after_call", inputs=list(inputs.items())))
+        answer = self._ask("inputs_after_call", inputs=list(inputs.items()))
         return InputsAfterCall(
-            inputs=tensors_in(told, "tensors"),
-            alias=str(told.get("alias") or "")[:100],
-            learns=str(told.get("learns") or "")[:100],
-            overwritten=told.get("overwritten") is True,
+            inputs=tensors_in(answer, "tensors"),
+            alias=str(answer.get("alias") or "")[:100],
+            learns=str(answer.get("learns") or "")[:100],
+            overwritten=answer.get("overwritten") is True,
         )
 
-    def outputs(self, told: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
-        answers = told.get("answers")
+    def outputs(self, answer: dict[str, Any], several: Sequence[Inputs]) -> list[Tensor]:
+        answers = answer.get("answers")
         if not isinstance(answers, list) or len(answers) != len(several):
             answers = [{}] * len(several)
         return [
-            self.output(answer if isinstance(answer, dict) else {}, inputs)
-            for answer, inputs in zip(answers, several, strict=True)
+            self.output(each if isinstance(each, dict) else {}, inputs)
+            for each, inputs in zip(answers, several, strict=True)
         ]
 
     def output(self, answer: dict[str, Any], inputs: Inputs) -> Tensor:
@@ -576,9 +541,9 @@ class Probe:
         """Gradients with respect to every floating-point input and every parameter."""
         cotangent = self.cotangent(inputs) if cotangent is None else cotangent
         asked = {"inputs": list(inputs.items()), "cotangent": cotangent * size, "train": train}
-        told = checked_answer(self.host.ask("gradients", **asked, still=still))
-        self.note_written(told, inputs)
-        return gradients_in(told, cotangent, size, train, still)
+        answer = self._ask("gradients", **asked, still=still)
+        self.note_written(answer, inputs)
+        return gradients_in(answer, cotangent, size, train, still)
 
     def cast_gradients(
         self, dtypes: Sequence[str], inputs: Inputs, train: bool = False
@@ -588,37 +553,33 @@ class Probe:
         self.back()
         cotangent = self.cotangent(inputs)
         asked = {"inputs": list(inputs.items()), "cotangent": cotangent, "train": train}
-        told = self.host.ask("cast_gradients", dtypes=list(dtypes), **asked)
-        answers = [a for a in list_in(told.get("answers")) if isinstance(a, dict)]
-        if "raised" not in told and len(answers) == len(dtypes):
+        answer = self.host.ask("cast_gradients", dtypes=list(dtypes), **asked)
+        answers = [a for a in list_in(answer.get("answers")) if isinstance(a, dict)]
+        if "raised" not in answer and len(answers) == len(dtypes):
             return [gradients_in(answer, cotangent, 1.0, train) for answer in answers]
-        found = []
-        for dtype in dtypes:
-            to, other = getattr(torch, dtype), self.variant(dtype=dtype, fresh=True)
-            given = {n: _cast(t, to) for n, t in inputs.items()}
-            found.append(other.gradients(given, train, cotangent=cotangent))
-        return found
+        return [
+            self.variant(dtype=dtype, fresh=True).gradients(
+                _cast(inputs, dtype), train, cotangent=cotangent
+            )
+            for dtype in dtypes
+        ]
 
     def interleaved_gradients(
         self, several: Sequence[Inputs], train: bool = False
     ) -> InterleavedGradients:
         """Gradients as a network makes them, from outputs that are to be changed by a lot."""
         cotangents = [self.cotangent(inputs) for inputs in several]
-        asked = {"inputs": [list(i.items()) for i in several], "train": train}
-        told = checked_answer(
-            self.host.ask(
-                "interleaved_gradients", **asked, cotangents=[c * STEEP for c in cotangents]
-            )
-        )
-        *outputs, after = self.outputs(told, [*several, several[0]])
-        slopes = [tensors_in({"inputs": i}, "inputs") for i in list_in(told.get("inputs"))]
+        asked = {"inputs": _pairs(several), "cotangents": [c * STEEP for c in cotangents]}
+        answer = self._ask("interleaved_gradients", **asked, train=train)
+        *outputs, after = self.outputs(answer, [*several, several[0]])
+        slopes = [tensors_in({"inputs": i}, "inputs") for i in list_in(answer.get("inputs"))]
         slopes += [{}] * (len(several) - len(slopes))
         return InterleavedGradients(
             outputs=tuple(outputs),
             inputs=tuple(in_units(each, STEEP) for each in slopes[: len(several)]),
-            parameters=in_units(tensors_in(told, "weights"), STEEP),
+            parameters=in_units(tensors_in(answer, "weights"), STEEP),
             cotangents=tuple(cotangents),
-            frozen=in_units(tensors_in(told, "frozen"), STEEP),
+            frozen=in_units(tensors_in(answer, "frozen"), STEEP),
             after=after,
         )
 
@@ -677,11 +638,7 @@ class Probe:
 
     def parameters(self) -> Mapping[str, Tensor]:
         """Parameters by dotted name, as the module holds them."""
-        return tensors_in(checked_answer(self.host.ask("parameters")), "tensors")
-
-    def buffers(self) -> Mapping[str, Tensor]:
-        """Buffers by dotted name, as the module holds them."""
-        return tensors_in(checked_answer(self.host.ask("buffers")), "tensors")
+        return tensors_in(self._ask("parameters"), "tensors")
 
     def given_parameters(self) -> Mapping[str, Tensor] | None:
         """The parameters that the module was given for this round, by its own names; None where it
@@ -699,11 +656,11 @@ class Probe:
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Replace weights, by the names that `weights` gives."""
-        refuse(checked_answer(self.host.ask("set_parameters", tensors=self._placed(weights))))
+        refuse(self._ask("set_parameters", tensors=self._placed(weights)))
 
     def set_parameters(self, parameters: Mapping[str, Tensor]) -> None:
         """Give parameters other values, by the module's own names."""
-        checked_answer(self.host.ask("set_parameters", tensors=dict(parameters)))
+        self._ask("set_parameters", tensors=dict(parameters))
 
     def _placed(self, weights: Weights, own: bool = False) -> dict[str, Tensor]:
         """By the module's own names and layouts."""
@@ -714,11 +671,11 @@ class Probe:
 
     def attention_internals(self, inputs: Inputs) -> AttentionInternals:
         """What softmax was given and what values were mixed by. The candidate process's word."""
-        told = checked_answer(self.host.ask("attention_internals", inputs=list(inputs.items())))
-        lowest = told.get("lowest")
+        answer = self._ask("attention_internals", inputs=list(inputs.items()))
+        lowest = answer.get("lowest")
         return AttentionInternals(
-            scores=tuple(tensors_in(told, "scores").values()),
-            sums=tuple(tensors_in(told, "sums").values()),
+            scores=tuple(tensors_in(answer, "scores").values()),
+            sums=tuple(tensors_in(answer, "sums").values()),
             lowest=lowest if isinstance(lowest, float) else math.nan,
         )
 
@@ -735,21 +692,21 @@ class Probe:
 
     def module_facts(self) -> ModuleFacts:
         """What the module is made of."""
-        told = checked_answer(self.host.ask("module_facts"))
+        answer = self._ask("module_facts")
         return ModuleFacts(
-            trained=names_in(told.get("trained")),
-            tied=tuple(map(names_in, list_in(told.get("tied")))),
-            copies=tuple(map(names_in, list_in(told.get("copies")))),
-            held=names_in(told.get("held")),
-            buffers=names_in(told.get("buffers")),
-            learning=names_in(told.get("learning")),
-            saved=names_in(told.get("saved")),
-            modules=names_in(told.get("modules")),
+            trained=names_in(answer.get("trained")),
+            tied=tuple(map(names_in, list_in(answer.get("tied")))),
+            copies=tuple(map(names_in, list_in(answer.get("copies")))),
+            held=names_in(answer.get("held")),
+            buffers=names_in(answer.get("buffers")),
+            learning=names_in(answer.get("learning")),
+            saved=names_in(answer.get("saved")),
+            modules=names_in(answer.get("modules")),
         )
 
     def operations(self, inputs: Inputs) -> Sequence[Op]:
         """The operations of one forward pass. The candidate process's own word."""
-        answer = checked_answer(self.host.ask("trace", inputs=list(inputs.items()), seed=0))
+        answer = self._ask("trace", inputs=list(inputs.items()), seed=0)
         text = str(answer.get("trace", ""))
         try:
             if len(text) > LONGEST:
@@ -764,7 +721,7 @@ class Probe:
     def side_effects(self, inputs: Inputs) -> Sequence[str]:
         """What importing, building and calling changed outside the module, one phrase each."""
         asked = {**self.recipe(), "inputs": list(inputs.items())}
-        return names_in(checked_answer(self.host.ask("side_effects", **asked)).get("changes"))
+        return names_in(self._ask("side_effects", **asked).get("changes"))
 
     def call_lines(self, *names: str) -> tuple[int, ...]:
         """The lines of the candidate's text that call something of these names, where there is a
@@ -787,31 +744,25 @@ class Probe:
         except Raised as error:
             kinds: tuple[str, ...] | None = error.kinds
         else:  # what is impossible is so the second time, and in training
-            told = [self._refusal(given, train) for train in (False, True)]
+            raised = [self._refusal("call", given, train=train) for train in (False, True)]
             self._accepted(other)
-            told += [self._refusal(given, False), self._refused_while_it_learns(given)]
-            kinds = told[0] if all(told) else None
+            raised.append(self._refusal("call", given))
+            raised.append(self._refusal("gradients", given, cotangent=torch.zeros(())))
+            kinds = raised[0] if all(raised) else None
         self.equip()
         return kinds
 
     def _accepted(self, other: Sizes) -> None:
         """A call that is no reason to refuse: what the constructor was told is as it was there."""
-        told = {str(value) for value in self.contract.init.values()}
-        sizes = {s: n if s in told else self.sizes.get(s, n) for s, n in other.items()}
-        given = draw.inputs(self.contract, within(with_head_dim(sizes)), self.dice)
-        self._refusal(given, train=False)
+        given = {str(value) for value in self.contract.init.values()}
+        sizes = {s: n if s in given else self.sizes.get(s, n) for s, n in other.items()}
+        inputs = draw.inputs(self.contract, within(with_head_dim(sizes)), self.dice)
+        self._refusal("call", inputs)
 
-    def _refused_while_it_learns(self, inputs: Inputs) -> tuple[str, ...] | None:
+    def _refusal(self, verb: str, inputs: Inputs, **args: Any) -> tuple[str, ...] | None:
+        """The exception that a call or its gradients raise, as in `exception_at`."""
         try:
-            asked = {"inputs": list(inputs.items()), "cotangent": torch.zeros(())}
-            checked_answer(self.host.ask("gradients", **asked))
-        except Raised as error:
-            return error.kinds
-        return None
-
-    def _refusal(self, inputs: Inputs, train: bool) -> tuple[str, ...] | None:
-        try:
-            checked_answer(self.host.ask("call", inputs=list(inputs.items()), train=train))
+            self._ask(verb, inputs=list(inputs.items()), **args)
         except Raised as error:
             return error.kinds
         return None
@@ -841,5 +792,14 @@ class Probe:
         return time.monotonic() - start
 
 
-def _cast(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    return t.to(dtype) if t is not None and t.is_floating_point() else t
+def _cast(inputs: Inputs, dtype: str) -> Inputs:
+    """The inputs with their floating-point tensors in this dtype."""
+    wanted = getattr(torch, dtype)
+    return {
+        n: t.to(wanted) if t is not None and t.is_floating_point() else t for n, t in inputs.items()
+    }
+
+
+def _pairs(several: Sequence[Inputs]) -> list[list[tuple[str, Tensor | None]]]:
+    """The inputs of several calls, as a message takes them."""
+    return [list(inputs.items()) for inputs in several]

@@ -14,12 +14,18 @@ SHARED = {"call", "calls", "gradients", "parameters", "set_parameters"}  # by se
 
 
 def asked(tree: ast.AST) -> Iterator[str]:
-    """The verbs in calls of `ask`."""
+    """The verbs in calls of `ask` and `_ask`."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        first = node.args[:1] if called == "ask" else node.args[1:2] if called == ALSO_ASKED else []
+        first = (
+            node.args[:1]
+            if called in ("ask", "_ask")
+            else node.args[1:2]
+            if called == ALSO_ASKED
+            else []
+        )
         yield from (a.value for a in first if isinstance(a, ast.Constant))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -47,6 +47,23 @@ def redraw(probe: Probe, inputs: Inputs, axis: str, where: slice, scale: float =
         part.copy_(drawn)
         found[spec.name] = new
     return found
+
+
+def change_along(
+    probe: Probe, inputs: Inputs, axis: str, change: Callable[[Tensor, int], Tensor]
+) -> Inputs:
+    """The inputs with `change` of each tensor and its axis, for every axis of this name."""
+    found = dict(inputs)
+    for spec in probe.contract.inputs:
+        for at, symbol in enumerate(spec.axes):
+            if symbol == axis and found[spec.name] is not None:
+                found[spec.name] = change(found[spec.name], at)
+    return found
+
+
+def first_along(value: Tensor, at: int) -> Tensor:
+    """The first slice along an axis in place of all: a `change` of `change_along`."""
+    return value.narrow(at, 0, 1).expand_as(value).clone()
 
 
 def hide_key(probe: Probe, inputs: Inputs, key: int, length: int) -> Inputs:
