@@ -8,9 +8,8 @@ from rich.text import Text
 
 from attnlab.records import Op
 from attnlab.records.trace import Attention, Head
+from attnlab.render.formats import format_number, format_place
 from attnlab.render.heat import HeatMap, Scale, draw_heat, legend
-from attnlab.render.number import format_number
-from attnlab.render.place import format_place
 from attnlab.render.screen import Screen, plural, truncate
 from attnlab.render.values import heat_picture
 

@@ -8,8 +8,8 @@ from attnlab.errors import PropertyFailed
 from attnlab.records import CheckResult, Trace, plain, record
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
+from attnlab.render.formats import file_labels
 from attnlab.render.json import Document, trace_rows
-from attnlab.render.place import file_labels
 from attnlab.render.screen import Screen, plain_text, plural
 from attnlab.render.steps import show_table
 

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from attnlab.records import Crash, Finding, Operand, Report, Trace
-from attnlab.render.place import format_place, format_shape
+from attnlab.render.formats import format_place, format_shape
 from attnlab.render.screen import READABLE, Marks, Screen, escape_control, plural, truncate
 
 MOST_FINDINGS = 20  # findings in full; a loop over 500 layers says the same 500 times

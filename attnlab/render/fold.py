@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from attnlab.records import Op, Trace, record
-from attnlab.render.number import has_nan_or_inf
+from attnlab.render.formats import has_nan_or_inf
 
 N = TypeVar("N", int, float)
 LEAST_SAVED = 3  # lines that showing layers once must save

@@ -8,8 +8,7 @@ from rich.text import Text
 
 from attnlab.records import Op
 from attnlab.records.trace import Backward, ParameterGradient
-from attnlab.render.number import format_number
-from attnlab.render.place import format_place, format_shape
+from attnlab.render.formats import format_number, format_place, format_shape
 from attnlab.render.screen import Screen, bare_table, escape_control, plural, truncate
 
 MOST = 24  # parameters in a table: the extremes tell more than the middle

@@ -13,13 +13,15 @@ from rich.text import Text
 from attnlab.records import Crash, Op, Trace, record
 from attnlab.records.trace import Kernel
 from attnlab.render.fold import Shown, Step, View, arrange_rows, levels
-from attnlab.render.number import (
+from attnlab.render.formats import (
+    file_labels,
     format_number,
+    format_place,
     format_seconds,
+    format_shape,
     has_nan_or_inf,
     value_range,
 )
-from attnlab.render.place import file_labels, format_place, format_shape
 from attnlab.render.screen import ASCII, Marks, Screen, bare_table, escape_control, truncate
 from attnlab.sizes import format_bytes
 

@@ -8,9 +8,9 @@ from attnlab.records import Guard, Report, Trace, plain, record
 from attnlab.render.attention import show_attention
 from attnlab.render.findings import show_failure_end, show_findings, show_notes
 from attnlab.render.fold import View
+from attnlab.render.formats import file_labels, format_place
 from attnlab.render.gradients import show_backward
 from attnlab.render.json import Document, trace_rows
-from attnlab.render.place import file_labels, format_place
 from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, escape_control, plural, truncate
 from attnlab.render.steps import show_table, show_target

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from attnlab.records.position import Picture
 from attnlab.records.trace import Heat
+from attnlab.render.formats import format_number
 from attnlab.render.heat import has_colors, not_finite_mark, show_heat
-from attnlab.render.number import format_number
 from attnlab.render.screen import Screen, escape_control
 from attnlab.suggest import either
 

@@ -6,8 +6,7 @@ import pytest
 from sample_records import INF, NAN, OPS, TRACE, op
 
 from attnlab.records import Op, Trace
-from attnlab.render.number import format_number, value_range
-from attnlab.render.place import format_place
+from attnlab.render.formats import format_number, format_place, value_range
 from attnlab.render.screen import Marks, truncate
 from attnlab.render.steps import flags, show_table
 

@@ -10,8 +10,7 @@ from attnlab.records import Crash, Report, Trace
 from attnlab.records.trace import Attention, Backward, Guard, Head, Heat, Kernel, ParameterGradient
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
-from attnlab.render.number import format_seconds
-from attnlab.render.place import file_labels
+from attnlab.render.formats import file_labels, format_seconds
 from attnlab.render.show import as_html, as_text
 from attnlab.render.trace import TracePage
 from attnlab.sizes import format_bytes

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations_with_replacement
 
+from attnlab.sizes import measure
 from attnlab.tracer.axes.atoms import (
     DATA,
     LOOSE,
@@ -17,7 +19,6 @@ from attnlab.tracer.axes.atoms import (
     size,
     top,
 )
-from attnlab.tracer.axes.symbols import Symbols
 
 # Symbols for positions and entries: a layer makes none of these.
 PLACES = {"B", "S", "T", "L", "Sq", "Sk", "M", "N", "P"}
@@ -25,6 +26,38 @@ FEW = 4  # features: a piece this small is its number: q, k and v, or the two of
 PRODUCTS = {"2*D", "3*D", "4*D", "H*hd", "Hkv*hd"}
 HEADS = ("H", "Hkv")
 LAST = ("hd",)  # of two symbols of one size, what the last piece of a split is
+
+
+class Symbols:
+    """Reads sizes back as symbols: 24 is `3*D` where D is 8 and nothing else fits."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.sizes = dict(sizes)
+        self.tiers = [_named(tier, sizes) for tier in _tiers(list(sizes))]
+
+    def fit(self, size: int) -> str:
+        """The one symbol of this size, else the one product, else the number itself."""
+        fits = next((tier[size] for tier in self.tiers if size in tier), [])
+        return fits[0] if len(fits) == 1 and size > 1 else str(size)
+
+
+def _tiers(symbols: list[str]) -> Iterator[list[str]]:
+    yield symbols
+    if {"H", "Hkv"} <= set(symbols):
+        yield ["H/Hkv"]
+    yield [f"{k}*{s}" for s in symbols for k in (2, 3, 4)] + [f"{s}/2" for s in symbols]
+    for count in (2, 3):
+        yield ["*".join(c) for c in combinations_with_replacement(symbols, count)]
+
+
+def _named(expressions: list[str], sizes: Mapping[str, int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for text in expressions:
+        whole, _, part = text.partition("/")
+        if part and sizes[whole] % sizes.get(part, 2):
+            continue
+        found.setdefault(measure(text, sizes), []).append(text)
+    return found
 
 
 @lru_cache(maxsize=64)

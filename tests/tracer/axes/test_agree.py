@@ -8,7 +8,7 @@ from modules import ATTENTION, MASK, X, module, traced
 from attnlab.probe.inputs.sizes import naming
 from attnlab.records import Contract, Input
 from attnlab.sizes import measure, with_head_dim
-from attnlab.tracer.axes.symbols import Symbols
+from attnlab.tracer.axes.render_names import Symbols
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
 TELLING = naming(Contract(sizes=SIZES))

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from shots import x
 
-from attnlab.tracer.views.sdpa import attention_steps
+from attnlab.tracer.views.attention import attention_steps
 
 Q, K, V = x(2, 6, 5, 4), x(2, 6, 7, 4) + 0.5, x(2, 6, 7, 3)
 MASKS = {
