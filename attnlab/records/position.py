@@ -176,10 +176,8 @@ def _check_width(job: PositionJob) -> None:
 
 
 def _whole(flag: str, text: str, default: int, high: int) -> int:
-    if not text:
-        return default
     try:
-        number = int(text)
+        number = int(text or default)
     except ValueError:
         number = 0
     if not 1 <= number <= high:

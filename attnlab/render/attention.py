@@ -74,8 +74,7 @@ def _show_heads(heads: Sequence[Head], screen: Screen) -> None:
 
 def _show_maps(heads: Sequence[Head], screen: Screen) -> None:
     """The maps beside each other, as many in a row as there is room for; one scale for all."""
-    most = max(1, screen.width // MAP_WIDTH)
-    beside = min(most, len(heads))
+    beside = min(max(1, screen.width // MAP_WIDTH), len(heads))
     room = screen.width // beside - 2
     for at in range(0, len(heads), beside):
         some = [(head, heat_picture(head.weights)) for head in heads[at : at + beside]]

@@ -76,14 +76,15 @@ def draw_heat(
 ) -> HeatMap:
     """The map with its rulers, in at most `width` cells and `most` lines."""
     coloured = has_colors(screen)
+    per_line = 2 if coloured else 1
     margin = len(str(picture.rows[-1])) + 1
     room = max(1, width - margin)
-    rows = every_nth(picture.rows, most * (2 if coloured else 1))
+    rows = every_nth(picture.rows, most * per_line)
     columns = every_nth(picture.columns, room)
-    values = _values(picture, rows, columns)
+    down, across = picture.rows.index, picture.columns.index
+    values = [[picture.values[down(r)][across(c)] for c in columns] for r in rows]
     wide = max(1, min(WIDEST_CELL, room // len(columns)))
     scale = scale or fit_scale(values)
-    per_line = 2 if coloured else 1
     lines = []
     for at in range(0, len(rows), per_line):
         some = values[at : at + per_line]
@@ -105,11 +106,6 @@ def has_colors(screen: Screen) -> bool:
 
 def _line(screen: Screen, *parts: Part) -> None:
     screen.print(Text.assemble(*parts), no_wrap=True, crop=True, overflow="crop")
-
-
-def _values(picture: Picture, rows: Sequence[int], columns: Sequence[int]) -> list[list[float]]:
-    down, across = picture.rows.index, picture.columns.index
-    return [[picture.values[down(r)][across(c)] for c in columns] for r in rows]
 
 
 def fit_scale(values: Sequence[Sequence[float]]) -> Scale:

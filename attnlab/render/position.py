@@ -106,15 +106,12 @@ def _show_curve(curve: Curve, screen: Screen) -> None:
     if len(shown) < curve.count:
         screen.say(("only " + subset_label("distance", shown, curve.count), "aside"))
     most = max(map(abs, curve.values)) or 1.0
-    if curve.spread <= TINY * most:
-        screen.say(
-            "it depends on distance alone" + (f" (to {curve.spread:.1g})" * bool(curve.spread))
-        )
-    else:
-        screen.say(
-            "the mean of all pairs so far apart: they differ by up to "
-            f"{curve.spread:.3g}, so distance alone does not decide"
-        )
+    alone = "it depends on distance alone" + f" (to {curve.spread:.1g})" * bool(curve.spread)
+    mean = (
+        "the mean of all pairs so far apart: they differ by up to "
+        f"{curve.spread:.3g}, so distance alone does not decide"
+    )
+    screen.say(alone if curve.spread <= TINY * most else mean)
 
 
 def _show_statistics(facts: Sequence[Statistic], screen: Screen) -> None:

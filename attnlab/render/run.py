@@ -56,8 +56,8 @@ class RunPage:
 
 def _show_trace(page: RunPage, screen: Screen) -> None:
     screen.gap()
-    sizes = page.challenge.contract.sizes
-    show_target(page.report.target, sizes, screen, ("trace  ", "title"))
+    head = ("trace  ", "title")
+    show_target(page.report.target, page.challenge.contract.sizes, screen, head)
     show_table(page.trace, screen)
     show_notes(page.trace.notes, screen)
     show_failure_end(page.trace, page.report, screen)

@@ -147,27 +147,22 @@ class BlockRecorder(Recorder):
     def trace_of_block(self, error: BaseException | None) -> TraceOfCall:
         """The trace of the finished block; an outer block does not record its making."""
         with torch._C.DisableTorchFunction():
-            return self._trace_of_block(error)
+            axes = {n: a for n, a in self.said.items() if n in self.given}
+            said, sizes = name_inputs(self.given, axes, self.root)
+            crash = crash_of(self, error, "") if isinstance(error, Exception) else None
+            given = list(self.given.items())
 
-    def _trace_of_block(self, error: BaseException | None) -> TraceOfCall:
-        axes = {n: a for n, a in self.said.items() if n in self.given}
-        said, sizes = name_inputs(self.given, axes, self.root)
-        crash = crash_of(self, error, "") if isinstance(error, Exception) else None
-        given = list(self.given.items())
+            def build(names: Mapping[str, input_names.Axes]) -> RawTrace:
+                known = KnownAxes([names.get(n) for n, _ in given], sizes)
+                return raw_trace_of(self, given, crash, known)
 
-        def build(names: Mapping[str, input_names.Axes]) -> RawTrace:
-            return raw_trace_of(
-                self, given, crash, KnownAxes([names.get(n) for n, _ in given], sizes)
-            )
-
-        raw = build(said)
-        raw = raw if axes else _try_sequence_first(raw, build, said)
-        missing = [n for n in self.said if n not in self.given]
-        missing_notes = [f"no input is called {n}, so its axes have no names" for n in missing]
-        raw = replace(raw, notes=(*raw.notes, *setup_notes(self.root, raw.ops), *missing_notes))
-        return TraceOfCall(
-            build_trace(SizedTrace(raw, sizes), None), sizes, _target_name(self.root)
-        )
+            raw = build(said)
+            raw = raw if axes else _try_sequence_first(raw, build, said)
+            missing = (n for n in self.said if n not in self.given)
+            lost = (f"no input is called {n}, so its axes have no names" for n in missing)
+            raw = replace(raw, notes=(*raw.notes, *setup_notes(self.root, raw.ops), *lost))
+            trace = build_trace(SizedTrace(raw, sizes), None)
+            return TraceOfCall(trace, sizes, _target_name(self.root))
 
 
 def _variables(frame: FrameType | None, axes: Mapping[str, input_names.Axes]) -> Iterator[Any]:

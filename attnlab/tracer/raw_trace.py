@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -165,7 +166,8 @@ def _notes(recorder: Recorder) -> Iterator[str]:
 
 def _op(row: Row, out: OutputRow, at: tuple[str, str], ops: list[Op], axes: Axes | None) -> Op:
     low, high, mean = out.numbers
-    nan, inf = low != low, _infinite(low, high)  # noqa: PLR0124 - NaN is not itself
+    nan = low != low  # noqa: PLR0124 - NaN is not itself
+    inf = not {math.inf, -math.inf}.isdisjoint((low, high))
     if out.kin is not None and out.kin >= 0:
         kin = ops[out.kin]  # the same elements, seen otherwise
         low, high, mean, nan, inf = kin.min, kin.max, kin.mean, kin.nan, kin.inf
@@ -197,10 +199,6 @@ def plain_name(op: str) -> str:
     return op.strip("_") if op.startswith("__") else op
 
 
-def _infinite(low: float | None, high: float | None) -> bool:
-    return float("inf") in (high, low) or float("-inf") in (low, high)
-
-
 def source_location(code: CodeType | None, line: int) -> tuple[str, str]:
     """The displayed path of the file, and the source of the line."""
     if code is None:
@@ -219,8 +217,8 @@ def crash_of(recorder: Recorder, error: BaseException, file: str, entry: object 
     crash = recorder.failure
     if crash is not None and crash.error is error:
         return _from_op(crash)
-    told_of = (error.__cause__, error.__context__)
-    if crash is not None and any(crash.error is e for e in told_of):
+    causes = (error.__cause__, error.__context__)
+    if crash is not None and any(crash.error is cause for cause in causes):
         told = f"{first_line(error)} (from {type(crash.error).__name__}: {first_line(crash.error)})"
         return replace(_from_op(crash), error=type(error).__name__, message=told)
     line, at, source = raise_location(error, file, entry)

@@ -155,9 +155,8 @@ def _joined(flow: Flow, found: Axes, axes: Axes, call: Call, old: set[int]) -> N
 
     Only pieces that this very reshape cut: what was cut before is an axis of its own.
     """
-    fresh = [collapsed(axis) for axis in found if len(axis) > 1]
-    for axis in fresh:
-        for a, b in pairwise(axis):
+    for axis in found:
+        for a, b in pairwise(collapsed(axis)):
             if not {id(a), id(b)} <= old and _straddles(a, b, found):
                 message = partial(_pieces_message, flow, axes, a, b, call)
                 flow.report(call.row, "reshape-cut", message)

@@ -107,16 +107,14 @@ def _earlier_finding(rows: Rows, crash: RawCrash, found: Sequence[Finding]) -> s
 
 
 def _python_line(crash: RawCrash, _operands: Sequence[Axes]) -> str:
-    if not crash.op:
-        return f"{crash.error} was raised by the code on this line, not inside an operation."
-    return ""
+    raised = f"{crash.error} was raised by the code on this line, not inside an operation."
+    return raised if not crash.op else ""
 
 
 def _by_message(crash: RawCrash, operands: Sequence[Axes]) -> str:
     """Operations broadcast in their own ways; only PyTorch's message tells that this one did."""
-    if "non-singleton dimension" in crash.message:
-        return _elementwise(crash, operands)
-    return _dtypes(crash)
+    clash = "non-singleton dimension" in crash.message
+    return _elementwise(crash, operands) if clash else _dtypes(crash)
 
 
 def _linear(crash: RawCrash, operands: Sequence[Axes]) -> str:

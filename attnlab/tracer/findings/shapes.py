@@ -44,9 +44,8 @@ def _grown(rows: Rows, op: Op) -> tuple[int, int] | None:
     purpose on the way to this very operation, and an outer product with a table's vector.
     """
     known = [p for p in op.parents if len(rows.shape(p)) > 0]
-    if op.op not in ELEMENTWISE or len(known) < 2:
-        return None
-    if any(rows.shape(p) == op.shape for p in known):
+    grown = all(rows.shape(p) != op.shape for p in known)
+    if op.op not in ELEMENTWISE or len(known) < 2 or not grown:
         return None
     ranks = {len(rows.shape(p)) for p in known}
     data = [p for p in known if p in rows.data and len(rows.shape(p)) == len(op.shape)]
@@ -55,9 +54,8 @@ def _grown(rows: Rows, op: Op) -> tuple[int, int] | None:
     if all(p in rows.free and len(rows.shape(p)) == 1 for p in known if p != data[0]):
         return None
     names = {n.rstrip("'") for n in rows.named(data[0])}
-    result = rows.axes[op.index]
     for axis, (before, after) in enumerate(zip(rows.shape(data[0]), op.shape, strict=True)):
-        if before == 1 and after > 1 and result[axis].rstrip("'") in names:
+        if before == 1 and after > 1 and rows.axes[op.index][axis].rstrip("'") in names:
             return data[0], axis
     return None
 
@@ -69,8 +67,7 @@ def idle_squeezes(rows: Rows) -> Iterator[Finding]:
     for op in rows.raw.ops:
         if op.op not in {"squeeze", "squeeze_"} or not op.parents:
             continue
-        shape = rows.shape(op.parents[0])
-        if shape == op.shape:
+        if rows.shape(op.parents[0]) == op.shape:
             yield finding_at(
                 op,
                 "squeeze-did-nothing",

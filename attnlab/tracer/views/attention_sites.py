@@ -52,10 +52,8 @@ def find_sites(ops: Sequence[Op]) -> Iterator[Site]:
             yield Site(op.index, op.index, op.index, None, (), fused=True)
             continue
         entry = _entry(ops, op)
-        if entry is None:
-            continue
-        path = _path(ops, children, op.index)
-        if path:
+        path = _path(ops, children, op.index) if entry is not None else []
+        if path and entry is not None:
             *kept, context = path
             same = [i for i in kept if ops[i].op not in VIEWS and ops[i].shape == op.shape]
             chain = tuple(_chain(ops, entry)) if entry >= 0 else ()

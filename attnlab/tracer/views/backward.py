@@ -87,8 +87,7 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
     if done.problem or len(rows) != len(raw.ops):
         why = done.problem or "the run with gradients took another path than the one shown"
         return replace(raw, backward=Backward(parameters=done.parameters, message=why))
-    norms = done.recorder.gradients
-    ops = tuple(replace(op, grad=norms.get(op.index)) for op in raw.ops)
+    ops = tuple(replace(op, grad=done.recorder.gradients.get(op.index)) for op in raw.ops)
     origin, broken = first_broken(done, rows, raw)
     found = list(cut_findings(done, rows, raw.ops))
     if origin is not None and not raw.ops[origin].nan:

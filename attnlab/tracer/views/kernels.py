@@ -74,5 +74,4 @@ class KernelMode(RerunMode):
         return super().begin_call(kind, args, kwargs)
 
     def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:  # noqa: ARG002
-        kernels = tuple(self._mode.seen)
-        self.below.update((row + i, kernels) for i in range(len(outs)))
+        self.below |= dict.fromkeys(range(row, row + len(outs)), tuple(self._mode.seen))

@@ -43,8 +43,8 @@ def add_values(traced: TracedCall, raw: RawTrace) -> RawTrace:
         return replace(raw, notes=(*raw.notes, _missing(traced, mode)))
     same = matching_rows(raw, mode)
     heats = [_heat(f, raw, same) for f in found]
-    if mode.count > len(found):
-        note = f"{traced.options.values} had {mode.count} values; the first {MOST} are shown"
+    if len(mode.taken) > len(found):
+        note = f"{traced.options.values} had {len(mode.taken)} values; the first {MOST} are shown"
         raw = replace(raw, notes=(*raw.notes, note))
     return replace(raw, values=(*raw.values, *heats))
 
@@ -70,10 +70,10 @@ def _heat(found: NamedValue, raw: RawTrace, same: int) -> Heat:
 def _named(traced: TracedCall, mode: ValueMode) -> Iterator[NamedValue]:
     """An input, a weight or buffer, or the output of a submodule."""
     name = traced.options.values
-    yield from (NamedValue(n, 0, t, None) for n, t in traced.given if n == name and t is not None)
-    if traced.root is not None:
-        named = (*traced.root.named_parameters(), *traced.root.named_buffers())
-        yield from (NamedValue(n, 0, t, None) for n, t in named if n == name)
+    root = traced.root
+    weights = (*root.named_parameters(), *root.named_buffers()) if root is not None else ()
+    named = ((n, t) for n, t in (*traced.given, *weights) if n == name and t is not None)
+    yield from (NamedValue(n, 0, t, None) for n, t in named)
     yield from mode.spare
 
 
@@ -96,14 +96,13 @@ class ValueMode(RerunMode):
         self.line = int(asked) if asked.isdigit() else 0
         self.name, self.file = "" if self.line else asked, traced.file
         self.found: list[NamedValue] = []  # the first ones
-        self._taken: list[tuple[Tensor, tuple[int, int]]] = []
+        self.taken: list[tuple[Tensor, tuple[int, int]]] = []
         self.names: set[str] = set()  # of variables that held a tensor
         self.spare: list[NamedValue] = []  # of a line without a variable, or of a submodule
         self._last = last  # the row that ends the line
         self._row: dict[int, int] = {}  # the row that made a tensor, by its id
         self._root = traced.root
         self._hook: Any = None
-        self._before: Any = None
 
     def __enter__(self) -> Self:
         modules = dict(self._root.named_modules()) if self._root is not None else {}
@@ -150,17 +149,13 @@ class ValueMode(RerunMode):
     def take(self, name: str, line: int, value: Tensor) -> None:
         """One more value; the same tensor handed on to another function is none."""
         mark = _mark(value)
-        if any(t is value and m == mark for t, m in self._taken):
+        if any(t is value and m == mark for t, m in self.taken):
             return
-        self._taken.append((value, mark))
-        if len(self._taken) <= MOST:
+        self.taken.append((value, mark))
+        if len(self.taken) <= MOST:
             with torch._C.DisableTorchFunction():  # the copy is no row
                 copy = unwrap(value).detach().clone()
             self.found.append(NamedValue(name, line, copy, self._row.get(id(value))))
-
-    @property
-    def count(self) -> int:
-        return len(self._taken)
 
 
 class Statements:

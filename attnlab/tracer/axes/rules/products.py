@@ -132,7 +132,9 @@ def einsum(flow: Flow, call: Call) -> TracedTensor | None:
         letters = "".join(terms)
         out = "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c.isalpha()))
     known: dict[str, Axis] = {}
-    placed = [_placed(t, arr) for t, arr in zip(terms, call.arrays, strict=True)]
+    pairs = zip(terms, call.arrays, strict=True)
+    hidden = [len(arr.axes) - len(term.replace("...", "")) for term, arr in pairs]
+    placed = [_placed(term, n) for term, n in zip(terms, hidden, strict=True)]
     for letters_, arr in zip(placed, call.arrays, strict=True):
         for letter, axis in zip(letters_, arr.axes, strict=True):
             how = "einsum sums" if letter not in out else "einsum lines up"
@@ -143,11 +145,7 @@ def einsum(flow: Flow, call: Call) -> TracedTensor | None:
         _all_summed(
             flow, call, arr, [c for c in letters_ if c not in out and c.isalpha()], letters_
         )
-    dots = max(
-        (len(p) - len(t.replace("...", "")) for p, t in zip(placed, terms, strict=True)), default=0
-    )
-    names = [f".{i - dots}" for i in range(dots)]
-    order = [*out.partition("...")[0], *(names if "..." in out else []), *out.partition("...")[2]]
+    order = _placed(out, max(hidden, default=0))
     if len(call.arrays) == 2:
         _check_head_order(flow, *call.arrays)
     return TracedTensor(
@@ -180,10 +178,9 @@ def _out(flow: Flow, axis: Axis, call: Call, place: int, placed: list[list[str]]
     return axis
 
 
-def _placed(term: str, arr: TracedTensor) -> list[str]:
-    """A letter for each axis, those behind dots counted from the right."""
+def _placed(term: str, hidden: int) -> list[str]:
+    """A letter for each axis, those hidden behind dots counted from the right."""
     before, dots, after = term.partition("...")
-    hidden = len(arr.axes) - len(before) - len(after)
     return [*before, *(f".{i - hidden}" for i in range(hidden if dots else 0)), *after]
 
 
