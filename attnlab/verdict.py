@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.records import Bug, Challenge, CheckResult, GradeOutcome, Report, Verdict
+from attnlab.records.program import ProgramReport
 from attnlab.target.command_line import TraceCommand, input_flag
 
 EXIT_CODES: dict[GradeOutcome, int] = {
@@ -207,3 +208,27 @@ def _trace_command(challenge: Challenge, file: str) -> str:
     if started or file.startswith(challenge.slug):
         return f"attnlab run {challenge.slug}"
     return f"attnlab trace {file}:{challenge.class_name}"
+
+
+# ---------------------------------------------------------------- rounds
+
+
+def next_of_round(report: ProgramReport, name: str, yours: bool, *, graded: bool) -> str:
+    """The one thing to do after a program was trained or graded."""
+    if not yours and report.outcome != "passed":
+        return f"attnlab start {name} writes ./{name}/; fix its files, then attnlab grade {name}"
+    if not graded:
+        return f"attnlab grade {name} compares every part with the right program"
+    if report.outcome == "passed":
+        return "attnlab list shows what is left"
+    if not report.parts:
+        return report.hint or f"fix that, then attnlab grade {name}"
+    if report.bugs:
+        return (
+            f"attnlab solution {name} shows every change; "
+            f"attnlab start {name} --force --seed N draws another round"
+        )
+    return (
+        f"attnlab run {name} trains it and shows the loss; attnlab hint {name} gives a hint; "
+        f"attnlab grade {name} --reveal ends the round and names parts and bugs"
+    )

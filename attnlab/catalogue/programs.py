@@ -149,6 +149,11 @@ class ProgramEntry:
     minutes: int
     bugs: int
     folder: str
+    kind: str = "program"
+
+    @property
+    def topic(self) -> str:
+        return self.slug.partition("/")[0]
 
     @property
     def name(self) -> str:

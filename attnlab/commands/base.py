@@ -22,8 +22,10 @@ import typer
 
 if TYPE_CHECKING:
     from attnlab.catalogue.load import Catalogue
+    from attnlab.catalogue.programs import ProgramEntry
     from attnlab.progress import Progress
     from attnlab.records import Challenge, Job, Limits, Report, Trace
+    from attnlab.records.program import ProgramJob, ProgramReport
     from attnlab.render.json import Page
 
 
@@ -35,7 +37,8 @@ def complete_slug(incomplete: str) -> list[tuple[str, str]]:
     from attnlab.catalogue.load import load
 
     try:
-        found = load().challenges
+        loaded = load()
+        found: tuple[Challenge | ProgramEntry, ...] = (*loaded.challenges, *loaded.programs)
     except Exception:  # completion must never print an error
         return []
     names = [(c.slug if "/" in incomplete else c.name, c.title) for c in found]
@@ -167,12 +170,12 @@ def announce(doing: str, chosen: Selection) -> None:
     note(f"{doing} {chosen.label}" + (" (your file)" if chosen.yours else ""))
 
 
-def limits(timeout: str, memory: str, flag: str = "--memory") -> Limits:
-    """`--timeout` and `--memory`, or the defaults."""
+def limits(timeout: str, memory: str, flag: str = "--memory", usual: float | None = None) -> Limits:
+    """`--timeout` and `--memory`, or the defaults; `usual` is another default of seconds."""
     from attnlab.errors import Refused
     from attnlab.records import Limits
 
-    found = Limits()
+    found = Limits(seconds=usual) if usual else Limits()
     seconds = _number(timeout) if timeout else found.seconds
     if not 0 < seconds <= 3600:
         raise Refused(f"--timeout {timeout}: a number of seconds up to 3600 is needed", "as in 2.5")
@@ -210,6 +213,20 @@ def run_job(job: Job) -> Report:
 
     with Worker() as worker:
         return raise_unless_run(worker.run_job(job))
+
+
+def run_program(job: ProgramJob) -> ProgramReport:
+    """The report on a program; raises where attnlab itself failed. A line on stderr says that it
+    is at work."""
+    from attnlab.errors import Broken
+    from attnlab.render.screen import stderr
+    from attnlab.worker.client import Worker
+
+    with Worker() as worker, stderr().status("training and comparing ..."):
+        report = worker.run_program(job)
+    if report.outcome == "error":
+        raise Broken(report.message, report.hint)
+    return report
 
 
 def raise_unless_run(report: Report) -> Report:

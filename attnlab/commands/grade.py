@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,13 +10,20 @@ from attnlab.commands.base import (
     Timeout,
     What,
     announce,
+    catalogue,
     challenge_job_for,
     emit,
     limits,
+    note,
     progress,
     run_job,
+    run_program,
     select_file,
 )
+
+if TYPE_CHECKING:
+    from attnlab.records import Limits
+    from attnlab.target.rounds import SelectedRound
 
 PLACE = 40
 SEEDS = 2**63 - 1  # the largest that torch takes
@@ -28,6 +35,9 @@ Full = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", min=0, max=SEEDS, help="Repeat a grade with its seed."),
+]
+Reveal = Annotated[
+    bool, typer.Option("--reveal", help="Of a program: end the round; name parts and bugs.")
 ]
 File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="The file to grade instead.")]
 
@@ -41,9 +51,10 @@ def command(
     everything: All = False,
     full: Full = False,
     seed: Seed = None,
+    reveal: Reveal = False,
     json: Json = False,
 ) -> int:
-    """Grade your file: passed or failed, and why.
+    """Grade your file, or a program's folder: passed or failed, and why.
 
     WHAT alone takes ./NAME.py when it is there, else the file as it was shipped. The first check
     that fails ends it, unless --all is given.
@@ -51,8 +62,12 @@ def command(
     from dataclasses import replace
 
     from attnlab.render.grade import GradePage
+    from attnlab.target.rounds import SECONDS, select_round
     from attnlab.verdict import EXIT_CODES, make_verdict
 
+    if chosen_round := select_round(catalogue(ctx), what, file):
+        bounds = limits(timeout, memory, usual=SECONDS)
+        return _grade_round(chosen_round, bounds, seed, reveal, json)
     chosen = select_file(ctx, what, file)
     whole = everything or chosen.challenge.bugs  # which bugs are gone takes all checks
     job = challenge_job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), "check")
@@ -68,3 +83,30 @@ def command(
         verdict = replace(verdict, next=f"{start}, then attnlab grade {name}")
     page = GradePage(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
     return emit(page, json, EXIT_CODES[verdict.outcome])
+
+
+def _grade_round(
+    chosen: SelectedRound, bounds: Limits, seed: int | None, reveal: bool, json: bool
+) -> int:
+    """Grade a program: parts are counted, and named once the round has ended."""
+    from attnlab.render.round import RoundGradePage
+    from attnlab.target.rounds import Stage, round_job
+    from attnlab.verdict import EXIT_CODES, next_of_round
+
+    stages: tuple[Stage, ...] = ("grade", "goals", "bugs") if reveal else ("grade", "goals")
+    note(f"grading {chosen.program.slug} {chosen.label}")
+    report = run_program(round_job(chosen, stages, bounds, seed or 0))
+    page = RoundGradePage(
+        program=chosen.program,
+        folder=chosen.label,
+        report=report,
+        ended=reveal or report.outcome == "passed",
+        notes=chosen.notes,
+        next=next_of_round(report, chosen.program.name, chosen.yours, graded=True),
+    )
+    with progress() as kept:
+        if chosen.yours:
+            kept.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder)
+        if reveal and report.outcome != "passed":
+            kept.mark_revealed(chosen.program.slug)
+    return emit(page, json, EXIT_CODES[report.outcome])

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
-from attnlab.commands.base import Json, What, emit, progress, select_file
+from attnlab.commands.base import Json, What, catalogue, emit, progress, select_file
+
+if TYPE_CHECKING:
+    from attnlab.target.rounds import SelectedRound
 
 PLACE = 50
 
@@ -13,7 +18,10 @@ def command(ctx: typer.Context, what: What, json: Json = False) -> int:
     The first is about the symptom, the second about the place, the third about the line.
     """
     from attnlab.render.challenge import HintPage
+    from attnlab.target.rounds import select_round
 
+    if chosen := select_round(catalogue(ctx), what):
+        return _hint_round(chosen, json)
     challenge = select_file(ctx, what).challenge
     with progress() as kept:
         standing = kept.challenge_progress(challenge.slug)
@@ -21,3 +29,20 @@ def command(ctx: typer.Context, what: What, json: Json = False) -> int:
         taken = kept.add_hint(challenge.slug) if more else len(challenge.hints)
     solved = standing.status == "solved"
     return emit(HintPage(challenge=challenge, taken=taken, more=more, solved=solved), json)
+
+
+def _hint_round(chosen: SelectedRound, json: bool) -> int:
+    """The hints of a round's bugs, one bug after the other."""
+    from attnlab.render.round import RoundHintPage
+
+    program = chosen.program
+    bugs = [program.patches[bug] for bug in chosen.bugs if not program.patches[bug].decoy]
+    hints = [
+        (f"bug {place} of {len(bugs)}, hint {number} of {len(bug.hints)}", text)
+        for place, bug in enumerate(bugs, 1)
+        for number, text in enumerate(bug.hints, 1)
+    ]
+    with progress() as kept:
+        more = kept.challenge_progress(program.slug).hints < len(hints)
+        taken = kept.add_hint(program.slug) if more else len(hints)
+    return emit(RoundHintPage(program=program, shown=tuple(hints[:taken]), more=more), json)

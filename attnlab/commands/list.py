@@ -1,20 +1,27 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from attnlab.commands.base import Json, catalogue, emit, progress, started_here, warn
 
 if TYPE_CHECKING:
+    from attnlab.catalogue.programs import ProgramEntry
+    from attnlab.records import Challenge
     from attnlab.render.list import ListPage
 
 PLACE = 10
+Kind = Annotated[
+    Literal["debug", "implement", "program"] | None,
+    typer.Option("--kind", metavar="KIND", help="Only these: debug, implement or program."),
+]
 
 
-def command(ctx: typer.Context, json: Json = False) -> int:
-    """List the challenges, and how far you are."""
-    return emit(_listing(ctx), json)
+def command(ctx: typer.Context, kind: Kind = None, json: Json = False) -> int:
+    """List the challenges and programs, and how far you are."""
+    return emit(_listing(ctx, kind), json)
 
 
 def overview(ctx: typer.Context, json: bool) -> int:
@@ -24,7 +31,8 @@ def overview(ctx: typer.Context, json: bool) -> int:
     return emit(OverviewPage(listing=_listing(ctx)), json)
 
 
-def _listing(ctx: typer.Context) -> ListPage:
+def _listing(ctx: typer.Context, kind: str | None = None) -> ListPage:
+    from attnlab.catalogue.rounds import MARK
     from attnlab.records import ChallengeProgress
     from attnlab.render.list import ListPage
 
@@ -34,5 +42,8 @@ def _listing(ctx: typer.Context) -> ListPage:
         warn(f"left out: {where}{error.message}" + (f" ({error.hint})" if error.hint else ""))
     with progress() as kept:
         standings = kept.all_progress()
-    rows = tuple((c, standings.get(c.slug, ChallengeProgress())) for c in found.challenges)
-    return ListPage(rows=rows, here=started_here(found.challenges))
+    units: list[Challenge | ProgramEntry] = [*found.challenges, *found.programs]
+    units = [u for u in units if kind in (None, u.kind)]
+    rows = tuple((u, standings.get(u.slug, ChallengeProgress())) for u in units)
+    folders = frozenset(p.slug for p in found.programs if (Path(p.name) / MARK).is_file())
+    return ListPage(rows=rows, here=started_here(found.challenges) | folders)

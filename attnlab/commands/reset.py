@@ -1,18 +1,55 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from attnlab.commands.base import Json, What, emit, select_file
+from attnlab.commands.base import Json, What, catalogue, emit, select_file
 
 PLACE = 80
+File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="Of a program: only this file.")]
 
 
-def command(ctx: typer.Context, what: What, json: Json = False) -> int:
-    """Put a challenge's file back; yours is kept beside it."""
+def command(ctx: typer.Context, what: What, file: File = None, json: Json = False) -> int:
+    """Put a challenge's file back, or a program's; yours are kept beside them."""
     from attnlab.catalogue.starter import write_starter
+    from attnlab.errors import Refused
     from attnlab.render.challenge import StartPage
 
+    name = Path(what).name
+    if entry := catalogue(ctx).find_program(name):
+        return _reset_round(entry.folder, file, json)
+    if file:
+        raise Refused(f"{what} has one file", f"attnlab reset {what} puts it back", file)
     chosen = select_file(ctx, what)
     where = chosen.path if chosen.yours else None
-    file, kept = write_starter(chosen.challenge, where, replace=True)
-    return emit(StartPage(challenge=chosen.challenge, file=file, kept=kept), json)
+    written, kept = write_starter(chosen.challenge, where, replace=True)
+    return emit(StartPage(challenge=chosen.challenge, file=written, kept=kept), json)
+
+
+def _reset_round(entry: str, file: str | None, json: bool) -> int:
+    from attnlab.catalogue.programs import read_program
+    from attnlab.catalogue.rounds import read_mark, restore_file, write_round
+    from attnlab.errors import Refused, Unreadable
+    from attnlab.render.round import RoundStartPage
+
+    program = read_program(Path(entry))
+    folder = Path(program.name)
+    try:
+        mark = read_mark(folder)
+    except Unreadable:  # of another format: the round is written anew
+        mark = None
+    bugs = mark.bugs if mark and set(mark.bugs) <= program.patches.keys() else program.chosen
+    if file is None:
+        kept = write_round(program, bugs, replace=True)
+    elif folder.is_dir():
+        kept = [restore_file(program, folder, Path(file).name, bugs)]
+    else:
+        hint = f"attnlab start {program.name} writes it"
+        raise Refused(f"there is no ./{folder}/ in this folder", hint)
+    count = sum(not program.patches[bug].decoy for bug in bugs)
+    page = RoundStartPage(
+        program=program, folder=f"./{folder}", kept=tuple(filter(None, kept)), bugs=count
+    )
+    return emit(page, json)

@@ -11,17 +11,21 @@ from attnlab.commands.base import (
     Timeout,
     What,
     announce,
+    catalogue,
     challenge_job_for,
     emit,
     hide_findings,
     limits,
+    note,
     progress,
     run_job,
+    run_program,
     select_file,
 )
 
 if TYPE_CHECKING:
     from attnlab.records import Verdict
+    from attnlab.target.rounds import SelectedRound
 
 PLACE = 30
 Reveal = Annotated[
@@ -43,8 +47,11 @@ def command(
     """
     from attnlab.records import Trace
     from attnlab.render.run import RunPage
+    from attnlab.target.rounds import select_round
     from attnlab.verdict import EXIT_CODES, make_verdict
 
+    if chosen_round := select_round(catalogue(ctx), what):
+        return _run_round(chosen_round, timeout, memory, json)
     chosen = select_file(ctx, what)
     job = challenge_job_for(chosen, limits(timeout, memory), "trace", "check")
     announce("running", chosen)
@@ -67,6 +74,25 @@ def command(
     )
     grave = any(finding.severity != "note" for finding in whole.findings)
     return emit(page, json, EXIT_CODES[verdict.outcome] or int(grave))
+
+
+def _run_round(chosen: SelectedRound, timeout: str, memory: str, json: bool) -> int:
+    """Train a program once, and look at its goals."""
+    from attnlab.render.round import RoundRunPage
+    from attnlab.target.rounds import SECONDS, round_job
+    from attnlab.verdict import EXIT_CODES, next_of_round
+
+    bounds = limits(timeout, memory, usual=SECONDS)
+    note(f"running {chosen.program.slug} {chosen.label}")
+    report = run_program(round_job(chosen, ("train",), bounds))
+    page = RoundRunPage(
+        program=chosen.program,
+        folder=chosen.label,
+        report=report,
+        notes=chosen.notes,
+        next=next_of_round(report, chosen.program.name, chosen.yours, graded=False),
+    )
+    return emit(page, json, EXIT_CODES[report.outcome])
 
 
 def _next(chosen: Selection, verdict: Verdict) -> str:

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, What, emit, progress, select_file
+from attnlab.commands.base import Json, What, catalogue, emit, progress, select_file
+
+if TYPE_CHECKING:
+    from attnlab.records import ChallengeProgress
 
 PLACE = 60
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
@@ -15,13 +18,15 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False) -> int:
     """Show the solution; asks first unless you solved it."""
     from attnlab.render.challenge import SolutionPage
+    from attnlab.render.round import RoundSolutionPage
+    from attnlab.target.rounds import select_round
 
+    chosen = select_round(catalogue(ctx), what)
+    if chosen:
+        _may_see(chosen.program.slug, chosen.program.name, yes)
+        return emit(RoundSolutionPage(program=chosen.program, bugs=chosen.bugs), json)
     challenge = select_file(ctx, what).challenge
-    with progress() as kept:
-        standing = kept.challenge_progress(challenge.slug)
-        if not (yes or standing.status == "solved" or standing.solution_seen):
-            _confirm(challenge.name)
-        kept.mark_solution_seen(challenge.slug)
+    standing = _may_see(challenge.slug, challenge.name, yes)
     texts = [Path(p).read_text("utf-8") for p in (challenge.file, challenge.solution)]
     notes = Path(challenge.notes).read_text("utf-8")
     page = SolutionPage(
@@ -32,6 +37,16 @@ def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False
         solved=standing.status == "solved",
     )
     return emit(page, json)
+
+
+def _may_see(slug: str, name: str, yes: bool) -> ChallengeProgress:
+    """Ask where nothing says that the solution may be seen; note that it was."""
+    with progress() as kept:
+        standing = kept.challenge_progress(slug)
+        if not (yes or standing.status == "solved" or standing.solution_seen):
+            _confirm(name)
+        kept.mark_solution_seen(slug)
+    return standing
 
 
 def _confirm(name: str) -> None:

@@ -61,8 +61,10 @@ PATIENCE = 2  # times the right program's steps in which a goal has to be reache
 class Side:
     """A process with a program in it."""
 
-    def __init__(self, grader: ProgramGrader, files: Files, exact: bool = True) -> None:
-        self.grader, self.files, self.exact = grader, files, exact
+    def __init__(
+        self, grader: ProgramGrader, files: Files, exact: bool = True, mine: bool = False
+    ) -> None:
+        self.grader, self.files, self.exact, self.mine = grader, files, exact, mine
         self.host: Host | None = None
         self.constants: dict[str, str] = {}
 
@@ -80,6 +82,8 @@ class Side:
     def _start(self) -> None:
         grader, training = self.grader, self.grader.program.training
         self.host = grader.spawn_host()
+        if self.mine:
+            grader.my_hosts.append(self.host)
         asked = {
             "files": self.files,
             "label": grader.label,
@@ -114,8 +118,9 @@ class ProgramGrader:
         self.spawn, self.references = spawn, references
         self.deadline = time.monotonic() + job.limits.seconds
         self.hosts: list[Host] = []
+        self.my_hosts: list[Host] = []  # those that run the candidate's program as it is
         self.label = f"{job.label}/"
-        self.mine = Side(self, job.files)
+        self.mine = Side(self, job.files, mine=True)
         self.indices: Indices | None = None  # of my parameters in the right ones'
         self.parts: list[PartResult] = []
 
@@ -259,19 +264,19 @@ class ProgramGrader:
 
     def reach_goals(self) -> Iterator[GoalResult]:
         """Train as long as the right program needs, and once more where that was not enough."""
-        right, side = self.right(), Side(self, self.job.files, exact=False)
+        right, side = self.right(), Side(self, self.job.files, exact=False, mine=True)
         run = side.ask("train_model", seed=self.job.seed, steps=right.steps)
         if ended := run.get("ended"):
             raise Raised({"verb": "train", **ended})
-        results = [self._goal(side, goal) for goal in self.program.goals]
+        results = [self.goal_result(side, goal) for goal in self.program.goals]
         for _ in range(1, PATIENCE):
             if all(result.outcome == "passed" for result in results):
                 break
             side.ask("continue_training", steps=right.steps)
-            results = [self._goal(side, goal) for goal in self.program.goals]
+            results = [self.goal_result(side, goal) for goal in self.program.goals]
         yield from results
 
-    def _goal(self, side: Side, goal: Goal) -> GoalResult:
+    def goal_result(self, side: Side, goal: Goal) -> GoalResult:
         values = self.right().values
         if goal.kind == "generate":
             expected, prompt = values[goal.expected], values[goal.prompt]
@@ -295,10 +300,14 @@ class ProgramGrader:
 
     # ------------------------------------------------------------ bugs
 
+    @property
+    def bugs(self) -> list[str]:
+        """The bugs of the round, without its decoys."""
+        return [b for b in self.job.bugs if not self.program.patches[b].decoy]
+
     def tell_bugs(self) -> tuple[BugResult, ...]:
         """Which bugs of the round are gone, by what the program does."""
-        bugs = [b for b in self.job.bugs if not self.program.patches[b].decoy]
-        right = self.right()
+        bugs, right = self.bugs, self.right()
         weights, refusal = self.my_weights()
         if refusal or 2 ** len(bugs) > MOST_SUBSETS:
             return tuple(BugResult(id=bug, fixed=None) for bug in bugs)
@@ -335,7 +344,7 @@ def run_program(
         hosts = grader.hosts
         return replace(
             report,
-            output="".join(host.printed for host in hosts)[-2000:],
+            output="".join(host.printed for host in grader.my_hosts)[-2000:],
             isolation=hosts[0].isolation if hosts else (),
             missing=hosts[0].missing if hosts else (),
             seconds=time.monotonic() - started,
@@ -345,7 +354,7 @@ def run_program(
 def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
     job = grader.job
     if "train" in job.stages:
-        report = replace(report, outcome="passed", run=train_once(grader))
+        report = train_once(grader, report)
     if "grade" in job.stages:
         report = _grade(grader, report)
     if "goals" in job.stages and report.outcome == "passed":
@@ -354,7 +363,10 @@ def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
         outcome: GradeOutcome = "failed" if missed else "passed"
         message = f"{missed[0].title}: {missed[0].message}" if missed else report.message
         report = replace(report, goals=goals, outcome=outcome, message=message)
-    if "bugs" in job.stages:
+        if not missed:
+            told = tuple(BugResult(id=b, fixed=True) for b in grader.bugs)
+            return replace(report, bugs=told)
+    if "bugs" in job.stages and report.parts:
         report = replace(report, bugs=grader.tell_bugs())
     return report
 
@@ -386,30 +398,33 @@ def _changed_constants(grader: ProgramGrader) -> str:
 # ---------------------------------------------------------------- one run
 
 
-def train_once(grader: ProgramGrader) -> TrainingRun:
-    """Train the candidate's program as its user would."""
-    right, side = grader.right(), Side(grader, grader.job.files, exact=False)
+def train_once(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
+    """Train the candidate's program as its user would, and look at its goals."""
+    right, side = grader.right(), Side(grader, grader.job.files, exact=False, mine=True)
     steps = grader.job.steps or right.steps
-    run = side.ask("train_model", seed=0, steps=steps)
-    losses = run.get("losses") or run["backward_losses"]
+    answer = side.ask("train_model", seed=0, steps=steps)
+    losses = answer.get("losses") or answer["backward_losses"]
     failed = next((n for n, loss in enumerate(losses, 1) if not math.isfinite(loss)), None)
-    error, sample = "", ""
-    if ended := run.get("ended"):
-        failed, error = len(run["backward_losses"]) + 1, crash_text(Raised(ended))
-    else:
-        try:
-            sample = side.ask("sample_text", expression=grader.program.training.sample)["text"]
-        except Raised as raised:
-            error = crash_text(raised)
-    return TrainingRun(
+    run = TrainingRun(
         steps=steps,
         losses=tuple(losses),
         expected_start=math.log(right.classes),
-        seconds=run["seconds"],
-        sample=sample,
+        seconds=answer["seconds"],
         failed_step=failed,
-        error=error,
     )
+    if ended := answer.get("ended"):
+        failed = len(answer["backward_losses"]) + 1
+        run = replace(run, failed_step=failed, error=crash_text(Raised(ended)))
+        return replace(report, outcome="crashed", message=run.error, run=run)
+    try:
+        sample = side.ask("sample_text", expression=grader.program.training.sample)["text"]
+        run = replace(run, sample=sample)
+        goals = tuple(grader.goal_result(side, goal) for goal in grader.program.goals)
+    except Raised as raised:
+        run = replace(run, error=crash_text(raised))
+        return replace(report, outcome="crashed", message=run.error, run=run)
+    reached = all(goal.outcome == "passed" for goal in goals)
+    return replace(report, outcome="passed" if reached else "failed", run=run, goals=goals)
 
 
 # ---------------------------------------------------------------- small things

@@ -7,11 +7,12 @@ from itertools import groupby
 from rich.table import Table
 from rich.text import Text
 
+from attnlab.catalogue.programs import ProgramEntry
 from attnlab.records import Challenge, ChallengeProgress, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Marks, Screen, level_marks, plural, truncate
 
-Row = tuple[Challenge, ChallengeProgress]
+Row = tuple[Challenge | ProgramEntry, ChallengeProgress]
 WIDE = 100
 COMMANDS = {
     "attnlab list": "all challenges",
@@ -54,7 +55,8 @@ class OverviewPage:
         screen.say(("attnlab", "title"), f"  {self.listing.count}")
         for challenge, standing in self.listing.rows:
             if challenge.slug in self.listing.here and standing.status != "solved":
-                file = (f"./{challenge.name}.py", "name")
+                end = "/" if isinstance(challenge, ProgramEntry) else ".py"
+                file = (f"./{challenge.name}{end}", "name")
                 screen.say(file, f"  {progress_label(standing)}  {challenge.title}", indent=2)
         screen.gap()
         for words, purpose in COMMANDS.items():
@@ -121,8 +123,10 @@ def next_command(rows: tuple[Row, ...], here: frozenset[str]) -> str:
     return ""
 
 
-def _document(challenge: Challenge, standing: ChallengeProgress) -> Document:
+def _document(challenge: Challenge | ProgramEntry, standing: ChallengeProgress) -> Document:
+    more = {"bugs": challenge.bugs} if isinstance(challenge, ProgramEntry) else {}
     return {
+        **more,
         "slug": challenge.slug,
         "title": challenge.title,
         "kind": challenge.kind,

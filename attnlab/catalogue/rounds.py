@@ -1,0 +1,119 @@
+"""Rounds on disk: a folder ./NAME/ with the files of a program and some of its bugs in them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attnlab.catalogue.programs import check_compatible, compose, draw_round
+from attnlab.errors import Refused, Unreadable
+from attnlab.files import read_bytes, shown_path
+from attnlab.records import FORMAT, record
+from attnlab.records.program import Program
+
+MARK = ".attnlab.json"  # in the folder: which program it is, and which bugs it was given
+LARGEST = 64 << 10
+
+
+@record
+class RoundMark:
+    """What the folder of a round says of itself."""
+
+    program: str  # its slug
+    bugs: tuple[str, ...]  # bugs and decoys that it was given
+
+
+def choose_bugs(program: Program, bugs: str, seed: int | None) -> tuple[str, ...]:
+    """The bugs and decoys of a round: named, drawn, or those of the program's own round."""
+    if bugs and seed is not None:
+        raise Refused("--bugs and --seed both choose the bugs", "give one of them", "--bugs")
+    if seed is not None:
+        return draw_round(program, seed)
+    if not bugs:
+        return program.chosen
+    chosen = tuple(name.strip() for name in bugs.split(",") if name.strip())
+    check_compatible(program, chosen)
+    return chosen
+
+
+def write_round(program: Program, bugs: Sequence[str], *, replace: bool = False) -> list[str]:
+    """Write ./NAME/ with these bugs; returns where files that stood there are kept."""
+    folder = Path(program.name)
+    if os.path.lexists(folder) and not replace:
+        raise Refused(
+            f"./{folder} already exists and was not changed",
+            f"continue with it: attnlab grade {folder}; or start over: attnlab reset {folder}, "
+            "which keeps a copy of the old files",
+            f"./{folder}",
+        )
+    mark = {"format": FORMAT, "program": program.slug, "bugs": _hidden(bugs)}
+    texts = compose(program, bugs) | {MARK: json.dumps(mark) + "\n"}
+    try:
+        folder.mkdir(exist_ok=True)
+        return [kept for name, text in texts.items() if (kept := _write(folder / name, text))]
+    except OSError as error:
+        raise Refused(
+            f"./{folder} cannot be written: {error.strerror or error}",
+            "change to a folder where you can write",
+            f"./{folder}",
+        ) from None
+
+
+def restore_file(program: Program, folder: Path, name: str, bugs: Sequence[str]) -> str:
+    """Put one file back as the round gave it; returns where the old one is kept, or ""."""
+    texts = compose(program, bugs)
+    if name not in texts:
+        hint = f"Its files are {', '.join(texts)}."
+        raise Refused(f"{program.name} has no file {name}", hint, name)
+    try:
+        return _write(folder / name, texts[name])
+    except OSError as error:
+        said = f"{folder / name} cannot be written: {error.strerror or error}"
+        raise Refused(said, "change the rights of the folder") from None
+
+
+def _write(path: Path, text: str) -> str:
+    """Write a file; one that stood there with another text is kept as FILE.1, FILE.2, ..."""
+    kept = ""
+    if os.path.lexists(path) and path.name != MARK:
+        if path.is_file() and path.read_bytes() == text.encode():
+            return ""
+        number = 1
+        while os.path.lexists(old := path.with_name(f"{path.name}.{number}")):
+            number += 1
+        path.rename(old)
+        kept = str(old)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return kept
+
+
+def read_mark(folder: Path) -> RoundMark | None:
+    """What `attnlab start` noted in the folder; None where there is no note, or none to be read."""
+    path = folder / MARK
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(read_bytes(path, shown_path(path), LARGEST))
+        if found["format"] != FORMAT:
+            raise Unreadable(
+                f"{path} was written by another version of attnlab (format {found['format']})",
+                f"attnlab reset {folder.name} writes the round anew and keeps your files",
+                str(path),
+            )
+        return RoundMark(program=str(found["program"]), bugs=_shown(found["bugs"]))
+    except (ValueError, KeyError, TypeError, zlib.error):
+        return None
+
+
+def _hidden(bugs: Sequence[str]) -> str:
+    """Ids that nobody reads by accident: they would name what is to be found."""
+    return base64.b64encode(zlib.compress(json.dumps(list(bugs)).encode())).decode()
+
+
+def _shown(text: Any) -> tuple[str, ...]:
+    return tuple(map(str, json.loads(zlib.decompress(base64.b64decode(text)))))

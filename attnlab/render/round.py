@@ -1,0 +1,326 @@
+"""Pages about a round: the folder written, a training run, a grade, and how it ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from attnlab.records import plain, record
+from attnlab.records.program import (
+    GoalResult,
+    PartResult,
+    Program,
+    ProgramReport,
+    TrainingRun,
+)
+from attnlab.render.bars import UP, every_nth
+from attnlab.render.json import Document
+from attnlab.render.run import show_output
+from attnlab.render.screen import ASCII, Screen, level_marks, plural
+from attnlab.render.steps import show_table
+
+SPARKS = 48  # characters of a curve at most
+ASCII_SPARKS = " .:-=+*#"
+WORDS = {
+    "passed": "passed",
+    "failed": "not yet",
+    "crashed": "crashed",
+    "timeout": "ran out of time",
+    "memory": "ran out of memory",
+    "cannot-compare": "cannot be compared",
+}
+
+
+def show_head(program: Program, screen: Screen, folder: str = "") -> None:
+    screen.say((program.title, "title"))
+    words = f"program  level {level_marks(screen.marks, program.level)}  {program.minutes} minutes"
+    screen.say((program.slug, "name"), f"  {words}", f"  {folder}" if folder else "")
+
+
+@record
+class RoundStartPage:
+    """A folder that was written for the user."""
+
+    program: Program
+    folder: str
+    kept: tuple[str, ...]
+    bugs: int
+
+    def show(self, screen: Screen) -> None:
+        program = self.program
+        show_head(program, screen)
+        screen.gap()
+        screen.say(("symptom", "title"))
+        screen.prose(program.symptom, indent=2)
+        screen.gap()
+        screen.say(("task", "title"))
+        screen.prose(program.task, indent=2)
+        screen.gap()
+        wrote = ", ".join(program.edit)
+        screen.say((f"{screen.marks.ok} ", "ok"), "wrote ", (f"{self.folder}/", "title"))
+        screen.say(f"to fix: {wrote} ({plural(self.bugs, 'bug')})", indent=2)
+        screen.say(f"given: {', '.join(program.given)}", indent=2)
+        for kept in self.kept:
+            screen.say(f"the old file is kept as {kept}", indent=2)
+        screen.do_next(f"attnlab run {program.name} trains it; attnlab grade {program.name} grades")
+
+    def document(self) -> Document:
+        return {
+            "challenge": self.program.slug,
+            "folder": self.folder,
+            "files": [*self.program.edit, *self.program.given],
+            "kept": list(self.kept),
+            "bugs": self.bugs,
+        }
+
+
+@record
+class RoundRunPage:
+    """One training run: the loss, the goals, a sample."""
+
+    program: Program
+    folder: str
+    report: ProgramReport
+    notes: tuple[str, ...]
+    next: str
+
+    def show(self, screen: Screen) -> None:
+        show_head(self.program, screen, self.folder)
+        screen.gap()
+        screen.say(("symptom", "title"))
+        screen.prose(self.program.symptom, indent=2)
+        if self.report.run:
+            _show_run(self.report.run, screen)
+        else:
+            screen.gap()
+            screen.say((f"{screen.marks.bad} {self.report.outcome}: ", "bad"), self.report.message)
+        _show_goals(self.report.goals, screen)
+        show_output(self.report.output, screen)
+        _show_notes(self.notes, screen)
+        screen.do_next(self.next)
+
+    def document(self) -> Document:
+        report = self.report
+        return {
+            "challenge": self.program.slug,
+            "file": self.folder,
+            "outcome": report.outcome,
+            "message": report.message,
+            "run": plain(report.run),
+            "goals": plain(report.goals),
+            "notes": list(self.notes),
+            "isolation": list(report.isolation),
+            "seconds": report.seconds,
+            "output": report.output,
+            "next": self.next,
+        }
+
+
+@record
+class RoundGradePage:
+    """A grade of a round: how many parts are right; which, and which bugs, once it has ended."""
+
+    program: Program
+    folder: str
+    report: ProgramReport
+    ended: bool
+    notes: tuple[str, ...]
+    next: str
+
+    @property
+    def score(self) -> float:
+        """1 for a passed round and for no other; else the share of the parts that are right."""
+        report = self.report
+        if report.outcome == "passed":
+            return 1.0
+        whole = len(report.parts) + len(report.goals) or 1
+        right = report.parts_right + sum(goal.outcome == "passed" for goal in report.goals)
+        return right / max(whole, right + 1)
+
+    def show(self, screen: Screen) -> None:
+        report, marks = self.report, screen.marks
+        passed = report.outcome == "passed"
+        mark, style = (marks.ok, "bold green") if passed else (marks.bad, "bad")
+        parts = (
+            f"{report.parts_right} of {plural(len(report.parts), 'part')} right"
+            if report.parts
+            else "nothing could be graded"
+        )
+        word = WORDS.get(report.outcome, report.outcome)
+        screen.say((f"{mark} {word}: {parts}", style))
+        screen.say((self.program.slug, "name"), f"  {self.folder}", indent=2)
+        if not report.parts or self.ended:
+            screen.say(report.message, indent=2) if report.message and not passed else None
+        if self.ended:
+            _show_parts(report.parts, screen)
+        _show_goals(report.goals, screen)
+        if not report.goals and report.parts:
+            screen.gap()
+            screen.say("the goals are looked at once every part is right", indent=2)
+        if self.ended:
+            _show_bugs(self.program, report, screen)
+        _show_notes(self.notes, screen)
+        if not report.parts:
+            show_output(report.output, screen)
+        screen.do_next(self.next)
+
+    def document(self) -> Document:
+        report = self.report
+        shown = {
+            "challenge": self.program.slug,
+            "file": self.folder,
+            "outcome": report.outcome,
+            "score": self.score,
+            "parts_right": report.parts_right,
+            "parts": len(report.parts),
+            "goals": plain(report.goals),
+            "message": report.message if self.ended or not report.parts else "",
+            "notes": list(self.notes),
+            "isolation": list(report.isolation),
+            "seconds": report.seconds,
+            "seed": report.seed,
+            "next": self.next,
+        }
+        if self.ended:
+            shown |= {"part_results": plain(report.parts), "bugs": plain(report.bugs)}
+        return shown
+
+
+@record
+class RoundHintPage:
+    """The hints of a round so far: of one bug after the other, the newest last."""
+
+    program: Program
+    shown: tuple[tuple[str, str], ...]  # a heading and a text for each
+    more: bool
+
+    def show(self, screen: Screen) -> None:
+        show_head(self.program, screen)
+        for number, (heading, text) in enumerate(self.shown, 1):
+            screen.gap()
+            screen.say((heading, "title" if number == len(self.shown) else ""))
+            screen.prose(text, indent=2)
+        if not self.more:
+            screen.gap()
+            screen.say(("There is no further hint.", "warn"))
+        screen.do_next(f"fix it, then attnlab grade {self.program.name}")
+
+    def document(self) -> Document:
+        return {
+            "challenge": self.program.slug,
+            "hints": [text for _, text in self.shown],
+            "more": self.more,
+        }
+
+
+@record
+class RoundSolutionPage:
+    """Every bug of a round: what is to be changed, why, and how one finds it."""
+
+    program: Program
+    bugs: tuple[str, ...]
+
+    def show(self, screen: Screen) -> None:
+        show_head(self.program, screen)
+        for patch in (self.program.patches[bug] for bug in self.bugs):
+            screen.gap()
+            kind = "no bug: right code that looks wrong" if patch.decoy else patch.category
+            screen.say((patch.id, "title"), f"  {kind}")
+            for edit in patch.edits:
+                screen.say((edit.file, "name"), indent=2)
+                for sign, text, style in (("-", edit.new, "red"), ("+", edit.old, "green")):
+                    for line in [] if patch.decoy and sign == "+" else text.splitlines():
+                        screen.one_line((f"  {sign} {line}", "" if patch.decoy else style))
+            screen.prose(f"{patch.why}\n\n{patch.find}", indent=2)
+        screen.do_next(f"make the changes yourself, then attnlab grade {self.program.name}")
+
+    def document(self) -> Document:
+        patches = [self.program.patches[bug] for bug in self.bugs]
+        return {"challenge": self.program.slug, "bugs": plain(patches)}
+
+
+# ---------------------------------------------------------------- parts of pages
+
+
+def _show_run(run: TrainingRun, screen: Screen) -> None:
+    screen.gap()
+    screen.say(
+        ("training", "title"), f"  {len(run.losses)} of {run.steps} steps, {run.seconds:.1f} s"
+    )
+    if run.losses:
+        curve = sparkline(run.losses, screen)
+        screen.say(
+            "loss  ", f"{run.losses[0]:.3f} ", (curve, "name"), f" {run.losses[-1]:.3f}", indent=2
+        )
+        screen.say(
+            f"a model that knows nothing begins at {run.expected_start:.3f}, "
+            f"the logarithm of {round(math.exp(run.expected_start))} classes",
+            indent=2,
+        )
+    if run.failed_step:
+        what = run.error or "the loss is not a finite number"
+        screen.say((f"{screen.marks.bad} step {run.failed_step}: ", "bad"), what, indent=2)
+    elif run.error:
+        screen.say((f"{screen.marks.bad} the sample: ", "bad"), run.error, indent=2)
+    if run.sample:
+        screen.say("sample  ", (run.sample, "name"), indent=2)
+    if run.trace:
+        screen.gap()
+        screen.say((f"step {run.failed_step}, operation by operation", "title"))
+        show_table(run.trace, screen)
+
+
+def sparkline(values: Sequence[float], screen: Screen) -> str:
+    """A curve in one line, its largest value a whole block; what is no number is a cross."""
+    marks = ASCII_SPARKS if screen.marks is ASCII else UP[1:]
+    few = every_nth(values, min(SPARKS, max(screen.width - 30, 8)))
+    finite = [value for value in few if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    span = high - low or 1.0
+    return "".join(
+        marks[round((value - low) / span * (len(marks) - 1))] if math.isfinite(value) else "x"
+        for value in few
+    )
+
+
+def _show_parts(parts: Sequence[PartResult], screen: Screen) -> None:
+    screen.gap()
+    screen.say(("parts", "title"))
+    for part in parts:
+        _show_outcome(part, screen)
+
+
+def _show_goals(goals: Sequence[GoalResult], screen: Screen) -> None:
+    if goals:
+        screen.gap()
+        screen.say(("goals", "title"))
+    for goal in goals:
+        _show_outcome(goal, screen)
+
+
+def _show_outcome(result: PartResult | GoalResult, screen: Screen) -> None:
+    marks = {"passed": (screen.marks.ok, "ok"), "failed": (screen.marks.bad, "bad")}
+    mark, style = marks.get(result.outcome, (screen.marks.unsure, "warn"))
+    told = f": {result.message}" if result.message else ""
+    screen.hang((f"  {mark} ", style), result.title + told)
+
+
+def _show_bugs(program: Program, report: ProgramReport, screen: Screen) -> None:
+    looks = {
+        True: (screen.marks.ok, "ok", "gone"),
+        False: (screen.marks.bad, "bad", "still there"),
+        None: (screen.marks.unsure, "warn", "cannot be told from what the program does"),
+    }
+    for result in report.bugs:
+        mark, style, word = looks[result.fixed]
+        bug = program.patches[result.id]
+        screen.gap()
+        screen.say((f"{mark} ", style), (bug.id, "title"), f"  {word}")
+        screen.prose(f"{bug.why}\n\n{bug.find}", indent=4)
+
+
+def _show_notes(notes: Sequence[str], screen: Screen) -> None:
+    if notes:
+        screen.gap()
+    for note in notes:
+        screen.hang((f"{screen.marks.unsure} ", "warn"), note)

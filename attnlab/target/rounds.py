@@ -1,0 +1,111 @@
+"""Find the round that a user names, and turn its folder into a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from attnlab.catalogue.load import Catalogue
+from attnlab.catalogue.programs import compose, read_program
+from attnlab.catalogue.rounds import MARK, read_mark
+from attnlab.errors import Refused
+from attnlab.records import Limits, record
+from attnlab.records.program import Files, Program, ProgramJob
+from attnlab.target.source import read_source
+
+SECONDS = 60.0  # that a program may take, where nothing else is asked for
+Stage = Literal["train", "grade", "goals", "bugs"]
+
+
+@record
+class SelectedRound:
+    """A program, the files that are meant, and the bugs they were given."""
+
+    program: Program
+    files: Files
+    folder: str  # as messages show it
+    yours: bool  # else as shipped
+    bugs: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return f"./{self.folder}/" if self.yours else "as shipped"
+
+
+def select_round(
+    catalogue: Catalogue, what: str, folder: str | None = None
+) -> SelectedRound | None:
+    """The round that WHAT names, a program or a folder of `attnlab start`; None if it is neither.
+
+    Raises `Refused` or `Unreadable` where the folder lacks a file or a file cannot be read.
+    """
+    path = Path(folder) if folder else None
+    entry = catalogue.find_program(what) if "." not in what[:1] else None
+    if entry is None:
+        path = Path(what.rstrip("/") or what)
+        mark = read_mark(path) if path.is_dir() else None
+        entry = catalogue.find_program(mark.program) if mark else None
+        if entry is None:
+            return None
+    program = read_program(Path(entry.folder))
+    if path is None and Path(program.name).is_dir():
+        path = Path(program.name)
+    if path is None:
+        files = compose(program, program.chosen)
+        return SelectedRound(
+            program=program, files=files, folder=program.name, yours=False, bugs=program.chosen
+        )
+    return _started_round(program, path)
+
+
+def _started_round(program: Program, folder: Path) -> SelectedRound:
+    if not folder.is_dir():
+        raise Refused(f"{folder} is not a folder", f"attnlab start {program.name} writes one")
+    mark = read_mark(folder)
+    if mark and mark.program != program.slug:
+        raise Refused(
+            f"{folder} is a round of {mark.program}, not of {program.slug}",
+            f"attnlab grade {folder} grades it",
+        )
+    known = bool(mark) and all(bug in program.patches for bug in mark.bugs) if mark else False
+    notes = []
+    if not known:
+        notes.append(f"{folder / MARK} is missing or of no use: which bugs are gone cannot be told")
+    files = {name: _read_edited(program, folder, name) for name in program.edit}
+    for name in program.given:
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != program.files[name].encode():
+            notes.append(f"{path} is not as it was given; the given one is used")
+        files[name] = program.files[name]
+    return SelectedRound(
+        program=program,
+        files=files,
+        folder=folder.as_posix(),
+        yours=True,
+        bugs=mark.bugs if mark and known else (),
+        notes=tuple(notes),
+    )
+
+
+def _read_edited(program: Program, folder: Path, name: str) -> str:
+    path = folder / name
+    if not path.exists():
+        hint = f"attnlab reset {program.name} {name} puts it back as it was given"
+        raise Refused(f"{path} is missing", hint, str(path))
+    return read_source(path).text
+
+
+def round_job(
+    chosen: SelectedRound, stages: tuple[Stage, ...], limits: Limits, seed: int = 0
+) -> ProgramJob:
+    """The job that trains or grades the files of a round."""
+    return ProgramJob(
+        program=chosen.program,
+        files=chosen.files,
+        label=chosen.folder,
+        stages=stages,
+        bugs=chosen.bugs,
+        seed=seed,
+        limits=limits,
+    )
