@@ -8,6 +8,7 @@ one choice of bugs with which the right program does what the candidate does (su
 
 from __future__ import annotations
 
+import ast
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,7 @@ from attnlab.records.program import (
     Goal,
     GoalResult,
     PartResult,
+    Program,
     ProgramJob,
     ProgramReport,
     TrainingRun,
@@ -207,14 +209,26 @@ class ProgramGrader:
 
     # ------------------------------------------------------------ parts
 
-    def grade_units(self) -> Iterator[PartResult]:
-        for unit in self.program.units:
-            yield self._grade_unit(unit)
+    def grade_units(self) -> list[PartResult]:
+        """Every unit alone; one that fails beside another wrong one, with the right other one."""
+        alone = {unit.id: self._grade_unit(unit, ()) for unit in self.program.units}
+        wrong = [unit for unit in self.program.units if alone[unit.id].outcome == "failed"]
+        return [self._blamed(unit, alone[unit.id], wrong) for unit in self.program.units]
 
-    def _grade_unit(self, unit: Unit) -> PartResult:
+    def _blamed(self, unit: Unit, alone: PartResult, wrong: Sequence[Unit]) -> PartResult:
+        others = [u for u in wrong if u.id != unit.id and _uses(self.program.files, unit, u)]
+        if alone.outcome != "failed" or not others:
+            return alone
+        repaired = self._grade_unit(unit, others)
+        if repaired.outcome != "passed":
+            return alone
+        names = " and ".join(other.class_name for other in others)
+        return replace(repaired, message=f"right with the right {names} in it")
+
+    def _grade_unit(self, unit: Unit, others: Sequence[Unit]) -> PartResult:
         left = max(self.deadline - time.monotonic(), 0.5)
         job = Job(
-            candidate=unit_code(unit, self.job.files, self.label),
+            candidate=unit_code(unit, self.job.files, self.label, self.program, others),
             contract=unit.contract,
             reference=unit_code(unit, self.program.files, ""),
             stages=("check",),
@@ -374,8 +388,8 @@ def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
 def _grade(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
     if changed := _changed_constants(grader):
         return replace(report, outcome="failed", message=changed)
-    units = tuple(grader.grade_units())
-    model_right = all(unit.outcome == "passed" for unit in units)
+    units = grader.grade_units()
+    model_right = all(unit.outcome == "passed" and not unit.message for unit in units)
     parts = (*units, *grader.grade_entries(model_right))
     outcomes = {part.outcome for part in parts}
     outcome: GradeOutcome = (
@@ -430,12 +444,43 @@ def train_once(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
 # ---------------------------------------------------------------- small things
 
 
-def unit_code(unit: Unit, files: Files, label: str) -> Code:
-    """The source of a unit, with the files that it may import."""
-    beside = tuple((name, text) for name, text in files.items() if name != unit.file)
+def unit_code(
+    unit: Unit,
+    files: Files,
+    label: str,
+    program: Program | None = None,
+    others: Sequence[Unit] = (),
+) -> Code:
+    """The source of a unit with the files that it may import, and with `others` from the right
+    program in place of its own."""
+    text, beside = files[unit.file], {n: t for n, t in files.items() if n != unit.file}
+    for other in others if program else ():
+        assert program is not None
+        right = f"right_{other.file}"
+        beside[right] = program.files[other.file]
+        text += f"\n\nfrom {right.removesuffix('.py')} import {other.class_name}\n"
     return Code(
-        file=f"{label}{unit.file}", text=files[unit.file], name=unit.class_name, siblings=beside
+        file=f"{label}{unit.file}",
+        text=text,
+        name=unit.class_name,
+        siblings=tuple(beside.items()),
     )
+
+
+def _uses(files: Files, unit: Unit, other: Unit) -> bool:
+    """Whether the class of a unit is made with that of another one, or with one that is."""
+    classes = {
+        node.name: {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+        for text in {files[unit.file], files[other.file]}
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef)
+    }
+    seen, left = {unit.class_name}, [unit.class_name]
+    while left:
+        new = classes.get(left.pop(), set()) & classes.keys() - seen
+        seen |= new
+        left += new
+    return other.class_name in seen
 
 
 def unit_outcome(report: Report) -> tuple[Outcome, str]:
