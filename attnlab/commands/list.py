@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,14 +13,20 @@ if TYPE_CHECKING:
     from attnlab.render.list import ListPage
 
 PLACE = 10
+KINDS = ("debug", "implement", "program")
 Kind = Annotated[
-    Literal["debug", "implement", "program"] | None,
-    typer.Option("--kind", metavar="KIND", help="Only these: debug, implement or program."),
+    str, typer.Option("--kind", metavar="KIND", help="Only these: debug, implement or program.")
 ]
 
 
-def command(ctx: typer.Context, kind: Kind = None, json: Json = False) -> int:
+def command(ctx: typer.Context, kind: Kind = "", json: Json = False) -> int:
     """List the challenges and programs, and how far you are."""
+    from attnlab.errors import Refused
+    from attnlab.suggest import did_you_mean, either
+
+    if kind and kind not in KINDS:
+        hint = did_you_mean(kind, KINDS) or f"Write {either(KINDS)}."
+        raise Refused(f"--kind {kind}: there is no such kind", hint, "--kind")
     return emit(_listing(ctx, kind), json)
 
 
@@ -31,7 +37,7 @@ def overview(ctx: typer.Context, json: bool) -> int:
     return emit(OverviewPage(listing=_listing(ctx)), json)
 
 
-def _listing(ctx: typer.Context, kind: str | None = None) -> ListPage:
+def _listing(ctx: typer.Context, kind: str = "") -> ListPage:
     from attnlab.catalogue.rounds import MARK
     from attnlab.records import ChallengeProgress
     from attnlab.render.list import ListPage
@@ -43,7 +49,7 @@ def _listing(ctx: typer.Context, kind: str | None = None) -> ListPage:
     with progress() as kept:
         standings = kept.all_progress()
     units: list[Challenge | ProgramEntry] = [*found.challenges, *found.programs]
-    units = [u for u in units if kind in (None, u.kind)]
+    units = [u for u in units if kind in ("", u.kind)]
     rows = tuple((u, standings.get(u.slug, ChallengeProgress())) for u in units)
     folders = frozenset(p.slug for p in found.programs if (Path(p.name) / MARK).is_file())
     return ListPage(rows=rows, here=started_here(found.challenges) | folders)

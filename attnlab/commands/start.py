@@ -13,8 +13,7 @@ Bugs = Annotated[
     str, typer.Option("--bugs", metavar="ID,ID", help="Of a program: the bugs to put in.")
 ]
 Seed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", min=0, max=SEEDS, help="Of a program: draw four bugs."),
+    str, typer.Option("--seed", metavar="N", help="Of a program: draw four bugs with this seed.")
 ]
 
 
@@ -22,7 +21,7 @@ def command(
     ctx: typer.Context,
     slug: Slug,
     bugs: Bugs = "",
-    seed: Seed = None,
+    seed: Seed = "",
     force: Force = False,
     json: Json = False,
 ) -> int:
@@ -35,7 +34,7 @@ def command(
     if entry := found.find_program(slug):
         return _start_round(entry.folder, bugs, seed, force, json)
     challenge = found.find(slug)
-    if bugs or seed is not None:
+    if bugs or seed:
         flag = "--bugs" if bugs else "--seed"
         hint = "attnlab list --kind program shows what takes it"
         raise Refused(f"{flag}: {slug} is one file with one bug", hint, flag)
@@ -45,13 +44,16 @@ def command(
     return emit(StartPage(challenge=challenge, file=file, kept=kept), json)
 
 
-def _start_round(folder: str, bugs: str, seed: int | None, force: bool, json: bool) -> int:
+def _start_round(folder: str, bugs: str, seed: str, force: bool, json: bool) -> int:
     from attnlab.catalogue.programs import read_program
     from attnlab.catalogue.rounds import choose_bugs, write_round
+    from attnlab.errors import Refused
     from attnlab.render.round import RoundStartPage
 
+    if seed and not (seed.isdecimal() and int(seed) <= SEEDS):
+        raise Refused(f"--seed {seed}: a whole number from 0 on is needed", "as in 7", "--seed")
     program = read_program(Path(folder))
-    chosen = choose_bugs(program, bugs, seed)
+    chosen = choose_bugs(program, bugs, int(seed) if seed else None)
     kept = write_round(program, chosen, replace=force)
     with progress() as done:
         done.mark_started(program.slug)
