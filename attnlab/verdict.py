@@ -136,9 +136,8 @@ def _message(outcome: GradeOutcome, first: CheckResult | None, report: Report) -
 
 def _progress(outcome: GradeOutcome, bugs: tuple[Bug, ...], report: Report) -> str:
     """How far one is, where there are several bugs and a check tells them apart."""
-    if outcome != "failed" or not bugs:
-        return ""
-    return f" ({len(fixed_bugs(bugs, report))} of {len(bugs)} bugs are gone)"
+    gone = f" ({len(fixed_bugs(bugs, report))} of {len(bugs)} bugs are gone)"
+    return gone if outcome == "failed" and bugs else ""
 
 
 def _crash(report: Report) -> str:

@@ -119,11 +119,8 @@ def fit_scale(values: Sequence[Sequence[float]]) -> Scale:
 
 def _color_cells(lines: list[list[float]], scale: Scale, wide: int) -> Text:
     """One row, or two above each other: the upper half block and what is behind it."""
-    text = Text()
-    for cell in zip(*lines, strict=True):
-        levels = (scale.level(value) if isfinite(value) else NOT_FINITE for value in cell)
-        text.append("▀" * wide, _style(*levels))
-    return text
+    levels = [[scale.level(v) if isfinite(v) else NOT_FINITE for v in line] for line in lines]
+    return Text.assemble(*(("▀" * wide, _style(*cell)) for cell in zip(*levels, strict=True)))
 
 
 @cache
@@ -184,7 +181,4 @@ def legend(scale: Scale, screen: Screen) -> list[Part]:
     if not has_colors(screen):
         return [f"{low}[{''.join(mark * 2 for mark in _ramp(screen))}]{high}"]
     steps = [scale.low + (scale.high - scale.low) * i / 20 for i in range(21)]
-    band = Text()
-    for value in steps:
-        band.append("█", _style(scale.level(value)))
-    return [low, band, high]
+    return [low, Text.assemble(*(("█", _style(scale.level(v))) for v in steps)), high]

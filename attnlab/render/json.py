@@ -36,11 +36,8 @@ def write_document(document: Document) -> None:
 
 
 def error_document(error: AttnlabError) -> Document:
-    return {"outcome": error.outcome, "error": error_row(error)}
-
-
-def error_row(error: AttnlabError) -> Document:
-    return {"message": error.message, "hint": error.hint, "where": error.where}
+    row = {"message": error.message, "hint": error.hint, "where": error.where}
+    return {"outcome": error.outcome, "error": row}
 
 
 def trace_rows(trace: Trace | None) -> Document:

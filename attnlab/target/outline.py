@@ -155,11 +155,14 @@ def _class(name: str, classes: dict[str, ast.ClassDef]) -> Definition:
 
 
 def _layers(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> tuple[str, ...]:
-    for step in _lineage(node, classes):
-        for item in step.body if step else ():
-            if isinstance(item, FunctionDef) and item.name == "__init__":
-                return layer_widths(item)
-    return ()
+    functions = (
+        item
+        for step in _lineage(node, classes)
+        for item in (step.body if step else ())
+        if isinstance(item, FunctionDef)
+    )
+    constructor = next((f for f in functions if f.name == "__init__"), None)
+    return layer_widths(constructor) if constructor else ()
 
 
 def _method(

@@ -64,7 +64,8 @@ def uncompiled() -> Iterator[None]:
 def setup_notes(root: nn.Module | None, ops: Sequence[Op]) -> Iterator[str]:
     """Notes on what runs differently under the trace, and on what it cannot see."""
     modules = dict(root.named_modules()) if root is not None else {}
-    if any(_compiled(m) for m in modules.values()):
+    compiled = (m._compiled_call_impl is not None for m in modules.values())
+    if any("_orig_mod" in m._modules for m in modules.values()) or any(compiled):
         yield "torch.compile is bypassed: these are the operations of the original module"
     slow = {
         type(module).__name__
@@ -87,7 +88,3 @@ def setup_notes(root: nn.Module | None, ops: Sequence[Op]) -> Iterator[str]:
 
 def _ran(name: str, ops: Sequence[Op]) -> bool:
     return not name or any(f"{op.module}.".startswith(f"{name}.") for op in ops)
-
-
-def _compiled(module: nn.Module) -> bool:
-    return "_orig_mod" in module._modules or module._compiled_call_impl is not None

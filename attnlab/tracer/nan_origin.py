@@ -31,8 +31,7 @@ def rows_to_measure(raw: RawTrace) -> tuple[int, ...]:
     ops = raw.ops
     late = [i for i in late_masked(ops) if _lowers_mean(raw, i)][:MOST]
     burst = next((op.index for op in ops if is_overflow(ops, op)), None)
-    found = {i for i in (first_nan(raw), burst, *late) if i is not None}
-    return tuple(sorted(found))
+    return tuple(sorted({i for i in (first_nan(raw), burst, *late) if i is not None}))
 
 
 def _lowers_mean(raw: RawTrace, row: int) -> bool:

@@ -89,14 +89,10 @@ def _name(func: Any) -> str:
 
 def _twin(func: types.FunctionType) -> Callable[..., Any]:
     """The same function without its check for overrides."""
-    space = {**func.__globals__, **dict.fromkeys(OVERRIDE_CHECKS, _never)}
+    space = {**func.__globals__, **dict.fromkeys(OVERRIDE_CHECKS, lambda *_: False)}
     twin = types.FunctionType(func.__code__, space, func.__name__, func.__defaults__)
     twin.__kwdefaults__ = func.__kwdefaults__
     return twin
-
-
-def _never(*_: object) -> bool:
-    return False
 
 
 def outputs(kind: Kind, args: tuple[Any, ...], out: Any) -> tuple[Tensor, ...]:

@@ -76,7 +76,11 @@ class Flow:
         if rule is not None:
             with suppress(Exception):
                 found = rule(self, call)
-        made = found if _is_several(found) else [found] * min(1, len(call.outs))
+        # A rule answers one list of axes, one tensor, or a list of these for several outputs.
+        several = isinstance(found, list) and all(
+            isinstance(f, (list, TracedTensor)) for f in found
+        )
+        made = found if several else [found] * min(1, len(call.outs))
         for i, shape in enumerate(call.outs):
             axes = made[i] if i < len(made) else None
             arr = axes if isinstance(axes, TracedTensor) else TracedTensor(shape, axes or [])
@@ -181,11 +185,6 @@ def _inherit(flow: Flow, arr: TracedTensor, call: Call) -> None:
 
 def _has_batch(arr: TracedTensor) -> bool:
     return any(x.kind == "batch" for axis in arr.axes for x in leaves(axis))
-
-
-def _is_several(found: Any) -> bool:
-    """A rule answers one list of axes, one `Arr`, or a list of these for several outputs."""
-    return isinstance(found, list) and (not found or isinstance(found[0], (list, TracedTensor)))
 
 
 def _fits(axes: Axes, shape: Sequence[int]) -> bool:

@@ -85,8 +85,7 @@ def _same_dtype(again: ReplayedCall, names: Names) -> Iterator[str]:
     real = [(way, t) for way, t in _tensor_places(again.args) if t.is_floating_point()]
     if len({t.dtype for _, t in real}) > 1:
         said = _name(names, real[0][0]) or "the first operand"
-        other = next(t.dtype for _, t in real if t.dtype != real[0][1].dtype)
-        yield f"{said}.to({other})"
+        yield f"{said}.to({next(t.dtype for _, t in real if t.dtype != real[0][1].dtype)})"
 
 
 def _runs(again: ReplayedCall) -> Any:

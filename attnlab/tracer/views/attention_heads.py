@@ -136,9 +136,8 @@ def _single(w: Tensor, allowed: Tensor) -> str:
 
 
 def _alike(w: Tensor) -> str:
-    if len(w) < 2 or not bool(((w - w[0]).abs() < 1e-6).all()):
-        return ""
-    return f"all {len(w)} heads have the same weights"
+    alike = len(w) > 1 and bool(((w - w[0]).abs() < 1e-6).all())
+    return f"all {len(w)} heads have the same weights" if alike else ""
 
 
 def _even(w: Tensor, allowed: Tensor, heads: tuple[Head, ...]) -> str:

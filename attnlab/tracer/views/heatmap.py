@@ -18,7 +18,7 @@ def to_heat(t: Tensor, title: str, axes: tuple[str, ...] = (), index: int | None
     rows = matrix[:MOST, :MOST].to("cpu", torch.float64)
     return Heat(
         title=title,
-        rows=tuple(tuple(_short(v) for v in row) for row in rows.tolist()),
+        rows=tuple(tuple(float(f"{v:.6g}") for v in row) for row in rows.tolist()),
         axes=(names[-2] if len(names) > 1 else "", names[-1] if names else ""),
         index=index,
         cut=matrix.shape[0] > MOST or matrix.shape[1] > MOST,
@@ -48,7 +48,3 @@ def _matrix(t: Tensor) -> Tensor:
     while t.dim() > 2:
         t = t[0]
     return t.reshape(1, -1) if t.dim() < 2 else t
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")

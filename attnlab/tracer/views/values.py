@@ -139,12 +139,9 @@ class ValueMode(RerunMode):
             self.spare = [NamedValue(self.name, 0, copy, self._row.get(id(first)))]
 
     def _called(self, frame: FrameType, event: str, arg: Any) -> TraceFunction | None:  # noqa: ARG002
-        code = frame.f_code
-        if is_library_code(code.co_filename):
-            return None
-        if self.file and self.line and code.co_filename != self.file:
-            return None
-        return Statements(self, frame)
+        file = frame.f_code.co_filename
+        elsewhere = self.line and self.file not in ("", file)
+        return None if elsewhere or is_library_code(file) else Statements(self, frame)
 
     def take(self, name: str, line: int, value: Tensor) -> None:
         """One more value; the same tensor handed on to another function is none."""
@@ -171,13 +168,10 @@ class Statements:
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> TraceFunction:
         if event in ("line", "return"):
-            changed = self._changed(frame)
-            if self.mode.name:
-                wanted = [n for n in changed if n == self.mode.name]
-            else:
-                wanted = changed if self.line == self.mode.line else []
-            for name in wanted:
-                self.mode.take(name, self.line, frame.f_locals[name])
+            whole_line = not self.mode.name and self.line == self.mode.line
+            for name in self._changed(frame):
+                if whole_line or name == self.mode.name:
+                    self.mode.take(name, self.line, frame.f_locals[name])
             if event == "return" and self.line == self.mode.line and isinstance(arg, Tensor):
                 self.mode.take("the return value", self.line, arg)
             self.line = frame.f_lineno

@@ -133,13 +133,9 @@ def select(flow: Flow, call: Call) -> Axes:
 
 def diagonal(flow: Flow, call: Call) -> Axes:
     i, j = call.dim(2, 0, "dim1"), call.dim(3, 1, "dim2")
+    along, n = call.x.axes[i], call.shape[-1]
     kept = [a for k, a in enumerate(call.x.axes) if k not in (i, j)]
-    return [
-        *kept,
-        call.x.axes[i]
-        if call.shape[-1] == call.x.shape[i]
-        else part(call.x.axes[i], call.shape[-1]),
-    ]
+    return [*kept, along if n == call.x.shape[i] else part(along, n)]
 
 
 def as_complex(flow: Flow, call: Call) -> Axes:
