@@ -43,7 +43,7 @@ class AttentionRecorder(TorchFunctionMode):
             self._follow(name, args, kwargs, out)
         return out
 
-    def found(self) -> dict[str, Any]:
+    def internals(self) -> dict[str, Any]:
         mixed = [(w, axis) for w, axis in self.mixed if not _escaped(w)]
         kept = [(w, axis) for w, axis in mixed if id(w) not in self.divided]
         scores = [*self.fused, *(self.weights[id(w)][1] for w, _ in mixed)]
@@ -99,12 +99,12 @@ def _fused(query: Tensor, key: Tensor, *_: Any, **options: Any) -> Tensor:
     return scores
 
 
-def watched(call: Any) -> dict[str, Any]:
-    """What one call shows of its insides."""
-    mixing = AttentionRecorder()
-    with torch.no_grad(), mixing:
+def record_internals(call: Any) -> dict[str, Any]:
+    """Scores, sums and the lowest of the weights that one call makes: see `AttentionInternals`."""
+    recorder = AttentionRecorder()
+    with torch.no_grad(), recorder:
         call()
-    return mixing.found()
+    return recorder.internals()
 
 
 def _escaped(t: Tensor) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor
 from attnlab.tracer.cast import Given, fresh
 
 
-def bare(given: Given) -> list[Tensor | None]:
+def without_names(given: Given) -> list[Tensor | None]:
     """Copies without names, and without what is None at the end."""
     bare = [t for _, t in fresh(given)]
     while bare and bare[-1] is None:
@@ -18,11 +18,11 @@ def bare(given: Given) -> list[Tensor | None]:
     return bare
 
 
-def in_type(given: Given, dtype: torch.dtype) -> Given:
+def cast_inputs(given: Given, dtype: torch.dtype) -> Given:
     return [(n, t.to(dtype) if t is not None and t.is_floating_point() else t) for n, t in given]
 
 
-def strided(t: Tensor) -> Tensor:
+def reverse_strides(t: Tensor) -> Tensor:
     """The same values, every second element of twice as many, the axes laid out backwards."""
     if t.dim() < 2:
         return torch.stack((t, t), dim=-1)[..., 0]
@@ -31,23 +31,23 @@ def strided(t: Tensor) -> Tensor:
     return wide.permute(back).contiguous().permute(back)
 
 
-def cropped(t: Tensor) -> Tensor:
+def crop_larger(t: Tensor) -> Tensor:
     """The same values in the corner of a larger tensor: only the last stride is as usual."""
     wide = t.new_zeros([n + 1 for n in t.shape])
     corner = wide[tuple(slice(n) for n in t.shape)]
     return corner.copy_(t)
 
 
-def expanded(t: Tensor) -> Tensor:
+def expand_first(t: Tensor) -> Tensor:
     """The same values, which lie in memory once where all along the first axis are alike."""
     first = t[:1].expand_as(t)
     return first if t.dim() > 1 and torch.equal(first, t) else t.clone()
 
 
-WAYS = {"turned": strided, "cropped": cropped, "expanded": expanded}
+WAYS = {"turned": reverse_strides, "cropped": crop_larger, "expanded": expand_first}
 
 
-def written(given: Given, left: Given, versions: list[int]) -> str:
+def find_overwritten(given: Given, left: Given, versions: list[int]) -> str:
     """The first of the inputs that is not what it was, or was written into all the same; ""."""
     for (name, was), (_, now), version in zip(given, left, versions, strict=True):
         if was is None or now is None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import linecache
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from attnlab.candidate.call_errors import ArgumentMismatch
+from attnlab.candidate.signature import ArgumentMismatch
+from attnlab.sizes import parse_config_call
 
 _loaded: set[str] = set()  # names that candidates have had in sys.modules
 
@@ -54,3 +57,13 @@ def move_in(own: dict[str, Any]) -> None:
         if entry in sys.path:
             sys.path.remove(entry)
         sys.path.insert(0, entry)
+
+
+def make_argument(value: Any, space: Mapping[str, Any]) -> Any:
+    """A constructor argument: the object that a text such as `Config(n_embd=D)` makes of a class
+    in `space`; any other value as it is."""
+    call = parse_config_call(value) if isinstance(value, str) else None
+    if call is None or not callable(space.get(call.func.id)):  # type: ignore[attr-defined]
+        return value
+    kind = space[call.func.id]  # type: ignore[attr-defined]
+    return kind(**{k.arg or "": ast.literal_eval(k.value) for k in call.keywords})

@@ -13,6 +13,7 @@ from torch.nn.modules import module
 
 SPACES = {"torch": torch, "F": F, "nn": nn, "Tensor": Tensor, "nn.Module": nn.Module}
 REACHING = {"setattr", "__setattr__", "__dict__", "vars", "globals", "exec", "eval", "getattr"}
+SEED = 20170612
 TINY = 1e-40  # a denormal float32
 HOOKS = [n for n in vars(module) if n.startswith("_global_") and n.endswith("_hooks")]
 Flags = dict[str, Any]
@@ -88,3 +89,10 @@ def _rebound(name: str, now: Any, was: Any) -> bool:
     code = getattr(now, "__code__", None)
     wrapped = code and code.co_filename == torch._compile.__file__ and now.__wrapped__ is was
     return bool(wrapped) or name == "Storage" or (name.startswith("_") and name != "__call__")
+
+
+def set_seed(seed: int) -> None:
+    """As torch.manual_seed does; that notes a stack for every device that is not there."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(seed)

@@ -16,17 +16,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from attnlab.candidate.call_errors import ArgumentMismatch
 from attnlab.candidate.describe_output import output
-from attnlab.candidate.init_objects import made
-from attnlab.candidate.input_copies import written
+from attnlab.candidate.input_copies import find_overwritten
 from attnlab.candidate.kv_cache import KVCache
-from attnlab.candidate.load import made_of
-from attnlab.candidate.process_state import Surroundings
+from attnlab.candidate.load import made_of, make_argument
+from attnlab.candidate.process_state import Surroundings, set_seed
 from attnlab.candidate.program import CandidateProgram
 from attnlab.candidate.registry import load_verbs
-from attnlab.candidate.side_effects import set_seed
-from attnlab.candidate.signature import ParameterPositions
+from attnlab.candidate.signature import ArgumentMismatch, ParameterPositions
 from attnlab.tracer.cast import Given, fresh
 from attnlab.tracer.raw_trace import describe_error
 
@@ -104,8 +101,8 @@ class Session:
         positional, named = (init, {}) if isinstance(init, list) else ([], init)
         self.target = made_of(
             thing,
-            [made(value, namespace) for value in positional],
-            {key: made(value, namespace) for key, value in named.items()},
+            [make_argument(value, namespace) for value in positional],
+            {key: make_argument(value, namespace) for key, value in named.items()},
         )
         if isinstance(self.target, nn.Module):
             self.entry = getattr(type(self.target), "forward", None)  # a scripted one has none
@@ -185,7 +182,7 @@ class Session:
                 t.requires_grad_()
         with torch.no_grad():
             answer = output(self.invoke(copies))
-        wrote = written(given, copies, versions)
+        wrote = find_overwritten(given, copies, versions)
         return answer | {"wrote": wrote} if wrote else answer
 
 

@@ -1,9 +1,11 @@
-"""Where a callable takes which input: by position, or by name alone."""
+"""Where a callable takes which input, and what it takes and was given where the two do not fit."""
 
 from __future__ import annotations
 
 import inspect
 from typing import Any
+
+from attnlab.tracer.recorder import OURS
 
 
 class ParameterPositions:
@@ -31,3 +33,36 @@ def _places(target: Any) -> dict[str, int]:
         for i, p in enumerate(parameters)
         if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     }
+
+
+class ArgumentMismatch:
+    """Says what a callable takes and was given, where the two do not fit.
+
+    Not a generator: contextlib's frames would be taken for the candidate's.
+    """
+
+    def __init__(self, called: Any, names: list[str]) -> None:
+        self.called, self.names = called, names
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, TypeError) or not _misfit(error):
+            return
+        try:
+            takes = ", ".join(inspect.signature(self.called).parameters)
+        except (TypeError, ValueError):
+            return
+        given = ", ".join(self.names) or "nothing"
+        raise TypeError(f"{error}; it takes ({takes}) and is given ({given})") from None
+
+
+def _misfit(error: TypeError) -> bool:
+    """Raised by the call itself, before a line of what was called could run."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    file = trace.tb_frame.f_code.co_filename if trace is not None else ""
+    ours = file.startswith(OURS) or file.endswith("torch/nn/modules/module.py")
+    return ours and "argument" in str(error)

@@ -20,7 +20,6 @@ from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, inp
 from attnlab.grading.runner import run_checks
 from attnlab.grading.trace_stage import surroundings, trace_example
 from attnlab.probe.inputs.draw import Dice
-from attnlab.probe.inputs.source_numbers import numbers_in
 from attnlab.probe.pacing import CallTimes
 from attnlab.probe.probe import GradingContext
 from attnlab.probe.reference import (
@@ -31,6 +30,7 @@ from attnlab.probe.reference import (
     ReferenceCache,
     UnitReference,
 )
+from attnlab.probe.source_text import numbers_in
 from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report, Trace
 from attnlab.sizes import constructor_arguments, with_head_dim
 

@@ -103,14 +103,14 @@ def _in_reading_order(parts: tuple[Part, ...], state: State) -> tuple[CheckResul
     by_check: dict[str, list[CheckResult]] = {}
     for result in sorted((results[p.id] for p in ranked), key=_place):
         by_check.setdefault(result.id, []).append(result)
-    return tuple(_merged(several) for several in by_check.values())
+    return tuple(_merge(several) for several in by_check.values())
 
 
 def _place(result: CheckResult) -> tuple[int, bool]:
     return ORDER[result.outcome], bool(result.folded_under)
 
 
-def _merged(parts: list[CheckResult]) -> CheckResult:
+def _merge(parts: list[CheckResult]) -> CheckResult:
     """The result of a check: that of the first part that failed; it has passed where all parts that
     apply were looked at."""
     first = parts[0]

@@ -49,7 +49,7 @@ from attnlab.probe.inputs.patterns import USUAL, InputPattern, apply_pattern
 from attnlab.probe.inputs.sizes import within
 from attnlab.probe.pacing import LENGTHS, PILOT, QUICK, CallTimes, TimedHost, pairs
 from attnlab.probe.reference import Reference, finite
-from attnlab.probe.source_calls import lines_calling
+from attnlab.probe.source_text import lines_calling
 from attnlab.probe.weights.layouts import map_weights
 from attnlab.probe.weights.match import LoadedWeights, MatchContext, WeightMatcher
 from attnlab.records import Contract, Op, Until, from_json, plain

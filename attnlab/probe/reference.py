@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from attnlab.candidate.attention_internals import watched
+from attnlab.candidate.attention_internals import record_internals
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.probe.answers import CannotTell, Gradients, Inputs
 from attnlab.probe.inputs.draw import Dice, weights
@@ -100,7 +100,7 @@ class UnitReference:
         return out.double()
 
     def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
-        return tuple(watched(lambda: self._run(self._own(inputs)))["scores"].values())
+        return tuple(record_internals(lambda: self._run(self._own(inputs)))["scores"].values())
 
     def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
         own = self._own(inputs)

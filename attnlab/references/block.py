@@ -51,7 +51,33 @@ BERT = BlockStyle(norm_first=False, norm=partial(LayerNorm, eps=1e-12))
 LLAMA = BlockStyle(norm=RMSNorm, feed_forward=SwiGLU, bias=False)
 
 
-class TransformerBlock(nn.Module):
+class _Block(nn.Module):
+    """The layers that every block has, and how a branch is added in its style."""
+
+    def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle) -> None:
+        super().__init__()
+        hidden_dim = 4 * embed_dim if style.hidden_dim is None else style.hidden_dim
+        self.norm_first = style.norm_first
+        self.attention = GroupedQueryAttention(
+            embed_dim,
+            num_heads,
+            style.num_kv_heads,
+            bias=style.bias,
+            dropout=style.dropout,
+            rotate=style.rotate,
+        )
+        self.feed_forward = style.feed_forward(
+            embed_dim, hidden_dim, bias=style.bias, dropout=style.dropout
+        )
+        self.attention_norm = style.norm(embed_dim)
+        self.feed_forward_norm = style.norm(embed_dim)
+        self.dropout = nn.Dropout(style.dropout)
+
+    def _branch(self, x: Tensor, norm: nn.Module, layer: Layer) -> Tensor:
+        return add_branch(x, norm, layer, self.dropout, norm_first=self.norm_first)
+
+
+class TransformerBlock(_Block):
     """Self-attention and a feed-forward layer, each with a norm, dropout and a residual.
 
     The style says how: `TransformerBlock(D, H, LLAMA)`. It is an encoder's block without a mask
@@ -71,13 +97,7 @@ class TransformerBlock(nn.Module):
     """
 
     def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle = GPT2) -> None:
-        super().__init__()
-        self.norm_first = style.norm_first
-        self.attention = _attention(embed_dim, num_heads, style)
-        self.feed_forward = _feed_forward(embed_dim, style)
-        self.attention_norm = style.norm(embed_dim)
-        self.feed_forward_norm = style.norm(embed_dim)
-        self.dropout = nn.Dropout(style.dropout)
+        super().__init__(embed_dim, num_heads, style)
 
     def forward(
         self,
@@ -94,11 +114,8 @@ class TransformerBlock(nn.Module):
         x = self._branch(x, self.attention_norm, attend)  #               (B, S, D)
         return self._branch(x, self.feed_forward_norm, self.feed_forward)
 
-    def _branch(self, x: Tensor, norm: nn.Module, layer: Layer) -> Tensor:
-        return add_branch(x, norm, layer, self.dropout, norm_first=self.norm_first)
 
-
-class CrossBlock(nn.Module):
+class CrossBlock(_Block):
     """A decoder block with cross-attention to an encoder, between self-attention and feed-forward.
 
     `forward` takes the encoder's output; `step` takes the keys and values that `remember` projects
@@ -118,15 +135,9 @@ class CrossBlock(nn.Module):
     """
 
     def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle = GPT2) -> None:
-        super().__init__()
-        self.norm_first = style.norm_first
-        self.attention = _attention(embed_dim, num_heads, style)
+        super().__init__(embed_dim, num_heads, style)
         self.cross = CrossAttention(embed_dim, num_heads, bias=style.bias, dropout=style.dropout)
-        self.feed_forward = _feed_forward(embed_dim, style)
-        self.attention_norm = style.norm(embed_dim)
         self.cross_norm = style.norm(embed_dim)
-        self.feed_forward_norm = style.norm(embed_dim)
-        self.dropout = nn.Dropout(style.dropout)
 
     def forward(
         self,
@@ -160,9 +171,6 @@ class CrossBlock(nn.Module):
         x = self._branch(x, self.cross_norm, attend_context)
         return self._branch(x, self.feed_forward_norm, self.feed_forward)
 
-    def _branch(self, x: Tensor, norm: nn.Module, layer: Layer) -> Tensor:
-        return add_branch(x, norm, layer, self.dropout, norm_first=self.norm_first)
-
 
 def add_branch(
     x: Tensor, norm: nn.Module, layer: Layer, dropout: nn.Module, *, norm_first: bool
@@ -178,19 +186,3 @@ def add_branch(
     else:
         out = norm(x + dropout(layer(x)))
     return out
-
-
-def _attention(embed_dim: int, num_heads: int, style: BlockStyle) -> GroupedQueryAttention:
-    return GroupedQueryAttention(
-        embed_dim,
-        num_heads,
-        style.num_kv_heads,
-        bias=style.bias,
-        dropout=style.dropout,
-        rotate=style.rotate,
-    )
-
-
-def _feed_forward(embed_dim: int, style: BlockStyle) -> nn.Module:
-    hidden_dim = 4 * embed_dim if style.hidden_dim is None else style.hidden_dim
-    return style.feed_forward(embed_dim, hidden_dim, bias=style.bias, dropout=style.dropout)

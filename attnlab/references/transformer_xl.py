@@ -13,9 +13,11 @@ import math
 import torch
 from torch import Tensor, nn
 
+from attnlab.references import _expect
 from attnlab.references._arguments import check_count, check_features, check_width
 from attnlab.references._dtype import WrongDtype
 from attnlab.references.attention import masked_softmax
+from attnlab.references.heads import merge_heads, split_heads
 from attnlab.references.positional import sines_and_cosines, sinusoidal_frequencies
 from attnlab.references.relative import relative_distance
 
@@ -93,15 +95,10 @@ class TransformerXLAttention(nn.Module):
 
     def __init__(self, embed_dim: int, num_heads: int, *, causal: bool = True) -> None:
         super().__init__()
-        if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
-            raise ValueError(
-                f"embed_dim={embed_dim}, num_heads={num_heads}: "
-                "expected positive numbers, embed_dim a multiple of num_heads"
-            )
+        self.head_dim = _expect.head_width(embed_dim, num_heads)
         check_width("embed_dim", embed_dim)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
-        self.head_dim = embed_dim // num_heads
         self.causal = causal
         self.q_proj = nn.Linear(embed_dim, embed_dim, bias=False)
         self.k_proj = nn.Linear(embed_dim, embed_dim, bias=False)
@@ -119,15 +116,15 @@ class TransformerXLAttention(nn.Module):
         self._check(x, memory, mask)
         past = x if memory is None else torch.cat((memory.detach(), x), dim=1)  #   (B, K, D)
         Q, K = x.shape[1], past.shape[1]
-        q = self._split(self.q_proj(x))  #                                          (B, H, Q, hd)
-        k, v = self._split(self.k_proj(past)), self._split(self.v_proj(past))  #    (B, H, K, hd)
+        q = split_heads(self.q_proj(x), self.num_heads)  #                          (B, H, Q, hd)
+        k = split_heads(self.k_proj(past), self.num_heads)  #                       (B, H, K, hd)
+        v = split_heads(self.v_proj(past), self.num_heads)  #                       (B, H, K, hd)
         r = self._distances(Q, K)  #                                                (H, R, hd)
         content = (q + self.u) @ k.transpose(-2, -1)  #                             (B, H, Q, K)
         position = rel_shift((q + self.v) @ r.transpose(-2, -1), K)  #              (B, H, Q, K)
         scores = (content + position) / math.sqrt(self.head_dim)
         weights = masked_softmax(scores, self._forbidden(mask, scores))
-        merged = (weights @ v).transpose(1, 2).flatten(2)  #                        (B, Q, D)
-        out: Tensor = self.out_proj(merged)
+        out: Tensor = self.out_proj(merge_heads(weights @ v))  #                    (B, Q, D)
         return out
 
     def position_bias(self, q_len: int, k_len: int) -> Tensor:
@@ -140,12 +137,8 @@ class TransformerXLAttention(nn.Module):
         """r: one key per head and distance, (H, R, hd), R = Q + K - 1."""
         weight = self.r_proj.weight
         table = relative_sinusoids(q_len, k_len, self.embed_dim, device=weight.device)
-        return self._split(self.r_proj(table.to(weight.dtype)).unsqueeze(0)).squeeze(0)
-
-    def _split(self, t: Tensor) -> Tensor:
-        """(B, S, D) -> (B, H, S, hd): each head takes hd neighbouring features."""
-        B, S, _ = t.shape
-        return t.reshape(B, S, self.num_heads, self.head_dim).transpose(1, 2)
+        keys = self.r_proj(table.to(weight.dtype))  #                               (R, D)
+        return split_heads(keys.unsqueeze(0), self.num_heads).squeeze(0)
 
     def _forbidden(self, mask: Tensor | None, scores: Tensor) -> Tensor:
         """Mask and future in one, (B or 1, 1, Q, K)."""

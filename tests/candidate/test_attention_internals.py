@@ -5,14 +5,14 @@ import torch
 from modules import made, module
 from torch.nn import functional as F
 
-from attnlab.candidate.attention_internals import watched
+from attnlab.candidate.attention_internals import record_internals
 
 Q, K, V = (torch.randn(2, 3, n, 4, generator=torch.manual_seed(n)) for n in (5, 7, 7))
 SCORES = Q @ K.mT / 2
 
 
 def seen(call):
-    found = watched(call)
+    found = record_internals(call)
     return list(found["scores"].values()), list(found["sums"].values()), found["lowest"]
 
 

@@ -2,9 +2,8 @@
 
 import torch
 
-from attnlab.candidate.process_state import Surroundings
+from attnlab.candidate.process_state import SEED, Surroundings, set_seed
 from attnlab.candidate.session import Session
-from attnlab.candidate.side_effects import SEED, set_seed
 
 SOURCE = """
 import torch

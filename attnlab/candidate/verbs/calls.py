@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnlab.candidate.input_copies import WAYS, bare, in_type
+from attnlab.candidate.input_copies import WAYS, cast_inputs, without_names
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
 from attnlab.candidate.verbs.building import answers_by_dtype
@@ -90,7 +90,7 @@ def cast_calls(session: Session, dtypes: list[str], inputs: list[Given]) -> Any:
     """The outputs of copies in other dtypes, as `answers_by_dtype` gives them."""
 
     def answer(dtype: torch.dtype) -> list[Any]:
-        return [session.answer(in_type(given, dtype)) for given in inputs]
+        return [session.answer(cast_inputs(given, dtype)) for given in inputs]
 
     return answers_by_dtype(session, dtypes, answer)
 
@@ -107,7 +107,7 @@ def call_exported(session: Session, inputs: Given) -> Any:
     finally:
         tempfile.tempdir = folder
     whole = session.target if isinstance(session.target, nn.Module) else _Wrapped(session.target)
-    args = tuple(bare(inputs))
+    args = tuple(without_names(inputs))
     with torch.no_grad():
         program = export(whole.eval(), args).module()
     with OtherTarget(session):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnlab.candidate.describe_output import output
-from attnlab.candidate.input_copies import in_type, strided, written
+from attnlab.candidate.input_copies import cast_inputs, find_overwritten, reverse_strides
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
 from attnlab.candidate.verbs.building import answers_by_dtype
@@ -37,7 +37,7 @@ def gradients(
             return output(out)
         if out.requires_grad:
             (out * cotangent.to(out.dtype)).sum().backward()  # type: ignore[no-untyped-call]
-    wrote = written(inputs, given, [0] * len(given))
+    wrote = find_overwritten(inputs, given, [0] * len(given))
     return ({"wrote": wrote} if wrote else {}) | {
         "dtype": str(out.dtype),
         "inputs": {n: t.grad for n, t in given if t is not None and t.grad is not None},
@@ -56,7 +56,7 @@ def cast_gradients(
     """What `gradients` answers of copies in other types, as `answers_by_dtype` gives them."""
 
     def answer(dtype: torch.dtype) -> list[Any]:
-        return [gradients(session, in_type(inputs, dtype), cotangent, train)]
+        return [gradients(session, cast_inputs(inputs, dtype), cotangent, train)]
 
     return answers_by_dtype(session, dtypes, answer)
 
@@ -129,7 +129,7 @@ def _requiring_gradients(given: Given) -> Given:
 
 def _as_of_a_layer(given: Given) -> Given:
     """As another layer hands them over: no leaves, and at other strides."""
-    return [(n, strided(t) if t is not None and t.requires_grad else t) for n, t in given]
+    return [(n, reverse_strides(t) if t is not None and t.requires_grad else t) for n, t in given]
 
 
 def _backward(out: object, cotangent: Tensor) -> None:

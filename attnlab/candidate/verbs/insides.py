@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnlab.candidate.attention_internals import watched
+from attnlab.candidate.attention_internals import record_internals
 from attnlab.candidate.input_copies import alias
+from attnlab.candidate.process_state import SEED, set_seed
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
-from attnlab.candidate.side_effects import SEED, set_seed
 from attnlab.tracer.cast import Given, fresh
 
 
@@ -47,7 +47,7 @@ def module_facts(session: Session) -> Any:
 def attention_internals(session: Session, inputs: Given) -> Any:
     """What softmax was given and what the values were mixed by."""
     session.set_mode(train=False)
-    return watched(lambda: session.invoke(fresh(inputs)))
+    return record_internals(lambda: session.invoke(fresh(inputs)))
 
 
 @verb

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.candidate.describe_output import output
-from attnlab.candidate.input_copies import bare
+from attnlab.candidate.input_copies import without_names
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
 from attnlab.candidate.uninitialised import (
@@ -131,10 +131,10 @@ def positional_calls(
 def _plainly(session: Session, given: Given) -> Any:
     """A call by position alone, which goes on from nothing that was kept."""
     if session.cache is None:
-        return session.target(*bare(given))
+        return session.target(*without_names(given))
     session.cache.clear()
     own = session.cache.arguments() if session.cache.form == "given" else {}
-    return session.cache.output(session.target(*bare(given), **own))
+    return session.cache.output(session.target(*without_names(given), **own))
 
 
 @verb

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnlab.candidate.process_state import set_seed
 from attnlab.candidate.program import (
     CandidateProgram,
     ExactNumbers,
@@ -19,7 +20,6 @@ from attnlab.candidate.program import (
 from attnlab.candidate.quick_optimizers import skip_compiler
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
-from attnlab.candidate.side_effects import set_seed
 from attnlab.tracer.raw_trace import describe_error
 
 

@@ -7,7 +7,7 @@ that nearly every check wants are asked for in one go, so that a round costs a c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
@@ -16,6 +16,9 @@ from attnlab.probe.answers import LOUD, SMALL, Gradients, Inputs, Mask
 from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.inputs.batching import call_in_batch
 from attnlab.records import Contract, Input
+
+if TYPE_CHECKING:
+    from attnlab.probe.probe import Probe
 
 Ids = tuple[int, ...]
 Work = Callable[[], list[Tensor]]
@@ -36,35 +39,11 @@ ALL = (Kind(), Kind("causal"), Kind("none"), Kind(scale=LOUD), Kind(scale=SMALL)
 EXPLAINING = (*ALL, Kind("none", SMALL))
 
 
-class Source(Protocol):
-    """What a pool draws from: a probe."""
-
-    contract: Contract
-
-    def expected_seconds(self, length: int) -> float: ...
-
-    thorough: bool
-    compared: bool
-
-    sizes: dict[str, int]
-
-    def draw(
-        self, mask: Mask = "random", scale: float = 1.0, longer: int = 0, alone: bool = False
-    ) -> Inputs: ...
-
-    def call(self, inputs: Inputs, train: bool = False) -> Tensor: ...
-
-    def calls(self, several: Sequence[Inputs], train: bool = False) -> list[Tensor]: ...
-
-    def gradients(
-        self, inputs: Inputs, train: bool = False, still: bool = False, size: float = 1.0
-    ) -> Gradients: ...
-
-
 class SampleCache:
     """The samples of one round. Nobody writes into them."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Probe) -> None:
+
         self.source = source
         self.samples: dict[Kind, tuple[Inputs, Tensor]] = {}
         self.slopes: dict[Mask, tuple[Inputs, Gradients]] = {}

@@ -91,7 +91,7 @@ def _mask(
     elif pattern.dense:
         forbidden = _dense(forbidden, spec, dice)
     elif pattern.alike and has_query_axis(spec):
-        forbidden = _alike(forbidden, dice)
+        forbidden = _same_keys(forbidden, dice)
     return forbidden if spec.forbids else ~forbidden
 
 
@@ -122,7 +122,7 @@ def _dense(forbidden: Tensor, spec: Input, dice: Dice) -> Tensor:
     return forbidden.scatter(-1, keep.unsqueeze(-1), value=False)
 
 
-def _alike(forbidden: Tensor, dice: Dice) -> Tensor:
+def _same_keys(forbidden: Tensor, dice: Dice) -> Tensor:
     """Rows of keys that are the same for every query but one, and in the first sample a key that
     nobody sees."""
     *samples, queries, keys = forbidden.shape

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
-from attnlab.probe.inputs.source_numbers import LARGEST
+from attnlab.probe.source_text import LARGEST
 from attnlab.sizes import Sizes, with_head_dim
 
 if TYPE_CHECKING:

@@ -25,14 +25,6 @@ MEMBER = "#"  # in a key and its expression: the number of a head that has param
 # ---------------------------------------------------------------- expressions
 
 
-def _cat(*parts: Tensor) -> Tensor:
-    return torch.cat(parts)
-
-
-def _stack(*parts: Tensor) -> Tensor:
-    return torch.stack(parts)
-
-
 def _part(whole: Tensor, index: int, count: int) -> Tensor:
     """Block `index` of `count` equal ones along the first axis."""
     if not 0 <= index < count or whole.shape[0] % count:
@@ -49,27 +41,19 @@ def _split(whole: Tensor, axis: int, count: int) -> Tensor:
     return torch.unflatten(whole, axis, (count, -1))
 
 
-def _permute(whole: Tensor, *axes: int) -> Tensor:
-    return whole.permute(axes)
-
-
-def _unsqueeze(whole: Tensor, axis: int) -> Tensor:
-    return whole.unsqueeze(axis)
-
-
 def _interleave(count: int, *parts: Tensor) -> Tensor:
     """Block 0 of every part, then block 1 of every part: what some keep head by head."""
     return torch.stack([_split(p, 0, count) for p in parts], dim=1).flatten(0, 2)
 
 
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
-    "cat": _cat,
-    "stack": _stack,
+    "cat": lambda *parts: torch.cat(parts),
+    "stack": lambda *parts: torch.stack(parts),
     "part": _part,
     "t": _t,
     "split": _split,
-    "permute": _permute,
-    "unsqueeze": _unsqueeze,
+    "permute": Tensor.permute,
+    "unsqueeze": torch.unsqueeze,
     "interleave": _interleave,
 }
 

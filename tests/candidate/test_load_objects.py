@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnlab.candidate.init_objects import made
+from attnlab.candidate.load import make_argument
 from attnlab.sizes import constructor_arguments, fill_config_call
 
 
@@ -31,14 +31,14 @@ def test_symbols_inside_an_object_are_sizes(text, said):
 
 def test_an_object_is_made_by_its_class():
     """Where the class is known; else the text goes to the constructor."""
-    config = made("Config(width=12, act='relu')", {"Config": Config})
+    config = make_argument("Config(width=12, act='relu')", {"Config": Config})
     assert (config.width, config.act) == (12, "relu")
-    assert made("Config(width=12)", {}) == "Config(width=12)"
-    assert made("gelu", {"gelu": Config}) == "gelu"
-    assert made(3, {}) == 3
+    assert make_argument("Config(width=12)", {}) == "Config(width=12)"
+    assert make_argument("gelu", {"gelu": Config}) == "gelu"
+    assert make_argument(3, {}) == 3
 
 
 def test_nothing_is_evaluated():
     """Only plain values stand inside an object: no call, no name."""
     with pytest.raises(ValueError, match="malformed"):
-        made("Config(width=open('x'))", {"Config": Config})
+        make_argument("Config(width=open('x'))", {"Config": Config})

@@ -1,8 +1,30 @@
-"""Numbers that a source names, at which it may do something else."""
+"""What a text says, read and not run: where it calls something, and numbers that it names."""
 
 import pytest
 
-from attnlab.probe.inputs.source_numbers import numbers_in
+from attnlab.probe.source_text import lines_calling, numbers_in
+
+TEXT = """import torch
+from torch import Tensor, empty
+
+def made(x: Tensor) -> Tensor:
+    a = torch.empty(3)
+    b = empty(
+        4)
+    return x.new_empty(2).copy_(a), b, torch.empty
+"""
+
+
+def test_calls_are_found_by_their_last_name():
+    """However they are reached; a type that is named is none."""
+    assert lines_calling(TEXT, frozenset({"empty", "Tensor"})) == (5, 6)
+    assert lines_calling(TEXT, frozenset({"new_empty"})) == (8,)
+
+
+@pytest.mark.parametrize("text", ["def (", "\x00", "(" * 5000])
+def test_a_text_that_is_no_python_has_none(text):
+    """The candidate wrote it."""
+    assert lines_calling(text, frozenset({"empty"})) == ()
 
 
 @pytest.mark.parametrize(
