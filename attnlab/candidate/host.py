@@ -54,8 +54,8 @@ class Host(Protocol):
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]: ...
 
-    def until(self, deadline: float) -> None:
-        """Another deadline from now on."""
+    def set_deadline(self, deadline: float) -> None:
+        """Replace the deadline, a time of time.monotonic()."""
 
     def close(self) -> None: ...
 
@@ -82,7 +82,7 @@ class LocalHost:
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
         return self.session.ask(verb, **args)
 
-    def until(self, deadline: float) -> None:
+    def set_deadline(self, deadline: float) -> None:
         pass
 
     def close(self) -> None:

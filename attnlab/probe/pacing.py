@@ -85,8 +85,8 @@ class TimedHost:
             self.times.end()
         return answer
 
-    def until(self, deadline: float) -> None:
-        self.host.until(deadline)
+    def set_deadline(self, deadline: float) -> None:
+        self.host.set_deadline(deadline)
 
     def close(self) -> None:
         self.host.close()

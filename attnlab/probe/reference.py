@@ -263,7 +263,7 @@ class ReferenceCache:
         held, self.held = self.held, None
         if held is None:
             return None
-        held.host.until(deadline)
+        held.host.set_deadline(deadline)
         like = (held.code, held.cache, held.wide) == (code, cache, wide)
         if like and held.answers():
             held.uses += 1

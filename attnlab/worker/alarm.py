@@ -1,4 +1,4 @@
-"""Ends code under study shortly before its time is up, where it is, so that the line is known."""
+"""Interrupts the candidate shortly before its time is up, so that its line is known."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-EARLY = 0.5  # seconds before the judge would end the process, which tells no line
+EARLY = 0.5  # seconds before the judge ends the process, which shows no line
 SLACK = 0.02  # seconds by which clocks may disagree
-AGAIN = 0.1  # seconds until it rings in what is asked next: the first answer may be no end of it
+REPEAT = 0.1  # seconds until it rings again: the code may go on after the first time
 
 
 class Hung(BaseException):
@@ -18,26 +18,26 @@ class Hung(BaseException):
 
 
 class Alarm:
-    """What runs inside `on()` ends with `Hung` when it rings; 0 seconds never do. Who will not hear
-    it is ended by the judge."""
+    """Raises `Hung` in what runs inside `on()` when it rings; 0 seconds never ring. The judge ends
+    a process that catches it."""
 
     def __init__(self, seconds: float) -> None:
-        self.awake = False
+        self.armed = False
         wait = max(seconds - EARLY, seconds * 0.8)
         self.due = time.monotonic() + wait - SLACK
         if seconds and hasattr(signal, "setitimer"):
             signal.signal(signal.SIGALRM, self._ring)
-            signal.setitimer(signal.ITIMER_REAL, wait, AGAIN)
+            signal.setitimer(signal.ITIMER_REAL, wait, REPEAT)
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        self.awake = True
+        self.armed = True
         try:
             yield
         finally:
-            self.awake = False
+            self.armed = False
 
     def _ring(self, *_: Any) -> None:
-        if self.awake and time.monotonic() >= self.due:  # else it is not this one that rang
-            self.awake = False  # what it does about it takes time, too
+        if self.armed and time.monotonic() >= self.due:  # else it is not this one that rang
+            self.armed = False  # what it does about it takes time, too
             raise Hung

@@ -40,7 +40,7 @@ def serve(
         holds, missing = layers.apply(limits, own)
         sock = _close_all_but(sock, out)
         if not own:
-            sys.meta_path.insert(0, Withheld())
+            sys.meta_path.insert(0, ImportBlocker())
         send(sock, pack({"isolation": holds, "missing": missing}))
         if not own:  # no file can be written, and what asks for a folder to write to must not fail
             tempfile.tempdir = os.curdir
@@ -49,9 +49,9 @@ def serve(
         session = Session(before)
         alarm = Alarm(limits.seconds if limits.rings else 0.0)
         while True:
-            asked = unpack(receive(sock))
+            request = unpack(receive(sock))
             with alarm.on():
-                answer = session.ask(asked["verb"], **asked["args"])
+                answer = session.ask(request["verb"], **request["args"])
             if os.getpid() != mine:  # the candidate forked: the twin has nothing to answer
                 os._exit(0)
             _flush()
@@ -64,8 +64,8 @@ def serve(
         os._exit(BROKEN)
 
 
-class Withheld:
-    """Answers of ours cannot be imported, whether they could be read or not."""
+class ImportBlocker:
+    """Refuses to import attnlab's answers, whether their files can be read or not."""
 
     names = tuple(f"attnlab.{name}" for name in ANSWERS)
 

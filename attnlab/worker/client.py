@@ -19,28 +19,27 @@ from attnlab.records import Job, Report, from_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.records.trial import TrialJob, TrialReport
-from attnlab.worker.requests import JOB, POSITION, PROGRAM, TRIALS, Answer, Asked, Request
+from attnlab.worker.requests import JOB, POSITION, PROGRAM, TRIALS, Answer, Request, Sent
 from attnlab.worker.wire import TooLong, receive, send
 
 SERVER = Path(__file__).parent / "zygote.py"
-START = 120.0  # seconds that importing torch may take on a slow disk
-PORTRAIT = 120.0  # seconds that the largest table may take on a busy machine
-STANDARD = 120.0  # seconds that all right files of a challenge may take together
-CLOSING = 30.0  # seconds the judge gets for its own work, over the job's deadline
+START_TIME = 120.0  # seconds that importing torch may take on a slow disk
+POSITION_TIME = 120.0  # seconds that the largest table may take on a busy machine
+RIGHT_FILES_TIME = 120.0  # seconds that all right files of a challenge may take together
+JUDGE_TIME = 30.0  # seconds the judge has for its own work, after the job's deadline
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # A heap of large pages is forked in half the time: there are 500 times fewer entries to copy.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # other C libraries do not read it
-# What is compiled runs as it is written: its operations are to be seen, and the compiler writes
-# files, which a candidate may not.
+# torch.compile runs the code as written: operations can be traced, and no compiler writes files.
 NO_COMPILER = {"TORCHDYNAMO_DISABLE": "1"}
-NOWHERE = "/"  # for a worker that has no folder of its own: nothing there may be written
-KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
+NOWHERE = "/"  # the current folder of a worker without one of its own: it cannot write there
+INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
 
 
 class Worker:
-    """One worker process tree; making it starts the import of torch in the background.
+    """One worker process tree; creating it starts the import of torch in the background.
 
-    A job that takes the worker down costs that job alone: the next one gets a fresh worker.
+    If a job ends the worker, only that job fails: the next one starts a new worker.
     """
 
     def __init__(self) -> None:
@@ -54,7 +53,7 @@ class Worker:
     def _start(self) -> None:
         self.sock, theirs = socket.socketpair()
         self.folder = _own_folder()
-        environment = {k: os.environ[k] for k in KEPT if k in os.environ}
+        environment = {k: os.environ[k] for k in INHERITED if k in os.environ}
         environment |= dict.fromkeys(THREADS, "1") | LARGE_PAGES | NO_COMPILER
         environment["ATTNLAB_CATALOGUE"] = os.pathsep.join(sorted(opened_topics))
         with theirs:
@@ -76,34 +75,34 @@ class Worker:
 
     def run_job(self, job: Job) -> Report:
         """Blocks until the judge has answered; raises `Broken` when it cannot."""
-        return self._request(JOB, job, job.limits.seconds + CLOSING)
+        return self._request(JOB, job, job.limits.seconds + JUDGE_TIME)
 
     def run_program(self, job: ProgramJob) -> ProgramReport:
-        """What becomes of a program; raises `Broken` as `run_job` does."""
-        return self._request(PROGRAM, job, job.limits.seconds + CLOSING)
+        """Train or grade a program; raises `Broken` as `run_job` does."""
+        return self._request(PROGRAM, job, job.limits.seconds + JUDGE_TIME)
 
     def position(self, job: PositionJob) -> PositionReport:
         """The tables and plots of a kind of positions; raises `Broken` as `run_job` does."""
-        return self._request(POSITION, job, PORTRAIT)
+        return self._request(POSITION, job, POSITION_TIME)
 
     def trials(self, job: TrialJob) -> TrialReport:
-        """What becomes of mutants; raises `Broken` as `run_job` does."""
-        report = self._request(TRIALS, job, STANDARD + job.seconds * len(job.candidates))
+        """Grade mutants; raises `Broken` as `run_job` does."""
+        report = self._request(TRIALS, job, RIGHT_FILES_TIME + job.seconds * len(job.candidates))
         if report.fault:
             raise Broken(report.fault, "ATTNLAB_DEBUG=1 shows more")
         return report
 
-    def _request(self, request: Request[Asked, Answer], record: Asked, seconds: float) -> Answer:
+    def _request(self, request: Request[Sent, Answer], record: Sent, seconds: float) -> Answer:
         if self.sock.fileno() < 0:  # the last request took it down
             self._start()
-        self.sock.settimeout(START + seconds)
+        self.sock.settimeout(START_TIME + seconds)
         with self._answering():
             send(self.sock, request.encode(record))
             return from_json(request.answer, receive(self.sock))
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Turns the ways in which an answer can fail to come into one line."""
+        """Turn a failure to answer into `Broken`, with one line."""
         try:
             yield
         except TimeoutError:
@@ -119,12 +118,12 @@ class Worker:
 
     def _last_words(self) -> str:
         """The end of what the worker printed, which is most often why torch cannot be imported."""
-        said = self.close()
-        lines = [line for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+        stderr = self.close()
+        lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         return f"it said: {lines[-1].strip()}" if lines else "ATTNLAB_DEBUG=1 shows more"
 
     def close(self) -> bytes:
-        """End every process of it; what it said on stderr."""
+        """End all its processes; returns what they printed on stderr."""
         self.sock.close()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)

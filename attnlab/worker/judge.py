@@ -30,7 +30,7 @@ from attnlab.records.trial import TrialJob, TrialReport
 from attnlab.worker.child import BROKEN, MEMORY
 from attnlab.worker.requests import JOB, POSITION, PROGRAM, TRIALS, decode
 from attnlab.worker.tensors import Malformed, pack, unpack
-from attnlab.worker.wire import Channel, TooLong, receive, send
+from attnlab.worker.wire import Channel, TooLong, receive, receive_line, send
 
 GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for a better message
 
@@ -129,22 +129,22 @@ class Child:
 
     def __init__(self, zygote: socket.socket, limits: Limits, own: bool, deadline: float) -> None:
         self.zygote = zygote
-        self._tell({"op": "fork", "limits": plain(limits), "own": own})
+        self._request({"op": "fork", "limits": plain(limits), "own": own})
         line, fds, _, _ = socket.recv_fds(zygote, 4096, 2)
         if not line:
             raise Orphaned
         self.pid = json.loads(line)["pid"]
         self.out = fds[1]
         self.sock = socket.socket(fileno=fds[0])
-        self.life = _life(self.pid)
-        self.channel = Channel(self.sock, self.out, deadline, limits.output, self.life)
+        self.pidfd = _open_pidfd(self.pid)
+        self.channel = Channel(self.sock, self.out, deadline, limits.output, self.pidfd)
         self.closed = False
         hello = self._answer()
         self.isolation = tuple(hello.get("isolation", ()))
         self.missing = tuple(hello.get("missing", ()))
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
-        """What the child answers; `Died` when it cannot any more."""
+        """The child's answer; raises `Died` when it can give none any more."""
         if self.closed:
             raise Died("crashed", "had ended before")
         try:
@@ -155,7 +155,7 @@ class Child:
             raise self._death_of_child() from None
         return self._answer()
 
-    def until(self, deadline: float) -> None:
+    def set_deadline(self, deadline: float) -> None:
         self.channel.deadline = deadline
 
     def _answer(self) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class Child:
                 return Died("crashed", "was killed, or closed its connection to the judge")
             return Died("crashed", f"was killed by {_signal(number)}")
         code = os.WEXITSTATUS(status)
-        if code == MEMORY or b"bad_alloc" in self.channel.said[-4000:]:
+        if code == MEMORY or b"bad_alloc" in self.channel.output[-4000:]:
             return Died("memory", "ran out of memory")
         if code == BROKEN:
             return Died("crashed", "broke the process that runs it")
@@ -197,33 +197,31 @@ class Child:
 
     @property
     def printed(self) -> str:
-        return self.channel.said.decode("utf-8", "replace")
+        return self.channel.output.decode("utf-8", "replace")
 
     def _reap(self, grace: float) -> int:
-        self._tell({"op": "reap", "pid": self.pid, "grace": grace})
-        answer = b""
-        while not answer.endswith(b"\n"):
-            piece = self.zygote.recv(1)
-            if not piece:
-                raise Orphaned
-            answer += piece
+        """End the process; returns its wait status. It has `grace` seconds to end by itself."""
+        self._request({"op": "reap", "pid": self.pid, "grace": grace})
+        answer = receive_line(self.zygote)
+        if not answer:
+            raise Orphaned
         self.channel.drain()
         self.sock.close()
         os.close(self.out)
-        if self.life is not None:
-            os.close(self.life)
+        if self.pidfd is not None:
+            os.close(self.pidfd)
         self.closed = True
         return int(json.loads(answer)["status"])
 
-    def _tell(self, asked: dict[str, Any]) -> None:
+    def _request(self, request: dict[str, Any]) -> None:
         try:
-            self.zygote.sendall(json.dumps(asked).encode() + b"\n")
+            self.zygote.sendall(json.dumps(request).encode() + b"\n")
         except OSError:
             raise Orphaned from None
 
 
-def _life(pid: int) -> int | None:
-    """A descriptor that tells when the process has ended, where the system has such."""
+def _open_pidfd(pid: int) -> int | None:
+    """A file descriptor that becomes readable when the process ends; None where there is none."""
     if sys.platform == "linux":
         with suppress(OSError):
             return os.pidfd_open(pid)

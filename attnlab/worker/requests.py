@@ -10,19 +10,19 @@ from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.records.trial import TrialJob, TrialReport
 
-Asked = TypeVar("Asked")
+Sent = TypeVar("Sent")
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
-class Request(Generic[Asked, Answer]):
+class Request(Generic[Sent, Answer]):
     """One kind of request; the judge has a handler for each (`judge.HANDLERS`)."""
 
     tag: str
-    asked: type[Asked]
+    record: type[Sent]
     answer: type[Answer]
 
-    def encode(self, record: Asked) -> bytes:
+    def encode(self, record: Sent) -> bytes:
         return f"{self.tag}\n{to_json(record)}".encode()
 
 
@@ -37,4 +37,4 @@ def decode(message: bytes | bytearray) -> tuple[str, Any]:
     """The tag of a request and its record."""
     tag, _, text = message.partition(b"\n")
     request = REQUESTS[tag.decode()]
-    return request.tag, from_json(request.asked, text)
+    return request.tag, from_json(request.record, text)

@@ -36,22 +36,17 @@ def pack(message: Any) -> bytes:
     blobs: list[bytes] = []
     known: dict[int, Any] = {}  # inputs of several calls have tensors in common
 
-    def told(value: Any) -> Any:
-        """What JSON does not know: a tensor."""
-        if id(value) not in known:
-            known[id(value)] = kept(value)
-        return known[id(value)]
-
-    def kept(value: Any) -> Any:
+    def encode(value: Any) -> Any:
+        """What stands in the header for a tensor, which JSON does not know."""
         if not isinstance(value, Tensor):
             raise TypeError(f"a {type(value).__name__} cannot be sent")
-        blob = _raw(value)
-        if blob is None:
-            return {"$odd": _describe(value)}
-        blobs.append(blob)
-        return {"$": len(blobs) - 1}
+        if id(value) not in known:
+            blob = _raw(value)
+            known[id(value)] = {"$": len(blobs)} if blob else {"$odd": _describe(value)}
+            blobs.extend([blob] if blob else [])
+        return known[id(value)]
 
-    head = json.dumps(message, default=told).encode("utf-8", "surrogatepass")
+    head = json.dumps(message, default=encode).encode("utf-8", "surrogatepass")
     head += b" " * (-(len(head) + LENGTH.size) % ALIGNED)
     parts = [LENGTH.pack(len(head)), head]
     for blob in blobs:
@@ -60,8 +55,8 @@ def pack(message: Any) -> bytes:
 
 
 def unpack(data: bytes | bytearray) -> Any:
-    """The message in `data`, in which its tensors lie where that can be written to; raises
-    `Malformed`, whatever the bytes are."""
+    """The message in `data`; raises `Malformed` for bytes that are none. Tensors share the memory
+    of `data` if it is a bytearray."""
     try:
         (length,) = LENGTH.unpack_from(data)
         at = LENGTH.size + length
@@ -71,11 +66,11 @@ def unpack(data: bytes | bytearray) -> Any:
             tensors.append(_tensor(room, at + LENGTH.size, size))
             at += LENGTH.size + size + -size % ALIGNED
 
-        def whole(told: dict[str, Any]) -> Any:
-            return tensors[told["$"]] if told.keys() == {"$"} else told
+        def decode(entry: dict[str, Any]) -> Any:
+            return tensors[entry["$"]] if entry.keys() == {"$"} else entry
 
         head = data[LENGTH.size : LENGTH.size + length]
-        return json.loads(head, object_hook=whole)
+        return json.loads(head, object_hook=decode)
     except Malformed:
         raise
     except (

@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Callable
 
 HEAD = struct.Struct("<Q")
 CAP = 256 << 20  # bytes in one frame
@@ -23,39 +24,59 @@ def send(sock: socket.socket, payload: bytes) -> None:
 
 
 def receive(sock: socket.socket) -> bytearray:
-    """The next frame; EOFError when the other side has gone."""
-    (length,) = HEAD.unpack(_exactly(sock, HEAD.size))
+    """The next frame; raises EOFError if the other side has closed, TooLong over `CAP` bytes."""
+    return _read_frame(sock.recv_into)
+
+
+def receive_line(sock: socket.socket) -> bytes:
+    """The next line, byte by byte, so nothing after it is consumed; b"" at the end."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = sock.recv(1)
+        if not byte:
+            return b""
+        line += byte
+    return line
+
+
+def _read_frame(recv_into: Callable[[memoryview], int]) -> bytearray:
+    (length,) = HEAD.unpack(_read_exactly(recv_into, HEAD.size))
     if length > CAP:
         raise TooLong(f"a frame of {length} bytes, over the cap of {CAP}")
-    return _exactly(sock, length)
+    return _read_exactly(recv_into, length)
 
 
-def _exactly(sock: socket.socket, count: int) -> bytearray:
-    got = bytearray(count)
-    left = memoryview(got)
+def _read_exactly(recv_into: Callable[[memoryview], int], count: int) -> bytearray:
+    data = bytearray(count)
+    left = memoryview(data)
     while left:
-        read = sock.recv_into(left)
-        if not read:
+        size = recv_into(left)
+        if not size:
             raise EOFError
-        left = left[read:]
-    return got
+        left = left[size:]
+    return data
 
 
 class Channel:
     """The trusted end of a socket to a process that may be hostile.
 
-    Every wait ends at `deadline` (of time.monotonic) with TimeoutError; the process's stdout and
-    stderr are drained all the while, of which the first `keep` bytes are kept and never parsed.
-    `life` becomes readable when the process has ended: processes that it forked hold the socket
-    open, so that its end alone would not show there.
+    Every wait ends at `deadline` (of time.monotonic) with TimeoutError. Meanwhile the process's
+    stdout and stderr are read from `out`; `output` holds their first `max_output` bytes, which are
+    never parsed. `pidfd` becomes readable when the process ends: processes that it forked may keep
+    the socket open.
     """
 
     def __init__(
-        self, sock: socket.socket, out: int, deadline: float, keep: int, life: int | None = None
+        self,
+        sock: socket.socket,
+        out: int,
+        deadline: float,
+        max_output: int,
+        pidfd: int | None = None,
     ) -> None:
-        self.sock, self.out, self.deadline, self.keep = sock, out, deadline, keep
-        self.life = () if life is None else (life,)
-        self.said = bytearray()
+        self.sock, self.out, self.deadline, self.max_output = sock, out, deadline, max_output
+        self.pidfd = () if pidfd is None else (pidfd,)
+        self.output = bytearray()
         self.open = True  # its stdout
         sock.setblocking(False)
         os.set_blocking(out, False)
@@ -71,33 +92,24 @@ class Channel:
                 raise EOFError from error
 
     def receive(self) -> bytearray:
-        self._wait(reading=True)  # there is no answer yet, and asking in vain costs more
-        (length,) = HEAD.unpack(self._exactly(HEAD.size))
-        if length > CAP:
-            raise TooLong(f"an answer of {length} bytes, over the cap of {CAP}")
-        return self._exactly(length)
+        """The next frame; raises as `receive` does, and TimeoutError at the deadline."""
+        self._wait(reading=True)  # there is no answer yet, and a failed read costs more
+        return _read_frame(self._recv_into)
 
-    def _exactly(self, count: int) -> bytearray:
-        got = bytearray(count)
-        left = memoryview(got)
-        while left:
+    def _recv_into(self, room: memoryview) -> int:
+        while True:
             try:
-                read = self.sock.recv_into(left)
+                return self.sock.recv_into(room)
             except BlockingIOError:
                 self._wait(reading=True)
-                continue
             except ConnectionResetError as error:
                 raise EOFError from error
-            if not read:
-                raise EOFError
-            left = left[read:]
-        return got
 
     def _wait(self, reading: bool) -> None:
         left = self.deadline - time.monotonic()
-        if left <= 0:  # asked first: a process that prints without end is always ready
+        if left <= 0:  # checked first: a process that prints without end is always ready
             raise TimeoutError
-        reads: list[int | socket.socket] = [*self.life]
+        reads: list[int | socket.socket] = [*self.pidfd]
         reads += [self.out] if self.open else []
         reads += [self.sock] if reading else []
         writes = [] if reading else [self.sock]
@@ -106,20 +118,19 @@ class Channel:
             self.drain()
         if self.sock in ready[0] or ready[1]:
             return
-        if self.life and self.life[0] in ready[0]:
+        if self.pidfd and self.pidfd[0] in ready[0]:
             raise EOFError
 
     def drain(self) -> None:
-        """Take what the process has printed so far."""
+        """Read what the process has printed so far."""
         for _ in range(16):
             try:
                 piece = os.read(self.out, 65536)
             except BlockingIOError:
                 return
             except OSError:
-                self.open = False
-                return
+                piece = b""
             if not piece:
                 self.open = False
                 return
-            self.said += piece[: max(0, self.keep - len(self.said))]
+            self.output += piece[: max(0, self.max_output - len(self.output))]

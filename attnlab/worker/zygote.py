@@ -31,6 +31,7 @@ from attnlab.candidate.process_state import Surroundings
 from attnlab.records import Limits
 from attnlab.worker import child, prefork
 from attnlab.worker.sandbox import layers
+from attnlab.worker.wire import receive_line
 
 # Children after which large pages pay: they cost 20 to 180 ms once, and save 2 ms a child.
 LASTING = 32
@@ -68,7 +69,7 @@ def _judge(job: socket.socket, zygote: socket.socket) -> NoReturn:
 
 
 class Zygote:
-    """Forks and reaps on the judge's word; `alive` are the processes that are ours to end."""
+    """Forks and reaps when the judge requests it; `alive` are the processes that it must end."""
 
     def __init__(
         self, control: socket.socket, judge: int, before: Surroundings | None = None
@@ -80,12 +81,13 @@ class Zygote:
 
     def serve(self) -> NoReturn:
         """Until the judge has gone."""
-        while line := self._line():
-            asked = json.loads(line)
-            if asked["op"] == "fork":
-                self._fork(asked)
+        while line := receive_line(self.control):
+            request = json.loads(line)
+            if request["op"] == "fork":
+                self._fork(request)
             else:
-                self._say({"status": self._reap(asked["pid"], asked["grace"])})
+                status = self._reap(request["pid"], request["grace"])
+                self.control.sendall(json.dumps({"status": status}).encode() + b"\n")
         self.end()
 
     def end(self) -> NoReturn:
@@ -95,19 +97,7 @@ class Zygote:
         self._end_strays()
         os._exit(0)
 
-    def _line(self) -> bytes:
-        got = b""
-        while not got.endswith(b"\n"):
-            piece = self.control.recv(1)
-            if not piece:
-                return b""
-            got += piece
-        return got
-
-    def _say(self, answer: dict[str, Any]) -> None:
-        self.control.sendall(json.dumps(answer).encode() + b"\n")
-
-    def _fork(self, asked: dict[str, Any]) -> None:
+    def _fork(self, request: dict[str, Any]) -> None:
         self.forks += 1
         if self.forks == LASTING:
             prefork.large_pages()
@@ -115,7 +105,7 @@ class Zygote:
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
-            child.serve(theirs, write, Limits(**asked["limits"]), asked["own"], self.before)
+            child.serve(theirs, write, Limits(**request["limits"]), request["own"], self.before)
         self.alive.add(pid)
         theirs.close()
         os.close(write)
@@ -125,11 +115,12 @@ class Zygote:
         os.close(read)
 
     def _reap(self, pid: int, grace: float) -> int:
-        """End a child and all it started; its wait status. `grace` lets it die by itself first."""
-        until = time.monotonic() + grace
+        """End a child and all it started; returns its wait status. It has `grace` seconds to end
+        by itself."""
+        deadline = time.monotonic() + grace
         while True:
             done, status = os.waitpid(pid, os.WNOHANG)
-            if done or time.monotonic() >= until:
+            if done or time.monotonic() >= deadline:
                 break
             time.sleep(0.005)
         _kill(pid)

@@ -7,7 +7,7 @@ from attacks import candidate
 
 IMPORT = "from attnlab.references.attention import MultiHeadSelfAttention as Right"
 UNGUARDED = """
-sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "Withheld"]
+sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ImportBlocker"]
 """
 READ = """
 import attnlab

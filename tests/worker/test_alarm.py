@@ -39,7 +39,7 @@ def test_it_ends_what_hangs():
 
     with pytest.raises(Hung), alarm.on():
         stubborn()
-    assert not alarm.awake
+    assert not alarm.armed
 
 
 def test_it_is_silent_between_calls():
@@ -53,7 +53,7 @@ def test_a_signal_before_its_time_is_not_this_alarm():
     alarm = Alarm(5.0)
     with alarm.on():
         signal.raise_signal(signal.SIGALRM)
-        assert alarm.awake
+        assert alarm.armed
 
 
 def test_no_time_is_no_alarm():

@@ -161,11 +161,11 @@ def test_an_answer_that_makes_no_sense_is_our_fault(played, answer):
 def test_a_late_answer_is_never_the_next_job_s(played, monkeypatch):
     """After a wait without answer the worker is replaced."""
     worker, ends = played
-    monkeypatch.setattr(client, "START", -9.8)
-    monkeypatch.setattr(client, "CLOSING", 0)
+    monkeypatch.setattr(client, "START_TIME", -9.8)
+    monkeypatch.setattr(client, "JUDGE_TIME", 0)
     with pytest.raises(Broken, match="does not answer"):
         worker.run_job(JOB)
-    monkeypatch.setattr(client, "START", 0)
+    monkeypatch.setattr(client, "START_TIME", 0)
     with pytest.raises(BrokenPipeError):
         send(ends[0], to_json(Report(outcome="ok", seed=1)).encode())
     assert family(worker.process.pid) == set()

@@ -21,7 +21,7 @@ from stealing import STEALING
 
 from attnlab.worker.sandbox import layers, seccomp
 
-LOCKED = "opens Python's files alone"
+LOCKED = "reads only Python's files"
 FILTERED = sys.platform == "linux" and seccomp.calls() is not None
 SOON = 0.5  # seconds that a candidate without end may have
 PLACES = ("top", "init", "before")

@@ -139,7 +139,7 @@ def test_output_is_drained_while_waiting_and_capped(pair, pipe):
     assert trusted.receive() == b"done"
     other.join()
     trusted.drain()
-    assert bytes(trusted.said) == b"0123456789"
+    assert bytes(trusted.output) == b"0123456789"
 
 
 def test_drain_never_waits(pair, pipe):
@@ -147,13 +147,13 @@ def test_drain_never_waits(pair, pipe):
     trusted = channel(pair[0], pipe[0])
     trusted.drain()
     assert trusted.open
-    assert not trusted.said
+    assert not trusted.output
     os.write(pipe[1], b"last words")
     os.close(pipe[1])
     trusted.drain()
     trusted.drain()
     assert not trusted.open
-    assert bytes(trusted.said) == b"last words"
+    assert bytes(trusted.output) == b"last words"
 
 
 def test_a_closed_output_is_no_end_of_the_conversation(pair, pipe):

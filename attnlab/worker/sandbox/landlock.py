@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 import attnlab
-from attnlab.worker.sandbox.libc import done, libc
+from attnlab.worker.sandbox.libc import check_result, libc
 
 # The same numbers on every machine: they are newer than the tables that differ.
 CREATE, ADD, ENTER = 444, 445, 446
@@ -50,7 +50,7 @@ class _Beneath(ctypes.Structure):
 
 def version() -> int:
     """What the kernel knows of it; raises `OSError` where that is nothing."""
-    return done(libc().syscall(CREATE, None, ctypes.c_size_t(0), ASK))
+    return check_result(libc().syscall(CREATE, None, ctypes.c_size_t(0), ASK))
 
 
 @cache
@@ -60,23 +60,25 @@ def rules() -> int:
     files = FIRST | sum(bit for since, bit in LATER.items() if known >= since)
     handled = _Handled(files, TWO * (known >= PORTS), TWO * (known >= SCOPES))
     size = ctypes.c_size_t(ctypes.sizeof(handled))
-    made = done(libc().syscall(CREATE, ctypes.byref(handled), size, 0))
+    ruleset = check_result(libc().syscall(CREATE, ctypes.byref(handled), size, 0))
     package = Path(attnlab.__file__).resolve().parent
-    for path, allowed in granted(_roots(package), _answers(package)):
-        _allow(made, path, LIST if allowed == "list" else EXECUTE | READ | LIST)
+    for path, allowed in allowed_paths(_roots(package), _answers(package)):
+        _allow(ruleset, path, LIST if allowed == "list" else EXECUTE | READ | LIST)
     for name in DEVICES:
-        _allow(made, Path(name), READ | WRITE)
+        _allow(ruleset, Path(name), READ | WRITE)
     if Path.cwd() != Path("/"):  # its own folder, where it has one
-        _allow(made, Path.cwd(), files)  # a limit of another layer leaves every file there empty
-    return made
+        _allow(ruleset, Path.cwd(), files)  # a limit of another layer leaves every file there empty
+    return ruleset
 
 
 def enter() -> None:
     """For this thread and all it starts; raises `OSError` where the kernel will not."""
-    done(libc().syscall(ENTER, rules(), 0))
+    check_result(libc().syscall(ENTER, rules(), 0))
 
 
-def granted(roots: Iterable[Path], answers: frozenset[Path]) -> Iterator[tuple[Path, Allowed]]:
+def allowed_paths(
+    roots: Iterable[Path], answers: frozenset[Path]
+) -> Iterator[tuple[Path, Allowed]]:
     """What to allow: roots as they are, but one that holds an answer entry by entry. Whoever
     imports has to list the folders down to it. Links count as what they lead to."""
     above = {up for answer in answers for up in answer.parents}
@@ -97,7 +99,7 @@ def granted(roots: Iterable[Path], answers: frozenset[Path]) -> Iterator[tuple[P
 
 def _roots(package: Path) -> list[Path]:
     """Where Python, its packages and the libraries of the system lie; none within another."""
-    paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, *SYSTEM, *_mapped()]
+    paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, *SYSTEM, *_library_folders()]
     paths += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     found = {Path(p).resolve() for p in paths if Path(p).is_absolute()} | {package}
     if package.parent not in _installed():
@@ -120,7 +122,7 @@ def _installed() -> list[Path]:
     return [Path(p).resolve() for p in site.getsitepackages()]
 
 
-def _mapped() -> list[str]:
+def _library_folders() -> list[str]:
     """Folders of the libraries that are loaded, wherever they were found."""
     maps = Path("/proc/self/maps")
     lines = maps.read_text().splitlines() if maps.exists() else []
@@ -128,7 +130,7 @@ def _mapped() -> list[str]:
     return [str(Path(library).parent) for library in libraries]
 
 
-def _allow(made: int, path: Path, allowed: int) -> None:
+def _allow(ruleset: int, path: Path, allowed: int) -> None:
     """One rule; none where the path is not there, or not to be seen."""
     try:
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -137,6 +139,6 @@ def _allow(made: int, path: Path, allowed: int) -> None:
     try:
         rule = _Beneath(allowed if path.is_dir() else allowed & OF_A_FILE, parent)
         if rule.allowed:
-            done(libc().syscall(ADD, made, BENEATH, ctypes.byref(rule), 0))
+            check_result(libc().syscall(ADD, ruleset, BENEATH, ctypes.byref(rule), 0))
     finally:
         os.close(parent)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from attnlab.records import Limits
 from attnlab.worker.sandbox import landlock, seccomp
-from attnlab.worker.sandbox.libc import done, libc
+from attnlab.worker.sandbox.libc import check_result, libc
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 
@@ -64,9 +64,9 @@ def no_files(_limits: Limits) -> None:
     _limit(resource.RLIMIT_NOFILE, 64)
 
 
-def opens_pythons(_limits: Limits) -> None:
-    """It reads what Python and its packages are made of, not the user's files and not the answers;
-    and it changes, removes and renames nothing but in a folder of its own."""
+def restrict_files(_limits: Limits) -> None:
+    """It reads the files of Python and its packages, but neither the user's files nor the answers.
+    It changes, removes and renames files only in a folder of its own."""
     if sys.platform != "linux":
         raise Missing("only Linux with Landlock has it")
     try:
@@ -75,9 +75,9 @@ def opens_pythons(_limits: Limits) -> None:
         raise Missing(f"only Linux with Landlock has it ({error})") from error
 
 
-def calls_no_others(_limits: Limits) -> None:
-    """It can end or stop no process but its own, nor look into one: not the judge's, not the
-    user's. It opens no network, and changes no file's rights."""
+def filter_calls(_limits: Limits) -> None:
+    """It can neither end nor inspect other processes, the judge's or the user's. It opens no
+    network connection and changes no file's permissions."""
     known = seccomp.calls()
     if sys.platform != "linux" or known is None:
         raise Missing("only Linux on x86-64 and ARM64 has it")
@@ -91,15 +91,15 @@ CANDIDATE = {
     "memory limit": memory,
     "CPU limit": cpu_time,
     "writes no files": no_files,
-    "opens Python's files alone": opens_pythons,
-    "reaches no other process, no network": calls_no_others,
+    "reads only Python's files": restrict_files,
+    "no other process, no network": filter_calls,
 }
 OWN = {k: CANDIDATE[k] for k in ("own session", "dies with the worker", "memory limit")}
 LAYERS: dict[bool, dict[str, Callable[[Limits], None]]] = {False: CANDIDATE, True: OWN}
 
 
 def apply(limits: Limits, own: bool) -> tuple[list[str], list[str]]:
-    """Put this process into the layers: those that hold, and "name: why not" for the others."""
+    """Apply the layers to this process: those that hold, and "name: why not" for the others."""
     holds, missing = [], []
     for name, layer in LAYERS[own].items():
         try:
@@ -111,7 +111,7 @@ def apply(limits: Limits, own: bool) -> tuple[list[str], list[str]]:
 
 
 def prepare() -> None:
-    """What a process that forks candidates makes once for all of them."""
+    """Prepare, once in the process that forks candidates, what all of them use."""
     with suppress(OSError):  # each candidate says so for itself
         if sys.platform == "linux":
             landlock.rules()
@@ -134,4 +134,4 @@ def _limit(kind: int, soft: int, hard: int | None = None) -> None:
 def _prctl(option: int, value: int) -> None:
     if sys.platform != "linux":
         raise Missing("only Linux has it")
-    done(libc().prctl(option, value, 0, 0, 0))
+    check_result(libc().prctl(option, value, 0, 0, 0))

@@ -13,8 +13,8 @@ def libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def done(result: int) -> int:
-    """What a call gave; raises `OSError` where that says that it failed."""
+def check_result(result: int) -> int:
+    """The result of a call; raises `OSError` where it is negative, which means that it failed."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -14,7 +14,7 @@ import os
 import struct
 from typing import NamedTuple
 
-from attnlab.worker.sandbox.libc import done, libc
+from attnlab.worker.sandbox.libc import check_result, libc
 
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
 LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06  # of a word, by constant
@@ -95,7 +95,7 @@ def install(known: Calls) -> None:
     code = filter_for(known, os.getpid(), os.getppid())
     held = ctypes.create_string_buffer(code, len(code))
     program = _Program(len(code) // 8, ctypes.addressof(held))
-    done(libc().prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.byref(program), 0, 0))
+    check_result(libc().prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.byref(program), 0, 0))
 
 
 def _step(code: int, constant: int, holds: int = 0, fails: int = 0) -> bytes:

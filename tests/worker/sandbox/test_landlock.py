@@ -28,7 +28,7 @@ from pathlib import Path
 from attnlab.records import Limits
 from attnlab.worker.sandbox import layers
 layers.no_new_privileges(Limits())
-layers.opens_pythons(Limits())
+layers.restrict_files(Limits())
 """
 
 
@@ -160,11 +160,11 @@ PART = st.sampled_from("abc")
     answers=st.sets(st.lists(PART, min_size=1, max_size=3).map(tuple), max_size=3),
 )
 def test_all_is_read_but_answers(tmp_path_factory, files, answers):
-    """The law of `granted`: below a root each file may be read, unless it lies in an answer; and
-    all folders above one that may be read can be listed."""
+    """Below a root each file may be read, unless it lies in an answer, and all folders above one
+    that may be read can be listed."""
     top = grown(tmp_path_factory.mktemp("root"), ["/".join(parts) for parts in files])
     kept = frozenset(top.joinpath(*parts) for parts in answers)
-    allowed = list(landlock.granted([top], kept))
+    allowed = list(landlock.allowed_paths([top], kept))
     for parts in files:
         path = top.joinpath(*parts)
         answer = any(path.is_relative_to(one) for one in kept)
@@ -179,7 +179,9 @@ def test_a_link_gives_what_it_leads_to_and_no_more(tmp_path):
     (top / "lib64").symlink_to("lib")
     (top / "lib" / "up").symlink_to("..")
     (top / "lib" / "far").symlink_to(top / "else")
-    allowed = list(landlock.granted([top / "lib", top / "lib64"], frozenset({top / "lib/answers"})))
+    allowed = list(
+        landlock.allowed_paths([top / "lib", top / "lib64"], frozenset({top / "lib/answers"}))
+    )
     assert not reading(allowed, top / "lib/answers/a.py")
     assert reading(allowed, top / "lib/numpy/core.py")
     assert reading(allowed, top / "else/b.py")
@@ -203,7 +205,7 @@ def test_an_installed_package_keeps_its_answers(tmp_path, monkeypatch):
     monkeypatch.setattr(landlock.sys, "prefix", str(tmp_path))
     roots = [p for p in landlock._roots(packages / "attnlab") if p.is_relative_to(tmp_path)]
     assert roots == [tmp_path]
-    allowed = list(landlock.granted(roots, landlock._answers(packages / "attnlab")))
+    allowed = list(landlock.allowed_paths(roots, landlock._answers(packages / "attnlab")))
     assert [reading(allowed, packages / n) for n in names] == [True, False, False, False, True]
 
 
@@ -212,7 +214,7 @@ def test_copies_that_an_editable_install_leaves_are_answers_too(tmp_path, monkey
     packages = grown(tmp_path / "lib", ["attnlab/challenges/a/solution.py", "references/other.py"])
     monkeypatch.setattr(landlock.site, "getsitepackages", lambda: [str(packages)])
     answers = landlock._answers(ROOT / "attnlab")
-    allowed = list(landlock.granted([packages], answers))
+    allowed = list(landlock.allowed_paths([packages], answers))
     assert not reading(allowed, packages / "attnlab/challenges/a/solution.py")
     assert reading(allowed, packages / "references/other.py")  # somebody else's package
     assert {ROOT / "challenges", ROOT / "attnlab/references"} <= answers
@@ -222,7 +224,7 @@ def test_the_users_own_catalogue_is_an_answer(tmp_path, monkeypatch):
     """Wherever it lies: below a folder of the system all would be read."""
     top = grown(tmp_path, ["mine/attention/a/solution.py", "libs/b.py"])
     monkeypatch.setenv("ATTNLAB_CATALOGUE", str(top / "mine"))
-    allowed = list(landlock.granted([top], landlock._answers(ROOT / "attnlab")))
+    allowed = list(landlock.allowed_paths([top], landlock._answers(ROOT / "attnlab")))
     assert not reading(allowed, top / "mine/attention/a/solution.py")
     assert reading(allowed, top / "libs/b.py")
 

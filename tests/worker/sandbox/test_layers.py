@@ -138,7 +138,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RL
 KNOWN = seccomp.calls() is not None
 FOREIGN = """
 layers.no_new_privileges(Limits())
-layers.calls_no_others(Limits())
+layers.filter_calls(Limits())
 import ctypes, resource, socket
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.restype = ctypes.c_long
@@ -293,8 +293,8 @@ def test_other_systems_say_what_they_lack(monkeypatch):
     for layer in (
         layers.dies_with_parent,
         layers.no_new_privileges,
-        layers.calls_no_others,
-        layers.opens_pythons,
+        layers.filter_calls,
+        layers.restrict_files,
     ):
         with pytest.raises(layers.Missing, match="only Linux"):
             layer(Limits())
