@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnlab.api import trace as trace
-    from attnlab.api import tracing as tracing
+    from attnlab.api import trace, tracing
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "trace", "tracing"]

@@ -39,13 +39,6 @@ class Broken(AttnlabError):
     exit_code = 70
 
 
-class Unisolated(AttnlabError):
-    """A required layer of isolation is missing on this machine."""
-
-    outcome = "error"
-    exit_code = 78
-
-
 class PropertyFailed(AssertionError):
     """A property does not hold, as `attnlab.testing` raises it: pytest shows it as a page.
 

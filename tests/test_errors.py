@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnlab.errors import AttnlabError, Broken, Refused, Unisolated, Unreadable
+from attnlab.errors import AttnlabError, Broken, Refused, Unreadable
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,6 @@ from attnlab.errors import AttnlabError, Broken, Refused, Unisolated, Unreadable
         (Refused, "refused", 2),
         (Unreadable, "unreadable", 2),
         (Broken, "error", 70),
-        (Unisolated, "error", 78),
     ],
 )
 def test_each_kind_has_its_outcome_and_exit_code(kind, outcome, code):

@@ -18,6 +18,7 @@ from attnlab.catalogue.toml_rules import (
     Rule,
     describe,
     expected,
+    fields_of,
     line,
     listing,
     matching,
@@ -72,18 +73,21 @@ KEYS: dict[str, Rule] = {
     "expected": listing(matching(SLUG, "the id of a check"), least=1),
     "hints": listing(text, least=3, most=3),
 }
-BUG = table(
-    {
-        "id": matching(SLUG, "a name such as mask-inverted"),
-        "checks": listing(matching(SLUG, "the id of a check"), least=1),
-        "weight": whole(1, 100),
-    },
-    required=("id", "checks"),
+BUG = fields_of(
+    Bug,
+    table(
+        {
+            "id": matching(SLUG, "a name such as mask-inverted"),
+            "checks": listing(matching(SLUG, "the id of a check"), least=1),
+            "weight": whole(1, 100),
+        },
+        required=("id", "checks"),
+    ),
 )
 
 
 def _bugs(value: Any) -> tuple[Bug, ...]:
-    found = tuple(Bug(**said) for said in listing(BUG, least=2)(value))
+    found: tuple[Bug, ...] = listing(BUG, least=2)(value)
     for index, bug in enumerate(found):
         if bug.id in (other.id for other in found[:index]):
             raise InvalidValue(

@@ -27,6 +27,7 @@ from attnlab.catalogue.toml_rules import (
     InvalidValue,
     Rule,
     expected,
+    fields_of,
     line,
     listing,
     mapping,
@@ -110,19 +111,22 @@ SIZES = mapping(SYMBOL, "a symbol such as B or hd", whole(1))
 SOME_SIZES = mapping(SYMBOL, "a symbol such as B or hd", whole(1), least=1)
 SYMBOLS = listing(matching(SYMBOL, "a symbol of [sizes]"))
 BUFFERS = listing(matching(rf"{NAME}(\.[A-Za-z0-9_]+)*", "the name of a buffer"))
-REFUSAL = table({"sizes": SOME_SIZES, "error": name}, required=("sizes",))
-POSITION = table(
-    {
-        "kind": one_of("sinusoidal", "rotary", "alibi", "t5", "learned", "other"),
-        "form": one_of("returned", "added", "rotated", "bias"),
-        "base": number,
-        "layout": one_of("interleaved", "half", "any"),
-        "causal": truth,
-        "buckets": whole(2),
-        "distance": whole(1),
-        "grid": listing(matching(SYMBOL, "a symbol of [sizes]"), 2, 2),
-        "beyond": one_of("extend", "error"),
-    }
+REFUSAL = fields_of(Refusal, table({"sizes": SOME_SIZES, "error": name}, required=("sizes",)))
+POSITION = fields_of(
+    Position,
+    table(
+        {
+            "kind": one_of("sinusoidal", "rotary", "alibi", "t5", "learned", "other"),
+            "form": one_of("returned", "added", "rotated", "bias"),
+            "base": number,
+            "layout": one_of("interleaved", "half", "any"),
+            "causal": truth,
+            "buckets": whole(2),
+            "distance": whole(1),
+            "grid": listing(matching(SYMBOL, "a symbol of [sizes]"), 2, 2),
+            "beyond": one_of("extend", "error"),
+        }
+    ),
 )
 DOTTED = matching(rf"{NAME}(\.[A-Za-z0-9_]+)*", "the dotted name of a parameter or buffer")
 DTYPES = ("float64", "bfloat16", "float16")
@@ -154,11 +158,14 @@ def _expression(value: Any) -> str:
     return value
 
 
-CACHE = table(
-    {
-        "form": one_of("returned", "given", "inner"),
-        **dict.fromkeys(("argument", "new", "reset", "reorder"), name),
-    }
+CACHE = fields_of(
+    Cache,
+    table(
+        {
+            "form": one_of("returned", "given", "inner"),
+            **dict.fromkeys(("argument", "new", "reset", "reorder"), name),
+        }
+    ),
 )
 TABLES: dict[str, Rule] = {
     "weights": weight_map,
@@ -194,12 +201,6 @@ def build_contract(found: dict[str, Any]) -> Contract:
     extra, fed = dict(found.get("contract", {})), found.get("inputs", {})
     if "mask" in extra:
         extra["example_mask"] = extra.pop("mask")
-    if "refusals" in extra:
-        extra["refusals"] = tuple(Refusal(**refusal) for refusal in extra["refusals"])
-    if "position" in extra:
-        extra["position"] = Position(**extra["position"])
-    if "cache" in extra:
-        extra["cache"] = Cache(**extra["cache"])
     return Contract(
         sizes=found.get("sizes", {}),
         init=found.get("init", {}),

@@ -273,6 +273,15 @@ def table(
     return rule
 
 
+def fields_of(kind: type[Any], rule: Rule) -> Rule:
+    """A table whose keys are the fields of a record."""
+
+    def build(value: Any) -> Any:
+        return kind(**rule(value))
+
+    return build
+
+
 def _inside(rule: Rule, step: str | int, value: Any) -> Any:
     try:
         return rule(value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnlab.catalogue.schema import build_contract, parse_init, parse_input, parse_sizes
+from attnlab.catalogue.schema import TABLES, build_contract, parse_init, parse_input, parse_sizes
 from attnlab.errors import Refused
 from attnlab.records import Cache, Input
 
@@ -140,6 +140,7 @@ def test_roles_that_do_not_fit(said, message):
 
 def test_a_cache_and_what_is_left_out_of_it():
     """Defaults are those of the record."""
-    found = build_contract({"contract": {"cache": {"form": "given", "new": "new_cache"}}})
+    read = TABLES["contract"]({"cache": {"form": "given", "new": "new_cache"}})
+    found = build_contract({"contract": read})
     assert found.cache == Cache(form="given", new="new_cache", argument="cache")
     assert build_contract({}).cache is None
