@@ -11,6 +11,7 @@ import typer
 from attnlab.commands.base import Json, catalogue, complete_slug, emit, note
 
 if TYPE_CHECKING:
+    from attnlab.catalogue.programs import ProgramEntry
     from attnlab.catalogue.validate import Validation
     from attnlab.mutation_testing.measure import Strength
     from attnlab.records import Challenge, Verdict
@@ -51,7 +52,11 @@ def command(
     from attnlab.render.check import CheckPage
 
     found = catalogue(ctx)
-    wanted = [found.find(slug) for slug in slugs or ()] or list(found.challenges)
+    programs = [p for slug in slugs or () if (p := found.find_program(slug))]
+    names = {name for p in programs for name in (p.slug, p.name)}
+    wanted = [found.find(slug) for slug in slugs or () if slug not in names]
+    if not slugs:
+        wanted, programs = list(found.challenges), list(found.programs)
     if strength:
         from attnlab.render.strength import StrengthPage
 
@@ -61,7 +66,7 @@ def command(
         return emit(strong, json, 0 if strong.good else 1)
     broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
     examined = [unreadable_challenge(slug, error) for slug, error in broken]
-    examined += _examine(wanted)
+    examined += [*_examine(wanted), *_examine_programs(programs)]
     page = CheckPage(examined=tuple(examined))
     return emit(page, json, 1 if page.problems else 0)
 
@@ -80,6 +85,34 @@ def _examine(challenges: list[Challenge]) -> Iterator[Validation]:
 
         for number, one in enumerate(validate(challenges, grade, AT_ONCE), 1):
             note(f"checked {number} of {len(challenges)}: {one.slug}")
+            yield one
+
+
+def _examine_programs(entries: list[ProgramEntry]) -> Iterator[Validation]:
+    from attnlab.catalogue.programs import read_program
+    from attnlab.catalogue.validate_program import ProgramCase, validate_program
+    from attnlab.records import Limits
+    from attnlab.records.program import Program, ProgramJob, ProgramReport
+    from attnlab.target.rounds import SECONDS
+    from attnlab.worker.client import WorkerPool
+
+    with WorkerPool(AT_ONCE if entries else 0) as workers:
+
+        def grade(program: Program, case: ProgramCase) -> ProgramReport:
+            job = ProgramJob(
+                program=program,
+                files=case.files,
+                label=program.name,
+                stages=("grade", "goals") if case.goals else ("grade",),
+                seed=case.seed,
+                limits=Limits(seconds=SECONDS),
+                first_failure=not case.seen_by,
+            )
+            return workers.run_program(job)
+
+        for entry in entries:
+            one = validate_program(read_program(Path(entry.folder)), grade, AT_ONCE)
+            note(f"checked {one.slug}")
             yield one
 
 

@@ -215,6 +215,10 @@ class ProgramGrader:
         wrong = [unit for unit in self.program.units if alone[unit.id].outcome == "failed"]
         return [self._blamed(unit, alone[unit.id], wrong) for unit in self.program.units]
 
+    def each_unit(self) -> Iterator[PartResult]:
+        """Every unit as it is."""
+        return (self._grade_unit(unit, ()) for unit in self.program.units)
+
     def _blamed(self, unit: Unit, alone: PartResult, wrong: Sequence[Unit]) -> PartResult:
         others = [u for u in wrong if u.id != unit.id and _uses(self.program.files, unit, u)]
         if alone.outcome != "failed" or not others:
@@ -246,10 +250,12 @@ class ProgramGrader:
         """Training, evaluation and generation, each with the right model where the own is wrong."""
         right = self.right()
         weights, refusal = self.my_weights()
-        seen = {} if refusal else observe(self.mine, weights, right.prompts)
         other: Observed | None = None
         for part, title in TITLES.items():
-            message = refusal or compare(part, seen, right.observed, self.in_my_names)
+            message = refusal
+            if not refusal:
+                seen = {part: observe_part(part, self.mine, weights, right.prompts)}
+                message = compare(part, seen, right.observed, self.in_my_names)
             outcome: Outcome = "failed" if message else "passed"
             if message and not model_right and self._can_substitute():
                 other = other or self._observe_substituted(right)
@@ -388,15 +394,30 @@ def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
 def _grade(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
     if changed := _changed_constants(grader):
         return replace(report, outcome="failed", message=changed)
-    units = grader.grade_units()
-    model_right = all(unit.outcome == "passed" and not unit.message for unit in units)
-    parts = (*units, *grader.grade_entries(model_right))
+    parts = _first_failure(grader) if grader.job.first_failure else _all_parts(grader)
     outcomes = {part.outcome for part in parts}
     outcome: GradeOutcome = (
         "failed" if "failed" in outcomes else "cannot-compare" if "error" in outcomes else "passed"
     )
     first = next((part for part in parts if part.outcome != "passed"), None)
-    return replace(report, outcome=outcome, parts=parts, message=first.message if first else "")
+    message = first.message if first else ""
+    return replace(report, outcome=outcome, parts=tuple(parts), message=message)
+
+
+def _all_parts(grader: ProgramGrader) -> list[PartResult]:
+    units = grader.grade_units()
+    model_right = all(unit.outcome == "passed" and not unit.message for unit in units)
+    return [*units, *grader.grade_entries(model_right)]
+
+
+def _first_failure(grader: ProgramGrader) -> list[PartResult]:
+    """The parts up to the first that is wrong, the cheapest ones first."""
+    parts: list[PartResult] = []
+    for part in chain(grader.grade_entries(model_right=True), grader.each_unit()):
+        parts.append(part)
+        if part.outcome == "failed":
+            break
+    return parts
 
 
 def _changed_constants(grader: ProgramGrader) -> str:

@@ -164,6 +164,7 @@ class ProgramJob:
     seed: int = 0
     limits: Limits = field(default_factory=Limits)
     steps: int | None = None  # to train, in place of the program's own
+    first_failure: bool = False  # end the grade at the first part that is wrong
 
 
 @record

@@ -1,0 +1,132 @@
+"""Validate a program: right files reach its goals, every choice of bugs is rejected, as it claims.
+
+The right program and its styles pass with their goals, other fixes and decoys pass, each bug alone
+is seen by what it claims, and all pairs and some fours of bugs are rejected. The caller grades.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
+from typing import Literal
+
+from attnlab.catalogue.programs import apply_edits, compose, draw_round
+from attnlab.catalogue.validate import REJECTED, Validation, quotes_fix
+from attnlab.records import record
+from attnlab.records.program import Files, Program, ProgramBug, ProgramReport
+
+SEEDS = 3  # under which the right program reaches its goals
+FOURS = 30  # choices of four bugs
+BUGS, DECOYS, FIXES = 12, 2, 2  # that a program has at least; other fixes of a bug of its loop
+Role = Literal["right", "style", "decoy", "fix", "bug", "several"]
+
+
+@record
+class ProgramCase:
+    """Files of a program that must pass, or be rejected."""
+
+    role: Role
+    name: str
+    files: Files
+    seed: int = 0
+    goals: bool = False  # whether they must be reached as well
+    seen_by: tuple[str, ...] = ()  # parts or goals that must fail
+
+    @property
+    def wrong(self) -> bool:
+        return self.role in ("bug", "several")
+
+
+Grade = Callable[[Program, ProgramCase], ProgramReport]
+
+
+def validate_program(program: Program, grade: Grade, at_once: int = 1) -> Validation:
+    """Grade every case of a program; the validation has a row like that of a challenge."""
+    cases = list(program_cases(program))
+    with ThreadPoolExecutor(at_once) as pool:
+        said = list(pool.map(lambda case: case_problem(case, grade(program, case)), cases))
+    texts = list(text_problems(program))
+    counts = []
+    for roles in (("bug", "several"), ("right",), ("style", "fix"), ("decoy",)):
+        found = [not text for case, text in zip(cases, said, strict=True) if case.role in roles]
+        counts.append(f"{sum(found)}/{len(found)}")
+    counts.append("wrong" if texts else "ok")
+    return Validation(
+        slug=program.slug,
+        counts=tuple(counts),
+        problems=(*(text for text in said if text), *texts),
+    )
+
+
+def program_cases(program: Program) -> Iterator[ProgramCase]:
+    """Everything that is graded, the right program first."""
+    goal_ids = {goal.id for goal in program.goals}
+    for seed in range(SEEDS):
+        yield ProgramCase(role="right", name="base", files=program.files, seed=seed, goals=True)
+    for name, files in program.styles.items():
+        yield ProgramCase(role="style", name=f"styles/{name}", files=files, goals=True)
+    for patch in program.decoys:
+        yield ProgramCase(role="decoy", name=patch.id, files=compose(program, [patch.id]))
+    for bug in program.bugs:
+        for number, edits in enumerate(bug.fixes, 1):
+            files = apply_edits(program.files, edits)
+            yield ProgramCase(role="fix", name=f"{bug.id}, fix {number}", files=files)
+    for bug in program.bugs:
+        files, seers = compose(program, [bug.id]), bug.seen_by
+        goals = bool(goal_ids & set(seers))
+        yield ProgramCase(role="bug", name=bug.id, files=files, seen_by=seers, goals=goals)
+    for several in _choices(program):
+        name, files = " + ".join(several), compose(program, several)
+        yield ProgramCase(role="several", name=name, files=files)
+
+
+def _choices(program: Program) -> list[tuple[str, ...]]:
+    """All pairs of bugs at different places, and some fours."""
+    pairs = [(a.id, b.id) for a, b in combinations(program.bugs, 2) if not a.overlaps(b)]
+    dice = random.Random(program.slug)
+    fours = {draw_round(program, dice.getrandbits(31), decoys=0) for _ in range(FOURS)}
+    return [*pairs, *sorted(four for four in fours if len(four) > len("ab"))]
+
+
+def case_problem(case: ProgramCase, report: ProgramReport) -> str:
+    """Why a case was not graded as it should be, in one line; "" when it was."""
+    if not case.wrong:
+        if report.outcome == "passed":
+            return ""
+        first = next((p for p in report.parts if p.outcome != "passed"), None)
+        why = f"{first.id}: {first.message}" if first else report.message
+        return f"{case.name}: must pass, came out {report.outcome} ({why})"
+    if report.outcome not in REJECTED:
+        return f"{case.name}: must be rejected, came out {report.outcome}"
+    failed = {part.id for part in report.parts if part.outcome == "failed"}
+    failed |= {goal.id for goal in report.goals if goal.outcome == "failed"}
+    missing = [seer for seer in case.seen_by if seer not in failed]
+    if missing and report.parts:
+        seen = ", ".join(sorted(failed)) or "none"
+        return f"{case.name}: {', '.join(missing)} must fail, those that failed are {seen}"
+    return ""
+
+
+def text_problems(program: Program) -> Iterator[str]:
+    """What is missing, or gives something away: too little material, a hint that quotes the fix."""
+    for count, least, what in (
+        (len(program.bugs), BUGS, "bugs"),
+        (len(program.decoys), DECOYS, "decoys"),
+        (len(program.styles), 1, "styles"),
+    ):
+        if count < least:
+            yield f"it has {count} {what}, at least {least} are needed"
+    loop = {f"{entry.partition('.')[0]}.py" for entry in program.training.entries.values()}
+    for bug in program.bugs:
+        if any(edit.file in loop for edit in bug.edits) and len(bug.fixes) < FIXES:
+            yield f"bugs/{bug.id}.toml: {len(bug.fixes)} other fixes, at least {FIXES} are needed"
+        yield from _spoiled(bug)
+
+
+def _spoiled(bug: ProgramBug) -> Iterator[str]:
+    for number, hint in enumerate(bug.hints, 1):
+        for edit in bug.edits:
+            if quoted := quotes_fix(hint, edit.new, edit.old):
+                yield f"bugs/{bug.id}.toml: hint {number} quotes the fix: {quoted}"
