@@ -9,9 +9,8 @@ from rich.text import Text
 from attnlab.records import Op
 from attnlab.records.trace import Attention, Head
 from attnlab.render.formats import format_number, format_place
-from attnlab.render.heat import HeatMap, Scale, draw_heat, legend
+from attnlab.render.heat import HeatMap, Scale, draw_heat, heat_picture, legend
 from attnlab.render.screen import Screen, plural, truncate
-from attnlab.render.values import heat_picture
 
 DRAWN_ATTENTIONS = 2  # attentions whose heads are drawn; the others get a line
 DRAWN_HEADS = 8  # heads that are drawn of one attention

@@ -99,11 +99,12 @@ def levels(path: str) -> list[str]:
 
 def _fold_calls(steps: Sequence[Step], depth: int, axes: dict[int, tuple[str, ...]]) -> list[Step]:
     """The steps, those of submodules deeper than `depth` as one for each call."""
-    found: list[Step] = []
-    for name, group in groupby(steps, lambda step: _submodule_at(step.op.module, depth)):
-        some = list(group)
-        found += [_call_step(name, some, axes)] if name else some
-    return found
+    calls = groupby(steps, lambda step: _submodule_at(step.op.module, depth))
+    return [
+        step
+        for name, group in calls
+        for step in ([_call_step(name, list(group), axes)] if name else group)
+    ]
 
 
 def _submodule_at(path: str, depth: int) -> str:

@@ -14,10 +14,12 @@ from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
-from attnlab.records import record
+from attnlab.records import Heat, record
 from attnlab.records.position import Picture
 from attnlab.render.bars import every_nth, ruler, subset_label
-from attnlab.render.screen import ASCII, Screen
+from attnlab.render.formats import format_number
+from attnlab.render.screen import ASCII, Screen, escape_control
+from attnlab.suggest import either
 
 COLOR_STOPS = ((24, 69, 140), (92, 150, 201), (240, 238, 232), (232, 148, 60), (158, 72, 0))
 GREY = (112, 112, 112)
@@ -26,6 +28,7 @@ LEVELS = 32  # of colour, on each side of zero
 SHADES = " ░▒▓█"
 LETTERS = " .:-=+*#%@"
 MOST_LINES = 32
+DIGITS = 6  # rows and columns up to which the numbers themselves are shown
 WIDEST_CELL = 4
 Part = str | tuple[str, str] | Text
 
@@ -182,3 +185,48 @@ def legend(scale: Scale, screen: Screen) -> list[Part]:
         return [f"{low}[{''.join(mark * 2 for mark in _ramp(screen))}]{high}"]
     steps = [scale.low + (scale.high - scale.low) * i / 20 for i in range(21)]
     return [low, Text.assemble(*(("█", _style(scale.level(v))) for v in steps)), high]
+
+
+# ---------------------------------------------------------------- values asked for by name
+
+
+def heat_picture(heat: Heat) -> Picture | None:
+    """What a heat map draws; None where there is no finite number."""
+    if not any(isfinite(value) for row in heat.rows for value in row):
+        return None
+    down, across = (name or word for name, word in zip(heat.axes, ("row", "column"), strict=True))
+    return Picture(
+        title=escape_control(heat.title),
+        down=down,
+        across=across,
+        shape=(len(heat.rows), len(heat.rows[0])),
+        rows=tuple(range(len(heat.rows))),
+        columns=tuple(range(len(heat.rows[0]))),
+        values=heat.rows,
+    )
+
+
+def show_values(values: Sequence[Heat], screen: Screen) -> None:
+    for heat in values:
+        screen.gap()
+        drawn = heat_picture(heat)
+        if drawn is None:
+            screen.say((escape_control(heat.title), "title"), ": no finite number in it")
+            continue
+        show_heat(drawn, screen)
+        odd = [value for row in heat.rows for value in row if not isfinite(value)]
+        if odd:
+            kinds = either(dict.fromkeys(format_number(value) for value in odd))
+            mark = "grey" if has_colors(screen) else not_finite_mark(screen)
+            screen.say((f"{mark}: {kinds} ({len(odd)} of the values)", "aside"))
+        if heat.cut:
+            screen.say(("there is more of it than is drawn", "aside"))
+        if len(heat.rows) <= DIGITS and len(heat.rows[0]) <= DIGITS:
+            _show_numbers(heat, screen)
+
+
+def _show_numbers(heat: Heat, screen: Screen) -> None:
+    texts = [[format_number(value) for value in row] for row in heat.rows]
+    wide = max(len(text) for row in texts for text in row)
+    for row in texts:
+        screen.one_line("  " + "  ".join(f"{text:>{wide}}" for text in row))

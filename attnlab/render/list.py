@@ -113,14 +113,12 @@ def progress_label(standing: ChallengeProgress) -> str:
 def next_command(rows: tuple[Row, ...], here: frozenset[str]) -> str:
     """To grade the file that is under way in this folder, else to run the first unsolved one."""
     open_rows = [row for row in rows if row[1].status != "solved"]
-    for challenge, _ in open_rows:
-        if challenge.slug in here:
-            return f"attnlab grade {challenge.name}"
-    for status in ("tried", "started", "new"):
-        for challenge, standing in open_rows:
-            if standing.status == status:
-                return f"attnlab run {challenge.name}"
-    return ""
+    mine = [challenge for challenge, _ in open_rows if challenge.slug in here]
+    if mine:
+        return f"attnlab grade {mine[0].name}"
+    order = ("tried", "started", "new").index
+    first = min(open_rows, key=lambda row: order(row[1].status), default=None)
+    return f"attnlab run {first[0].name}" if first else ""
 
 
 def _document(challenge: Challenge | ProgramEntry, standing: ChallengeProgress) -> Document:

@@ -10,11 +10,11 @@ from attnlab.render.findings import show_failure_end, show_findings, show_notes
 from attnlab.render.fold import View
 from attnlab.render.formats import file_labels, format_place
 from attnlab.render.gradients import show_backward
+from attnlab.render.heat import show_values
 from attnlab.render.json import Document, trace_rows
 from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, escape_control, plural, truncate
 from attnlab.render.steps import show_table, show_target
-from attnlab.render.values import show_values
 
 
 @record

@@ -196,14 +196,16 @@ def _fields(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> tuple[Signa
     for step in reversed(list(_lineage(node, classes))):
         if step is None:
             return None, False
-        for item in step.body:
-            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-                found[item.target.id] = Parameter(
-                    name=item.target.id,
-                    required=item.value is None,
-                    default=_plain(item.value),
-                    annotation=ast.unparse(item.annotation),
-                )
+        found |= {
+            item.target.id: Parameter(
+                name=item.target.id,
+                required=item.value is None,
+                default=_plain(item.value),
+                annotation=ast.unparse(item.annotation),
+            )
+            for item in step.body
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        }
     return Signature(parameters=tuple(found.values())), True
 
 

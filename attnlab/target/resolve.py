@@ -258,11 +258,9 @@ def _find_module(module: str, name: str) -> _Target:
 def _module_file(module: str, first: tuple[str, ...]) -> Path | None:
     """The source of a module, found without importing its parents, as `find_spec` would."""
     below = Path(*module.split("."))
-    for entry in dict.fromkeys((*first, *sys.path)):
-        for path in (Path(entry, below, "__init__.py"), Path(entry, below).with_suffix(".py")):
-            if exists(path):
-                return path
-    return None
+    places = (Path(entry, below) for entry in dict.fromkeys((*first, *sys.path)))
+    paths = (path for p in places for path in (p / "__init__.py", p.with_suffix(".py")))
+    return next(filter(exists, paths), None)
 
 
 def _user_environment(folder: str = "") -> UserEnvironment:

@@ -188,12 +188,8 @@ def _has_batch(arr: TracedTensor) -> bool:
 
 
 def _fits(axes: Axes, shape: Sequence[int]) -> bool:
-    if len(axes) != len(shape):
-        return False
-    for axis, n in zip(axes, shape, strict=True):  # an atom's pieces make up its size, always
-        if (axis[0].size if len(axis) == 1 else size(axis)) != n:
-            return False
-    return True
+    """An atom's pieces make up its size, always."""
+    return [axis[0].size if len(axis) == 1 else size(axis) for axis in axes] == [*shape]
 
 
 def primed_apart(axes: Axes) -> Axes:

@@ -166,10 +166,8 @@ def _elementwise(crash: RawCrash, operands: Sequence[Axes]) -> str:
 
 def _clash(a: Shape, b: Shape) -> int | None:
     """The first axis, counted from the right as a negative number, that cannot broadcast."""
-    for i in range(1, min(len(a), len(b)) + 1):
-        if a[-i] != b[-i] and 1 not in (a[-i], b[-i]):
-            return -i
-    return None
+    places = range(-1, -min(len(a), len(b)) - 1, -1)
+    return next((i for i in places if a[i] != b[i] and 1 not in (a[i], b[i])), None)
 
 
 def _view(crash: RawCrash, operands: Sequence[Axes]) -> str:

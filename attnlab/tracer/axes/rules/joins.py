@@ -1,8 +1,22 @@
-"""Operations that put tensors together, repeat or pad them."""
+"""Operations that make tensors out of numbers, put them together, repeat or pad them.
+
+Those that only fill (zeros, rand, eye) need no rule: their axes are anonymous, as without one.
+"""
 
 from __future__ import annotations
 
-from attnlab.tracer.axes.atoms import DATA, Atom, Axes, Axis, find, leaves, literal, part, root
+from attnlab.tracer.axes.atoms import (
+    DATA,
+    Atom,
+    Axes,
+    Axis,
+    anonymous,
+    find,
+    leaves,
+    literal,
+    part,
+    root,
+)
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor
 from attnlab.tracer.axes.render_names import HEADS
@@ -118,7 +132,26 @@ def _longer(flow: Flow, axis: Axis, n: int) -> Axis:
     return (Atom(n, kind, name, base=atoms[0]),)
 
 
+def count(flow: Flow, call: Call) -> Axes:
+    """What runs along 0, 1, 2, ... stands for positions, entries or features."""
+    return anonymous(call.shape, "count")
+
+
+def outer(flow: Flow, call: Call) -> Axes:
+    return [axis for arr in call.arrays for axis in arr.axes]
+
+
+def meshgrid(flow: Flow, call: Call) -> list[Axes]:
+    axes = outer(flow, call)
+    if call.kwargs.get("indexing") == "xy" and len(axes) > 1:
+        axes[:2] = axes[1::-1]
+    return [list(axes) for _ in call.outs]
+
+
 RULES = {
+    **dict.fromkeys(("arange", "linspace", "logspace", "range"), count),
+    **dict.fromkeys(("outer", "ger", "cartesian_prod"), outer),
+    "meshgrid": meshgrid,
     **dict.fromkeys(("cat", "concat", "concatenate", "hstack", "vstack", "dstack"), cat),
     "stack": stack,
     **dict.fromkeys(("repeat", "tile"), repeat),

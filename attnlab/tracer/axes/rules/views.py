@@ -109,21 +109,19 @@ def unbind(flow: Flow, call: Call) -> list[Axes]:
 
 def pieces(flow: Flow, call: Call) -> list[TracedTensor]:
     """chunk, split: the same axes, one of them cut. Of a weight they are weights."""
-    at = call.dim(2, 0)
-    found = []
-    for shape in call.outs:
-        axes = list(call.x.axes)
-        if shape[at] != call.x.shape[at]:
-            axes[at] = part(axes[at], shape[at])
-        found.append(TracedTensor(shape, axes, weight=call.x.weight))
-    return found
+    x, at = call.x, call.dim(2, 0)
+    return [TracedTensor(s, _cut(x, at, s[at]), weight=x.weight) for s in call.outs]
+
+
+def _cut(x: TracedTensor, at: int, n: int) -> Axes:
+    """The axes with n entries left of one of them."""
+    cut = x.axes[at] if n == x.shape[at] else part(x.axes[at], n)
+    return [*x.axes[:at], cut, *x.axes[at + 1 :]]
 
 
 def narrow(flow: Flow, call: Call) -> Axes:
-    axes, at = list(call.x.axes), call.dim(1, 0)
-    if call.shape[at] != call.x.shape[at]:
-        axes[at] = part(axes[at], call.shape[at])
-    return axes
+    at = call.dim(1, 0)
+    return _cut(call.x, at, call.shape[at])
 
 
 def select(flow: Flow, call: Call) -> Axes:
