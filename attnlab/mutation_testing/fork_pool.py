@@ -1,7 +1,7 @@
-"""Tries mutants, many in one process, which is replaced when one of them hangs or ends it.
+"""Grades many mutants in one process, which is replaced when a mutant hangs or ends it.
 
-Mutants are made from the right files of a challenge, so they are no strangers' code: what they can
-do wrong is what any bug can do.
+That is safe enough: mutants are generated from the right files of a challenge, so they are not
+strangers' code, and can do no more harm than any bug.
 """
 
 from __future__ import annotations
@@ -22,50 +22,51 @@ from attnlab.records import Code, Contract, JobOutcome, Limits, Report, from_jso
 from attnlab.records.trial import TrialJob, TrialReport, TrialResult, passes
 from attnlab.worker.sandbox.layers import memory
 
-MEMORY = 2 << 30  # over what this process holds already
+MEMORY = 2 << 30  # bytes, besides what this process holds already
 
 
 def try_all(job: TrialJob) -> TrialReport:
-    """Every candidate in turn."""
-    right = _standard_of(job)
-    found: list[TrialResult] = []
-    while len(found) < len(job.candidates):
-        found += _try_in_fork(job, right, len(found))
-    return TrialReport(results=tuple(found))
+    """Grade every candidate in turn; compare those that pass with the right files."""
+    assert job.job.contract is not None
+    right = _standards(to_json([job.job.candidate, *job.right]), to_json(job.job.contract))
+    results: list[TrialResult] = []
+    while len(results) < len(job.candidates):
+        results += _try_in_fork(job, right, len(results))
+    return TrialReport(results=tuple(results))
 
 
 def _try_in_fork(job: TrialJob, right: list[Standard], first: int) -> list[TrialResult]:
-    """Candidates from the first on, until all are tried or one of them ends the process."""
+    """The results from candidate number `first` on, until the last or one that ends the process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         _serve_results(write, job, right, first)
     os.close(write)
-    found: list[TrialResult] = []
-    heard = b""
+    results: list[TrialResult] = []
+    buffer = b""
     try:
-        while first + len(found) < len(job.candidates):
-            heard, ended = _read_line(read, heard, time.monotonic() + job.seconds)
-            if ended is not None:
-                return [*found, TrialResult(reports=(Report(outcome=ended, message="no answer"),))]
-            line, _, heard = heard.partition(b"\n")
-            found.append(from_json(TrialResult, line))
-        return found
+        while first + len(results) < len(job.candidates):
+            buffer, end = _read_line(read, buffer, time.monotonic() + job.seconds)
+            if end is not None:
+                return [*results, TrialResult(reports=(Report(outcome=end, message="no answer"),))]
+            line, _, buffer = buffer.partition(b"\n")
+            results.append(from_json(TrialResult, line))
+        return results
     finally:
         os.close(read)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 
 
-def _read_line(read: int, heard: bytes, deadline: float) -> tuple[bytes, JobOutcome | None]:
-    """What was heard, once it has a whole line; else how the process ended."""
-    while b"\n" not in heard:
+def _read_line(read: int, buffer: bytes, deadline: float) -> tuple[bytes, JobOutcome | None]:
+    """The buffer, once it holds a whole line; and how the process ended, if it sent none."""
+    while b"\n" not in buffer:
         ready = select.select([read], [], [], max(0.0, deadline - time.monotonic()))[0]
         piece = os.read(read, 1 << 16) if ready else b""
         if not piece:
-            return heard, "crashed" if ready else "timeout"
-        heard += piece
-    return heard, None
+            return buffer, "crashed" if ready else "timeout"
+        buffer += piece
+    return buffer, None
 
 
 def _serve_results(write: int, job: TrialJob, right: list[Standard], first: int) -> NoReturn:
@@ -75,8 +76,8 @@ def _serve_results(write: int, job: TrialJob, right: list[Standard], first: int)
         references = ReferenceCache()
         for candidate in job.candidates[first:]:
             with open(write, "wb", closefd=False) as stream:
-                tried = _try_candidate(job, candidate, right, references)
-                stream.write(to_json(tried).encode() + b"\n")
+                result = _try_candidate(job, candidate, right, references)
+                stream.write(to_json(result).encode() + b"\n")
     finally:
         os._exit(0)
 
@@ -84,20 +85,13 @@ def _serve_results(write: int, job: TrialJob, right: list[Standard], first: int)
 def _try_candidate(
     job: TrialJob, candidate: Code, right: list[Standard], references: ReferenceCache
 ) -> TrialResult:
-    asked = replace(job.job, candidate=candidate)
-    reports = tuple(
-        run_job(replace(asked, seed=seed), spawn_in_process, references) for seed in job.seeds
-    )
-    differs = any(map(passes, reports)) and difference(candidate, right)
-    return TrialResult(reports=reports, difference=differs or "")
-
-
-def _standard_of(job: TrialJob) -> list[Standard]:
-    assert job.job.contract is not None
-    return _standard(to_json([job.job.candidate, *job.right]), to_json(job.job.contract))
+    jobs = [replace(job.job, candidate=candidate, seed=seed) for seed in job.seeds]
+    reports = tuple(run_job(one, spawn_in_process, references) for one in jobs)
+    differs = difference(candidate, right) if any(map(passes, reports)) else ""
+    return TrialResult(reports=reports, difference=differs)
 
 
 @lru_cache(maxsize=1)
-def _standard(files: str, contract: str) -> list[Standard]:
-    """Worked out once for all mutants of a challenge; keyed by texts, which can be hashed."""
+def _standards(files: str, contract: str) -> list[Standard]:
+    """Computed once for all mutants of a challenge; the keys are texts, which can be hashed."""
     return standard(from_json(tuple[Code, ...], files), from_json(Contract, contract), seed=0)

@@ -1,8 +1,8 @@
-"""A candidate in this process with settings of its own: for our own, trusted mutants.
+"""Runs a candidate in this process with settings of its own: only for mutants, which are trusted.
 
-A process for each of ten thousand mutants would take most of the time. What a mutant may change for
-everybody, whether gradients are recorded, the default dtype and the random state, is saved after
-every answer and restored before the next.
+Starting a process for each of ten thousand mutants would take most of the time. A mutant may change
+global settings: whether gradients are recorded, the default dtype, the random state. They are saved
+after every answer and restored before the next.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def edits(source: Source) -> Edits:
 def _items(source: Source, node: ast.Subscript) -> list[str]:
     where = node.slice
     parts = where.elts if isinstance(where, ast.Tuple) else [where]
-    return [source.of(part) for part in parts]
+    return [source.text_of(part) for part in parts]
 
 
 def _moved(source: Source, node: ast.Subscript) -> Edits:

@@ -4,7 +4,7 @@ Right: `table = torch.zeros(x.shape)`
 Wrong: `table = torch.empty(x.shape)`
 """
 
-from attnlab.mutation_testing.operators.base import Edits, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called_name
 
 WRITTEN = ("zeros", "ones")
 CALLS = tuple(
@@ -14,5 +14,5 @@ CALLS = tuple(
 
 def edits(source: Source) -> Edits:
     for call in source.calls(*CALLS):
-        name = called(call).replace("zeros", "empty").replace("ones", "empty")
+        name = called_name(call).replace("zeros", "empty").replace("ones", "empty")
         yield source.rename(call.func, name)

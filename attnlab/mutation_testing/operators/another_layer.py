@@ -4,7 +4,7 @@ Right: `self.norm = nn.LayerNorm(d)`
 Wrong: `self.norm = nn.RMSNorm(d)`
 """
 
-from attnlab.mutation_testing.operators.base import Edits, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called_name
 
 OTHER = {
     "LayerNorm": "RMSNorm",
@@ -16,4 +16,4 @@ OTHER = {
 
 def edits(source: Source) -> Edits:
     for call in source.calls(*OTHER):
-        yield source.rename(call.func, OTHER[called(call)])
+        yield source.rename(call.func, OTHER[called_name(call)])

@@ -4,7 +4,7 @@ Right: `empty = mask.all(dim=-1)`
 Wrong: `empty = mask.any(dim=-1)`
 """
 
-from attnlab.mutation_testing.operators.base import Edits, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called_name
 
 OTHER = {
     "all": "any",
@@ -29,4 +29,4 @@ OTHER = {
 
 def edits(source: Source) -> Edits:
     for call in source.calls(*OTHER):
-        yield source.rename(call.func, OTHER[called(call)])
+        yield source.rename(call.func, OTHER[called_name(call)])

@@ -11,5 +11,5 @@ def edits(source: Source) -> Edits:
     for call in source.calls():
         last = call.args[-1:] if len(call.args) > 1 and not call.keywords else []
         for gone in (*call.keywords, *last):
-            rest = [source.of(a) for a in (*call.args, *call.keywords) if a is not gone]
-            yield source.put(call, f"{source.of(call.func)}({', '.join(rest)})")
+            rest = [source.text_of(a) for a in (*call.args, *call.keywords) if a is not gone]
+            yield source.put(call, f"{source.text_of(call.func)}({', '.join(rest)})")

@@ -30,5 +30,7 @@ def _kinds(source: Source) -> dict[str, str]:
     for node in source.of_type(ast.Assign):
         target, value = node.targets[0], node.value
         if isinstance(target, ast.Attribute):
-            kinds[target.attr] = source.of(value.func) if isinstance(value, ast.Call) else "plain"
+            kinds[target.attr] = (
+                source.text_of(value.func) if isinstance(value, ast.Call) else "plain"
+            )
     return kinds

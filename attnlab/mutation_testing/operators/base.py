@@ -1,14 +1,13 @@
-"""What a mutation is, and the source text that it works on.
+"""The frame of mutation operators: how they find places in a source and change its text.
 
-A mutation is one module in this folder. Its file name is its id (`mask_inverted.py` ->
-`mask-inverted`), named after the bug that it puts in; its docstring is the explanation, with a line
-`Right:` and a line `Wrong:`, which is what becomes of it. It defines
+An operator is one module in this folder. Its file name is its id (`mask_inverted.py` ->
+`mask-inverted`), named after the bug that it inserts. The first line of its docstring says what the
+bug is; a line `Right:` and a line `Wrong:` show code before and after. It defines
 
-* `edits(source)`  yields an `Edit` for every place where the bug can be put in.
+* `edits(source)`  yields an `Edit` for every place where the bug can be inserted.
 
-The syntax tree only finds the place. What changes is the text, so comments and layout stay, and a
-mutant differs from its base by what a person would have typed differently. Nothing here runs code:
-source text goes in, source text comes out.
+The syntax tree only finds the place. The text is changed, so comments and layout stay, and a mutant
+differs from the original as if a person had typed it. Nothing here runs code.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import TypeVar
 from attnlab.records import record
 
 Node = TypeVar("Node", bound=ast.AST)
-Splice = tuple[int, int, str]  # from, to, what stands there instead
+Splice = tuple[int, int, str]  # start, end, the new text between them
 SYMBOLS: dict[type[ast.AST], str] = {
     ast.Add: "+",
     ast.Sub: "-",
@@ -47,7 +46,7 @@ ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 
 @record
 class Edit:
-    """What one bug changes in a text; splices do not overlap."""
+    """The changes of a text that insert one bug; splices do not overlap."""
 
     splices: tuple[Splice, ...]
 
@@ -57,7 +56,7 @@ Edits = Iterator[Edit]
 
 @record
 class Mutant:
-    """A source with one bug: the line it is on, and that line before and after."""
+    """A source with one bug: the number of its first line, and the lines before and after."""
 
     mutation: str
     line: int
@@ -76,7 +75,7 @@ class Mutation:
 
 
 class Source:
-    """A text with its syntax tree, and the ways to say what should change in it."""
+    """A text with its syntax tree, and the methods that find nodes and make edits."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -91,7 +90,7 @@ class Source:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All that runs, in the order of the text: no annotations, docstrings or messages."""
+        """All nodes that run, in order of the text: no annotations, docstrings or messages."""
         found = [n for n in _running(self.tree) if hasattr(n, "lineno")]
         return sorted(found, key=self.span)
 
@@ -105,7 +104,7 @@ class Source:
 
     def calls(self, *names: str) -> Iterator[ast.Call]:
         """Calls of a function or method of one of these names; any call without names."""
-        return (c for c in self.of_type(ast.Call) if not names or called(c) in names)
+        return (c for c in self.of_type(ast.Call) if not names or called_name(c) in names)
 
     def calls_on(self, *names: str) -> Iterator[tuple[ast.Call, ast.expr]]:
         """Such calls, each with the value that it is applied to (see `subject`)."""
@@ -117,7 +116,7 @@ class Source:
     def functions(self, *names: str) -> Iterator[ast.FunctionDef]:
         return (f for f in self.of_type(ast.FunctionDef) if not names or f.name in names)
 
-    def assigned(self) -> Iterator[ast.Assign]:
+    def assignments(self) -> Iterator[ast.Assign]:
         """`name = value` inside of methods other than `__init__`."""
         for function in self.functions():
             if function.name != "__init__":
@@ -125,7 +124,7 @@ class Source:
                     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                         yield node
 
-    def returned(self) -> Iterator[ast.expr]:
+    def returned_values(self) -> Iterator[ast.expr]:
         """The values that `forward` returns."""
         for function in self.functions("forward"):
             for node in ast.walk(function):
@@ -142,7 +141,7 @@ class Source:
     # ------------------------------------------------------------ reading
 
     def offset(self, line: int, column: int) -> int:
-        """A place of the tree, which counts bytes, as a place in the text."""
+        """The offset in the text of a position in the tree, which counts bytes."""
         ahead = self._lines[line - 1].encode()[:column] if line <= len(self._lines) else b""
         return self._starts[line - 1] + len(ahead.decode(errors="replace"))
 
@@ -153,17 +152,17 @@ class Source:
             self.offset(n.end_lineno or n.lineno, n.end_col_offset or n.col_offset),
         )
 
-    def of(self, node: ast.AST) -> str:
+    def text_of(self, node: ast.AST) -> str:
         """The text of a node."""
         start, end = self.span(node)
         return self.text[start:end]
 
     def atom(self, node: ast.AST) -> str:
-        """The text of a node, in brackets where an operator beside it could tear it apart."""
-        return self.of(node) if isinstance(node, ATOMS) else f"({self.of(node)})"
+        """The text of a node, in parentheses where an operator beside it could split it."""
+        return self.text_of(node) if isinstance(node, ATOMS) else f"({self.text_of(node)})"
 
     def sides(self, node: ast.BinOp) -> tuple[str, str]:
-        """Both operands with the brackets around them."""
+        """Both operands, with the parentheses around them."""
         start, end = self.span(node)
         between = self.span(node.left)[1], self.span(node.right)[0]
         symbol = SYMBOLS.get(type(node.op), "<<")
@@ -173,7 +172,7 @@ class Source:
     # ------------------------------------------------------------ changing
 
     def put(self, node: ast.AST, text: str) -> Edit:
-        """Something else in place of a node."""
+        """Another text in place of a node."""
         return Edit(splices=((*self.span(node), text),))
 
     def put_each(self, node: ast.AST, texts: Iterable[str]) -> Edits:
@@ -197,13 +196,15 @@ class Source:
         return Edit(splices=((end - len(last_name(node)), end, name),))
 
     def put_expr(self, node: ast.expr, text: str) -> Edit:
-        """Another expression in place of a node, in brackets where it is an operand."""
+        """Another expression in place of a node, in parentheses where it is an operand."""
         parent = self.parents.get(node)
         inner = isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Compare))
         return self.put(node, f"({text})" if inner else text)
 
     def swap(self, one: ast.AST, other: ast.AST) -> Edit:
-        return Edit(splices=((*self.span(one), self.of(other)), (*self.span(other), self.of(one))))
+        return Edit(
+            splices=((*self.span(one), self.text_of(other)), (*self.span(other), self.text_of(one)))
+        )
 
     def operator(self, node: ast.BinOp, symbol: str) -> Edit:
         """Another operator between the same operands."""
@@ -219,7 +220,7 @@ class Source:
         return Edit(splices=((start, start, f"{text}\n{' ' * statement.col_offset}"),))
 
 
-def called(node: ast.Call) -> str:
+def called_name(node: ast.Call) -> str:
     """`softmax` of `scores.softmax(...)` and of `F.softmax(...)`."""
     return last_name(node.func)
 
@@ -231,7 +232,7 @@ def last_name(node: ast.AST) -> str:
 
 
 def is_module(node: ast.AST) -> bool:
-    """`torch`, `F` or `nn.functional`: what a function is taken from, and no tensor."""
+    """`torch`, `F` or `nn.functional`: a module that functions are taken from, not a tensor."""
     return last_name(node) in ("torch", "nn", "F", "math", "functional", "np", "numpy")
 
 
@@ -246,7 +247,7 @@ def is_layer(node: ast.Call) -> bool:
 
 
 def argument(node: ast.Call, name: str, place: int) -> ast.expr | None:
-    """The argument called `name`, or the one at `place`: of a method counted without its value."""
+    """The argument called `name`, or number `place`, not counting the value it is applied to."""
     for keyword in node.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -255,7 +256,7 @@ def argument(node: ast.Call, name: str, place: int) -> ast.expr | None:
 
 
 def subject(node: ast.Call) -> ast.expr | None:
-    """What a method is called on, or the first argument of a function."""
+    """The value that a method is called on, or the first argument of a function."""
     if isinstance(node.func, ast.Attribute) and is_method(node):
         return node.func.value
     return node.args[0] if node.args else None
@@ -263,13 +264,13 @@ def subject(node: ast.Call) -> ast.expr | None:
 
 def condition(node: ast.Call) -> ast.expr | None:
     """The mask of `scores.masked_fill(mask, low)` and of `torch.where(mask, low, scores)`."""
-    if called(node) == "where" and not is_method(node):
+    if called_name(node) == "where" and not is_method(node):
         return subject(node)
     return argument(node, "mask", 0)
 
 
 def integer(node: ast.AST | None) -> int | None:
-    """`-1` or `2` as the number that it is."""
+    """The integer that a node such as `-1` writes; None for another node."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = integer(node.operand)
         return None if inner is None else -inner
@@ -290,12 +291,12 @@ def buffers(source: Source) -> Iterator[tuple[ast.Call, str, str]]:
     """The calls of `register_buffer`, with the name and the value of each."""
     for call in source.calls("register_buffer"):
         if len(call.args) > 1 and isinstance(name := call.args[0], ast.Constant):
-            yield call, str(name.value), source.of(call.args[1])
+            yield call, str(name.value), source.text_of(call.args[1])
 
 
 def is_constant(node: ast.expr) -> bool:
-    """A value that no gradient goes through, whoever asks: a factory's, or a comparison."""
-    calls = {called(n) for n in ast.walk(node) if isinstance(n, ast.Call)}
+    """A value without a gradient: it comes from a factory or a comparison."""
+    calls = {called_name(n) for n in ast.walk(node) if isinstance(n, ast.Call)}
     return isinstance(node, ast.Compare) or bool(calls & FACTORIES)
 
 
@@ -320,7 +321,7 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
                 continue
             quiet = (ast.Import, ast.ImportFrom, ast.Raise, ast.JoinedStr, ast.expr_context)
             if isinstance(child, ast.Raise):
-                yield child  # it may go, but what it says does not matter
+                yield child  # it can be deleted, but its message does not matter
             elif not isinstance(child, quiet) and not _is_text(child):
                 yield from _running(child)
 
@@ -342,7 +343,7 @@ def _load(name: str) -> Mutation:
 
 
 def mutants(text: str, *only: str) -> Iterator[Mutant]:
-    """Every mutant of a source that compiles and says something else, each once."""
+    """Every mutant of a source that compiles and differs in its syntax tree, each once."""
     source = Source(text)
     seen = {ast.dump(source.tree)}
     for mutation in load_mutations():
@@ -353,7 +354,7 @@ def mutants(text: str, *only: str) -> Iterator[Mutant]:
             tree = _compiled(mutated)
             if tree is not None and tree not in seen:
                 seen.add(tree)
-                line, before, after = changed(text, mutated)
+                line, before, after = changed_lines(text, mutated)
                 yield Mutant(
                     mutation=mutation.id, line=line, before=before, after=after, text=mutated
                 )
@@ -365,8 +366,8 @@ def apply_edit(text: str, edit: Edit) -> str:
     return text
 
 
-def changed(old: str, new: str) -> tuple[int, str, str]:
-    """The first line that differs, and all that differ, before and after."""
+def changed_lines(old: str, new: str) -> tuple[int, str, str]:
+    """The number of the first line that differs, and the lines that differ before and after."""
     a, b = old.splitlines(), new.splitlines()
     first = next((i for i, (x, y) in enumerate(zip_longest(a, b)) if x != y), 0)
     last = 0
@@ -383,7 +384,7 @@ def _compiled(text: str) -> str | None:
     """The tree of a text as a string, None where Python refuses it."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about `1 is x` and the like: it is a mutant
+            warnings.simplefilter("ignore")  # such as those about `1 is x`
             tree = ast.parse(text)
             compile(text, "mutant", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):

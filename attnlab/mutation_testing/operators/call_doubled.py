@@ -10,8 +10,8 @@ from attnlab.mutation_testing.operators.base import Edits, Source, is_layer, is_
 def edits(source: Source) -> Edits:
     for call in source.calls():
         if is_layer(call) and len(call.args) == 1 and not call.keywords:
-            yield source.put(call, f"{source.of(call.func)}({source.of(call)})")
+            yield source.put(call, f"{source.text_of(call.func)}({source.text_of(call)})")
     for call, value in source.calls_on("softmax", "sin", "cos", "exp", "sqrt"):
         if is_method(call):
             tail = source.text[source.span(value)[1] : source.span(call)[1]]
-            yield source.put(call, source.of(call) + tail)
+            yield source.put(call, source.text_of(call) + tail)

@@ -10,6 +10,6 @@ from attnlab.mutation_testing.operators.base import Edits, Source, is_layer, las
 def edits(source: Source) -> Edits:
     for call, value in source.calls_on():
         if is_layer(call) and call.args:
-            yield source.put_expr(call, source.of(call.args[0]))
+            yield source.put_expr(call, source.text_of(call.args[0]))
         elif last_name(value) != "self":
-            yield source.put_expr(call, source.of(value))
+            yield source.put_expr(call, source.text_of(value))

@@ -25,6 +25,6 @@ OTHER: dict[type[ast.cmpop], tuple[str, ...]] = {
 def edits(source: Source) -> Edits:
     for node in source.of_type(ast.Compare):
         if len(node.ops) == 1:
-            left, right = source.of(node.left), source.of(node.comparators[0])
+            left, right = source.text_of(node.left), source.text_of(node.comparators[0])
             for symbol in OTHER[type(node.ops[0])]:
                 yield source.put(node, f"{left} {symbol} {right}")

@@ -13,9 +13,9 @@ def edits(source: Source) -> Edits:
     for node in source.nodes:
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
             yield from source.put_each(
-                node.test, (f"not ({source.of(node.test)})", "True", "False")
+                node.test, (f"not ({source.text_of(node.test)})", "True", "False")
             )
         if isinstance(node, ast.BoolOp):
-            one, other = map(source.of, node.values[:2])
+            one, other = map(source.text_of, node.values[:2])
             symbol = "or" if isinstance(node.op, ast.And) else "and"
             yield source.put(node, f"{one} {symbol} {other}")

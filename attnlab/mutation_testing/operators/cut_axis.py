@@ -4,7 +4,7 @@ Right: `q, k, v = qkv.chunk(3, dim=-1)`
 Wrong: `q, k, v = qkv.chunk(3, dim=-2)`
 """
 
-from attnlab.mutation_testing.operators.base import Edits, Source, argument, called
+from attnlab.mutation_testing.operators.base import Edits, Source, argument, called_name
 
 CUTTING = {  # where the axis stands
     "chunk": 1,
@@ -24,4 +24,4 @@ CUTTING = {  # where the axis stands
 
 def edits(source: Source) -> Edits:
     for call in source.calls(*CUTTING):
-        yield from source.put_next_axes(argument(call, "dim", CUTTING[called(call)]))
+        yield from source.put_next_axes(argument(call, "dim", CUTTING[called_name(call)]))

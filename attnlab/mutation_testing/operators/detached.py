@@ -10,7 +10,7 @@ from attnlab.mutation_testing.operators.base import Edit, Edits, Source, is_cons
 
 
 def edits(source: Source) -> Edits:
-    for step in source.assigned():
+    for step in source.assignments():
         if not is_constant(step.value):
             yield _detach(source, step.value)
     for node in source.nodes:

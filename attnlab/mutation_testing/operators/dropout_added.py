@@ -8,7 +8,7 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 
 
 def edits(source: Source) -> Edits:
-    weights = [n.value for n in source.assigned() if "softmax(" in source.of(n.value)]
-    for place in (*weights, *source.returned()):
+    weights = [n.value for n in source.assignments() if "softmax(" in source.text_of(n.value)]
+    for place in (*weights, *source.returned_values()):
         for when in ("True", "self.training"):
-            yield source.put(place, f"torch.dropout({source.of(place)}, 0.1, {when})")
+            yield source.put(place, f"torch.dropout({source.text_of(place)}, 0.1, {when})")

@@ -18,4 +18,4 @@ def edits(source: Source) -> Edits:
     for call in source.calls("dropout"):
         for p in (argument(call, "p", 0), argument(call, "dropout_p", 0)):
             if p is not None:
-                yield source.put(p, f"1 - ({source.of(p)})")
+                yield source.put(p, f"1 - ({source.text_of(p)})")

@@ -6,7 +6,7 @@ Wrong: `position = torch.arange(n, dtype=torch.float16)`
 
 import ast
 
-from attnlab.mutation_testing.operators.base import Edits, Source, called, is_method, last_name
+from attnlab.mutation_testing.operators.base import Edits, Source, called_name, is_method, last_name
 
 WIDE = ("float64", "float32", "double", "float")
 FORMATS = ("float16", "bfloat16", "int64")
@@ -19,4 +19,4 @@ def edits(source: Source) -> Edits:
             yield from (source.rename(node, name) for name in FORMATS)
     for call in source.calls(*METHODS):
         if is_method(call):
-            yield from (source.rename(call.func, name) for name in METHODS[called(call)])
+            yield from (source.rename(call.func, name) for name in METHODS[called_name(call)])

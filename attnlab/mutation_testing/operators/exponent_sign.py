@@ -15,4 +15,4 @@ def edits(source: Source) -> Edits:
         yield source.put_expr(node, f"{left} ** -({right})")
     for call in source.calls("pow", "exp", "logspace"):
         for exponent in call.args[-1:]:
-            yield source.put(exponent, f"-({source.of(exponent)})")
+            yield source.put(exponent, f"-({source.text_of(exponent)})")

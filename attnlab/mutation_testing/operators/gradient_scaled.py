@@ -8,7 +8,7 @@ from attnlab.mutation_testing.operators.base import Edits, Source, is_constant
 
 
 def edits(source: Source) -> Edits:
-    for node in source.assigned():
-        text = source.of(node.value)
+    for node in source.assignments():
+        text = source.text_of(node.value)
         if not is_constant(node.value):
             yield source.put(node.value, f"({text}) * 0.5 + (({text}) * 0.5).detach()")

@@ -8,8 +8,8 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 
 
 def edits(source: Source) -> Edits:
-    for node in source.assigned():
-        text = source.of(node.value)
+    for node in source.assignments():
+        text = source.text_of(node.value)
         if any(product in text for product in ("@", "matmul(", "softmax(", "bmm(")):
             mean = f"({text}).mean(1, keepdim=True).expand_as({text})"
             yield from source.put_each(

@@ -6,7 +6,7 @@ Wrong: `return x.add_(self.norm(h))`
 
 import ast
 
-from attnlab.mutation_testing.operators.base import Edits, Source, body, called, is_method
+from attnlab.mutation_testing.operators.base import Edits, Source, body, called_name, is_method
 
 METHODS = ("masked_fill", "add", "mul", "sub", "div", "clamp", "nan_to_num", "unsqueeze")
 SIGNS: dict[type[ast.operator], str] = {
@@ -20,7 +20,7 @@ SIGNS: dict[type[ast.operator], str] = {
 def edits(source: Source) -> Edits:
     for call in source.calls(*METHODS):
         if is_method(call):
-            yield source.rename(call.func, f"{called(call)}_")
+            yield source.rename(call.func, f"{called_name(call)}_")
     for node in source.binary(*SIGNS):
         left, right = source.sides(node)
         name = SIGNS[type(node.op)]

@@ -13,5 +13,5 @@ def edits(source: Source) -> Edits:
     for call in source.calls(*JOINING):
         axis = argument(call, "dim", 0)
         if axis is None:
-            yield source.put(call, source.of(call)[:-1].rstrip().rstrip(",") + ", dim=-1)")
+            yield source.put(call, source.text_of(call)[:-1].rstrip().rstrip(",") + ", dim=-1)")
         yield from source.put_next_axes(axis)

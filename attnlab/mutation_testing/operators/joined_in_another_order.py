@@ -18,4 +18,4 @@ def edits(source: Source) -> Edits:
             for one, other in zip(items.elts, items.elts[1:], strict=False):
                 yield source.swap(one, other)
         elif items is not None:
-            yield source.put(items, f"list({source.of(items)})[::-1]")
+            yield source.put(items, f"list({source.text_of(items)})[::-1]")

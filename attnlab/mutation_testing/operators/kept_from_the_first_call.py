@@ -8,7 +8,7 @@ from attnlab.mutation_testing.operators.base import Edits, Source, last_name
 
 
 def edits(source: Source) -> Edits:
-    for node in source.assigned():
+    for node in source.assignments():
         name = last_name(node.targets[0])
-        text = source.of(node.value)
+        text = source.text_of(node.value)
         yield source.put(node.value, f'self.__dict__.setdefault("_{name}", {text})')

@@ -6,7 +6,7 @@ Wrong: `self.norm = nn.LayerNorm(d, eps=1e-3)`
 
 import ast
 
-from attnlab.mutation_testing.operators.base import Edits, Source, called
+from attnlab.mutation_testing.operators.base import Edits, Source, called_name
 
 OPTIONS = {
     "Linear": ("bias=False",),
@@ -17,8 +17,8 @@ OPTIONS = {
 
 def edits(source: Source) -> Edits:
     for call in source.calls(*OPTIONS):
-        for option in OPTIONS[called(call)]:
-            yield source.put(call, f"{source.of(call)[:-1].rstrip().rstrip(',')}, {option})")
+        for option in OPTIONS[called_name(call)]:
+            yield source.put(call, f"{source.text_of(call)[:-1].rstrip().rstrip(',')}, {option})")
     for node in source.of_type(ast.Constant):
         if isinstance(node.value, float) and 0 < node.value < 1e-4:
             yield source.put(node, repr(node.value * 1e4))

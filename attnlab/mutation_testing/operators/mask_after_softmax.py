@@ -26,7 +26,7 @@ def edits(source: Source) -> Edits:
         masking = source.text[start:at] + "0.0" + source.text[end : source.span(place)[1]]
         scores, weights = last_name(_target(call, source)), last_name(later.targets[0])
         renamed = re.sub(rf"\b{scores}\b", weights, masking) if scores else masking
-        text = f"{source.of(later)}\n{' ' * later.col_offset}{renamed}"
+        text = f"{source.text_of(later)}\n{' ' * later.col_offset}{renamed}"
         yield Edit(
             splices=((*source.span(place), "pass"), (*source.span(later), text)),
         )
@@ -47,7 +47,7 @@ def _statement(source: Source, call: ast.Call) -> ast.stmt | None:
 
 
 def _softmax_after(source: Source, place: ast.stmt) -> ast.Assign | None:
-    for node in source.assigned():
-        if node.lineno > place.lineno and "softmax(" in source.of(node.value):
+    for node in source.assignments():
+        if node.lineno > place.lineno and "softmax(" in source.text_of(node.value):
             return node
     return None

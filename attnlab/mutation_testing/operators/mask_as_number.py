@@ -12,4 +12,4 @@ def edits(source: Source) -> Edits:
         mask = argument(call, "mask", 0)
         if is_method(call) and mask is not None:
             for sign in ("+ ", "* ~", "- 2.0 * "):
-                yield source.put(call, f"{source.of(scores)} {sign}({source.of(mask)})")
+                yield source.put(call, f"{source.text_of(scores)} {sign}({source.text_of(mask)})")

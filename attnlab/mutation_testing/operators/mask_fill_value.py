@@ -16,6 +16,6 @@ def edits(source: Source) -> Edits:
             yield from source.put_each(value, VALUES)
     for call in source.calls("where"):
         for branch in call.args[1:]:
-            text = source.of(branch)
+            text = source.text_of(branch)
             if "inf" in text or text.startswith(("-", "low", "0")):
                 yield from source.put_each(branch, VALUES)

@@ -13,7 +13,7 @@ def edits(source: Source) -> Edits:
     for call in source.calls("masked_fill", "masked_fill_", "where"):
         mask = condition(call)
         if mask is not None:
-            yield source.put(mask, f"~({source.of(mask)})")
+            yield source.put(mask, f"~({source.text_of(mask)})")
     for node in source.of_type(ast.UnaryOp):
         if isinstance(node.op, ast.Invert):
-            yield source.put(node, source.of(node.operand))
+            yield source.put(node, source.text_of(node.operand))

@@ -9,7 +9,7 @@ from attnlab.mutation_testing.operators.base import Edits, Source, body
 
 def edits(source: Source) -> Edits:
     for call, scores in source.calls_on("masked_fill", "masked_fill_"):
-        yield source.put(call, source.of(scores))
+        yield source.put(call, source.text_of(scores))
     for function in source.functions("forward"):
         if any(a.arg == "mask" for a in function.args.args):
             yield source.insert(body(function)[0], "mask = None")

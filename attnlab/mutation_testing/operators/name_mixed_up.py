@@ -33,7 +33,7 @@ def _families(source: Source, function: ast.FunctionDef) -> dict[str, list[str]]
         if isinstance(target, ast.Tuple):
             groups.append([e.id for e in target.elts if isinstance(e, ast.Name) and e.id != "_"])
         elif isinstance(target, ast.Name) and isinstance(node, ast.Assign):
-            pattern = re.sub(rf"\b{target.id}(?=\b|_)", "", source.of(node.value))
+            pattern = re.sub(rf"\b{target.id}(?=\b|_)", "", source.text_of(node.value))
             alike.setdefault(pattern, []).append(target.id)
     found: dict[str, list[str]] = {}
     for group in (*groups, *alike.values()):

@@ -8,5 +8,5 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 
 
 def edits(source: Source) -> Edits:
-    for value in source.returned():
-        yield source.put(value, f"({source.of(value)}) + 1e-3 * torch.randn(())")
+    for value in source.returned_values():
+        yield source.put(value, f"({source.text_of(value)}) + 1e-3 * torch.randn(())")

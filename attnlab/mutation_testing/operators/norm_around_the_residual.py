@@ -14,10 +14,10 @@ def edits(source: Source) -> Edits:
         left, right = source.sides(node)
         for call, other in ((node.left, right), (node.right, left)):
             if isinstance(call, ast.Call) and len(call.args) == 1:
-                inside = source.of(call.args[0])
-                yield source.put(node, f"{source.of(call.func)}({inside} + {other})")
+                inside = source.text_of(call.args[0])
+                yield source.put(node, f"{source.text_of(call.func)}({inside} + {other})")
     for call in source.calls():
         inside_ = call.args[0] if len(call.args) == 1 else None
         if isinstance(inside_, ast.BinOp) and isinstance(inside_.op, ast.Add):
             left, right = source.sides(inside_)
-            yield source.put_expr(call, f"{source.of(call.func)}({left}) + {right}")
+            yield source.put_expr(call, f"{source.text_of(call.func)}({left}) + {right}")

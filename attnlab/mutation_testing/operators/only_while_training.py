@@ -13,7 +13,7 @@ def edits(source: Source) -> Edits:
     for function in source.functions("forward"):
         for node in ast.walk(function):
             if isinstance(node, ast.If):
-                text = source.of(node.test)
+                text = source.text_of(node.test)
                 yield source.put(node.test, f"({text}) and self.training")
                 yield source.put(node.test, f"({text}) and not self.training")
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

@@ -6,7 +6,7 @@ Wrong: `scores = torch.matmul(k, q)`
 
 import ast
 
-from attnlab.mutation_testing.operators.base import SYMBOLS, Edits, Source, called
+from attnlab.mutation_testing.operators.base import SYMBOLS, Edits, Source, called_name
 
 ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 SYMMETRIC = ("transpose", "transpose_", "swapaxes", "swapdims", "add", "mul")
@@ -17,7 +17,7 @@ def edits(source: Source) -> Edits:
         left, right = source.sides(node)
         yield source.put_expr(node, f"({right}) {SYMBOLS[type(node.op)]} ({left})")
     for call in source.calls():
-        if called(call) in SYMMETRIC:
+        if called_name(call) in SYMMETRIC:
             continue
         if len(call.args) > 1 and not any(isinstance(a, ast.Starred) for a in call.args):
             yield source.swap(call.args[0], call.args[1])

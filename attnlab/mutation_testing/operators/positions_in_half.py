@@ -14,7 +14,7 @@ KINDS = ("bfloat16", "half")
 def edits(source: Source) -> Edits:
     for call in source.calls("arange", "pow", "exp", "outer"):
         for kind in KINDS:
-            yield source.put(call, f"{source.of(call)}.{kind}().float()")
+            yield source.put(call, f"{source.text_of(call)}.{kind}().float()")
     for node in source.binary(ast.Pow):
         for kind in KINDS:
-            yield source.put(node, f"({source.of(node)}).{kind}().float()")
+            yield source.put(node, f"({source.text_of(node)}).{kind}().float()")

@@ -9,6 +9,6 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 
 def edits(source: Source) -> Edits:
     for call in source.calls("arange"):
-        yield source.put(call, f"{source.of(call)}.flip(0)")
+        yield source.put(call, f"{source.text_of(call)}.flip(0)")
     for call in source.calls("range"):
-        yield source.put(call, f"{source.of(call)}[::-1]")
+        yield source.put(call, f"{source.text_of(call)}[::-1]")

@@ -15,4 +15,4 @@ def edits(source: Source) -> Edits:
         function = source.function_of(call)
         table = function is None or function.name != "forward"
         for end in (*ENDS, *FAR) if table else ENDS:
-            yield source.put_expr(call, f"{source.of(call)}{end}")
+            yield source.put_expr(call, f"{source.text_of(call)}{end}")

@@ -12,7 +12,9 @@ from attnlab.mutation_testing.operators.base import Edits, Source, is_method
 def edits(source: Source) -> Edits:
     for call, value in source.calls_on("transpose", "permute", "swapaxes", "movedim"):
         if is_method(call):
-            yield source.put(call, f"{source.of(value)}.reshape({source.of(call)}.shape)")
+            yield source.put(call, f"{source.text_of(value)}.reshape({source.text_of(call)}.shape)")
     for node in source.of_type(ast.Attribute):
         if node.attr == "mT":
-            yield source.put(node, f"{source.of(node.value)}.reshape({source.of(node)}.shape)")
+            yield source.put(
+                node, f"{source.text_of(node.value)}.reshape({source.text_of(node)}.shape)"
+            )

@@ -8,6 +8,6 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 
 
 def edits(source: Source) -> Edits:
-    for value in source.returned():
+    for value in source.returned_values():
         for kind in ("double", "float", "half"):
             yield source.put(value, f"{source.atom(value)}.{kind}()")

@@ -10,5 +10,5 @@ FORMS = ("({},)", "({})[0]", "({})[None]", "({}).mT", "({}).squeeze()", "({}).su
 
 
 def edits(source: Source) -> Edits:
-    for value in source.returned():
-        yield from source.put_each(value, (form.format(source.of(value)) for form in FORMS))
+    for value in source.returned_values():
+        yield from source.put_each(value, (form.format(source.text_of(value)) for form in FORMS))

@@ -10,6 +10,6 @@ KINDS = ("half", "bfloat16")
 
 
 def edits(source: Source) -> Edits:
-    for node in source.assigned():
+    for node in source.assignments():
         for kind in KINDS:
             yield source.put(node.value, f"{source.atom(node.value)}.{kind}().float()")

@@ -11,6 +11,6 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 
 def edits(source: Source) -> Edits:
     for node in source.of_type(ast.Subscript):
-        yield source.put(node, source.of(node.value))
+        yield source.put(node, source.text_of(node.value))
     for call, value in source.calls_on("narrow"):
-        yield source.put(call, source.of(value))
+        yield source.put(call, source.text_of(value))

@@ -12,4 +12,4 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 def edits(source: Source) -> Edits:
     for node in source.of_type(ast.Slice):
         if node.upper and not node.lower and not node.step:
-            yield source.put(node, f"-({source.of(node.upper)}):")
+            yield source.put(node, f"-({source.text_of(node.upper)}):")

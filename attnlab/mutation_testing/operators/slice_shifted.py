@@ -11,9 +11,9 @@ from attnlab.mutation_testing.operators.base import Edits, Source
 
 def edits(source: Source) -> Edits:
     for node in source.of_type(ast.Slice):
-        low = source.of(node.lower) if node.lower else ""
-        high = source.of(node.upper) if node.upper else ""
-        step = f":{source.of(node.step)}" if node.step else ""
+        low = source.text_of(node.lower) if node.lower else ""
+        high = source.text_of(node.upper) if node.upper else ""
+        step = f":{source.text_of(node.step)}" if node.step else ""
         later = f"{low} + 1" if low else "1"
         if high:
             forms = (f"{low}:{high} - 1", f"{low}:{high} + 1", f"{later}:{high} + 1")

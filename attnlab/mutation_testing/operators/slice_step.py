@@ -12,7 +12,7 @@ from attnlab.mutation_testing.operators.base import Edits, Source, integer
 def edits(source: Source) -> Edits:
     for node in source.of_type(ast.Slice):
         if node.step is not None:
-            low, step = integer(node.lower) or 0, source.of(node.step)
+            low, step = integer(node.lower) or 0, source.text_of(node.step)
             other = 1 - low if low in (0, 1) else 0
             yield from source.put_each(
                 node, (f"{other}::{step}", f"{low}::{step} + 1", f"{low}::1")

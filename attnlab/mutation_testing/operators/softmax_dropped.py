@@ -11,4 +11,4 @@ def edits(source: Source) -> Edits:
     for call, scores in source.calls_on("softmax"):
         yield source.put(call, source.atom(scores))
         yield source.put(call, f"{source.atom(scores)}.sigmoid()")
-        yield source.put(call, source.of(call).replace("softmax(", "log_softmax("))
+        yield source.put(call, source.text_of(call).replace("softmax(", "log_softmax("))

@@ -13,7 +13,7 @@ MOVING = ("transpose", "swapaxes", "swapdims", "movedim", "permute", "t")
 
 def edits(source: Source) -> Edits:
     for call, value in source.calls_on(*MOVING):
-        yield source.put(call, source.of(value))
+        yield source.put(call, source.text_of(value))
     for node in source.of_type(ast.Attribute):
         if node.attr in ("mT", "T", "H", "mH"):
-            yield source.put(node, source.of(node.value))
+            yield source.put(node, source.text_of(node.value))

@@ -10,5 +10,5 @@ from attnlab.mutation_testing.operators.base import Edits, Source, is_layer
 def edits(source: Source) -> Edits:
     for call in source.calls():
         if is_layer(call) and len(call.args) == 1:
-            name = source.of(call.func)
+            name = source.text_of(call.func)
             yield source.put(call.func, f"({name}.weight.data.mul_(1.01), {name})[1]")
