@@ -16,7 +16,7 @@ Names rest on the word of the process that ran the candidate.
 
 from __future__ import annotations
 
-from attnlab.checks.base import Failure, Probe, Skip, Tier, check, far, first_index
+from attnlab.checks.base import Failure, Probe, Skip, Tier, check, failure_at, far
 
 TITLE = "A checkpoint restores the module"
 
@@ -65,10 +65,8 @@ def _tied(probe: Probe) -> Failure | None:
     once=True,
 )
 def _restores(probe: Probe) -> Failure | None:
-    saved, stated = (
-        probe.module_facts().saved,
-        probe.contract.state_dict or probe.module_facts().saved,
-    )
+    saved = probe.module_facts().saved
+    stated = probe.contract.state_dict or saved
     if not saved and not stated:
         raise Skip("it saves nothing")
     missing = [name for name in stated if name not in saved]
@@ -80,13 +78,14 @@ def _restores(probe: Probe) -> Failure | None:
         return Failure(message=f"state_dict() also holds {', '.join(extra)}, which is not stated")
     inputs, out = probe.sample()
     again = probe.call_reloaded(inputs)
-    if again is None:  # where nothing is said of checkpoints, that is nobody's promise
-        told = "another instance cannot load the state_dict of this one"
-        return Failure(message=told) if probe.contract.state_dict else None
-    gap = far(out, again)
-    if gap.any().item():
-        return Failure(
-            message="another instance that loaded the state_dict gives another output, first at "
-            f"{first_index(gap)}: something is not saved"
+    if again is not None:
+        return failure_at(
+            far(out, again),
+            lambda at: (
+                "another instance that loaded the state_dict gives another output, first at "
+                f"{at}: something is not saved"
+            ),
         )
-    return None
+    # Where nothing is said of checkpoints, that one can be loaded is nobody's promise.
+    refused = Failure(message="another instance cannot load the state_dict of this one")
+    return refused if probe.contract.state_dict else None

@@ -14,7 +14,6 @@ than what a vectorised kernel takes in one go, and for one position alone withou
 in train mode, where there is a reference; and whether masked keys change nothing there, too.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from attnlab.catalogue.contract_facts import known_facts
@@ -35,6 +34,7 @@ from attnlab.checks.base import (
 )
 from attnlab.checks.shared.inputs import (
     EPS,
+    at_sizes_of,
     cast_gradient_mismatch,
     dtype_mismatch,
     hide_key,
@@ -63,22 +63,15 @@ def run(probe: Probe) -> Failure | None:
     dtypes, pair = probe.contract.dtypes, _hiding(probe)
     found = probe.cast_calls(dtypes, [*(inputs for inputs, _ in samples), *pair.given])
     failure = first_failure(
-        _first_mismatch(probe, samples, outputs, dtype)
+        first_failure(
+            at_sizes_of(probe, inputs, dtype_mismatch(out, exact, dtype))
+            for (inputs, exact), out in zip(samples, outputs, strict=False)
+        )
         or _shows(probe, pair, outputs[len(samples) :], dtype)
         for dtype, outputs in zip(dtypes, found, strict=True)
     )
     narrow = [dtype for dtype in dtypes if dtype != "float64"]
     return failure or cast_gradient_mismatch(probe, narrow, kinds[-1])
-
-
-def _first_mismatch(
-    probe: Probe, samples: list[tuple[Inputs, Tensor]], outputs: list[Tensor], dtype: str
-) -> Failure | None:
-    for (inputs, exact), out in zip(samples, outputs, strict=False):
-        failure = dtype_mismatch(out, exact, dtype)
-        if failure:
-            return replace(failure, sizes=sizes_of(probe, inputs))
-    return None
 
 
 class Pair(NamedTuple):

@@ -48,10 +48,9 @@ def run(probe: Probe) -> Failure | None:
 
 def _named(ops: Sequence[Op], said: str) -> Failure | None:
     name = "multi_head_attention_forward" if said == "nn.MultiheadAttention" else said
-    for op in ops:
-        if op.op == name:
-            return Failure(message=f"line {op.line} calls {name}, which the task forbids")
-    return None
+    line = next((op.line for op in ops if op.op == name), None)
+    message = f"line {line} calls {name}, which the task forbids"
+    return None if line is None else Failure(message=message)
 
 
 def _shaped(probe: Probe, ops: Sequence[Op], said: str) -> Failure | None:

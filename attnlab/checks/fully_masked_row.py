@@ -71,10 +71,11 @@ def _not_zeros(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
     plain, branch = out[alone], (out - inputs[data[0].name])[alone]
     if not far(plain, plain[:1].expand_as(plain)).any().item():  # no residual
         return None
-    if far(branch, branch[:1].expand_as(branch)).any().item():
-        return Failure(
-            message="the context of fully masked queries depends on the input: "
-            f"their outputs minus the residual differ by up to "
+    return failure_at(
+        far(branch, branch[:1].expand_as(branch)),
+        lambda _: (
+            "the context of fully masked queries depends on the input: "
+            "their outputs minus the residual differ by up to "
             f"{(branch - branch[:1]).abs().max().item():.2g}, expected the same for all"
-        )
-    return None
+        ),
+    )

@@ -71,12 +71,12 @@ def _finite_gradients(probe: Probe) -> Failure | None:
     _, found = probe.gradient_sample()
     if not found.inputs and not found.parameters:
         raise Skip("there is nothing to differentiate by")
-    for name, gradient in [*found.inputs.items(), *found.parameters.items()]:
-        bad = ~gradient.isfinite()
-        if bad.any().item():
+    for name, gradient in (*found.inputs.items(), *found.parameters.items()):
+        bad = int((~gradient.isfinite()).sum().item())
+        if bad:
             return Failure(
-                message=f"{int(bad.sum().item())} of {gradient.numel()} values of the gradient of "
-                f"{name} are NaN or infinite"
+                message=f"{bad} of {gradient.numel()} values of the gradient of {name} are NaN or "
+                "infinite"
             )
     return None
 

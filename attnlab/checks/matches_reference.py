@@ -45,6 +45,7 @@ from attnlab.checks.base import (
 )
 from attnlab.checks.shared.explain import factor_beside
 from attnlab.checks.shared.inputs import (
+    at_sizes_of,
     cached_calls,
     causal_inputs,
     change_along,
@@ -187,17 +188,18 @@ def _kinds(probe: Probe) -> list[tuple[Mask, float]]:
 def _other_lengths(probe: Probe) -> Failure | None:
     """What was kept from the calls before must not be used for a call of another length."""
     now, width = probe.sizes.get("S", 0), probe.sizes.get("D", 0)
-    ways = [(mask, MORE) for mask in mask_kinds(probe.contract, "padding")]
+    usual, more = mask_name(probe.contract, "random"), "two positions more"
+    ways = [
+        (mask, MORE, f"{mask_name(probe.contract, mask)}, {more}")
+        for mask in mask_kinds(probe.contract, "padding")
+    ]
     lengths = [1, PAIR, width] if 0 < width <= WIDEST else [1, PAIR]
-    ways += [("random", length - now) for length in lengths] if now else []
-    drawn = [probe.draw(mask, longer=more) for mask, more in ways]
-    for (mask, more), inputs, out in zip(ways, drawn, probe.calls(drawn), strict=True):
-        length = "two positions more" if more == MORE else f"{now + more} positions"
-        how = f"{mask_name(probe.contract, mask)}, {length}, same module"
-        failure = _unlike(probe, inputs, out, how)
-        if failure:
-            return replace(failure, sizes=sizes_of(probe, inputs))
-    return None
+    ways += [("random", n - now, f"{usual}, {n} positions") for n in lengths] if now else []
+    drawn = [probe.draw(mask, longer=more) for mask, more, _ in ways]
+    return first_failure(
+        at_sizes_of(probe, inputs, _unlike(probe, inputs, out, f"{how}, same module"))
+        for (_, _, how), inputs, out in zip(ways, drawn, probe.calls(drawn), strict=True)
+    )
 
 
 # ---------------------------------------------------------------- long sequence
@@ -324,7 +326,6 @@ def _extreme_lengths(probe: Probe) -> Failure | None:
         return None
     for length in sorted({1, probe.sizes.get("M", 1)}):
         other = probe.variant({"S": length})
-        out = other.call(other.draw("random"))
-        if not out.isfinite().all().item():
+        if not other.call(other.draw("random")).isfinite().all().item():
             return Failure(message=f"a sequence of {length} gave NaN or infinity")
     return None

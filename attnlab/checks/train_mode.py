@@ -39,8 +39,7 @@ def run(probe: Probe) -> Failure | None:
     kinds = (kinds * CALLS)[: max(CALLS, len(kinds))]
     samples = [probe.sample(mask) for mask in kinds]
     asked = [inputs for inputs, _ in samples]
-    modes = [True for _ in asked] + [False]
-    *trained, again = probe.calls([*asked, asked[0]], train=modes)
+    *trained, again = probe.calls([*asked, asked[0]], train=[*(True for _ in asked), False])
     for mask, (_, calm), busy in zip(kinds, samples, trained, strict=True):
         gap = far(calm, busy)
         if gap.any().item():

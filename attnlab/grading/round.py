@@ -52,29 +52,27 @@ class State:
         self.crashes: dict[str, tuple[str, int | None]] = {}  # part -> where the candidate raised
         self.over = ""  # why nothing more can be asked
 
+    def outcome(self, part: str) -> Outcome | None:
+        """That of the latest result of a part; None where it was not looked at."""
+        result = self.results.get(part)
+        return None if result is None else result.outcome
+
     def open(self, part: Part) -> bool:
         """A check goes on to the next round until it fails or cannot be made."""
-        result = self.results.get(part.id)
-        if self.passed(part):
-            return not part.once
-        return result is None or result.outcome == "skipped"
+        return not part.once if self.passed(part) else self.outcome(part.id) in (None, "skipped")
 
     def passed(self, part: Part) -> bool:
-        result = self.results.get(part.id)
-        return result is not None and result.outcome == "passed"
+        return self.outcome(part.id) == "passed"
 
     @property
     def right(self) -> bool:
         """Whether the values are those of the reference so far."""
-        values = self.results.get(VALUES)
-        return values is not None and values.outcome == "passed"
+        return self.outcome(VALUES) == "passed"
 
     def shapeless(self, part: Part) -> str:
         """Checks index outputs by the axes of the contract, so they need its shape."""
-        shape = self.results.get(SHAPE)
-        if part.tier > Tier.SHAPE and shape is not None and shape.outcome == "failed":
-            return f"not looked at, because {SHAPE} failed"
-        return ""
+        failed = part.tier > Tier.SHAPE and self.outcome(SHAPE) == "failed"
+        return f"not looked at, because {SHAPE} failed" if failed else ""
 
     def put(self, part: Part, result: CheckResult, number: int) -> None:
         before = self.results.get(part.id)
@@ -288,38 +286,27 @@ def _verdict(part: Part, probe: Probe, doing: Doing) -> CheckResult:
 
 
 def _crashed(part: Part, error: Raised, sizes: Sizes) -> CheckResult:
-    if error.error == HUNG:
-        return _hung(part, error, sizes)
-    if error.error == "NotImplementedError" and NO_KERNEL in error.message:
-        message = f"PyTorch cannot do this on this machine: {error.message}"
-        found = replace(result_of(part, "error", message), sizes=sizes, reason="no-kernel")
-        return replace(found, file=error.file, line=error.line)
     building = error.verb == "build"
     own = part.once or error.verb not in PLAIN  # a call of another kind: its advice speaks of it
-    advice = part.advice if own else IN_FORWARD
+    outcome: Outcome = "failed"
+    message = f"{'building the module' if building else 'the module'} raised {error}"
+    reason, advice = "memory" if error.memory else "crashed", part.advice if own else IN_FORWARD
     advice = OUT_OF_PLACE if any(text in error.message for text in IN_PLACE) else advice
+    if error.error == HUNG:  # what was running when the time was up
+        message = f"still running when the time was up: {error.source or 'the module'}"
+        reason, advice = "timeout", HANGS
+    elif error.error == "NotImplementedError" and NO_KERNEL in error.message:
+        outcome, message = "error", f"PyTorch cannot do this on this machine: {error.message}"
+        reason, advice = "no-kernel", ""
+    elif building:
+        advice = IN_INIT
     return replace(
-        result_of(
-            part, "failed", f"{'building the module' if building else 'the module'} raised {error}"
-        ),
+        result_of(part, outcome, message),
         file=error.file,
         line=error.line,
         sizes=sizes,
-        reason="memory" if error.memory else "crashed",
-        advice=IN_INIT if building else advice,
-    )
-
-
-def _hung(part: Part, error: Raised, sizes: Sizes) -> CheckResult:
-    """What was running when the time was up."""
-    message = f"still running when the time was up: {error.source or 'the module'}"
-    return replace(
-        result_of(part, "failed", message),
-        file=error.file,
-        line=error.line,
-        sizes=sizes,
-        reason="timeout",
-        advice=HANGS,
+        reason=reason,
+        advice=advice,
     )
 
 

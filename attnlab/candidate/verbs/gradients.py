@@ -26,10 +26,7 @@ def gradients(
 ) -> Any:
     """Gradients of (output * cotangent).sum(); of weights alone where inputs are `still`."""
     session.set_mode(train)
-    given = [
-        (n, t.requires_grad_() if t is not None and t.is_floating_point() and not still else t)
-        for n, t in fresh(inputs)
-    ]
+    given = fresh(inputs) if still else _requiring_gradients(inputs)
     weights = _reset_gradients(session)
     with torch.enable_grad():
         out = session.invoke(given)
@@ -40,7 +37,7 @@ def gradients(
     wrote = find_overwritten(inputs, given, [0] * len(given))
     return ({"wrote": wrote} if wrote else {}) | {
         "dtype": str(out.dtype),
-        "inputs": {n: t.grad for n, t in given if t is not None and t.grad is not None},
+        "inputs": _gradients(given),
         "weights": {n: w.grad for n, w in weights.items() if w.grad is not None},
     }
 

@@ -225,6 +225,11 @@ def mismatch(probe: Probe, out: Tensor, expected: Tensor, how: str) -> Failure |
     )
 
 
+def at_sizes_of(probe: Probe, inputs: Inputs, failure: Failure | None) -> Failure | None:
+    """The failure, where there is one, as one at the sizes of these inputs."""
+    return failure and replace(failure, sizes=sizes_of(probe, inputs))
+
+
 def prefer_output(probe: Probe, failure: Failure, inputs: Inputs, train: bool) -> Failure:
     """The failure of a gradient, or that of the output where that is wrong already."""
     out, right = probe.call(inputs, train=train), probe.expected(inputs)
@@ -289,19 +294,21 @@ def dtype_mismatch(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
             message=f"the module and its inputs are {dtype}, but the output is {out.dtype}"
         )
     bad = ~out.isfinite()
-    if bad.any().item():
-        return Failure(
-            message=f"in {dtype} {int(bad.sum().item())} output values are NaN or infinite, the "
-            f"first at {first_index(bad)}"
-        )
+    failure = failure_at(
+        bad,
+        lambda at: (
+            f"in {dtype} {int(bad.sum().item())} output values are NaN or infinite, the "
+            f"first at {at}"
+        ),
+    )
     gap = (out.double() - exact.double()).abs().max().item()
     limit = ROUNDINGS * EPS[dtype] * max(1.0, exact.abs().max().item())
-    if not gap <= limit:
-        return Failure(
-            message=f"in {dtype} the output differs from float32's by up to {gap:.2g}; rounding "
-            f"explains at most {limit:.2g}"
-        )
-    return None
+    if failure or gap <= limit:
+        return failure
+    return Failure(
+        message=f"in {dtype} the output differs from float32's by up to {gap:.2g}; rounding "
+        f"explains at most {limit:.2g}"
+    )
 
 
 def cast_gradient_mismatch(probe: Probe, dtypes: Sequence[str], mask: Mask) -> Failure | None:

@@ -128,10 +128,5 @@ def large(probe: Probe, way: Way) -> Inputs:
 
 def nudged(probe: Probe, inputs: Inputs) -> Inputs:
     """The same with each value moved by about one rounding."""
-    return {name: _nudged_tensor(probe, value) for name, value in inputs.items()}
-
-
-def _nudged_tensor(probe: Probe, value: Tensor) -> Tensor:
-    if value is None or not value.is_floating_point():
-        return value
-    return value + value * probe.noise(value, ULP)
+    moving = {n: t for n, t in inputs.items() if t is not None and t.is_floating_point()}
+    return inputs | {n: t + t * probe.noise(t, ULP) for n, t in moving.items()}

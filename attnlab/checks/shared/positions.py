@@ -22,15 +22,12 @@ def plain_inputs(probe: Probe) -> Inputs:
     Tokens are all the same one.
     """
     inputs = probe.draw("none")
-    name = first(probe)
+    name, position = first(probe), probe.contract.position
     value = inputs[name]
-    if not value.is_floating_point():
-        inputs[name] = value.new_zeros(value.shape)
-    elif probe.contract.position is not None and probe.contract.position.form == "rotated":
+    inputs[name] = value.new_zeros(value.shape)
+    if position is not None and position.form == "rotated" and value.is_floating_point():
         one = probe.noise(value.flatten(0, -2)[0])
         inputs[name] = one.expand_as(value).contiguous()
-    else:
-        inputs[name] = value.new_zeros(value.shape)
     return inputs
 
 

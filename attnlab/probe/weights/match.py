@@ -111,10 +111,6 @@ class Trial:
         self.inputs = draw.inputs(context.contract, self.sizes, context.dice, "none")
         self.expected = context.reference.call(self.inputs)
 
-    def indices(self, entries: Mapping[str, str]) -> Indices:
-        """Of each parameter, for entries of `_maps`, which use every weight once."""
-        return evaluate_map(entries, self.shapes, self.known)
-
     def matches(self, indices: Indices) -> bool:
         """Whether the output equals the reference's with the weights loaded this way."""
         host = self.context.host
@@ -142,7 +138,8 @@ def _search(trial: Trial, most: int) -> WeightMap:
     tried = 0
     for entries in _maps(trial):
         try:
-            indices = trial.indices(entries)
+            indices = evaluate_map(entries, trial.shapes, trial.known)
+
         except Misfit:
             continue
         if trial.is_proven(indices):
@@ -222,10 +219,8 @@ def _cheapest_choices(
 
 
 def _from_one_layer(option: Option, sibling: Option | None) -> bool:
-    """Whether a layer's weight and bias come from the same layer of the reference."""
-    if sibling is None or not (sibling.layers and option.layers):
-        return True
-    return sibling.layers == option.layers
+    """Whether a layer's weight and bias come from the same layer of the reference, where known."""
+    return not (sibling and sibling.layers and option.layers) or sibling.layers == option.layers
 
 
 # ---------------------------------------------------------------- every round

@@ -120,9 +120,7 @@ def pieces(theirs: Shapes) -> tuple[Piece, ...]:
         if count > 1 and shape and shape[0] % count == 0:
             part = (shape[0] // count, *shape[1:])
             for i, letter in enumerate(parsed.role):
-                mine = ParsedName(
-                    role=letter, kind=parsed.kind, raw=parsed.raw, numbers=parsed.numbers
-                )
+                mine = parsed._replace(role=letter)
                 found.append(Piece(f"part({name}, {i}, {count})", name, part, mine, len(found)))
         else:
             found.append(Piece(name, name, tuple(shape), parsed, len(found)))
