@@ -150,19 +150,13 @@ def steps_mismatch(
     whose: str = WHOLE,
 ) -> Failure | None:
     """What differs between the outputs of steps and the whole."""
-    steps = f"{lengths[:SHOWN]}{'...' if len(lengths) > SHOWN else ''}"
-    starts = accumulate(lengths, initial=0)
+    steps = f"{lengths[:SHOWN]}{'...' if len(lengths) > SHOWN else ''} positions{how}"
     rights = whole.split(lengths, probe.contract.output.index("S"))
-    found = enumerate(zip(rights, outputs, starts, strict=False), 1)
+    starts = enumerate(accumulate(lengths, initial=0), 1)
+    names = (f"step {n} of {steps}, which begins at position {start}," for n, start in starts)
     return first_failure(
-        step_mismatch(
-            probe,
-            right,
-            out,
-            f"step {number} of {steps} positions{how}, which begins at position {start},",
-            whose,
-        )
-        for number, (right, out, start) in found
+        step_mismatch(probe, right, out, name, whose)
+        for right, out, name in zip(rights, outputs, names, strict=False)
     )
 
 
