@@ -9,6 +9,7 @@ from attnlab.mutation_testing.operators.base import Edits, Source, called_name
 OTHER = {
     "all": "any",
     "any": "all",
+    "argmax": "argmin",
     "sum": "mean",
     "mean": "sum",
     "amax": "amin",

@@ -214,6 +214,17 @@ class Source:
     def delete(self, statement: ast.stmt) -> Edit:
         return self.put(statement, "pass")
 
+    def move(self, statement: ast.stmt, to: ast.stmt, after: bool = False) -> Edit:
+        """A statement with lines of its own before or after another one, also of another block."""
+        line = f"{' ' * to.col_offset}{self.text_of(statement)}\n"
+        place = self._ends_at(to) if after else self._starts[to.lineno - 1]
+        gone = self._starts[statement.lineno - 1], self._ends_at(statement), ""
+        return Edit(splices=((place, place, line), gone))
+
+    def _ends_at(self, statement: ast.stmt) -> int:
+        """Where the line after a statement begins."""
+        return self._starts[statement.end_lineno or statement.lineno]
+
     def insert(self, statement: ast.stmt, text: str) -> Edit:
         """A statement of its own before this one."""
         start, _ = self.span(statement)
@@ -313,6 +324,15 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
+def _is_guard(node: ast.AST) -> bool:
+    """`if __name__ == "__main__":`, under which nothing runs when the file is imported."""
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Compare)
+        and last_name(node.test.left) == "__name__"
+    )
+
+
 def _running(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     for name, value in ast.iter_fields(node):
@@ -322,7 +342,7 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
             quiet = (ast.Import, ast.ImportFrom, ast.Raise, ast.JoinedStr, ast.expr_context)
             if isinstance(child, ast.Raise):
                 yield child  # it can be deleted, but its message does not matter
-            elif not isinstance(child, quiet) and not _is_text(child):
+            elif not isinstance(child, quiet) and not _is_text(child) and not _is_guard(child):
                 yield from _running(child)
 
 
