@@ -203,8 +203,7 @@ def _crash_advice(challenge: Challenge, report: Report, file: str) -> str:
 
 def _trace_command(challenge: Challenge, file: str) -> str:
     """The command that shows what it does: `run` takes a challenge's own file and started ones."""
-    started = file.removeprefix("./") == f"{challenge.name}.py"
-    if started or file.startswith(challenge.slug):
+    if file.removeprefix("./") == f"{challenge.name}.py" or file.startswith(challenge.slug):
         return f"attnlab run {challenge.slug}"
     return f"attnlab trace {file}:{challenge.class_name}"
 

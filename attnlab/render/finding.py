@@ -29,7 +29,8 @@ class PropertyPage:
         result = self.result
         sizes = " ".join(f"{name}={size}" for name, size in result.sizes.items())
         place = f"{result.file}:{result.line}" if result.line else ""
-        screen.say(*_joined(place or self.target, sizes, f"seed {self.seed}"))
+        parts = (place or self.target, sizes, f"seed {self.seed}")
+        screen.say("  ".join(part for part in parts if part))
         if self.trace and (self.trace.ops or self.trace.crash):
             screen.gap()
             self._show_rows(self.trace, screen)
@@ -46,10 +47,6 @@ class PropertyPage:
 
     def document(self) -> Document:
         return {"check": plain(self.result), "seed": self.seed, **trace_rows(self.trace)}
-
-
-def _joined(*parts: str) -> list[str]:
-    return ["  ".join(part for part in parts if part)]
 
 
 def as_text(page: PropertyPage, width: int = PropertyFailed.width) -> str:

@@ -6,7 +6,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.lessons.base import Cell, Grid, Lesson, Question, Step
+from attnlab.lessons.base import Cell, Grid, Lesson, Step
 from attnlab.records import plain, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen, bare_table
@@ -53,12 +53,11 @@ class LessonPage:
         screen.do_next(self.lesson.next if last else more)
 
     def document(self) -> Document:
-        steps = [{"number": number, **plain(step)} for number, step in self.steps]
         return {
             "lesson": self.lesson.id,
             "title": self.lesson.title,
             "about": self.lesson.about,
-            "steps": steps,
+            "steps": [{"number": number, **plain(step)} for number, step in self.steps],
         }
 
 
@@ -73,7 +72,9 @@ def _show_step(number: int, step: Step, screen: Screen) -> None:
         screen.gap()
         screen.say(step.after, indent=3)
     for question in step.questions:
-        _show_question(question, screen)
+        screen.gap()
+        screen.say((question.question, "title"), indent=3)
+        screen.say(question.answer, indent=3)
 
 
 def _show_lines(lines: tuple[str, ...], screen: Screen) -> None:
@@ -81,12 +82,6 @@ def _show_lines(lines: tuple[str, ...], screen: Screen) -> None:
         screen.gap()
     for line in lines:
         screen.say((line, "name"), indent=INDENT)
-
-
-def _show_question(question: Question, screen: Screen) -> None:
-    screen.gap()
-    screen.say((question.question, "title"), indent=3)
-    screen.say(question.answer, indent=3)
 
 
 def _show_grids(grids: tuple[Grid, ...], screen: Screen) -> None:

@@ -42,8 +42,7 @@ def as_html(trace: Trace, sizes: Mapping[str, int], target: str, width: int = WI
 
 def _label(target: str) -> str:
     """For a reader of screens; braces doubled, as the frame is a format."""
-    said = escaping.escape(f"trace of {target}", quote=True)
-    return said.replace("{", "{{").replace("}", "}}")
+    return escaping.escape(f"trace of {target}").replace("{", "{{").replace("}", "}}")
 
 
 def outcome_of(trace: Trace) -> str:

@@ -224,13 +224,9 @@ def module_names(root: nn.Module) -> dict[int, str]:
 
 def _tensors_among(args: Any, kwargs: Any) -> list[Tensor]:
     """The tensors among the arguments, also inside one level of lists (cat, einsum, indices)."""
-    tensors = []
-    for value in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(value, Tensor):
-            tensors.append(value)
-        elif isinstance(value, (tuple, list)):
-            tensors += [t for t in value if isinstance(t, Tensor)]
-    return tensors
+    values = (*args, *kwargs.values()) if kwargs else args
+    groups = (value if isinstance(value, (tuple, list)) else (value,) for value in values)
+    return [t for group in groups for t in group if isinstance(t, Tensor)]
 
 
 def _template(value: Any, ins: list[LoggedInput], kin: dict[int, Tensor]) -> Any:

@@ -47,8 +47,7 @@ class RerunMode(TorchFunctionMode):
         call.seconds = perf_counter() - start
         outs = outputs(kind, args, out)
         row = len(self.rows)
-        for t in outs:
-            self.rows.append((plain_name(kind.name), tuple(t.shape)))
+        self.rows += [(plain_name(kind.name), tuple(t.shape)) for t in outs]
         if outs:
             self.on_outputs(row, call, outs)
         return out

@@ -66,8 +66,7 @@ def variable_symbols(contract: Contract) -> list[str]:
     wide = [s for s in WIDTHS if s in have and (s in contract.vary or (s, "D") == ("hd", "D"))]
     if "hd" in have and "hd" not in wide and "D" in contract.vary:
         wide.insert(0, "hd")
-    groups = ["H/Hkv"] if {"H", "Hkv"} <= {*wide} else []
-    return [*free, *wide, *groups]
+    return [*free, *wide, *(["H/Hkv"] if {"H", "Hkv"} <= {*wide} else [])]
 
 
 def value(symbol: str, sizes: Sizes) -> int:

@@ -41,12 +41,9 @@ def module_sizes(root: nn.Module | None) -> dict[str, int]:
 def _named(root: nn.Module | None) -> Iterator[tuple[str, Any]]:
     if root is None:
         return
-    for holder in CONFIGS:
-        config = vars(root).get(holder)
-        if config is not None:
-            yield from _entries(config)
-    for module in root.modules():
-        yield from _entries(module)
+    configs = [vars(root).get(name) for name in CONFIGS]
+    for holder in (*configs, *root.modules()):
+        yield from _entries({} if holder is None else holder)
 
 
 def _entries(holder: Any) -> Iterator[tuple[str, Any]]:

@@ -47,11 +47,10 @@ def describe_heads(
 
 def _head(number: int, w: Tensor, allowed: Tensor, title: str, index: int | None) -> Head:
     rows = w[_alive(w, allowed)]
-    spread = torch.special.entr(rows).sum(-1)
     return Head(
         number=number,
         weights=to_heat(w, f"head {number} of {title}", ("query", "key"), index),
-        entropy=spread.mean().item() if len(rows) else 0.0,
+        entropy=torch.special.entr(rows).sum(-1).mean().item() if len(rows) else 0.0,
         largest=rows.amax(-1).mean().item() if len(rows) else 0.0,
     )
 

@@ -147,8 +147,7 @@ def _relation(found: Guard, names: dict[str, str], sizes: dict[str, int]) -> str
 
 def _problem(error: Exception, run: SymbolicRun) -> str:
     kind = type(error).__name__
-    if kind in {"GuardOnDataDependentSymNode", "DataDependentOutputException"}:
-        why = "its course depends on values, which a symbolic run does not have"
-    else:
-        why = f"{kind}: {first_line(error)}"
+    by_value = kind in {"GuardOnDataDependentSymNode", "DataDependentOutputException"}
+    values = "its course depends on values, which a symbolic run does not have"
+    why = values if by_value else f"{kind}: {first_line(error)}"
     return f"symbolic sizes could not be followed beyond line {run.line}: {why}"

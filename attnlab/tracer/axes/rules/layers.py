@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnlab.tracer.axes.atoms import DATA, Atom, Axes, Axis, leaves
+from attnlab.tracer.axes.atoms import DATA, Atom, Axes, Axis, anonymous, leaves
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, words
 
@@ -49,8 +49,7 @@ def embedding(flow: Flow, call: Call) -> Axes:
 
 
 def one_hot(flow: Flow, call: Call) -> Axes:
-    n = call.shape[-1]
-    return [*call.x.axes, (Atom(n),) if n != 1 else ()]
+    return [*call.x.axes, *anonymous(call.shape[-1:])]
 
 
 def conv(flow: Flow, call: Call) -> Axes:

@@ -68,8 +68,7 @@ def _strangers(flow: Flow, call: Call, axis: Axis) -> str:
 
 
 def topk(flow: Flow, call: Call) -> list[Axes]:
-    place = {"topk": 2, "kthvalue": 2}.get(call.name, 1)
-    at = call.dim(place, -1)
+    at = call.dim(1 if call.name == "multinomial" else 2, -1)
     found = []
     for shape in call.outs:
         axes = list(call.x.axes)
