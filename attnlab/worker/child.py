@@ -1,7 +1,7 @@
-"""The process that runs a candidate: closes everything, locks itself in, then answers verbs.
+"""The process that runs a candidate: it closes all files, enters the sandbox, then answers verbs.
 
-What it says is raw tensors and rows of a trace. It holds no seed, no reference, no expected value
-and no check, so there is nothing in it that a candidate could read or bend to its advantage.
+Its answers are raw tensors and rows of a trace. It holds no seed, reference, expected value or
+check, so a candidate finds nothing in it to read or to change.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from attnlab.worker.tensors import pack, unpack
 from attnlab.worker.wire import receive, send
 
 SOCKET = 3
-# How this process ends by itself, unlike what a candidate is likely to say with os._exit.
+# Exit statuses of this process, which a candidate is unlikely to give to os._exit.
 MEMORY, BROKEN = 112, 113
 
 
 def serve(
     sock: socket.socket, out: int, limits: Limits, own: bool, before: Surroundings | None = None
 ) -> None:
-    """Never returns. `out` takes the candidate's stdout and stderr."""
+    """Answer verbs until the judge closes `sock`; never returns. Stdout and stderr go to `out`."""
     mine = os.getpid()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # to the zygote it means that all is over
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # in the zygote it ends all processes
     try:
         holds, missing = layers.apply(limits, own)
         sock = _close_all_but(sock, out)
         if not own:
             sys.meta_path.insert(0, ImportBlocker())
         send(sock, pack({"isolation": holds, "missing": missing}))
-        if not own:  # no file can be written, and what asks for a folder to write to must not fail
+        if not own:  # it cannot write, but asking for a temporary folder must not fail
             tempfile.tempdir = os.curdir
-        # A fork leaves torch's pool of threads to whoever uses it first; two at once find none.
+        # After a fork the first user starts torch's thread pool; two users at once find none.
         torch.set_num_threads(torch.get_num_threads())
         session = Session(before)
         alarm = Alarm(limits.seconds if limits.rings else 0.0)
@@ -52,7 +52,7 @@ def serve(
             request = unpack(receive(sock))
             with alarm.on():
                 answer = session.ask(request["verb"], **request["args"])
-            if os.getpid() != mine:  # the candidate forked: the twin has nothing to answer
+            if os.getpid() != mine:  # the candidate forked: the copy must not answer
                 os._exit(0)
             _flush()
             send(sock, pack(answer))
@@ -75,7 +75,7 @@ class ImportBlocker:
 
 
 def _close_all_but(sock: socket.socket, out: int) -> socket.socket:
-    """Standard input from nowhere, output to the judge, the socket at 3, nothing else open."""
+    """Empty stdin; stdout and stderr go to `out`; the socket is 3; all other files are closed."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     low = {0: nothing, 1: out, 2: out, SOCKET: sock.fileno()}
     high = {to: fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for to, fd in low.items()}
@@ -94,5 +94,5 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BaseException:  # noqa: S112 - the candidate may have put anything there
+        except BaseException:  # noqa: S112 - the candidate may have replaced them
             continue

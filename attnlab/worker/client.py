@@ -1,4 +1,4 @@
-"""The front's side of the border: a `Job` in, a `Report` out. No torch here."""
+"""The front's end of the worker: a `Job` goes in, a `Report` comes out. No torch here."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Worker:
                 raise Broken(f"the worker cannot be started: {error}") from error
 
     def run_job(self, job: Job) -> Report:
-        """Blocks until the judge has answered; raises `Broken` when it cannot."""
+        """Wait for the judge's answer; raises `Broken` if there is none."""
         return self._request(JOB, job, job.limits.seconds + JUDGE_TIME)
 
     def run_program(self, job: ProgramJob) -> ProgramReport:
@@ -82,7 +82,7 @@ class Worker:
         return self._request(PROGRAM, job, job.limits.seconds + JUDGE_TIME)
 
     def position(self, job: PositionJob) -> PositionReport:
-        """The tables and plots of a kind of positions; raises `Broken` as `run_job` does."""
+        """Compute tables and plots of a positional encoding; raises `Broken` as `run_job` does."""
         return self._request(POSITION, job, POSITION_TIME)
 
     def trials(self, job: TrialJob) -> TrialReport:
@@ -93,7 +93,7 @@ class Worker:
         return report
 
     def _request(self, request: Request[Sent, Answer], record: Sent, seconds: float) -> Answer:
-        if self.sock.fileno() < 0:  # the last request took it down
+        if self.sock.fileno() < 0:  # the last request ended it
             self._start()
         self.sock.settimeout(START_TIME + seconds)
         with self._answering():
@@ -106,7 +106,7 @@ class Worker:
         try:
             yield
         except TimeoutError:
-            self.close()  # its late answer must not be taken for the next job's
+            self.close()  # a late answer must not be read as the next job's
             raise Broken(
                 "the worker does not answer", "try again; `attnlab doctor` may tell"
             ) from None
@@ -117,7 +117,7 @@ class Worker:
             raise Broken(f"the worker's answer makes no sense: {str(error)[:200]}") from error
 
     def _last_words(self) -> str:
-        """The end of what the worker printed, which is most often why torch cannot be imported."""
+        """The last line that the worker printed: most often why torch cannot be imported."""
         stderr = self.close()
         lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         return f"it said: {lines[-1].strip()}" if lines else "ATTNLAB_DEBUG=1 shows more"
@@ -143,12 +143,12 @@ class Worker:
 
 
 def _own_folder() -> str | None:
-    """Where its processes are: what a library leaves there is not to lie among the user's files."""
-    import tempfile  # not before it is needed: commands that need no worker are short
+    """The current folder of the worker's processes: libraries may leave files there."""
+    import tempfile  # only where it is needed: commands without a worker start fast
 
     try:
         return tempfile.mkdtemp(prefix="attnlab-")
-    except OSError:  # no place to write to: then it writes nowhere
+    except OSError:  # there is no folder to write to
         return None
 
 
@@ -159,12 +159,12 @@ def _remove(folder: str | None) -> None:
         return
     try:
         shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:  # a candidate made folders within folders, thousands deep
+    except RecursionError:  # a candidate nested thousands of folders
         subprocess.run(["rm", "-rf", "--", folder], check=False, stderr=subprocess.DEVNULL)
 
 
 class WorkerPool:
-    """Several workers, each with a torch of its own; as many threads may use them at once."""
+    """Several workers, each with a torch of its own; as many threads can use them at once."""
 
     def __init__(self, size: int) -> None:
         self.workers = [Worker() for _ in range(size)]

@@ -1,7 +1,7 @@
-"""The trusted process: takes jobs, asks children, and computes every verdict itself.
+"""The trusted process: it takes jobs, asks children, and computes every result itself.
 
-The pipeline is `grading.pipeline.run_job`; this file only gives it its children, each behind a
-channel with a deadline, and turns the ways a child can end into one exception.
+The pipeline is `grading.pipeline.run_job`. This file gives it children, each behind a channel with
+a deadline, and turns every way in which a child can end into `Died`.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from attnlab.worker.requests import JOB, POSITION, PROGRAM, TRIALS, decode
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import Channel, TooLong, receive, receive_line, send
 
-GRACE = 0.2  # seconds a child that closed its socket has to die by itself, for a better message
+GRACE = 0.2  # seconds for a child that closed its socket to end by itself, with a clearer status
 
 
 def serve(job: socket.socket, zygote: socket.socket) -> None:
-    """Answers each request with one record, until the client has gone."""
+    """Answer each request with one record, until the client closes the socket."""
     judge = Judge(zygote)
     for number in count():
         try:
             message = receive(job)
         except EOFError:
             return
-        if number == 1:  # all is imported, and it stays: nothing to search for garbage
+        if number == 1:  # all modules are imported: they need no garbage collection
             gc.collect()
             gc.freeze()
         tag, record = decode(message)
@@ -51,15 +51,15 @@ def serve(job: socket.socket, zygote: socket.socket) -> None:
 
 
 class Judge:
-    """What lasts from one request to the next: the zygote, the references, the right programs."""
+    """State that lasts from one request to the next."""
 
     def __init__(self, zygote: socket.socket) -> None:
         self.spawn = partial(Child, zygote)
         self.references = ReferenceCache()
-        self.right_programs: dict[str, Any] = {}  # what they do, by program and seed
+        self.right_programs: dict[str, Any] = {}  # their results, by program and seed
 
     def run_job(self, job: Job) -> Report:
-        """Grades or traces a candidate in a child."""
+        """Grade or trace a candidate in a child."""
         try:
             return run_job(job, self.spawn, self.references)
         except BadReference as error:
@@ -68,7 +68,7 @@ class Judge:
                 message=str(error),
                 hint="this is a fault of the challenge, not of your file; attnlab check shows it",
             )
-        except Exception as error:  # our own fault must reach the user as one line
+        except Exception as error:  # a fault of attnlab must reach the user as one line
             where = traceback.extract_tb(error.__traceback__)[-1]
             return Report(
                 outcome="error",
@@ -77,7 +77,7 @@ class Judge:
             )
 
     def run_program(self, job: ProgramJob) -> ProgramReport:
-        """Trains or grades a program of several files."""
+        """Train or grade a program of several files."""
         from attnlab.grading.program import run_program
 
         try:
@@ -86,7 +86,7 @@ class Judge:
             return ProgramReport(outcome="error", message=_fault(error))
 
     def position(self, job: PositionJob) -> PositionReport:
-        """Computed from the references: no candidate, no child."""
+        """Compute tables and plots from the references: there is no candidate, and no child."""
         from attnlab.references.position_report import build_position_report
 
         try:
@@ -95,7 +95,7 @@ class Judge:
             return PositionReport(outcome="error", message=_fault(error))
 
     def trials(self, job: TrialJob) -> TrialReport:
-        """Mutants of right files run in a process of their own, without a child for each."""
+        """Grade mutants of right files in one process, without a child for each."""
         from attnlab.mutation_testing.fork_pool import try_all
 
         try:
@@ -114,14 +114,14 @@ HANDLERS: dict[str, Callable[[Judge, Any], Answer]] = {
 
 
 def _fault(error: Exception) -> str:
-    """An error of ours in one line; the traceback where ATTNLAB_DEBUG asks for it."""
+    """A fault of attnlab in one line; prints the traceback where ATTNLAB_DEBUG is set."""
     if os.environ.get("ATTNLAB_DEBUG"):
         traceback.print_exc(file=sys.stderr)
     return f"the judge failed: {type(error).__name__}: {error}"
 
 
 class Orphaned(BaseException):
-    """The zygote is gone, so there will be no more children: the judge ends too."""
+    """The zygote has ended, so there will be no more children: the judge ends too."""
 
 
 class Child:
@@ -229,7 +229,7 @@ def _open_pidfd(pid: int) -> int | None:
 
 
 def _signal(number: int) -> str:
-    """Its name; the real-time signals between the first and the last have none."""
+    """The name of a signal; real-time signals between the first and the last have none."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,9 +1,9 @@
-"""What the zygote does once, so that no child pays for it.
+"""Work that the zygote does once, so that children need not.
 
-One small module is run: a page that the zygote has written is shared; one that a child writes is
-copied for that child. The same holds for what Python makes of a function that has run a few times.
+`warm` runs a small module: children share the memory pages that the zygote has written, and the
+bytecode that Python has specialised for functions that have run a few times.
 
-And memory is put into large pages: most of what a fork costs is the copying of the table of pages.
+`large_pages` moves memory into large pages: most of the cost of a fork is copying the page table.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from attnlab.worker.tensors import pack, unpack
 
 FILE = "attnlab-warming.py"
 LARGE = 2 << 20  # bytes of a large page
-COLLAPSE = 25  # to madvise(2): make large pages of small ones now. Linux 6.1 and later know it
-CALLS = 8  # after as many, Python has specialised what runs
+COLLAPSE = 25  # advice for madvise(2) since Linux 6.1: turn small pages into large ones now
+CALLS = 8  # after so many Python has specialised the bytecode
 SOURCE = """
 from torch import nn
 
@@ -40,17 +40,17 @@ class Small(nn.Module):
 
 
 def warm() -> None:
-    """Nothing of it stays behind: neither a module nor a random state."""
+    """Run a small module. It leaves no module behind, and the random state is restored."""
     state = torch.get_rng_state()
     session = Session()
     session.ask("load", file=FILE, text=SOURCE, path=FILE, own=None)
     for seed in range(CALLS):
         session.ask("build", name="Small", init={"width": 4}, seed=seed)
-        asked = {"x": torch.zeros(2, 3, 4), "mask": torch.zeros(2, 3, 3, dtype=torch.bool)}
-        told = unpack(pack(asked))
+        inputs = {"x": torch.zeros(2, 3, 4), "mask": torch.zeros(2, 3, 3, dtype=torch.bool)}
+        received = unpack(pack(inputs))
         weights = session.ask("parameters")["tensors"]
         session.ask("set_parameters", tensors=unpack(pack(weights)))
-        pack(session.ask("call", inputs=list(told.items())))
+        pack(session.ask("call", inputs=list(received.items())))
     linecache.cache.pop(FILE, None)
     if session.module is not None:
         sys.modules.pop(session.module.__name__, None)
@@ -58,7 +58,7 @@ def warm() -> None:
 
 
 def large_pages() -> None:
-    """What this process has allocated so far moves into large pages, where the system can.
+    """Move what this process has allocated so far into large pages, where the system can.
 
     The C library asks for them itself (`client.LARGE_PAGES`); Python's own allocator does not.
     """
@@ -71,5 +71,5 @@ def large_pages() -> None:
         start, end = (int(at, 16) for at in span.split("-"))
         start += -start % LARGE
         size = (end - start) // LARGE * LARGE
-        if rights == "rw-p" and inode == "0" and size > 0:  # where it cannot be, nothing changes
+        if rights == "rw-p" and inode == "0" and size > 0:  # where it fails, nothing changes
             libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), COLLAPSE)

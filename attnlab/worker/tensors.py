@@ -20,10 +20,10 @@ DTYPES = [
 NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
 MAX_DIMS = 32
 LENGTH = struct.Struct("<Q")
-FACTS = struct.Struct("<BB6x")  # of a tensor: its dtype and how many axes it has
+FACTS = struct.Struct("<BB6x")  # a tensor's dtype and number of axes
 SHAPES = [struct.Struct(f"<{dims}Q") for dims in range(MAX_DIMS + 1)]
-ALIGNED = 8  # bytes at a multiple of which everything begins, as numbers in memory have to
-MAX_BYTES = CAP // 2  # of one tensor, so that a frame has room for it
+ALIGNED = 8  # bytes: everything starts at a multiple of it, as numbers in memory must
+MAX_BYTES = CAP // 2  # of one tensor, so that it fits into a frame
 
 
 class Malformed(Exception):
@@ -34,7 +34,7 @@ def pack(message: Any) -> bytes:
     """Dicts, lists, strings, numbers, None and tensors. A tensor that has no raw form (sparse,
     complex, meta, quantised) or is too large becomes `{"$odd": "what it is"}`."""
     blobs: list[bytes] = []
-    known: dict[int, Any] = {}  # inputs of several calls have tensors in common
+    known: dict[int, Any] = {}  # by id: calls can share tensors
 
     def encode(value: Any) -> Any:
         """What stands in the header for a tensor, which JSON does not know."""
@@ -95,7 +95,7 @@ def _raw(t: Tensor) -> bytes | None:
             t = t.cpu().resolve_neg().contiguous()
         # NumPy would do it, but torch does not bring it along.
         return head + ctypes.string_at(t.data_ptr(), size)
-    except Exception:  # a subclass may do anything here: it is described, not sent
+    except Exception:  # a subclass may raise anything: it is described, not sent
         return None
 
 
@@ -111,7 +111,7 @@ def _describe(t: Tensor) -> str:
 
 
 def _tensor(room: bytearray, start: int, size: int) -> Tensor:
-    """The tensor of `size` bytes from `start` on, in this very memory."""
+    """The tensor in the `size` bytes from `start` on; it shares their memory."""
     number, dims = FACTS.unpack_from(room, start)
     if start % ALIGNED or number >= len(DTYPES) or dims > MAX_DIMS:
         raise Malformed(f"a tensor of dtype {number} with {dims} axes at byte {start}")

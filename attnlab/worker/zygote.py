@@ -1,8 +1,8 @@
 """The zygote: imports torch once, then forks the judge and a fresh child for every candidate.
 
-It knows no reference, check, seed or answer: it forks the judge before any of them is loaded, so
-a child inherits none. One thread before the first fork is what makes forking safe: a process that
-has run an operation on two threads leaves its forked children hanging.
+It holds no reference, check, seed or answer: it forks the judge before any of them is loaded, so
+a child inherits none. It runs torch on one thread, which makes forking safe: children of a process
+that has used two threads hang.
 
 Started by `client.py` as a script, with the socket to the judge as the file descriptor in argv.
 (A server that stays warm between commands would listen here and fork one judge per connection.)
@@ -33,9 +33,9 @@ from attnlab.worker import child, prefork
 from attnlab.worker.sandbox import layers
 from attnlab.worker.wire import receive_line
 
-# Children after which large pages pay: they cost 20 to 180 ms once, and save 2 ms a child.
+# After so many children large pages pay off: they take 20 to 180 ms once, and save 2 ms a child.
 LASTING = 32
-PASSES = 1000  # over the children of strays: enough for any chain, and an end to a fork bomb
+PASSES = 1000  # in which strays are ended: enough for any chain, and a limit for fork bombs
 
 
 def main() -> NoReturn:
@@ -75,12 +75,12 @@ class Zygote:
         self, control: socket.socket, judge: int, before: Surroundings | None = None
     ) -> None:
         self.control = control
-        self.before = before  # of any candidate; each child compares with it
+        self.before = before  # any candidate ran; each child compares its process with it
         self.alive = {judge}
         self.forks = 0
 
     def serve(self) -> NoReturn:
-        """Until the judge has gone."""
+        """Answer requests until the judge ends."""
         while line := receive_line(self.control):
             request = json.loads(line)
             if request["op"] == "fork":
@@ -93,7 +93,7 @@ class Zygote:
     def end(self) -> NoReturn:
         for pid in self.alive:
             _kill(pid)
-        self.alive.clear()  # from here on every child is a stray
+        self.alive.clear()  # now every child is a stray
         self._end_strays()
         os._exit(0)
 
@@ -131,9 +131,9 @@ class Zygote:
         return status
 
     def _end_strays(self) -> None:
-        """What a candidate started in yet another session has become our child by now.
+        """End processes that a candidate started in other sessions: they are children by now.
 
-        The children of a stray become ours when it ends, hence several passes.
+        When one ends, its own children become children of the zygote, hence several passes.
         """
         listing = Path(f"/proc/self/task/{os.getpid()}/children")
         for _ in range(PASSES if listing.exists() else 0):
@@ -146,7 +146,7 @@ class Zygote:
 
 
 def _kill(pid: int) -> None:
-    """A process and, where it leads one, its group."""
+    """Kill a process and, where it leads one, its group."""
     for kill in (os.killpg, os.kill):
         try:
             kill(pid, signal.SIGKILL)

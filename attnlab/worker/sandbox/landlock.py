@@ -1,8 +1,8 @@
-"""Rules of the file system: a candidate opens what Python and its packages are made of, no more.
+"""File system rules: a candidate opens only the files of Python and its packages.
 
-Landlock answers EACCES to what no rule allows: reading a file of the user's or an answer of ours,
-writing, removing or renaming one, using a TCP port. The rules are made once, by the process that
-forks; a child enters them by one call, for good, with all that it starts.
+Landlock answers EACCES to what no rule allows: reading the user's files or attnlab's answers,
+writing, removing or renaming files, using a TCP port. The process that forks creates the rules
+once. A child enters them by one call; they hold for ever, and for all processes that it starts.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from attnlab.worker.sandbox.libc import check_result, libc
 
 # The same numbers on every machine: they are newer than the tables that differ.
 CREATE, ADD, ENTER = 444, 445, 446
-ASK = 1  # of `CREATE`: makes no rules, but tells what the kernel knows of them
-BENEATH = 1  # the kind of rule that speaks of a path and all below it
+ASK = 1  # flag of `CREATE`: return the version that the kernel knows
+BENEATH = 1  # a rule for a path and all below it
 
 EXECUTE, WRITE, READ, LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-OF_A_FILE = EXECUTE | WRITE | READ  # the others are of folders
-FIRST = (1 << 13) - 1  # what every kernel that knows of rules can refuse
-LATER = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # version: to link elsewhere, to cut short, ioctl
-PORTS, SCOPES = 4, 6  # versions: TCP ports; abstract sockets and signals of those outside
-TWO = 0b11  # both of them
+OF_A_FILE = EXECUTE | WRITE | READ  # the other rights are those of folders
+FIRST = (1 << 13) - 1  # the rights of version 1
+LATER = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # by version: link to other folders, truncate, ioctl
+PORTS, SCOPES = 4, 6  # versions: TCP ports; abstract sockets and signals to other processes
+TWO = 0b11  # both rights of such a kind
 
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc", "/opt", "/nix", "/proc", "/sys")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-ANSWERS = ("references", "challenges", "lessons")  # of the package: what is graded against
+ANSWERS = ("references", "challenges", "lessons")  # of the package: no candidate may read them
 Allowed = Literal["read", "list"]
 
 
@@ -49,13 +49,14 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """What the kernel knows of it; raises `OSError` where that is nothing."""
+    """The version of Landlock in the kernel; raises `OSError` where there is none."""
     return check_result(libc().syscall(CREATE, None, ctypes.c_size_t(0), ASK))
 
 
 @cache
 def rules() -> int:
-    """The file descriptor of the rules, in which the folder that this process is in is its own."""
+    """The file descriptor of the rules. Candidates may write in the current folder of this
+    process, unless that is /."""
     known = version()
     files = FIRST | sum(bit for since, bit in LATER.items() if known >= since)
     handled = _Handled(files, TWO * (known >= PORTS), TWO * (known >= SCOPES))
@@ -66,21 +67,21 @@ def rules() -> int:
         _allow(ruleset, path, LIST if allowed == "list" else EXECUTE | READ | LIST)
     for name in DEVICES:
         _allow(ruleset, Path(name), READ | WRITE)
-    if Path.cwd() != Path("/"):  # its own folder, where it has one
-        _allow(ruleset, Path.cwd(), files)  # a limit of another layer leaves every file there empty
+    if Path.cwd() != Path("/"):
+        _allow(ruleset, Path.cwd(), files)  # but another layer leaves files empty
     return ruleset
 
 
 def enter() -> None:
-    """For this thread and all it starts; raises `OSError` where the kernel will not."""
+    """Apply the rules to this thread and all it starts; raises `OSError` if the kernel refuses."""
     check_result(libc().syscall(ENTER, rules(), 0))
 
 
 def allowed_paths(
     roots: Iterable[Path], answers: frozenset[Path]
 ) -> Iterator[tuple[Path, Allowed]]:
-    """What to allow: roots as they are, but one that holds an answer entry by entry. Whoever
-    imports has to list the folders down to it. Links count as what they lead to."""
+    """The paths to allow: each root, or its entries where it contains an answer. Imports must also
+    list the folders above. Links are resolved."""
     above = {up for answer in answers for up in answer.parents}
     todo, seen = [root.resolve() for root in roots], set[Path]()
     while todo:
@@ -98,18 +99,18 @@ def allowed_paths(
 
 
 def _roots(package: Path) -> list[Path]:
-    """Where Python, its packages and the libraries of the system lie; none within another."""
+    """The folders of Python, its packages and the system libraries, none within another."""
     paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, *SYSTEM, *_library_folders()]
     paths += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     found = {Path(p).resolve() for p in paths if Path(p).is_absolute()} | {package}
     if package.parent not in _installed():
-        found.discard(package.parent)  # a checkout: its own packages are one of many things there
+        found.discard(package.parent)  # a checkout, which holds other files, too
     return [p for p in sorted(found) if p.exists() and not any(up in found for up in p.parents)]
 
 
 def _answers(package: Path) -> frozenset[Path]:
-    """Wherever they lie: in the package, beside it in a checkout, and where one that is installed
-    for editing leaves copies of the challenges; and the user's own catalogue."""
+    """All places that may hold answers: the package, the checkout around it, installed copies of
+    the challenges, and the user's own catalogue."""
     places = {package, *(at / package.name for at in _installed())}
     places |= set() if package.parent in _installed() else {package.parent}
     own = os.environ.get("ATTNLAB_CATALOGUE", "").split(os.pathsep)
@@ -118,12 +119,12 @@ def _answers(package: Path) -> frozenset[Path]:
 
 
 def _installed() -> list[Path]:
-    """Folders of installed packages."""
+    """The folders of installed packages."""
     return [Path(p).resolve() for p in site.getsitepackages()]
 
 
 def _library_folders() -> list[str]:
-    """Folders of the libraries that are loaded, wherever they were found."""
+    """The folders of the shared libraries that this process has loaded."""
     maps = Path("/proc/self/maps")
     lines = maps.read_text().splitlines() if maps.exists() else []
     libraries = {m[0] for line in lines if (m := re.search(r"/.+\.so\b.*", line))}
@@ -131,7 +132,7 @@ def _library_folders() -> list[str]:
 
 
 def _allow(ruleset: int, path: Path, allowed: int) -> None:
-    """One rule; none where the path is not there, or not to be seen."""
+    """Add one rule; none for a path that does not exist or cannot be opened."""
     try:
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

@@ -1,6 +1,6 @@
-"""What holds a candidate's process in: one layer per function, applied in order.
+"""The layers that isolate a candidate's process: one function each, applied in order.
 
-Each layer either holds or says why it cannot; `doctor` and every report name both.
+A layer holds, or raises why it cannot; `doctor` and every report name both kinds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 
 
 class Missing(Exception):
-    """The machine does not give the layer; the message says why."""
+    """The machine does not support the layer; the message says why."""
 
 
 def own_session(_limits: Limits) -> None:
@@ -40,7 +40,7 @@ def no_new_privileges(_limits: Limits) -> None:
 
 
 def memory(limits: Limits) -> None:
-    """Address space: what the worker holds already, plus the job's allowance."""
+    """Limit the address space to what the worker holds already, plus the job's allowance."""
     statm = Path("/proc/self/statm")
     if not statm.exists():
         raise Missing("this system does not tell how much memory a process holds")
@@ -49,9 +49,9 @@ def memory(limits: Limits) -> None:
 
 
 def cpu_time(limits: Limits) -> None:
-    """CPU seconds, a little over the wall deadline that the judge keeps.
+    """Limit the CPU time to a little more than the time that the judge waits.
 
-    The hard limit stands a second later: at the hard one the signal is SIGKILL, which says nothing.
+    The hard limit is a second later: it sends SIGKILL, which does not say why.
     """
     seconds = int(limits.seconds) + 2
     _limit(resource.RLIMIT_CPU, seconds, seconds + 1)
@@ -118,7 +118,7 @@ def prepare() -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the one that inherits, and can end, what a candidate leaves behind."""
+    """Make this process the parent of those that a candidate leaves, so that it can end them."""
     if sys.platform == "linux":
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
 

@@ -1,4 +1,4 @@
-"""The C library of this process, opened once: what Python has no function for is called there."""
+"""The C library of this process, for system calls that Python has no function for."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A filter of system calls: a candidate can end, stop and look into no process but its own.
+"""A filter of system calls: a candidate can neither end nor inspect other processes.
 
-A program of the kernel's packet filter, which sees the number of a call and its arguments. It gives
-EPERM to what is meant for another process, sockets (those of this machine, too), memory and queues
-that all share, the rights of a file or the machine as a whole, and lets everything else through.
-What a process starts has higher numbers than it has itself; the worker, whoever called it and all
-that ran before have lower ones, until numbers begin again: so its parent's is refused by name.
+The filter is a BPF program, which sees the number of a call and its arguments. It answers EPERM to
+calls that concern other processes, sockets (local ones, too), shared memory and queues, the
+permissions of files or the whole machine, and allows all others. Child processes have higher ids
+than the candidate; the worker and all earlier processes have lower ones, which are refused. Ids can
+wrap around, so the parent's is refused by its value.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import NamedTuple
 from attnlab.worker.sandbox.libc import check_result, libc
 
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
-LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06  # of a word, by constant
+LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06  # BPF instructions
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | 1  # the second with EPERM
-NUMBER, MACHINE, FIRST_ARGUMENT = 0, 4, 16  # where they lie in what a filter sees; little-endian
-NEGATIVE = 0x80000000  # a group's number, and -1 for all
-X32 = 0x40000000  # numbers from here on are those of another interface of the same machine
+NUMBER, MACHINE, FIRST_ARGUMENT = 0, 4, 16  # offsets in the data of a filter; little-endian
+NEGATIVE = 0x80000000  # ids of groups, and -1 for all processes
+X32 = 0x40000000  # calls from here on are those of the x32 interface
 
 
 class Calls(NamedTuple):
-    """A machine as the kernel numbers it, and its numbers of the calls to look at."""
+    """The kernel's number of an architecture, and there the numbers of the calls to filter."""
 
     machine: int
     to_one: tuple[int, ...]  # the first argument is a process
@@ -70,12 +70,12 @@ class _Program(ctypes.Structure):
 
 
 def calls() -> Calls | None:
-    """Those of this machine, where they are known."""
+    """The calls of this architecture, where they are known."""
     return KNOWN.get(os.uname().machine)
 
 
 def filter_for(known: Calls, pid: int, parent: int) -> bytes:
-    """The program for a process of this number, and its parent's."""
+    """The BPF program for a process with this id and parent id."""
     steps = [_step(LOAD, MACHINE), *_unless(EQUAL, known.machine, REFUSE), _step(LOAD, NUMBER)]
     steps += [_step(AT_LEAST, X32, 0, 1), _step(RETURN, REFUSE)]
     for number in known.never:
@@ -91,7 +91,7 @@ def filter_for(known: Calls, pid: int, parent: int) -> bytes:
 
 
 def install(known: Calls) -> None:
-    """For this process and all it starts, for good; raises `OSError` where the kernel will not."""
+    """Filter this process and all it starts, for ever; raises `OSError` if the kernel refuses."""
     code = filter_for(known, os.getpid(), os.getppid())
     held = ctypes.create_string_buffer(code, len(code))
     program = _Program(len(code) // 8, ctypes.addressof(held))
@@ -99,7 +99,7 @@ def install(known: Calls) -> None:
 
 
 def _step(code: int, constant: int, holds: int = 0, fails: int = 0) -> bytes:
-    """One instruction, and how many to leave out where its comparison holds, or fails."""
+    """One instruction, and how many to skip if its comparison holds, or fails."""
     return struct.pack("<HBBI", code, holds, fails, constant)
 
 
