@@ -56,6 +56,14 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
+def set_aside(path: Path) -> Path:
+    """Rename a file to the first free NAME.1, NAME.2, ...; returns the new path."""
+    number = 1
+    while os.path.lexists(free := path.with_name(f"{path.name}.{number}")):
+        number += 1
+    return path.rename(free)
+
+
 def _must_be_regular(path: Path, shown: str, status: os.stat_result) -> None:
     kind = stat.S_IFMT(status.st_mode)
     if kind == stat.S_IFDIR:

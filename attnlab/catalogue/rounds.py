@@ -12,7 +12,7 @@ from typing import Any
 
 from attnlab.catalogue.programs import check_compatible, compose, draw_round
 from attnlab.errors import Refused, Unreadable
-from attnlab.files import read_bytes, shown_path
+from attnlab.files import read_bytes, set_aside, shown_path
 from attnlab.records import FORMAT, record
 from attnlab.records.program import Program
 
@@ -83,11 +83,7 @@ def _write(path: Path, text: str) -> str:
     if os.path.lexists(path) and path.name != MARK:
         if path.is_file() and path.read_bytes() == text.encode():
             return ""
-        number = 1
-        while os.path.lexists(old := path.with_name(f"{path.name}.{number}")):
-            number += 1
-        path.rename(old)
-        kept = str(old)
+        kept = str(set_aside(path))
     path.write_text(text, encoding="utf-8", newline="\n")
     return kept
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from attnlab.errors import Refused
+from attnlab.files import set_aside
 from attnlab.records import Challenge
 
 MARK = "# attnlab: "
@@ -16,12 +17,12 @@ def write_starter(
 ) -> tuple[str, str]:
     """Write ./NAME.py, or `where`; returns the paths of the file and of the backup, if any."""
     path = where or Path(f"{challenge.name}.py")
-    shown = str(path) if path.is_absolute() else f"./{path}"
+    shown = _shown(path)
     text = Path(challenge.file).read_text(encoding="utf-8")
-    kept = ""
+    backup = ""
     try:
         if replace and os.path.lexists(path):
-            kept = _set_aside(path)
+            backup = _shown(set_aside(path))
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(f"{MARK}{challenge.slug}\n{text}")
     except FileExistsError:
@@ -38,13 +39,8 @@ def write_starter(
             "change to a folder where you can write",
             shown,
         ) from None
-    return shown, kept
+    return shown, backup
 
 
-def _set_aside(path: Path) -> str:
-    """Renames `path` to the first free NAME.py.1, NAME.py.2, ..."""
-    number = 1
-    while os.path.lexists(kept := path.with_name(f"{path.name}.{number}")):
-        number += 1
-    path.rename(kept)
-    return str(kept) if kept.is_absolute() else f"./{kept}"
+def _shown(path: Path) -> str:
+    return str(path) if path.is_absolute() else f"./{path}"

@@ -157,12 +157,8 @@ def challenge_job_for(chosen: Selection, bounds: Limits, *stages: Literal["trace
     from attnlab.target.resolve import challenge_job
 
     job = challenge_job(chosen.challenge, chosen.path, stages=stages, limits=bounds)
-    return replace(job, candidate=replace(job.candidate, file=_message_name(chosen)))
-
-
-def _message_name(chosen: Selection) -> str:
-    """The name of the file in `file:line`."""
-    return chosen.file.removeprefix("./") if chosen.yours else chosen.path.name
+    file = chosen.file.removeprefix("./") if chosen.yours else chosen.path.name
+    return replace(job, candidate=replace(job.candidate, file=file))
 
 
 def announce(doing: str, chosen: Selection) -> None:
@@ -208,11 +204,16 @@ def hide_findings(trace: Trace) -> Trace:
 
 
 def run_job(job: Job) -> Report:
-    """The report of one job; raises where the job could not even begin."""
+    """The report of one job; raises its error where the job could not run."""
+    from attnlab.errors import Broken, Refused, Unreadable
     from attnlab.worker.client import Worker
 
+    kinds = {"refused": Refused, "unreadable": Unreadable, "error": Broken}
     with Worker() as worker:
-        return raise_unless_run(worker.run_job(job))
+        report = worker.run_job(job)
+    if report.outcome in kinds:
+        raise kinds[report.outcome](report.message, report.hint)
+    return report
 
 
 def run_program(job: ProgramJob) -> ProgramReport:
@@ -226,16 +227,6 @@ def run_program(job: ProgramJob) -> ProgramReport:
         report = worker.run_program(job)
     if report.outcome == "error":
         raise Broken(report.message, report.hint)
-    return report
-
-
-def raise_unless_run(report: Report) -> Report:
-    """The report; raises its error where the job could not run."""
-    from attnlab.errors import Broken, Refused, Unreadable
-
-    kinds = {"refused": Refused, "unreadable": Unreadable, "error": Broken}
-    if report.outcome in kinds:
-        raise kinds[report.outcome](report.message, report.hint)
     return report
 
 

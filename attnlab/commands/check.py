@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from attnlab.catalogue.validate import Validation
     from attnlab.mutation_testing.measure import Strength
     from attnlab.records import Challenge, Verdict
+    from attnlab.worker.client import WorkerPool
 
 PLACE = 200
 AT_ONCE = max(2, min(4, os.cpu_count() or 2))  # each worker holds a torch of its own
@@ -50,6 +51,7 @@ def command(
     """
     from attnlab.catalogue.validate import unreadable_challenge
     from attnlab.render.check import CheckPage
+    from attnlab.worker.client import WorkerPool
 
     found = catalogue(ctx)
     programs = [p for slug in slugs or () if (p := found.find_program(slug))]
@@ -57,70 +59,64 @@ def command(
     wanted = [found.find(slug) for slug in slugs or () if slug not in names]
     if not slugs:
         wanted, programs = list(found.challenges), list(found.programs)
-    if strength:
-        from attnlab.render.strength import StrengthPage
+    with WorkerPool(AT_ONCE) as workers:
+        if strength:
+            from attnlab.render.strength import StrengthPage
 
-        strong = StrengthPage(measured=tuple(_measure(wanted, seeds)), seeds=seeds)
-        if table:
-            table.write_text(strong.markdown(), encoding="utf-8")
-        return emit(strong, json, 0 if strong.good else 1)
-    broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
-    examined = [unreadable_challenge(slug, error) for slug, error in broken]
-    examined += [*_examine(wanted), *_examine_programs(programs)]
+            strong = StrengthPage(measured=tuple(_measure(workers, wanted, seeds)), seeds=seeds)
+            if table:
+                table.write_text(strong.markdown(), encoding="utf-8")
+            return emit(strong, json, 0 if strong.good else 1)
+        broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
+        examined = [unreadable_challenge(slug, error) for slug, error in broken]
+        examined += [*_examine(workers, wanted), *_examine_programs(workers, programs)]
     page = CheckPage(examined=tuple(examined))
     return emit(page, json, 1 if page.problems else 0)
 
 
-def _examine(challenges: list[Challenge]) -> Iterator[Validation]:
+def _examine(workers: WorkerPool, challenges: list[Challenge]) -> Iterator[Validation]:
     from attnlab.catalogue.validate import validate
     from attnlab.target.resolve import challenge_job
     from attnlab.verdict import make_verdict
-    from attnlab.worker.client import WorkerPool
 
-    with WorkerPool(AT_ONCE) as workers:
+    def grade(challenge: Challenge, path: Path) -> Verdict:
+        job = challenge_job(challenge, path, stages=("check",))
+        return make_verdict(challenge, path.name, workers.run_job(job))
 
-        def grade(challenge: Challenge, path: Path) -> Verdict:
-            job = challenge_job(challenge, path, stages=("check",))
-            return make_verdict(challenge, path.name, workers.run_job(job))
-
-        for number, one in enumerate(validate(challenges, grade, AT_ONCE), 1):
-            note(f"checked {number} of {len(challenges)}: {one.slug}")
-            yield one
+    for number, one in enumerate(validate(challenges, grade, AT_ONCE), 1):
+        note(f"checked {number} of {len(challenges)}: {one.slug}")
+        yield one
 
 
-def _examine_programs(entries: list[ProgramEntry]) -> Iterator[Validation]:
+def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Iterator[Validation]:
     from attnlab.catalogue.programs import read_program
     from attnlab.catalogue.validate_program import ProgramCase, validate_program
     from attnlab.records import Limits
     from attnlab.records.program import Program, ProgramJob, ProgramReport
     from attnlab.target.rounds import SECONDS
-    from attnlab.worker.client import WorkerPool
 
-    with WorkerPool(AT_ONCE if entries else 0) as workers:
+    def grade(program: Program, case: ProgramCase) -> ProgramReport:
+        job = ProgramJob(
+            program=program,
+            files=case.files,
+            label=program.name,
+            stages=("grade", "goals") if case.goals else ("grade",),
+            seed=case.seed,
+            limits=Limits(seconds=SECONDS),
+            first_failure=not case.seen_by,
+        )
+        return workers.run_program(job)
 
-        def grade(program: Program, case: ProgramCase) -> ProgramReport:
-            job = ProgramJob(
-                program=program,
-                files=case.files,
-                label=program.name,
-                stages=("grade", "goals") if case.goals else ("grade",),
-                seed=case.seed,
-                limits=Limits(seconds=SECONDS),
-                first_failure=not case.seen_by,
-            )
-            return workers.run_program(job)
-
-        for entry in entries:
-            one = validate_program(read_program(Path(entry.folder)), grade, AT_ONCE)
-            note(f"checked {one.slug}")
-            yield one
+    for entry in entries:
+        one = validate_program(read_program(Path(entry.folder)), grade, AT_ONCE)
+        note(f"checked {one.slug}")
+        yield one
 
 
-def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Strength]:
+def _measure(workers: WorkerPool, challenges: list[Challenge], seeds: int) -> Iterator[Strength]:
     from attnlab.mutation_testing.measure import measure
-    from attnlab.worker.client import WorkerPool
 
-    with WorkerPool(AT_ONCE) as workers, ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         for number, challenge in enumerate(challenges, 1):
             one = measure(challenge, workers, range(seeds), pool)
             note(f"measured {number} of {len(challenges)}: {one.slug}, {_counts_so_far(one)}")
@@ -130,7 +126,7 @@ def _measure(challenges: list[Challenge], seeds: int) -> Iterator[Strength]:
 
 
 def _counts_so_far(one: Strength) -> str:
-    """The table comes at the end, which with many seeds is far away and may not be reached."""
+    """A line for each challenge: with many seeds the table at the end is far away."""
     killed, survived = one.count("killed"), one.count("survived")
     counts = f"{killed} of {killed + survived} killed, {len(one.wrongs)} of {one.right} rejected"
     return f"{counts}, {one.flips} flips"

@@ -9,6 +9,7 @@ from sample_records import CHECKS, FINDINGS, REPORT, TRACE, check
 from attnlab.commands.base import EARLIER
 from attnlab.errors import Broken
 from attnlab.records import Report, Trace
+from attnlab.records.program import ProgramReport
 from attnlab.tracer.crash import explain
 
 NAME = "crash-at-out-proj"
@@ -37,6 +38,9 @@ class FakeWorker:
         if isinstance(self.report, Exception):
             raise self.report
         return self.report
+
+    def run_program(self, job):
+        return ProgramReport(outcome="error", message="programs are not run here")
 
 
 @pytest.fixture
