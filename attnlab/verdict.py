@@ -107,8 +107,6 @@ def _check_score(checks: tuple[CheckResult, ...]) -> float:
     """The share of the applicable checks that passed; what was not looked at did not."""
     counted = sum(c.outcome != "skipped" or c.reason == UNSEEN for c in checks)
     passed = sum(c.outcome == "passed" for c in checks)
-    if counted == 0:
-        return 0.0
     return passed / max(counted, passed + 1)
 
 

@@ -55,9 +55,7 @@ def _lines_above(low: float, high: float) -> int:
     """How many of the lines are over zero: at least one for each sign there is."""
     if low >= 0:
         return HEIGHT
-    if high <= 0:
-        return 0
-    return max(1, min(HEIGHT - 1, round(high / (high - low) * HEIGHT)))
+    return max(1, min(HEIGHT - 1, round(high / (high - low) * HEIGHT))) if high > 0 else 0
 
 
 def _labels(low: float, high: float, above: int) -> list[str]:

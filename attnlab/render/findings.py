@@ -81,9 +81,12 @@ def _show_finding(finding: Finding, times: int, screen: Screen, names: Mapping[s
 
 
 def _severity(finding: Finding, marks: Marks) -> tuple[str, str]:
-    if finding.severity == "note":
-        return marks.note, "bold"
-    return (marks.bad, "bad") if finding.severity == "error" else (marks.warn, "warn")
+    looks = {
+        "error": (marks.bad, "bad"),
+        "warning": (marks.warn, "warn"),
+        "note": (marks.note, "bold"),
+    }
+    return looks[finding.severity]
 
 
 def show_notes(notes: Sequence[str], screen: Screen) -> None:

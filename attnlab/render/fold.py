@@ -205,11 +205,11 @@ def _alike(model: tuple[Sequence[Step], str], other: tuple[Sequence[Step], str])
 
     A finding that all layers share may be told of the first alone.
     """
-    if [_fingerprint(s, model[1]) for s in model[0]] != [
-        _fingerprint(s, other[1]) for s in other[0]
-    ]:
-        return False
-    return all(o.rule in ("", m.rule) for m, o in zip(model[0], other[0], strict=True))
+    ours, theirs = (
+        [_fingerprint(step, layer) for step in steps] for steps, layer in (model, other)
+    )
+    pairs = zip(model[0], other[0], strict=False)
+    return ours == theirs and all(o.rule in ("", m.rule) for m, o in pairs)
 
 
 def _fingerprint(step: Step, layer: str) -> object:

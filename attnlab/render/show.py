@@ -46,9 +46,8 @@ def _label(target: str) -> str:
 
 
 def outcome_of(trace: Trace) -> str:
-    if trace.crash:
-        return "crashed"
-    return "found" if any(f.severity != "note" for f in trace.findings) else "ok"
+    found = any(f.severity != "note" for f in trace.findings)
+    return "crashed" if trace.crash else "found" if found else "ok"
 
 
 def _page(trace: Trace, sizes: Mapping[str, int], target: str) -> TracePage:

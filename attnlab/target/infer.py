@@ -158,15 +158,11 @@ def choose_sizes(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int
     for symbol in [*SIZES, *sorted(wanted - set(SIZES))]:
         if symbol in wanted and symbol not in sizes:
             sizes[symbol] = _choose_size(symbol, sizes)
-    return dict(sorted(sizes.items(), key=lambda item: _place(item[0])))
+    order = ("B", *LENGTHS, *WIDTHS, *SIZES, *sizes)
+    return {symbol: sizes[symbol] for symbol in order if symbol in sizes}
 
 
 # ---------------------------------------------------------------- sizes
-
-
-def _place(symbol: str) -> int:
-    order = ("B", *LENGTHS, *WIDTHS, *SIZES)
-    return order.index(symbol) if symbol in order else len(order)
 
 
 def _choose_size(symbol: str, sizes: Mapping[str, int]) -> int:

@@ -98,9 +98,7 @@ def _reduced(t: Tensor) -> Reduced:
         total = t.sum(dtype=torch.float32)
     else:
         total = t.sum() if t.is_floating_point() else t.sum(dtype=torch.float64)
-    if t.is_cpu:
-        return low.item(), high.item(), total.item(), count
-    return low, high, total, count
+    return (low.item(), high.item(), total.item(), count) if t.is_cpu else (low, high, total, count)
 
 
 @cache

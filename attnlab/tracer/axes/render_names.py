@@ -177,9 +177,7 @@ class Names:
         pieces = leaves((top(atom),))
         if find(pieces[-1]) is atom:
             return symbol not in HEADS
-        if symbol in LAST:
-            return False
-        return symbol not in HEADS or self._are_heads(atom, pieces)
+        return symbol not in LAST and (symbol not in HEADS or self._are_heads(atom, pieces))
 
     def _are_heads(self, atom: Atom, pieces: Axis) -> bool:
         """What stands behind them is a head's width; of two of that size the inner ones are."""
@@ -207,9 +205,8 @@ class Names:
             return "hd"
         if atom.base is not None:
             return self._slice(atom, atom.base)
-        if atom.parent is not None:
-            return self._piece(atom, find(atom.parent))
-        return str(atom.size)
+        whole = atom.parent
+        return self._piece(atom, find(whole)) if whole is not None else str(atom.size)
 
     @staticmethod
     def _beside_heads(atom: Atom) -> bool:

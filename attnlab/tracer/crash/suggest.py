@@ -70,14 +70,9 @@ def suggest_fixes(again: ReplayedCall, op: str, names: Names) -> tuple[str, ...]
 def _fixes_that_run(again: ReplayedCall, op: str, changes: Iterator[Change]) -> Iterator[str]:
     """The texts of the first few changes that run."""
     rank = max((t.dim() for _, t in _tensor_places(again.args)), default=0)
-    count = 0
-    for change in itertools.islice(changes, TRIES):
-        out = _runs(change.call)
-        if out is not None and _sensible(change, op, out, rank):
-            yield change.text
-            count += 1
-            if count > MOST:
-                return
+    tried = ((change, _runs(change.call)) for change in itertools.islice(changes, TRIES))
+    texts = (c.text for c, out in tried if out is not None and _sensible(c, op, out, rank))
+    return itertools.islice(texts, MOST + 1)
 
 
 def _same_dtype(again: ReplayedCall, names: Names) -> Iterator[str]:
@@ -110,9 +105,7 @@ def _sensible(change: Change, op: str, out: Any, rank: int) -> bool:
 def _lines_up(change: Change, rank: int) -> bool:
     """A tensor that got axes got all of them: else its first lines up with an inner one."""
     old, new = change.before, change.after
-    if old is None or new is None or old.dim() < 2:
-        return True
-    return new.dim() in (old.dim(), rank)
+    return old is None or new is None or old.dim() < 2 or new.dim() in (old.dim(), rank)
 
 
 # ---------------------------------------------------------------- where the tensors are

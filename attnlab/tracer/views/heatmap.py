@@ -37,9 +37,8 @@ def unwrap(t: Tensor) -> Tensor:
 
 def slice_text(t: Tensor) -> str:
     """Which part of a tensor is drawn: `[0, 0, :, :]`, or nothing where it is all of it."""
-    if t.dim() <= 2:
-        return ""
-    return f"[{', '.join(['0'] * (t.dim() - 2) + [':', ':'])}]"
+    outer = ["0"] * (t.dim() - 2)
+    return f"[{', '.join([*outer, ':', ':'])}]" if outer else ""
 
 
 def _matrix(t: Tensor) -> Tensor:
