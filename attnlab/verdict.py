@@ -211,14 +211,15 @@ def _trace_command(challenge: Challenge, file: str) -> str:
 
 def next_of_round(report: ProgramReport, name: str, yours: bool, *, graded: bool) -> str:
     """The one thing to do after a program was trained or graded."""
+    again = f"attnlab grade {name}"
     if not yours and report.outcome != "passed":
-        return f"attnlab start {name} writes ./{name}/; fix its files, then attnlab grade {name}"
+        return f"attnlab start {name} writes ./{name}/; fix its files, then {again}"
     if not graded:
-        return f"attnlab grade {name} compares every part with the right program"
+        return f"{again} compares every part with the right program"
     if report.outcome == "passed":
         return "attnlab list shows what is left"
-    if not report.parts:
-        return report.hint or f"fix that, then attnlab grade {name}"
+    if not report.parts or report.outcome in ("crashed", "timeout", "memory"):
+        return f"{report.hint or _remedy(report.message)}; then {again}"
     if report.bugs:
         return (
             f"attnlab solution {name} shows every change; "
@@ -226,5 +227,14 @@ def next_of_round(report: ProgramReport, name: str, yours: bool, *, graded: bool
         )
     return (
         f"attnlab run {name} trains it and shows the loss; attnlab hint {name} gives a hint; "
-        f"attnlab grade {name} --reveal ends the round and names parts and bugs"
+        f"{again} --reveal ends the round and names parts and bugs"
     )
+
+
+def _remedy(message: str) -> str:
+    """What to do about a program that did not get to its end."""
+    if any(word in message for word in (*REFUSED, "name resolution")):
+        return "a program cannot use files, the network or other processes: leave that out"
+    if "ModuleNotFoundError" in message:
+        return "a program is graded with PyTorch and its own files alone: leave the import out"
+    return "fix that"

@@ -22,6 +22,8 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from attnlab.candidate.load import remember
+from attnlab.records import Trace
+from attnlab.tracer.in_process import BlockRecorder
 
 NARROW = (torch.float32, torch.float16, torch.bfloat16)
 NARROWING = {Tensor.float, Tensor.half, Tensor.bfloat16}
@@ -207,3 +209,49 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
     def _note_mode(self, model: nn.Module, _: object) -> None:
         modes = self.training_modes if torch.is_grad_enabled() else self.other_modes
         modes.append(model.training)
+
+
+class StopTraining(BaseException):
+    """Ends training once the step that is traced has ended."""
+
+
+class StepRecorder:
+    """Records what runs between two steps of an optimizer: batch, forward, loss and backward."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+        self.step, self.done = step, 0  # the one to record, from 1; those that have ended
+        self.recorder = BlockRecorder({}, None)
+        self.recording = False
+        self.hook = optimizer.register_step_post_hook(self._after_step)
+
+    def trace(self, train: Callable[[], Any]) -> Trace:
+        """The trace of the step, up to what it raised."""
+        error: BaseException | None = None
+        try:
+            self._before_step()
+            train()
+        except StopTraining:
+            pass
+        except BaseException as raised:
+            error = raised
+        finally:
+            self._end()
+            self.hook.remove()
+        return self.recorder.trace_of_block(error).trace
+
+    def _before_step(self) -> None:
+        if self.done == self.step - 1:
+            self.recording = True
+            self.recorder.__enter__()
+
+    def _end(self) -> None:
+        if self.recording:
+            self.recording = False
+            self.recorder.__exit__(None, None, None)
+
+    def _after_step(self, *_: object) -> None:
+        self.done += 1
+        if self.recording:
+            self._end()
+            raise StopTraining
+        self._before_step()

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from attnlab.candidate.host import Died, Raised
+from attnlab.candidate.session import HUNG
 
 RUNS = [1, 3]  # optimizer steps from the same weights
 NEW_IDS = 4  # that generation is compared on
 LOSS_TOLERANCE = 1e-7  # relative; two right programs differ by 1e-12
 UPDATE_TOLERANCE = 1e-7  # absolute, of a parameter after an update; two right ones differ by 1e-12
+MISSING = "MissingName"  # the name of what a program raises that lacks a declared one
 IGNORED = -100  # a target that counts for nothing
 Weights = Mapping[str, Tensor]
 Rename = Callable[[Weights], dict[str, Tensor]]
@@ -40,8 +42,21 @@ class Answering(Protocol):
 
 def crash_text(error: Raised) -> str:
     """`train.py:41: RuntimeError: ...`."""
+    if error.error == MISSING:
+        return error.message
     place = f"{error.file}:{error.line}: " if error.line else ""
-    return error.message if error.error == "MissingName" else f"{place}{error}"
+    if error.error == HUNG:
+        return f"{place}still running when the time was up: {error.source}"
+    return f"{place}{error}"
+
+
+def failure_reason(seen: Any) -> Literal["", "crashed", "timeout", "memory"]:
+    """How the program ended where it did not answer; "" where it did."""
+    if isinstance(seen, Died):
+        return seen.reason
+    if isinstance(seen, Raised):
+        return "timeout" if seen.error == HUNG else "memory" if seen.memory else "crashed"
+    return ""
 
 
 def observe(side: Answering, weights: Weights, prompts: Sequence[Tensor]) -> Observed:

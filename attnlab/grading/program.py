@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -31,6 +31,7 @@ from attnlab.grading.observations import (
     behaves_alike,
     compare,
     crash_text,
+    failure_reason,
     loss_of,
     observe,
     observe_part,
@@ -40,7 +41,7 @@ from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.reference import FileReference, ReferenceCache
 from attnlab.probe.weights.layouts import Indices, map_weights, weight_indices
 from attnlab.probe.weights.match import MatchContext, find_map, shapes_of
-from attnlab.records import CheckResult, Code, GradeOutcome, Job, Outcome, Report
+from attnlab.records import CheckResult, Code, GradeOutcome, Job, Outcome, Report, Trace, from_json
 from attnlab.records.program import (
     BugResult,
     Files,
@@ -55,6 +56,9 @@ from attnlab.records.program import (
 )
 
 NOISE = 0.02  # added to the right program's first weights: no bias is 0, no gain is 1
+Reason = Literal["", "crashed", "timeout", "memory"]
+REASONS: dict[str, Reason] = {r: r for r in ("crashed", "timeout", "memory")}
+LONGEST = 8 << 20  # characters of a trace
 MOST_SUBSETS = 32
 CHEAPEST = ("evaluation", "generation", "training")  # part first, when many are compared
 PATIENCE = 2  # times the right program's steps in which a goal has to be reached
@@ -241,9 +245,14 @@ class ProgramGrader:
             until="verdict",
         )
         report = run_job(job, self.spawn, self.references)
-        outcome, message = unit_outcome(report)
+        outcome, message, reason = unit_outcome(report)
         return PartResult(
-            id=unit.id, title=unit.title, outcome=outcome, message=message, checks=report.checks
+            id=unit.id,
+            title=unit.title,
+            outcome=outcome,
+            message=message,
+            reason=reason,
+            checks=report.checks,
         )
 
     def grade_entries(self, model_right: bool) -> Iterator[PartResult]:
@@ -252,7 +261,7 @@ class ProgramGrader:
         weights, refusal = self.my_weights()
         other: Observed | None = None
         for part, title in TITLES.items():
-            message = refusal
+            message, seen = refusal, {}
             if not refusal:
                 seen = {part: observe_part(part, self.mine, weights, right.prompts)}
                 message = compare(part, seen, right.observed, self.in_my_names)
@@ -264,7 +273,8 @@ class ProgramGrader:
                 message = under
             elif refusal:
                 outcome = "error"
-            yield PartResult(id=part, title=title, outcome=outcome, message=message)
+            reason = failure_reason(seen.get(part)) if outcome == "failed" else ""
+            yield PartResult(id=part, title=title, outcome=outcome, message=message, reason=reason)
 
     def _can_substitute(self) -> bool:
         return bool(self._loop_files()) and self._loop_files() != set(self.program.edit)
@@ -395,12 +405,15 @@ def _grade(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
     if changed := _changed_constants(grader):
         return replace(report, outcome="failed", message=changed)
     parts = _first_failure(grader) if grader.job.first_failure else _all_parts(grader)
-    outcomes = {part.outcome for part in parts}
-    outcome: GradeOutcome = (
-        "failed" if "failed" in outcomes else "cannot-compare" if "error" in outcomes else "passed"
+    wrong = sorted(
+        (part for part in parts if part.outcome != "passed"),
+        key=lambda part: (not part.reason, part.outcome != "failed"),
     )
-    first = next((part for part in parts if part.outcome != "passed"), None)
-    message = first.message if first else ""
+    if not wrong:
+        return replace(report, outcome="passed", parts=tuple(parts))
+    first, message = wrong[0], wrong[0].message
+    outcome: GradeOutcome = "failed" if first.outcome == "failed" else "cannot-compare"
+    outcome = first.reason or outcome
     return replace(report, outcome=outcome, parts=tuple(parts), message=message)
 
 
@@ -450,7 +463,10 @@ def train_once(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
     if ended := answer.get("ended"):
         failed = len(answer["backward_losses"]) + 1
         run = replace(run, failed_step=failed, error=crash_text(Raised(ended)))
+        run = replace(run, trace=_trace_step(grader, steps, failed))
         return replace(report, outcome="crashed", message=run.error, run=run)
+    if failed:
+        run = replace(run, trace=_trace_step(grader, steps, failed))
     try:
         sample = side.ask("sample_text", expression=grader.program.training.sample)["text"]
         run = replace(run, sample=sample)
@@ -460,6 +476,16 @@ def train_once(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
         return replace(report, outcome="crashed", message=run.error, run=run)
     reached = all(goal.outcome == "passed" for goal in goals)
     return replace(report, outcome="passed" if reached else "failed", run=run, goals=goals)
+
+
+def _trace_step(grader: ProgramGrader, steps: int, step: int) -> Trace | None:
+    """The step that failed, in a fresh process; None where it cannot be repeated."""
+    side = Side(grader, grader.job.files, exact=False)
+    try:
+        text = side.ask("trace_training_step", seed=0, steps=steps, step=step)["trace"]
+        return from_json(Trace, text[:LONGEST])
+    except (Raised, Died, ValueError):
+        return None
 
 
 # ---------------------------------------------------------------- small things
@@ -504,16 +530,17 @@ def _uses(files: Files, unit: Unit, other: Unit) -> bool:
     return other.class_name in seen
 
 
-def unit_outcome(report: Report) -> tuple[Outcome, str]:
-    """Whether a unit is right, and the first reason why not."""
+def unit_outcome(report: Report) -> tuple[Outcome, str, Reason]:
+    """Whether a unit is right, and why not: the first reason, and how it ended."""
     if report.outcome != "ok":
-        return "failed", report.message
+        return "failed", report.message, REASONS.get(report.outcome, "crashed")
     failed: list[CheckResult] = [c for c in report.checks if c.outcome == "failed"]
     errors = [c for c in report.checks if c.outcome == "error"]
     if failed or errors:
         first = (failed or errors)[0]
-        return ("failed" if failed else "error"), f"{first.id}: {first.message}"
-    return "passed", ""
+        reason = REASONS.get(first.reason, "")
+        return ("failed" if failed else "error"), f"{first.id}: {first.message}", reason
+    return "passed", "", ""
 
 
 def _add_noise(weights: Weights, dice: Dice) -> dict[str, Tensor]:

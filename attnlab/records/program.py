@@ -175,6 +175,7 @@ class PartResult:
     title: str
     outcome: Outcome
     message: str = ""
+    reason: Literal["", "crashed", "timeout", "memory"] = ""  # what ended it, where it failed so
     checks: tuple[CheckResult, ...] = ()
 
 

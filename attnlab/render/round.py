@@ -128,6 +128,12 @@ class RoundGradePage:
     next: str
 
     @property
+    def message(self) -> str:
+        """The first reason, unless it would tell which part of an open round is wrong."""
+        spoils = self.report.outcome == "failed" and self.report.parts and not self.ended
+        return "" if spoils or self.report.outcome == "passed" else self.report.message
+
+    @property
     def score(self) -> float:
         """1 for a passed round and for no other; else the share of the parts that are right."""
         report = self.report
@@ -149,8 +155,8 @@ class RoundGradePage:
         word = WORDS.get(report.outcome, report.outcome)
         screen.say((f"{mark} {word}: {parts}", style))
         screen.say((self.program.slug, "name"), f"  {self.folder}", indent=2)
-        if not report.parts or self.ended:
-            screen.say(report.message, indent=2) if report.message and not passed else None
+        if self.message:
+            screen.say(self.message, indent=2)
         if self.ended:
             _show_parts(report.parts, screen)
         _show_goals(report.goals, screen)
@@ -174,7 +180,7 @@ class RoundGradePage:
             "parts_right": report.parts_right,
             "parts": len(report.parts),
             "goals": plain(report.goals),
-            "message": report.message if self.ended or not report.parts else "",
+            "message": self.message,
             "notes": list(self.notes),
             "isolation": list(report.isolation),
             "seconds": report.seconds,

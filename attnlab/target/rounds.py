@@ -46,6 +46,12 @@ def select_round(
         path = Path(what.rstrip("/") or what)
         mark = read_mark(path) if path.is_dir() else None
         entry = catalogue.find_program(mark.program) if mark else None
+        if entry is None and path.is_dir():
+            raise Refused(
+                f"{what} is a folder without {MARK}, so it is not known which program it is",
+                f"name the program too, as in attnlab grade char-gpt {what}",
+                what,
+            )
         if entry is None:
             return None
     program = read_program(Path(entry.folder))

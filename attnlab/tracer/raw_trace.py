@@ -261,12 +261,14 @@ def _fits(crash: FailedOperation) -> tuple[str, ...]:
 
 
 def raise_location(error: BaseException, file: str, entry: object = None) -> tuple[int, str, str]:
-    """Line, file and source of the deepest frame in `file`, else of the deepest one of a user.
+    """Line, file and source of the deepest frame in `file`, which may be a folder that ends with a
+    slash, else of the deepest one of a user.
 
     Where there is none, because a call did not fit: of `entry`, the function that was called.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    mine = [f for f in frames if f.filename == file]
+    folder = file if file.endswith("/") else f"{file}/"
+    mine = [f for f in frames if f.filename == file or f.filename.startswith(folder)]
     theirs = [f for f in frames if not f.filename.startswith((TORCH, *OURS))]
     if not mine and not theirs:
         code = getattr(entry, "__code__", None)

@@ -14,12 +14,14 @@ from attnlab.candidate.program import (
     ExactNumbers,
     MissingName,
     SourceModules,
+    StepRecorder,
     TrainingWatch,
     as_floats,
 )
 from attnlab.candidate.quick_optimizers import skip_compiler
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
+from attnlab.records import to_json
 from attnlab.tracer.raw_trace import describe_error
 
 
@@ -133,6 +135,16 @@ def train_model(session: Session, seed: int, steps: int) -> Any:
     answer["backward_losses"] = watch.losses
     answer["seconds"] = time.monotonic() - began
     return answer
+
+
+@verb
+def trace_training_step(session: Session, seed: int, steps: int, step: int) -> Any:
+    """One step of such a training, operation by operation, as the JSON text of a `Trace`."""
+    program = _program(session)
+    set_seed(seed)
+    program.make()
+    trace = StepRecorder(program.optimizer, step).trace(lambda: program.train(steps))
+    return {"trace": to_json(trace)}
 
 
 @verb
