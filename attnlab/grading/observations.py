@@ -109,10 +109,12 @@ def _compare_training(mine: Any, right: Any, rename: Rename) -> str:
 
 
 def _wrong_parameter(mine: Weights, right: Weights, steps: int) -> str:
-    for name, tensor in mine.items():
-        wanted = right.get(name)
-        if wanted is None or wanted.shape != tensor.shape:
-            return f"the parameter {name} is not one of the right program's"
+    for name, wanted in right.items():
+        tensor = mine.get(name)
+        if tensor is None:  # another name of a tied parameter
+            continue
+        if wanted.shape != tensor.shape:
+            return f"the parameter {name} has another shape after {steps} steps"
         gap = (tensor.double() - wanted.double()).abs().max().item() if tensor.numel() else 0.0
         if not gap <= UPDATE_TOLERANCE:
             return f"after {steps} steps the parameter {name} is off by {gap:.2g}"

@@ -11,13 +11,12 @@ from __future__ import annotations
 import ast
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
 from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
@@ -105,7 +104,8 @@ class Side:
 class RightProgram:
     """What the right program does from given weights: the same for all grades with its seed."""
 
-    weights: dict[str, Tensor]
+    weights: dict[str, Tensor]  # a tied parameter under each of its names
+    tied: dict[str, str]  # the first name of each further name of a parameter
     observed: Observed
     prompts: list[Tensor]
     constants: dict[str, str]
@@ -152,12 +152,13 @@ class ProgramGrader:
     def _observe_right(self) -> RightProgram:
         training, side = self.program.training, Side(self, self.program.files)
         texts = [training.steps, training.classes, *training.prompts, *self._goal_expressions()]
-        drawn = side.ask("initial_weights", seed=self.job.seed)["tensors"]
+        drawn = side.ask("initial_weights", seed=self.job.seed)
         values = side.ask("evaluate_expressions", expressions=texts)["values"]
         prompts = values[2 : 2 + len(training.prompts)]
-        weights = _add_noise(drawn, Dice(self.job.seed))
+        weights = _add_noise(drawn["tensors"], drawn["tied"], Dice(self.job.seed))
         return RightProgram(
             weights=weights,
+            tied=drawn["tied"],
             observed=observe(side, weights, prompts),
             prompts=prompts,
             constants=side.constants,
@@ -175,15 +176,15 @@ class ProgramGrader:
     def my_weights(self) -> tuple[dict[str, Tensor], str]:
         """The right weights by the candidate's parameters; or why they do not fit."""
         right = self.right().weights
-        mine = self.mine.ask("initial_weights", seed=self.job.seed)["tensors"]
+        answer = self.mine.ask("initial_weights", seed=self.job.seed)
+        mine = answer["tensors"]
         misfits = [n for n, t in mine.items() if n not in right or right[n].shape != t.shape]
         if not misfits:
             return {n: right[n] for n in mine}, ""
-        return self._mapped_weights(right, mine, misfits[0])
+        own = {n: t for n, t in mine.items() if n not in answer["tied"]}
+        return self._mapped_weights(own, misfits[0])
 
-    def _mapped_weights(
-        self, right: Weights, mine: Weights, misfit: str
-    ) -> tuple[dict[str, Tensor], str]:
+    def _mapped_weights(self, mine: Weights, misfit: str) -> tuple[dict[str, Tensor], str]:
         training = self.program.training
         unit = next(u for u in self.program.units if u.id == training.unit)
         host, side = self.spawn_host(), self.spawn_host()
@@ -199,17 +200,23 @@ class ProgramGrader:
         if entries is None:
             return {}, f"the model has a parameter {misfit} that the right program does not have"
         try:
-            right_shapes, my_shapes = shapes_of(_unique(right)), shapes_of(_unique(mine))
-            self.indices = weight_indices(entries, my_shapes, right_shapes, training.sizes)
+            right = self._without_aliases(self.right().weights)
+            shapes = shapes_of(mine), shapes_of(right)
+            self.indices = weight_indices(entries, *shapes, training.sizes)
         except Misfit as reason:
             return {}, f"its weights cannot be given to the model: {reason}"
-        return map_weights(_unique(right), self.indices), ""
+        return map_weights(right, self.indices), ""
 
     def in_my_names(self, parameters: Weights) -> dict[str, Tensor]:
         """The right program's parameters by the candidate's names."""
         if self.indices is None:
             return dict(parameters)
-        return map_weights(_unique(parameters), self.indices)
+        return map_weights(self._without_aliases(parameters), self.indices)
+
+    def _without_aliases(self, parameters: Weights) -> dict[str, Tensor]:
+        """The right program's parameters, a tied one under its first name alone."""
+        tied = self.right().tied
+        return {n: t for n, t in parameters.items() if n not in tied}
 
     # ------------------------------------------------------------ parts
 
@@ -543,26 +550,14 @@ def unit_outcome(report: Report) -> tuple[Outcome, str, Reason]:
     return "passed", "", ""
 
 
-def _add_noise(weights: Weights, dice: Dice) -> dict[str, Tensor]:
-    """The weights with noise; a tied one stays tied."""
-    found: dict[str, Tensor] = {}
-    for name, tensor in weights.items():
-        twin = next((n for n in found if torch.equal(weights[n], tensor)), None)
-        if twin is not None and tensor.std() > 0:
-            found[name] = found[twin]
-        else:
-            noise = dice.normal(tuple(tensor.shape), NOISE).double()
-            found[name] = tensor.double() + noise
-    return found
-
-
-def _unique(weights: Weights) -> dict[str, Tensor]:
-    """One name for each parameter: the first of tied ones."""
-    found: dict[str, Tensor] = {}
-    for name, tensor in weights.items():
-        if not any(t.shape == tensor.shape and torch.equal(t, tensor) for t in found.values()):
-            found[name] = tensor
-    return found
+def _add_noise(weights: Weights, tied: Mapping[str, str], dice: Dice) -> dict[str, Tensor]:
+    """The weights with noise, the same under each name of a tied one."""
+    noisy = {
+        name: tensor.double() + dice.normal(tuple(tensor.shape), NOISE).double()
+        for name, tensor in weights.items()
+        if name not in tied
+    }
+    return noisy | {name: noisy[first] for name, first in tied.items()}
 
 
 def _subsets(bugs: Sequence[str]) -> list[tuple[str, ...]]:

@@ -62,11 +62,14 @@ def evaluate_expressions(session: Session, expressions: list[str]) -> Any:
 
 @verb
 def initial_weights(session: Session, seed: int) -> Any:
-    """The parameters of a fresh model, a tied one under each of its names."""
+    """The parameters of a fresh model, a tied one under each of its names; `tied` gives the first
+    name of each of the others."""
     set_seed(seed)
     model = _program(session).make()
-    tensors = {n: p.detach() for n, p in model.named_parameters(remove_duplicate=False)}
-    return {"tensors": tensors}
+    named = dict(model.named_parameters(remove_duplicate=False))
+    first = {id(p): n for n, p in model.named_parameters()}
+    tied = {n: first[id(p)] for n, p in named.items() if first[id(p)] != n}
+    return {"tensors": {n: p.detach() for n, p in named.items()}, "tied": tied}
 
 
 @verb
@@ -83,7 +86,9 @@ def _observe_run(session: Session, weights: dict[str, Tensor], steps: int) -> di
     return {
         "losses": as_floats(losses),
         "graph": any(isinstance(loss, Tensor) and loss.requires_grad for loss in losses),
-        "parameters": {n: p.detach().clone() for n, p in model.named_parameters()},
+        "parameters": {
+            n: p.detach().clone() for n, p in model.named_parameters(remove_duplicate=False)
+        },
         "dropout": exact.active > 0,
         "modes": list(watch.training_modes),
     }

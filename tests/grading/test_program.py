@@ -1,0 +1,202 @@
+"""Grading whole programs: never by where or how a bug was fixed."""
+
+import pytest
+
+from attnlab.catalogue.load import shipped_folder
+from attnlab.catalogue.programs import apply_edits, compose, read_program
+from attnlab.records import Limits
+from attnlab.records.program import ProgramJob
+from attnlab.worker.client import Worker
+
+PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
+FILES = PROGRAM.files
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with Worker() as one:
+        yield one
+
+
+@pytest.fixture
+def grade(worker):
+    def run(files=FILES, *stages, bugs=(), seconds=60.0, **more):
+        limits = Limits(seconds=seconds)
+        job = ProgramJob(
+            program=PROGRAM, files=files, label="char-gpt", stages=stages or ("grade",),
+            bugs=bugs, limits=limits, **more,
+        )  # fmt: skip
+        return worker.run_program(job)
+
+    return run
+
+
+def changed(file, old, new):
+    """The right files with one text replaced."""
+    assert FILES[file].count(old) == 1, f"{old} stands {FILES[file].count(old)} times"
+    return FILES | {file: FILES[file].replace(old, new)}
+
+
+def wrong(report):
+    return {part.id for part in report.parts if part.outcome == "failed"}
+
+
+def test_the_right_program_passes_and_reaches_its_goals(grade):
+    """Every part is right and every goal reached, in the steps that the program takes."""
+    report = grade(FILES, "grade", "goals", bugs=PROGRAM.chosen)
+    assert report.outcome == "passed", report.message
+    assert {part.outcome for part in report.parts} == {"passed"}
+    assert [goal.outcome for goal in report.goals] == ["passed"] * len(PROGRAM.goals)
+    assert all(bug.fixed for bug in report.bugs)
+
+
+@pytest.mark.parametrize("bug", PROGRAM.bugs, ids=lambda bug: bug.id)
+def test_each_bug_is_seen_by_the_parts_that_it_names(bug, grade):
+    """A bug alone is rejected, and by what it claims."""
+    report = grade(compose(PROGRAM, [bug.id]))
+    assert report.outcome in ("failed", "crashed")
+    assert set(bug.seen_by) <= wrong(report)
+
+
+@pytest.mark.parametrize("decoy", PROGRAM.decoys, ids=lambda decoy: decoy.id)
+def test_a_decoy_passes(decoy, grade):
+    """What looks wrong and is right is right."""
+    assert grade(compose(PROGRAM, [decoy.id])).outcome == "passed"
+
+
+FUSED = """rate = self.drop.p if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=rate)
+        mixed = mixed"""
+FIXES = {
+    "zeroing after the step": [("train.py", "        optimizer.zero_grad()\n", ""),
+                               ("train.py", "        optimizer.step()\n",
+                                "        optimizer.step()\n        optimizer.zero_grad()\n")],
+    "the shift in the loss": [
+        ("train.py", "inputs, targets = ids[:, :-1], ids[:, 1:]\n    return inputs, targets",
+         "inputs, targets = ids[:, :-1], ids[:, 1:].clone()\n    return inputs, targets")],
+    "scores in float32": [("model.py", "scores.softmax(dim=-1)",
+                           "scores.float().softmax(dim=-1).to(scores.dtype)")],
+    "the fused attention": [("model.py", "mixed = (weights @ v)", FUSED)],
+    "renamed parameters": [
+        ("model.py", "self.tokens = nn", "self.wte = nn"),
+        ("model.py", "self.tokens(ids)", "self.wte(ids)"),
+        ("model.py", "self.up = nn", "self.fc = nn"), ("model.py", "self.up(x)", "self.fc(x)"),
+    ],
+    "a class of the loop's own": [
+        ("train.py", "def compute_loss(", "class Meter:\n    total = 0.0\n\n\ndef compute_loss(")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fix", FIXES)
+def test_other_right_ways_pass(fix, grade):
+    """Names, order and numeric style are the candidate's own."""
+    files = dict(FILES)
+    for file, old, new in FIXES[fix]:
+        assert old in files[file], old
+        files[file] = files[file].replace(old, new)
+    report = grade(files)
+    assert report.outcome == "passed", (report.message, wrong(report))
+
+
+def test_other_fixes_of_the_material_pass(grade):
+    """Each bug comes with other ways to fix it."""
+    for bug in PROGRAM.bugs[:6]:
+        for edits in bug.fixes:
+            report = grade(apply_edits(FILES, edits), first_failure=True)
+            assert report.outcome == "passed", (bug.id, report.message)
+
+
+def test_one_mistake_is_counted_once(grade):
+    """A wrong attention makes block, model and training wrong: only attention is blamed."""
+    report = grade(compose(PROGRAM, ["softmax-over-queries"]))
+    assert wrong(report) == {"attention"}
+
+
+def test_subsets_tell_which_bugs_are_gone(grade):
+    """What the program does is matched with the right program under each choice of bugs."""
+    bugs = [b for b in PROGRAM.chosen if not PROGRAM.patches[b].decoy]
+    left = bugs[::2]
+    report = grade(compose(PROGRAM, left), "grade", "bugs", bugs=PROGRAM.chosen)
+    assert {bug.id: bug.fixed for bug in report.bugs} == {b: b not in left for b in bugs}
+
+
+def test_another_fault_is_not_taken_for_a_bug_of_the_round(grade):
+    """What no choice of bugs explains cannot be told, and is not guessed."""
+    files = changed("train.py", "losses.append(loss.item())", "losses.append(2 * loss.item())")
+    report = grade(files, "grade", "bugs", bugs=PROGRAM.chosen)
+    assert report.outcome == "failed"
+    assert {bug.fixed for bug in report.bugs} == {None}
+
+
+ENDED = {
+    "never ends": ("    losses = []\n", "    losses = []\n    while True:\n        pass\n",
+                   "timeout", "still running"),
+    "prints for ever": ("    losses = []\n",
+                        "    losses = []\n    while True:\n        print('x' * 1000)\n",
+                        "timeout", "still running"),
+    "wants a GPU": ("    losses = []\n", "    losses = []\n    model.cuda()\n", "crashed", "CUDA"),
+    "wants a package": ("import torch\n", "import torch\nimport no_such_package\n", "crashed",
+                        "no_such_package"),
+    "deletes a declared name": ("def evaluate(", "def evaluated(", "crashed", "no evaluate"),
+    "returns nothing": ("    return losses\n", "    return None\n", "crashed", "train returned"),
+    "changes a constant": ("CLIP = 1.0", "CLIP = 2.0", "failed", "train.CLIP is 2.0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENDED)
+def test_a_program_that_goes_astray_costs_itself_alone(case, grade):
+    """One clear line says what happened and where; the next grade is as before."""
+    old, new, outcome, says = ENDED[case]
+    text = FILES["train.py"].replace(old, new, 1)
+    report = grade(FILES | {"train.py": text}, seconds=8.0 if outcome == "timeout" else 60.0)
+    assert report.outcome == outcome
+    assert says in report.message
+
+
+def test_seeds_default_dtypes_and_random_numbers_do_not_matter(grade):
+    """What a program sets for its whole process is no part of the comparison."""
+    files = FILES | {
+        "train.py": FILES["train.py"].replace(
+            "import torch\n",
+            "import torch\n\ntorch.manual_seed(3)\ntorch.rand(5)\n",
+            1,
+        )
+    }
+    assert grade(files).outcome == "passed"
+
+
+def test_a_training_run_has_its_curve_goals_and_sample(grade):
+    """`attnlab run` shows where the loss starts, where it should, and what the model says."""
+    report = grade(FILES, "train")
+    assert report.outcome == "passed"
+    assert len(report.run.losses) == report.run.steps
+    assert abs(report.run.losses[0] - report.run.expected_start) < 0.3
+    assert report.run.losses[-1] < 0.3
+    assert report.run.sample == "a lighthouse keeper counts the ships"
+
+
+def test_a_crash_in_training_is_traced_at_its_step(grade):
+    """The rows of the failing step end with the operation that raised."""
+    report = grade(compose(PROGRAM, ["positions-not-cut"]), "train")
+    assert (report.outcome, report.run.failed_step) == ("crashed", 1)
+    assert "model.py" in report.run.error
+    assert report.run.trace.crash.op == "add"
+
+
+def test_a_loss_that_becomes_nan_is_traced_at_its_step(grade):
+    """The first step without a finite loss is recorded."""
+    files = changed(
+        "train.py", "        optimizer.step()\n",
+        "        optimizer.step()\n        if step == 2:\n"
+        "            next(model.parameters()).data.fill_(float('nan'))\n",
+    )  # fmt: skip
+    report = grade(files, "train")
+    assert report.run.failed_step == 4
+    assert report.run.trace.ops
+
+
+def test_the_candidates_process_holds_no_right_program(grade):
+    """The right files are nowhere to be imported while parts are compared."""
+    spy = "import torch\nimport sys\nassert 'right_model' not in sys.modules\n"
+    files = FILES | {"train.py": FILES["train.py"].replace("import torch\n", spy, 1)}
+    assert grade(files).outcome == "passed"
