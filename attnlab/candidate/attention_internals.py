@@ -32,11 +32,12 @@ class AttentionRecorder(TorchFunctionMode):
         out = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
         if name in SOFTMAX and isinstance(out, Tensor):
-            self.weights[id(out)] = (out, _first(args, kwargs))
+            self.weights[id(out)] = (out, args[0] if args else kwargs["input"])
         elif name == FUSED:
             self.fused.append(_fused(*args, **kwargs))
         elif name in LEFT:
-            self._product(args[0], args[1] if len(args) > 1 else None)
+            self._mixes(args[0], -1)
+            self._mixes(args[1] if len(args) > 1 else None, -2)
         elif name == "einsum":
             self._einsum(args)
         else:
@@ -64,10 +65,6 @@ class AttentionRecorder(TorchFunctionMode):
             elif isinstance(out, Tensor) and out.shape == given.shape:
                 self.weights[id(out)] = (out, known[1])
 
-    def _product(self, left: Any, right: Any) -> None:
-        self._mixes(left, -1)
-        self._mixes(right, -2)
-
     def _einsum(self, args: tuple[Any, ...]) -> None:
         """The weights' summed axis is the one letter that does not come out."""
         equation, tensors = args[0], args[1:]
@@ -82,11 +79,6 @@ class AttentionRecorder(TorchFunctionMode):
     def _mixes(self, weights: Any, axis: int) -> None:
         if isinstance(weights, Tensor) and id(weights) in self.weights:
             self.mixed.append((weights, axis))
-
-
-def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    found: Tensor = args[0] if args else kwargs["input"]
-    return found
 
 
 def _fused(query: Tensor, key: Tensor, *_: Any, **options: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""What is read that nobody wrote: new memory holds NaN, and so it shows."""
+"""Poison uninitialised memory with NaN."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FILLING: Any = torch.utils.deterministic  # whose flag is no attribute to a type
 
 @contextmanager
 def new_memory_is_nan() -> Iterator[None]:
-    """What `torch.empty` and its like give holds NaN, the largest integer or True, and not what
-    happens to lie there."""
+    """Fill the memory that `torch.empty` and its like return with NaN, the largest integer or True,
+    in place of what happens to lie there."""
     mode, fill = torch.get_deterministic_debug_mode(), FILLING.fill_uninitialized_memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of operations that have no such mode
@@ -30,7 +30,7 @@ def new_memory_is_nan() -> Iterator[None]:
 
 
 class NewBooleansAreFalse(TorchFunctionMode):
-    """The other of two values: memory of booleans that is new holds True by itself."""
+    """Fill new memory of booleans with False, where it holds True otherwise."""
 
     def __torch_function__(
         self,
@@ -46,5 +46,5 @@ class NewBooleansAreFalse(TorchFunctionMode):
 
 
 def allocates(words: Collection[str] | None) -> bool:
-    """Whether a text of these names, or of any, can ask for memory of booleans and leave it so."""
+    """Whether a text with these names (None: any names) can allocate booleans without a value."""
     return words is None or any("empty" in w or "resize" in w for w in words)

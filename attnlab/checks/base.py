@@ -237,6 +237,14 @@ def mask_name(contract: Contract, mask: Mask) -> str:
     return f"{mask} mask" if any(i.role == "mask" for i in contract.inputs) else "random inputs"
 
 
+def size_from_two(probe: Probe, axis: str, reason: str) -> int:
+    """The size of an axis in this round; raises `Skip` for this reason where it is 1."""
+    size = probe.sizes.get(axis, 1)
+    if size < 2:
+        raise Skip(reason)
+    return size
+
+
 def expected_shape(probe: Probe) -> tuple[int, ...]:
     """The contract's output axes at this round's sizes."""
     return tuple(probe.measure(axis) for axis in probe.contract.output)

@@ -11,7 +11,6 @@ from attnlab.checks.base import (
     Failure,
     Inputs,
     Probe,
-    Skip,
     Steps,
     Tensor,
     Tier,
@@ -19,6 +18,7 @@ from attnlab.checks.base import (
     failure_at,
     far,
     first_failure,
+    size_from_two,
 )
 from attnlab.checks.shared.inputs import change_along, redraw
 
@@ -31,9 +31,7 @@ from attnlab.checks.shared.inputs import change_along, redraw
     few=True,
 )
 def run(probe: Probe) -> Steps:
-    size = probe.sizes.get("B", 1)
-    if size < 2:
-        raise Skip("a batch of one has nothing to mix with")
+    size = size_from_two(probe, "B", "a batch of one has nothing to mix with")
     at = probe.contract.output.index("B")
     inputs, before = probe.sample()
     samples = probe.choose_ways(range(min(size, 4)))

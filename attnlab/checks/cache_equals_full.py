@@ -30,6 +30,7 @@ from attnlab.checks.base import (
     check,
     data_inputs,
     first_failure,
+    size_from_two,
 )
 from attnlab.checks.shared.inputs import (
     EPS,
@@ -58,9 +59,7 @@ STEPS = 2  # after the reorder
     few=True,
 )
 def _single_steps(probe: Probe) -> Failure | None:
-    length = probe.sizes.get("S", 1)
-    if length < 2:
-        raise Skip("one position is one step")
+    length = size_from_two(probe, "S", "one position is one step")
     prompts = (1, probe.random_integer(1, length))
     lengths = [length - 1, 1]
     busy = "dropout" not in probe.contract.promises

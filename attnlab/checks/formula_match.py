@@ -41,6 +41,7 @@ from attnlab.checks.base import (
     describe,
     expected_shape,
     far,
+    size_from_two,
 )
 from attnlab.checks.shared.formulas import (
     TOLERANCE,
@@ -168,8 +169,7 @@ def _rotation_differs(probe: Probe, position: Position) -> Failure | None:
     ),
 )
 def _equal_samples(probe: Probe) -> Failure | None:
-    if probe.sizes.get("B", 1) < 2:
-        raise Skip("a batch of one has one sample only")
+    size_from_two(probe, "B", "a batch of one has one sample only")
     inputs = change_along(probe, probe.draw("none"), "B", first_along)
     out = probe.call(inputs).movedim(probe.contract.output.index("B"), 0)
     gap = far(out, out[:1].expand_as(out)).flatten(1).any(1)

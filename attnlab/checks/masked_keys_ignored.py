@@ -38,6 +38,7 @@ from attnlab.checks.base import (
     key_axis,
     mask_input,
     query_axis,
+    size_from_two,
 )
 from attnlab.checks.shared.explain import joined_heads
 from attnlab.checks.shared.inputs import (
@@ -75,9 +76,9 @@ class Way(NamedTuple):
     few=True,
 )
 def _masked_key(probe: Probe) -> Steps:
-    length = probe.sizes.get(key_axis(probe.contract), 1)
-    if length < 2:
-        raise Skip("with one position there is no other key to mask")
+    length = size_from_two(
+        probe, key_axis(probe.contract), "with one position there is no other key to mask"
+    )
     first = int("causal" in probe.contract.promises)  # key 0 is all that query 0 has
     keys = sorted({first, length - 1, probe.random_integer(first, length)})
     ways = [Way(hide_key(probe, probe.draw("random"), key, length), key) for key in keys]
@@ -148,9 +149,7 @@ def _elsewhere(probe: Probe, gap: Tensor, key: int) -> Tensor:
 )
 def _masked_padding(probe: Probe) -> Steps:
     axis = key_axis(probe.contract)
-    length = probe.sizes.get(axis, 1)
-    if length < 2:
-        raise Skip("one position leaves no room for padding")
+    length = size_from_two(probe, axis, "one position leaves no room for padding")
     if axis not in probe.contract.vary:
         raise Skip("its length is fixed")
     more = probe.random_integer(1, max(2, min(4, length - 1)))  # where it can be, two keys stay
@@ -216,9 +215,9 @@ def _padding_matters(
     few=True,
 )
 def _masked_nan(probe: Probe) -> Steps:
-    length = probe.sizes.get(key_axis(probe.contract), 1)
-    if length < 2:
-        raise Skip("with one position there is no other key to mask")
+    length = size_from_two(
+        probe, key_axis(probe.contract), "with one position there is no other key to mask"
+    )
     ways = [_with_masked_key(probe, mask_input(probe.contract), length) for _ in GARBAGE]
     outputs = yield [
         given

@@ -124,7 +124,7 @@ def _sample_differs(probe: Probe, mask: Mask, scale: float) -> Failure | None:
 def _unlike(
     probe: Probe, inputs: Inputs, out: Tensor, how: str, right: Tensor | None = None
 ) -> Failure | None:
-    """What the reference itself loses in float32, and loses alike, is nobody's fault."""
+    """How an output differs; not where the reference in float32 gives the same wrong values."""
     right = probe.expected(inputs) if right is None else right
     failure = mismatch(probe, out, right, how)
     if failure is None or mismatch(probe, out, probe.expected_in_float32(inputs), how) is None:

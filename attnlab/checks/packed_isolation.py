@@ -8,7 +8,16 @@ Probed by two sequences in a row and each by itself, told apart by the input who
 `segments`. Where a mask says it all, `mask-effect` and `padding-invariance` look.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tier, check, first_index
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Skip,
+    Tier,
+    check,
+    first_index,
+    size_from_two,
+)
 from attnlab.checks.shared.inputs import beyond_rounding, cut_positions
 
 
@@ -20,9 +29,7 @@ from attnlab.checks.shared.inputs import beyond_rounding, cut_positions
     few=True,
 )
 def run(probe: Probe) -> Failure | None:
-    length = probe.sizes.get("S", 1)
-    if length < 2:
-        raise Skip("one position holds one sequence")
+    length = size_from_two(probe, "S", "one position holds one sequence")
     if "S" not in probe.contract.vary:
         raise Skip("its length is fixed")
     cut = probe.random_integer(1, length)

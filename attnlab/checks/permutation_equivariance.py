@@ -24,6 +24,7 @@ from attnlab.checks.base import (
     far,
     first_index,
     key_axis,
+    size_from_two,
 )
 
 
@@ -39,9 +40,7 @@ from attnlab.checks.base import (
     few=True,
 )
 def run(probe: Probe) -> Steps:
-    length = probe.sizes.get("S", 1)
-    if length < 2:
-        raise Skip("one position has one order")
+    length = size_from_two(probe, "S", "one position has one order")
     if "causal" in probe.contract.promises:
         raise Skip("a causal module knows the order by its own mask")
     at = probe.contract.output.index("S")

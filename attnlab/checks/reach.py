@@ -14,13 +14,13 @@ from attnlab.checks.base import (
     Failure,
     Mask,
     Probe,
-    Skip,
     Steps,
     Tensor,
     Tier,
     check,
     key_axis,
     query_axis,
+    size_from_two,
 )
 from attnlab.checks.shared.inputs import allowed, redraw
 from attnlab.probe.answers import SMALL
@@ -37,9 +37,7 @@ from attnlab.probe.answers import SMALL
 )
 def run(probe: Probe) -> Steps:
     axis = key_axis(probe.contract)
-    length = probe.sizes.get(axis, 1)
-    if length < 2:
-        raise Skip("with one key there is nothing to leave out")
+    length = size_from_two(probe, axis, "with one key there is nothing to leave out")
     kinds: tuple[Mask, ...] = ("random", "none")
     keys = sorted({0, length - 1, probe.random_integer(0, length)})
     ways = probe.choose_ways([(kind, key) for kind in kinds for key in keys])

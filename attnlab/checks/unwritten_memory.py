@@ -77,6 +77,6 @@ def _read(probe: Probe, inputs: Inputs, usual: Tensor, out: Tensor) -> Failure |
 
 
 def _places(probe: Probe) -> str:
-    """Where memory is asked for that nobody writes by that alone."""
+    """The lines that allocate memory without writing to it."""
     lines = [str(line) for line in probe.call_lines(*ALLOCATE)]
     return f"; it is allocated on line{'s' * (len(lines) > 1)} {', '.join(lines)}" if lines else ""

@@ -26,6 +26,7 @@ from attnlab.checks.base import (
     data_inputs,
     far,
     first_index,
+    size_from_two,
 )
 from attnlab.checks.shared.inputs import first_along
 
@@ -44,8 +45,7 @@ TITLE = "Attention weights are not negative and sum to 1"
     few=True,
 )
 def _equal_positions(probe: Probe) -> Steps:
-    if probe.sizes.get("S", 1) < 2:
-        raise Skip("with one position every row is trivially 1")
+    size_from_two(probe, "S", "with one position every row is trivially 1")
     at = probe.contract.output.index("S")
     masks: tuple[Mask, ...] = ("random", "causal", "none")
     kinds = probe.choose_ways(masks)

@@ -31,7 +31,7 @@ def device_refusal(job: Job) -> Refusal | None:
 
 
 def build_refusal(job: Job, error: Raised) -> Refusal | None:
-    """What stopped it before its forward began, where a flag or a package would help."""
+    """An error before the first forward, where a flag or a package would help."""
     if error.error == "ModuleNotFoundError" and "'attnlab" not in error.message:
         return _not_installed(job, error)
     if job.own is None:
@@ -54,7 +54,7 @@ def build_refusal(job: Job, error: Raised) -> Refusal | None:
 
 
 def input_refusal(job: Job, trace: Trace | None) -> Refusal | None:
-    """A forward whose arguments nobody could see, called with too few."""
+    """A forward that was called with too few arguments, because they could not be inferred."""
     crash = trace.crash if trace else None
     if job.own is None or crash is None or trace is None or trace.ops:
         return None
@@ -107,7 +107,7 @@ def _name(job: Job) -> str:
 
 
 def _typed(job: Job) -> TraceCommand:
-    """The command as far as the job still knows it."""
+    """The trace command that the user typed, as far as the job holds it."""
     init = job.contract.init if job.contract else {}
     said = ", ".join(f"{k}={v}" for k, v in init.items())
     return TraceCommand(target=_name(job) if job.own else job.candidate.file, init=said)

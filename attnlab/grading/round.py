@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from attnlab.candidate.host import Died, Raised
@@ -33,14 +33,6 @@ PLAIN = ("call", "calls", "gradients")  # what `attnlab run` shows or nearly sho
 NO_KERNEL = "does not support backward on CPU"
 Known = dict[str, CheckResult]  # results by part
 Doing = Callable[[], Failure | None]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How many rounds there are, and which of them has the sizes that tell most."""
-
-    count: int
-    telling: int
 
 
 class State:
@@ -85,9 +77,10 @@ class State:
 class Round:
     """The checks at one set of sizes; values first, for they say which others are worth a call."""
 
-    def __init__(self, probe: Probe, state: State, number: int, plan: Plan) -> None:
+    def __init__(self, probe: Probe, state: State, number: int, telling: int, last: bool) -> None:
+        """`telling` is the number of the round whose sizes tell most."""
         self.probe, self.state = probe, state
-        self.number, self.telling, self.last = number, plan.telling, number + 1 == plan.count
+        self.number, self.telling, self.last = number, telling, last
         self.until = probe.context.until
         self.ready = False
         self.sure = False  # values are known, right or wrong

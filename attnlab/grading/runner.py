@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import known_facts
 from attnlab.checks.base import Part, load_checks, parts_of
-from attnlab.grading.round import Plan, Round, State, result_of, unseen
+from attnlab.grading.round import Round, State, result_of, unseen
 from attnlab.probe.inputs.patterns import FIRSTS, USUAL, pattern_of
 from attnlab.probe.inputs.sizes import rounds
 from attnlab.probe.pacing import LENGTHS, pairs
@@ -37,19 +37,19 @@ def run_checks(context: GradingContext) -> tuple[CheckResult, ...]:
         context.contract, context.dice.plain, context.numbers, narrow=context.reference is not None
     )
     confirms = 0  # rounds whose inputs were drawn in a pattern of their own
-    plan = Plan(len(sizes_of), telling=1 if context.contract.vary and len(sizes_of) > 1 else 0)
+    telling = 1 if context.contract.vary and len(sizes_of) > 1 else 0
     for number, sizes in enumerate(sizes_of):
         if state.over:
             break
-        if number > plan.telling and _endless(context, sizes):
+        if number > telling and _endless(context, sizes):
             continue
         left = [p for p in applying if state.open(p) and (number < FIRST or not p.few)]
-        apart = number >= plan.telling + USUALLY and state.right and sizes.get("S", 2) > 1
-        usual = FIRSTS.get(number - plan.telling, USUAL) if state.right else USUAL
+        apart = number >= telling + USUALLY and state.right and sizes.get("S", 2) > 1
+        usual = FIRSTS.get(number - telling, USUAL) if state.right else USUAL
         pattern = pattern_of(confirms) if apart else usual
         confirms += apart
-        probe = Probe(context, sizes, thorough=number == plan.telling, pattern=pattern)
-        Round(probe, state, number, plan).make(left)
+        probe = Probe(context, sizes, thorough=number == telling, pattern=pattern)
+        Round(probe, state, number, telling, last=number + 1 == len(sizes_of)).make(left)
     _blame_written_input(context, applying, state)
     for part in (p for p in applying if p.id not in state.results):
         state.put(part, unseen(part, state.over), 0)

@@ -1,4 +1,4 @@
-"""The trace stage: run the example once, run it again at telling sizes, name what was seen."""
+"""The trace stage: run the example, run it again at sizes that tell axes apart, name the axes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
 
 
 def _confirmed(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Trace:
-    """The trace with what hangs on the example's sizes, for which it runs at some others."""
+    """The trace, with what depends on the example's sizes, for which it runs at others."""
     chance = _by_chance(job, host, run, telling)
     trace = build_trace(run, telling)
     found = _with_chance(trace.findings, chance) if chance else trace.findings
@@ -60,7 +60,7 @@ def surroundings(job: Job) -> dict[str, Any]:
 
 
 def _with_chance(found: Sequence[Finding], chance: Finding) -> tuple[Finding, ...]:
-    """Axes that met by that chance are told with it, and not once more."""
+    """One finding for axes that meet by a coincidence of sizes, and for that coincidence."""
     same = [f for f in found if f.rule == "axes-meet" and f.line == chance.line]
     others = tuple(f for f in found if f not in same)
     why = f": {same[0].message.partition(':')[0]}; elsewhere" if same else ": elsewhere"
@@ -69,7 +69,7 @@ def _with_chance(found: Sequence[Finding], chance: Finding) -> tuple[Finding, ..
 
 
 def _hidden(job: Job, host: Host, telling: SizedTrace, finding: Finding) -> Finding:
-    """What only the telling sizes show, with the equality of the example that hides it."""
+    """A finding of the telling sizes, with the equality of the example's sizes that hides it."""
     where, contract = sizes_suffix(telling.sizes), job.contract
     if contract is None or finding.rule == "size-coincidence":
         return finding
@@ -90,7 +90,7 @@ def _hidden(job: Job, host: Host, telling: SizedTrace, finding: Finding) -> Find
 
 
 def _by_chance(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Finding | None:
-    """The run at the telling sizes raised: the sizes that the example's run hangs on, by name."""
+    """A finding where the telling sizes raise: on which sizes the run of the example depends."""
     crash = telling.raw.crash
     if run.raw.crash is not None or crash is None or not job.contract:
         return None
@@ -116,7 +116,7 @@ def _by_chance(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Fi
 
 
 def _same_fall(raw: RawTrace, other: RawTrace) -> bool:
-    """It raised at the same place, or before it."""
+    """Whether both raised at the same place, or the first one before it."""
     if raw.crash is None or other.crash is None:
         return False
     here = (raw.crash.op, raw.crash.line) == (other.crash.op, other.crash.line)
@@ -124,7 +124,7 @@ def _same_fall(raw: RawTrace, other: RawTrace) -> bool:
 
 
 def _at_less(contract: Contract, telling: SizedTrace, broken: Broken) -> bool:
-    """Also below the example's lengths, where no table ends."""
+    """Whether it raises below the example's lengths as well, where no table ends."""
     smaller = {s: contract.sizes[s] - 1 for s in LENGTHS & telling.sizes.keys()}
     if min(smaller.values(), default=1) < 1:
         return False
@@ -167,7 +167,7 @@ def _run(
 
 
 def _telling(job: Job, host: Host, contract: Contract) -> SizedTrace | None:
-    """The same at sizes that tell axes apart; None for code that is bound to fixed sizes."""
+    """The run at sizes that tell axes apart; None for code that is written for fixed sizes."""
     sizes = naming(contract)
     fixed = [a for i in contract.inputs for a in i.axes if a.isdigit() and a != "1"]
     if sizes is None or fixed or any(type(v) is int for v in contract.init.values()):

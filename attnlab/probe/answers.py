@@ -1,4 +1,4 @@
-"""What the probe answers: records without torch, so that checks are read without it."""
+"""What the probe returns: records without torch, so that checks can be read without it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ class CannotTell(Exception):
 class Gradients:
     """Gradients of one scalar: the output times a random cotangent, summed.
 
-    What no path leads to has none, and is left out. Inputs may have been `still`: they required
-    none. `train` is the mode. Where the cotangent that was sent had another size, these are what
-    they are at this one.
+    Tensors without a gradient are left out. With `still`, inputs did not require one. `train` is
+    the mode. Gradients of a scaled cotangent are divided by the scale again.
     """
 
     cotangent: Tensor
@@ -58,7 +57,7 @@ class InterleavedGradients:
 
 @record
 class AttentionInternals:
-    """The insides of attention, as the operations of one forward pass show them."""
+    """Scores and weights of attention, recorded from the operations of one forward pass."""
 
     scores: tuple[Tensor, ...]  # what each softmax over the keys was given, or a fused kernel's
     sums: tuple[Tensor, ...]  # of each row of the weights by which values were mixed

@@ -121,7 +121,7 @@ class Probe:
         self.dtype = dtype
         self.fall: Raised | None = None  # of the first call of all
         self.shapes: dict[tuple[torch.Size, ...], tuple[int, ...]] = {}  # of outputs, by inputs
-        self.latest = self  # the probe that was asked last: one that `at` made, or this one
+        self.latest = self  # the probe that was asked last: a `variant`, or this one
         self.away = False  # whether the host has that one's module
         self.seed = self.dice.plain.getrandbits(32)  # of instances that are to be alike
 
@@ -163,13 +163,10 @@ class Probe:
     def variant(
         self, sizes: Mapping[str, int] | None = None, dtype: str = "float32", fresh: bool = False
     ) -> Probe:
-        """A probe at other sizes, or in another dtype. The module of this one is gone after it, so
-        a check that wants both asks this one first."""
+        """A probe at other sizes, or in another dtype. Its module takes the place of this one's
+        until `back`, so a check that needs both calls this one first."""
         self.back()
-        wanted = {**self.sizes, **(sizes or {})}
-        if "hd" not in self.contract.sizes:
-            wanted.pop("hd", None)  # it was D / H, and these may be others
-        other = Probe(self.context, with_head_dim(wanted), dtype, thorough=False)
+        other = Probe(self.context, self._other_sizes(sizes or {}), dtype, thorough=False)
         other.reference, other.strict, self.latest = None, self.strict, other
         recipe = other.recipe()
         same = recipe["init"] == self.recipe()["init"]
@@ -188,6 +185,11 @@ class Probe:
             self._ask("cast", dtype=dtype)
         return other
 
+    def _other_sizes(self, sizes: Mapping[str, int]) -> Sizes:
+        """The sizes of this round but for these; hd is D / H again, where the contract has none."""
+        other, own = {**self.sizes, **sizes}, "hd" in self.contract.sizes
+        return with_head_dim({s: n for s, n in other.items() if own or s != "hd"})
+
     def float64_variant(self) -> Probe | None:
         """A probe in float64, or None where the module does not run in it."""
         try:
@@ -197,7 +199,8 @@ class Probe:
             return None
 
     def initial_parameters(self) -> Mapping[str, Tensor]:
-        """The parameters of a fresh module, as its constructor left them; then as after `at`."""
+        """The parameters of a fresh module, as its constructor left them; it takes the place of
+        this probe's module, as in `variant`."""
         self.back()
         self.latest, self.away = Probe(self.context, self.sizes), True
         self._ask("put_aside")
@@ -205,7 +208,7 @@ class Probe:
         return self.parameters()
 
     def back(self) -> None:
-        """The module of this probe again, after `at`."""
+        """Go back to the module of this probe, after `variant`."""
         self.latest = self
         if self.away:
             self.away = False
@@ -289,7 +292,7 @@ class Probe:
         return (wide, inputs, found) if found.dtype == str(torch.float64) else None
 
     def prefetch(self) -> None:
-        """Have what explains a wrong value or confirms a right one in one go."""
+        """Call the module once for all samples that explain wrong values or confirm right ones."""
         self.pool.fetch(self.pool.usual(EXPLAINING))
 
     def cotangent(self, inputs: Inputs) -> Tensor:
@@ -336,7 +339,7 @@ class Probe:
     def with_weights(
         self, several: Sequence[tuple[Weights, Inputs]], back: Weights, own: bool = False
     ) -> list[Tensor]:
-        """The outputs of calls, each with other weights, after which `back` are put; by the names
+        """The outputs of calls, each with other weights, after which `back` is loaded; by the names
         that `weights` gives, or by the module's own."""
         given = [inputs for _, inputs in several]
         answer = self._ask(
@@ -352,7 +355,7 @@ class Probe:
         self, sizes: Mapping[str, int], weights: Mapping[str, Tensor], inputs: Inputs
     ) -> Tensor:
         """The output of an instance of other sizes with these weights; then the module is built
-        anew."""
+        again."""
         held = self.parameters()
         try:
             self._build(with_head_dim({**self.sizes, **sizes}))
@@ -418,8 +421,8 @@ class Probe:
         beside: bool = False,
     ) -> list[Tensor]:
         """The outputs of calls that share one cache, empty at first. With `parents` the cache is
-        reordered after the first: row b goes on from what row parents[b] has seen. There, too,
-        another instance may be called `beside` this one."""
+        reordered after the first call: row b continues from row parents[b]. At the same place
+        another instance is called, where `beside` is True."""
         spec = data_inputs(self.contract, "S")[0]
         answer = self._ask(
             "cached_steps",
@@ -495,7 +498,7 @@ class Probe:
         return out
 
     def note_written(self, answer: dict[str, Any], inputs: Inputs) -> None:
-        """That a call wrote into an argument, of which its answer tells."""
+        """Remember that a call wrote into an argument, where its answer says so."""
         wrote = answer.get("wrote")  # which may be anything
         if isinstance(wrote, str) and wrote in inputs and self.context.wrote is None:
             self.context.wrote = wrote, self.latest.sizes
@@ -567,7 +570,7 @@ class Probe:
     def interleaved_gradients(
         self, several: Sequence[Inputs], train: bool = False
     ) -> InterleavedGradients:
-        """Gradients as a network makes them, from outputs that are to be changed by a lot."""
+        """Gradients inside a network, from large incoming gradients."""
         cotangents = [self.cotangent(inputs) for inputs in several]
         asked = {"inputs": _pairs(several), "cotangents": [c * STEEP for c in cotangents]}
         answer = self._ask("interleaved_gradients", **asked, train=train)
@@ -734,10 +737,7 @@ class Probe:
     def exception_at(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:
         """The exception that building and calling at these sizes raises, as the names of its class
         and of that one's bases; None when nothing is raised."""
-        other = {**self.sizes, **sizes}
-        if "hd" not in self.contract.sizes:
-            other.pop("hd", None)  # it was D / H, and these may be others
-        other = with_head_dim(other)
+        other = self._other_sizes(sizes)
         given = draw.inputs(self.contract, other, self.dice)
         try:
             self._build(other)
@@ -753,7 +753,7 @@ class Probe:
         return kinds
 
     def _accepted(self, other: Sizes) -> None:
-        """A call that is no reason to refuse: what the constructor was told is as it was there."""
+        """Make a call that must not be refused: at the usual sizes, but for the constructor's."""
         given = {str(value) for value in self.contract.init.values()}
         sizes = {s: n if s in given else self.sizes.get(s, n) for s, n in other.items()}
         inputs = draw.inputs(self.contract, within(with_head_dim(sizes)), self.dice)
@@ -770,12 +770,12 @@ class Probe:
     # ------------------------------------------------------------ time
 
     def expected_seconds(self, length: int) -> float:
-        """What a call of one sequence of this length may take, as one of a few positions lets
-        expect: in plain Python each pair of positions takes its time."""
+        """How long a call of one sequence of this length may take, estimated from a short one: in
+        plain Python each pair of positions takes its time."""
         return pairs(self.sizes, length) * self._pace()
 
     def _pace(self) -> float:
-        """Seconds for a pair of positions in a head; 0 where all pairs are had in one go."""
+        """Seconds for a pair of positions in a head; 0 where all pairs are computed at once."""
         if self.context.pace is None:
             now = next((self.sizes[s] for s in LENGTHS if s in self.sizes), PILOT)
             inputs = self.draw("none", longer=PILOT - now, alone=True)

@@ -27,7 +27,7 @@ class BadReference(Exception):
 
 
 class Reference(Protocol):
-    weights: dict[str, Tensor]  # that it has now, by name
+    weights: dict[str, Tensor]  # the current ones, by name
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         """Build it, draw its weights and return them by name; without `bias` biases are zero."""
@@ -42,10 +42,10 @@ class Reference(Protocol):
         """Its output in float32, where it rounds as any module does."""
 
     def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
-        """What each softmax of attention is given."""
+        """The input of each softmax of attention."""
 
     def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
-        """Its outputs of so many calls in train mode."""
+        """Its outputs of this many calls in train mode."""
 
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """Gradients of (output * cotangent).sum(), in float64."""
@@ -113,7 +113,7 @@ class UnitReference:
             self.module.eval()
 
     def _own(self, inputs: Inputs, dtype: torch.dtype = torch.float64) -> Inputs:
-        """Inputs as it takes them."""
+        """Inputs in its dtype, with masks in its convention."""
         own = {n: _in(t, dtype) for n, t in inputs.items()}
         return own | {n: ~t for n, t in own.items() if n in self.turned and t is not None}
 
@@ -141,7 +141,7 @@ class UnitReference:
 
 
 def _build_reference(name: str, init: dict[str, object]) -> nn.Module:
-    """A reference keeps nothing from call to call, so the next job may have the same one."""
+    """A reference keeps no state between calls, so that the next job can use the same one."""
     try:
         return _cached_reference(name, **init)
     except TypeError:  # an argument that cannot be hashed
@@ -158,7 +158,7 @@ def _cached_reference(name: str, **init: object) -> nn.Module:
 
 class FileReference:
     """A challenge's own solution, in a child like any candidate's: in float64 if it is `wide`, as
-    its contract tells, else in float32."""
+    its contract says, else in float32."""
 
     def __init__(
         self, code: Code, host: Host, cache: Cache | None = None, wide: bool = False
@@ -229,7 +229,7 @@ class FileReference:
         )
 
     def answers(self) -> bool:
-        """Whether its process is still there: a candidate of the job before may have ended it."""
+        """Whether its process still answers: a candidate of the job before may have ended it."""
         try:
             self.host.ask("module_facts")
         except Died:
@@ -249,9 +249,9 @@ class FileReference:
 
 
 class ReferenceCache:
-    """The last solution that was compared with, in its process, for the next job of its challenge.
+    """Keeps the process of the last solution for the next job of its challenge.
 
-    To start one costs as much as to start a candidate, and many are graded by the same solution.
+    Starting one takes as long as starting a candidate, and many are compared with one solution.
     """
 
     def __init__(self) -> None:
@@ -283,7 +283,7 @@ def _in(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def finite(right: Tensor) -> Tensor:
-    """What a reference gave, where something can be told by it; raises `CannotTell`."""
+    """The output of a reference; raises `CannotTell` where it is not finite."""
     if not math.isfinite(right.sum().item()):  # one pass; to look at each value takes three
         raise CannotTell("the reference itself gives NaN or infinity here", "reference")
     return right

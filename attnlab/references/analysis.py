@@ -17,6 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from attnlab.records.position import Frequency
 from attnlab.references._arguments import check_choice
 from attnlab.references.positional import LAYOUTS, sinusoidal_frequencies
 
@@ -56,15 +57,6 @@ class Uniqueness(NamedTuple):
     distinct: int
     nearest: float
     pair: tuple[int, int]
-
-
-class Wave(NamedTuple):
-    """One pair of columns. Frequency in radians per position, wavelength in positions."""
-
-    pair: int
-    columns: tuple[int, int]  # of its sine and its cosine
-    frequency: float
-    wavelength: float
 
 
 def relative_position_matrix(pe: Tensor, k: int, layout: str = "interleaved") -> Rotation:
@@ -206,7 +198,7 @@ def uniqueness(pe: Tensor) -> Uniqueness:
 
 def frequency_table(
     d_model: int, base: float = 10000.0, layout: str = "interleaved"
-) -> tuple[Wave, ...]:
+) -> tuple[Frequency, ...]:
     """The waves of a sinusoidal table (or of RoPE on a head of that width), fastest first.
 
         w_i = base^(-2i/D)      wavelength = 2 pi / w_i = 2 pi base^(2i/D)      i = 0 ... D/2 - 1
@@ -221,7 +213,10 @@ def frequency_table(
     """
     frequencies = sinusoidal_frequencies(d_model, base).tolist()
     sin, cos = (columns.tolist() for columns in _columns(d_model, layout))
-    return tuple(Wave(i, (sin[i], cos[i]), w, 2 * math.pi / w) for i, w in enumerate(frequencies))
+    return tuple(
+        Frequency(pair=i, columns=(sin[i], cos[i]), frequency=w, wavelength=2 * math.pi / w)
+        for i, w in enumerate(frequencies)
+    )
 
 
 def _columns(D: int, layout: str) -> tuple[Tensor, Tensor]:

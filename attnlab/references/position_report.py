@@ -16,7 +16,6 @@ from attnlab.records.position import (
     OFFSETS,
     USES,
     Curve,
-    Frequency,
     Kind,
     Picture,
     PositionJob,
@@ -62,7 +61,7 @@ def _sinusoidal(job: PositionJob) -> PositionReport:
     return PositionReport(
         formula=("PE[p, 2i] = sin(p w_i)", "PE[p, 2i+1] = cos(p w_i)", "w_i = base^(-2i/dim)"),
         pictures=(_picture("the table", "position", "column", table, job),),
-        frequencies=_frequencies(job.dim, job.base),
+        frequencies=frequency_table(job.dim, job.base),
         curve=_curve(DOT, gram),
         statistics=(*_statistics(table), *_spread_after_weights(table)),
         rotation=_rotation(table),
@@ -92,7 +91,7 @@ def _rope(job: PositionJob) -> PositionReport:
             f"w_i = base^(-2i/{job.width}) in heads of dim / heads = {job.width}",
         ),
         pictures=(_picture("(1, 0, 1, 0, ...) rotated", "position", "column", table, job),),
-        frequencies=_frequencies(job.width, job.base),
+        frequencies=frequency_table(job.width, job.base),
         curve=_curve("score of that vector with itself, by distance", by_distance(table @ table.T)),
         statistics=(*_statistics(table), _spread_of_scores(table, table)),
         rotation=_rotation(table),
@@ -109,7 +108,7 @@ def _xpos(job: PositionJob) -> PositionReport:
             "zeta_i = (2i/width + 0.4) / 1.4",
         ),
         pictures=(_picture("(1, 0, 1, 0, ...) as a query", "position", "column", queries, job),),
-        frequencies=_frequencies(job.width, job.base),
+        frequencies=frequency_table(job.width, job.base),
         curve=_curve("score of that vector with itself, by distance", scores),
         statistics=(*_statistics(queries), _spread_of_scores(queries, keys)),
         notes=("rows grow or shrink with p, so no rotation; scores do depend on distance alone",),
@@ -168,7 +167,7 @@ def _xl(job: PositionJob) -> PositionReport:
             "R[d] = sin(d w_i) for all i, then cos(d w_i); w_i = 10000^(-2i/dim)",
         ),
         pictures=(_picture("the table R", "distance", "column", table, job),),
-        frequencies=_frequencies(job.dim, 10000.0, "concatenated"),
+        frequencies=frequency_table(job.dim, 10000.0, "concatenated"),
         curve=_curve("R[0] . R[d], by distance", by_distance(dot_product_distance(table))),
         statistics=_statistics(table),
         rotation=_rotation(table, "concatenated"),
@@ -193,7 +192,7 @@ def _grid(job: PositionJob) -> PositionReport:
             _picture("the table, cell after cell", "cell", "column", table, job),
             _picture(f"dot product with {place}", "row", "column", alike, job),
         ),
-        frequencies=_frequencies(job.dim // 2, job.base),
+        frequencies=frequency_table(job.dim // 2, job.base),
         curve=_curve("dot product of two cells of a row, by distance", by_distance(line @ line.T)),
         statistics=_statistics(table),
         rotation=_rotation(line),
@@ -233,10 +232,6 @@ def _picture(title: str, down: str, across: str, matrix: Tensor, job: PositionJo
 
 def _strided_indices(count: int, most: int) -> list[int]:
     return list(range(0, count, max(1, math.ceil(count / most))))
-
-
-def _frequencies(width: int, base: float, layout: str = "interleaved") -> tuple[Frequency, ...]:
-    return tuple(Frequency(**w._asdict()) for w in frequency_table(width, base, layout))
 
 
 def _curve(title: str, distances: Distances) -> Curve:

@@ -61,8 +61,8 @@ def build(
     put: dict[str, Tensor] | None = None,
     inputs: Sequence[Given] = (),
 ) -> Any:
-    """Build the target as `Session.build` does. `put` are the weights to give it, answered as
-    `set_parameters` does; where they fit, it is called with each of `inputs`."""
+    """Build the target as `Session.build` does. Loads the weights `put`, with the answer of
+    `set_parameters`; where they fit, it is called with each of `inputs`."""
     session.build(name, init, seed, arguments)
     answer: dict[str, Any] = session.set_parameters(put) if put is not None else {}
     if inputs and not (answer.get("missing") or answer.get("shapes")):
@@ -72,7 +72,7 @@ def build(
 
 @verb
 def declare_cache(session: Session, **cache: str) -> Any:
-    """How the modules to be built keep keys and values between calls."""
+    """Declare how the modules to be built keep keys and values between calls."""
     session.cache_form = cache
     return {}
 
@@ -95,14 +95,14 @@ def set_parameters(session: Session, tensors: dict[str, Tensor]) -> Any:
 
 @verb
 def put_aside(session: Session) -> Any:
-    """Keep the module that is there; the next one is built beside it."""
+    """Keep the current module for `take_back`; the next one is built beside it."""
     session.set_aside = session.target
     return {}
 
 
 @verb
 def take_back(session: Session) -> Any:
-    """Go on with the module that was put aside."""
+    """Continue with the module that was put aside."""
     if session.set_aside is not None:
         session.target, session.set_aside = session.set_aside, None
     return {}
@@ -147,8 +147,8 @@ def answers_by_dtype(
 
 
 def _try_calls(session: Session, inputs: Sequence[Given]) -> dict[str, Any]:
-    """The answers to calls; None where one raises, which a call of its own reports. That the very
-    first call raised is told: the next may pass."""
+    """The answers to calls; None where one raises, which a call of its own reports. An error of the
+    very first call is in the answer: the next call may pass."""
     answers: list[Any] = []
     try:
         for given in inputs:

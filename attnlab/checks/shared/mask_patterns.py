@@ -25,7 +25,7 @@ def _patterns(hidden: Tensor) -> dict[str, Tensor]:
     if hidden.shape[-1] != hidden.shape[-2] or hidden.shape[-1] < 3:
         return {}
     masks = {name: pattern(hidden.clone()) for name, pattern in PATTERNS.items()}
-    own = _own(hidden)
+    own = _near(hidden, 0)
     return {name: mask & ~(mask.all(-1, keepdim=True) & own) for name, mask in masks.items()}
 
 
@@ -44,18 +44,13 @@ def _along_the_batch(contract: Contract, hidden: Tensor) -> dict[str, Tensor]:
     return masks
 
 
-def _own(like: Tensor) -> Tensor:
-    """Each query's own key."""
-    return like.new_ones(like.shape).tril().triu()
+def _near(like: Tensor, steps: int) -> Tensor:
+    """The keys at most so many positions away from a query."""
+    return like.new_ones(like.shape).tril(steps).triu(-steps)
 
 
 def _causal(like: Tensor) -> Tensor:
     return like.new_ones(like.shape).triu(1)
-
-
-def _band(like: Tensor) -> Tensor:
-    """Keys two away and farther."""
-    return ~like.new_ones(like.shape).tril(1).triu(-1)
 
 
 def _blocks(like: Tensor) -> Tensor:
@@ -98,7 +93,7 @@ PATTERNS: dict[str, Callable[[Tensor], Tensor]] = {
     "that hides the future, and keys at the left": _lower_triangle,
     "that hides the past": lambda hidden: _causal(hidden).mT,
     "that hides the future": _causal,
-    "that is a band": _band,
+    "that is a band": lambda hidden: ~_near(hidden, 1),
     "of two blocks": _blocks,
     "whose first query sees all": _open,
     "whose first query sees one key": _corner,

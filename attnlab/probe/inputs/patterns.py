@@ -1,8 +1,8 @@
-"""What few inputs have, drawn at sizes that confirm what was looked at closely at others.
+"""Rare input patterns for confirming rounds.
 
 A random mask hides a third of the keys of every query, random inputs are all of one size, and
-weights have biases. What goes wrong elsewhere costs no call more where the inputs of each round are
-drawn in a pattern of their own.
+weights have biases. Drawing the inputs of each confirming round in a pattern of its own
+shows what goes wrong elsewhere without more calls.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ PATTERNS = (
 
 
 def pattern_of(number: int) -> InputPattern:
-    """That of the rounds that only confirm, one after the other."""
+    """The pattern of a confirming round, in turn."""
     return PATTERNS[number % len(PATTERNS)]
 
 
 def apply_pattern(
     pattern: InputPattern, contract: Contract, given: Inputs, dice: Dice, mask: Mask
 ) -> Inputs:
-    """The inputs of a usual draw, of this kind of mask, in this pattern."""
+    """Inputs that were drawn as usual with this kind of mask, changed to this pattern."""
     found = dict(given)
     for spec in contract.inputs:
         value = given[spec.name]

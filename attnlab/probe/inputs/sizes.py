@@ -76,7 +76,7 @@ LONG: Sizes = {  # more positions than a table or a mask that was made for a few
     "F": 29,
     ANY: 15,
 }
-NARROW: Sizes = {"hd": 1, "D": 36}  # over LONG: what squeezes takes heads of width 1 for none
+NARROW: Sizes = {"hd": 1, "D": 36}  # over LONG: squeeze() drops heads of width 1
 ALIKE = 4  # even, for a width without heads
 ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
     "B": 19,
@@ -132,7 +132,7 @@ def rounds(
 
 
 def beyond(number: int) -> Sizes:
-    """Sizes over a number, as many of them as can be had in reasonable time."""
+    """Sizes above a number, for as many axes as take a reasonable time."""
     more, few = number + 1, 1 if number > FAR else 2
     long = more if number > FAR else more + number // 8  # the last of blocks is not all but empty
     wide, heads = more if number <= MANY else 5, more if number <= HEADS else few
@@ -154,8 +154,8 @@ def _larger_batch(number: int) -> Sizes:
 
 
 def _exact_sizes(number: int) -> Iterator[Sizes]:
-    """Heads that are just as wide as a number, and a sequence of twice as many positions: for what
-    knows some widths, or goes in blocks where they fit."""
+    """Heads that are as wide as a number, and a sequence of twice as many positions: for code with
+    a special case for a width, or for lengths that are multiples of a block."""
     short = {**beyond(4), "B": 2, "S": 5, "Sq": 5, "Sk": 6, "H": 2, ANY: 3}
     yield {**short, "hd": number, "D": 2 * number}
     if number > MANY:
@@ -197,8 +197,8 @@ def naming(contract: Contract) -> Sizes | None:
 
 
 def _jittered(sizes: Sizes, draw: random.Random) -> Sizes:
-    """The same sizes give the same bugs away every time: B and S move a little, and no further: at
-    these sizes most calls are made."""
+    """Vary B and S a little, since the same sizes show the same bugs every time; no further, since
+    most calls are made at these sizes."""
     return {**sizes, "B": sizes["B"] + draw.choice((0, 1)), "S": sizes["S"] + draw.choice((0, 4))}
 
 
@@ -259,7 +259,7 @@ def _take_free_size(size: int, step: int, taken: set[int]) -> int:
 
 
 def _equal_sizes(contract: Contract) -> Sizes:
-    """One size for all that may vary: what tells axes by their sizes takes one for the other."""
+    """One size for all axes that may vary: code that tells axes by their sizes confuses them."""
     example = contract.sizes
     known = {"B", "S", "Sq", "Sk", "H", "hd", *_own_symbols(contract)}
     free = known & set(contract.vary) & example.keys()

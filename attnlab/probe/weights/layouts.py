@@ -1,9 +1,9 @@
-"""Where each weight of the reference goes in a module that lays its weights out in another way.
+"""Map the reference's weights to a module that lays its weights out in another way.
 
 A map says of every parameter of the module how it is made of the reference's, by expressions such
 as `cat(q.weight, k.weight, v.weight)` or `heads.#.key.weight = part(k.weight, #, H)`. They are
-evaluated over the *places* of the reference's elements, not over values: the same map then moves
-weights one way, gradients the other, and shows at once whether anything is lost or used twice.
+evaluated over the *indices* of the reference's elements, not over values: the same map then moves
+weights one way and gradients the other, and shows whether an element is lost or used twice.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def evaluate(term: Term, known: Mapping[str, Tensor | int]) -> Any:
 
 
 def element_indices(shapes: Shapes) -> Indices:
-    """The places of every element: 0, 1, 2 ... through all parameters in their order."""
+    """The index of every element: 0, 1, 2 ... through all parameters in their order."""
     made, start = {}, 0
     for name, shape in shapes.items():
         count = torch.Size(shape).numel()
@@ -101,7 +101,7 @@ def weight_indices(
 def evaluate_map(
     entries: Mapping[str, str], mine: Shapes, known: Mapping[str, Tensor | int]
 ) -> Indices:
-    """The same, where it is known that nothing is lost and nothing used twice."""
+    """As `weight_indices`, for entries that are known to use every element once."""
     found = {}
     for name, shape in mine.items():
         text, member = _entry(entries, name)
@@ -126,7 +126,7 @@ def _entry(entries: Mapping[str, str], name: str) -> tuple[str, int | None]:
 
 
 def _must_be_one_to_one(found: Indices, theirs: Shapes) -> None:
-    """What is left out would not be tested, what is used twice would be tied by nobody."""
+    """An element that is left out would not be tested; one that is used twice is not tied."""
     total = sum(torch.Size(s).numel() for s in theirs.values())
     used = torch.zeros(total, dtype=torch.long)
     for at in found.values():
@@ -146,7 +146,7 @@ def map_weights(values: Mapping[str, Tensor], at: Indices) -> Indices:
 
 
 def map_gradients(gradients: Mapping[str, Tensor], at: Indices, theirs: Shapes) -> Indices:
-    """The reference's gradients by the module's parameters; what no path leads to is left out."""
+    """The reference's gradients by the module's parameters; those that are missing are left out."""
     zeros = {n: torch.zeros(s, dtype=torch.float64) for n, s in theirs.items()}
     reached = {n: torch.full(s, n in gradients) for n, s in theirs.items()}
     live = map_weights(reached, at)
