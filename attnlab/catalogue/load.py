@@ -75,14 +75,12 @@ KEYS: dict[str, Rule] = {
 }
 BUG = fields_of(
     Bug,
-    table(
-        {
-            "id": matching(SLUG, "a name such as mask-inverted"),
-            "checks": listing(matching(SLUG, "the id of a check"), least=1),
-            "weight": whole(1, 100),
-        },
-        required=("id", "checks"),
-    ),
+    {
+        "id": matching(SLUG, "a name such as mask-inverted"),
+        "checks": listing(matching(SLUG, "the id of a check"), least=1),
+        "weight": whole(1, 100),
+    },
+    required=("id", "checks"),
 )
 
 

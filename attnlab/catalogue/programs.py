@@ -20,6 +20,7 @@ from attnlab.catalogue.toml_rules import (
     InvalidValue,
     Rule,
     expected,
+    fields_of,
     line,
     listing,
     mapping,
@@ -73,7 +74,7 @@ def _verbatim(value: Any) -> str:
 
 
 EDIT = table({"file": FILE, "old": _verbatim, "new": _verbatim}, required=("file", "old", "new"))
-FOLLOW_UP = table({"question": text, "answer": text}, required=("question", "answer"))
+FOLLOW_UP = fields_of(FollowUp, {"question": text, "answer": text}, required=("question", "answer"))
 DECOY: dict[str, Rule] = {"edits": listing(EDIT, least=1), "why": text}
 BUG: dict[str, Rule] = {
     **DECOY,
@@ -94,7 +95,8 @@ UNIT = table(
     {"title": line, "class": NAME_IN, **schema.TABLES},
     required=("title", "class", "sizes", "inputs", "output"),
 )
-GOAL = table(
+GOAL = fields_of(
+    Goal,
     {
         "id": matching(ID, "an id such as memorises"),
         "title": line,
@@ -181,7 +183,6 @@ def read_program(folder: Path) -> Program:
     files = _read_files(folder / "base", (*found["edit"], *found["given"]))
     units = tuple(_read_unit(path, files) for path in _described(folder / "units"))
     training = _training(document, found["training"], units)
-    goals = tuple(Goal(**goal) for goal in found["goals"])
     bugs = tuple(_read_patch(path, files, found["edit"]) for path in _described(folder / "bugs"))
     decoys = tuple(
         _read_patch(path, files, found["edit"]) for path in _described(folder / "decoys")
@@ -200,7 +201,7 @@ def read_program(folder: Path) -> Program:
         files=files,
         training=training,
         units=units,
-        goals=goals,
+        goals=found["goals"],
         bugs=bugs,
         decoys=decoys,
         chosen=found["round"],
@@ -276,7 +277,6 @@ def _read_patch(path: Path, files: Files, edit: Sequence[str]) -> ProgramBug:
         )
     except InvalidValue as wrong:
         raise document.error(wrong.at, wrong.says, wrong.hint) from None
-    found["follow_ups"] = tuple(FollowUp(**said) for said in found.get("follow_ups", ()))
     return ProgramBug(id=path.stem, decoy=decoy, **(found | {"edits": edits, "fixes": fixes}))
 
 

@@ -111,22 +111,20 @@ SIZES = mapping(SYMBOL, "a symbol such as B or hd", whole(1))
 SOME_SIZES = mapping(SYMBOL, "a symbol such as B or hd", whole(1), least=1)
 SYMBOLS = listing(matching(SYMBOL, "a symbol of [sizes]"))
 BUFFERS = listing(matching(rf"{NAME}(\.[A-Za-z0-9_]+)*", "the name of a buffer"))
-REFUSAL = fields_of(Refusal, table({"sizes": SOME_SIZES, "error": name}, required=("sizes",)))
+REFUSAL = fields_of(Refusal, {"sizes": SOME_SIZES, "error": name}, required=("sizes",))
 POSITION = fields_of(
     Position,
-    table(
-        {
-            "kind": one_of("sinusoidal", "rotary", "alibi", "t5", "learned", "other"),
-            "form": one_of("returned", "added", "rotated", "bias"),
-            "base": number,
-            "layout": one_of("interleaved", "half", "any"),
-            "causal": truth,
-            "buckets": whole(2),
-            "distance": whole(1),
-            "grid": listing(matching(SYMBOL, "a symbol of [sizes]"), 2, 2),
-            "beyond": one_of("extend", "error"),
-        }
-    ),
+    {
+        "kind": one_of("sinusoidal", "rotary", "alibi", "t5", "learned", "other"),
+        "form": one_of("returned", "added", "rotated", "bias"),
+        "base": number,
+        "layout": one_of("interleaved", "half", "any"),
+        "causal": truth,
+        "buckets": whole(2),
+        "distance": whole(1),
+        "grid": listing(matching(SYMBOL, "a symbol of [sizes]"), 2, 2),
+        "beyond": one_of("extend", "error"),
+    },
 )
 DOTTED = matching(rf"{NAME}(\.[A-Za-z0-9_]+)*", "the dotted name of a parameter or buffer")
 DTYPES = ("float64", "bfloat16", "float16")
@@ -160,12 +158,10 @@ def _expression(value: Any) -> str:
 
 CACHE = fields_of(
     Cache,
-    table(
-        {
-            "form": one_of("returned", "given", "inner"),
-            **dict.fromkeys(("argument", "new", "reset", "reorder"), name),
-        }
-    ),
+    {
+        "form": one_of("returned", "given", "inner"),
+        **dict.fromkeys(("argument", "new", "reset", "reorder"), name),
+    },
 )
 TABLES: dict[str, Rule] = {
     "weights": weight_map,

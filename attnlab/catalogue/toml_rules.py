@@ -273,8 +273,9 @@ def table(
     return rule
 
 
-def fields_of(kind: type[Any], rule: Rule) -> Rule:
-    """A table whose keys are the fields of a record."""
+def fields_of(kind: type[Any], rules: dict[str, Rule], required: tuple[str, ...] = ()) -> Rule:
+    """A table whose keys are the fields of a record, which it becomes."""
+    rule = table(rules, required)
 
     def build(value: Any) -> Any:
         return kind(**rule(value))

@@ -7,7 +7,7 @@ mutants are rejected, and no hint gives the fix away. The caller passes the `gra
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from difflib import ndiff
 from pathlib import Path
@@ -26,6 +26,7 @@ CLASS = re.compile(r"^class ([A-Z]\w*)\(", re.MULTILINE)
 QUOTE = 8  # shorter lines of a fix are words that a hint may need
 
 Role = Literal["shipped", "solution", "alternative", "mutant"]
+GROUPS = (("shipped",), ("solution",), ("alternative",), ("mutant",))  # as they are counted
 Grade = Callable[[Challenge, Path], Verdict]
 
 
@@ -63,7 +64,9 @@ def validate(
         ]
         try:
             for challenge, jobs, futures in found:
-                yield _validation(challenge, jobs, [future.result() for future in futures])
+                problems = [future.result() for future in futures]
+                files = [(job.role, text) for job, text in zip(jobs, problems, strict=True)]
+                yield make_validation(challenge.slug, files, GROUPS, text_problems(challenge))
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -74,17 +77,22 @@ def unreadable_challenge(slug: str, error: AttnlabError) -> Validation:
     return Validation(slug=slug, counts=("-",) * 5, problems=(where + error.message,))
 
 
-def _validation(challenge: Challenge, jobs: list[ChallengeFile], wrongs: list[str]) -> Validation:
-    texts = text_problems(challenge)
+def make_validation(
+    slug: str,
+    files: Sequence[tuple[str, str]],
+    groups: Sequence[tuple[str, ...]],
+    texts: Sequence[str],
+) -> Validation:
+    """The validation of files, each given by its role and its problem or "". Files are counted by
+    groups of roles; `texts` are the problems of hints and notes."""
     counts = []
-    for role in ("shipped", "solution", "alternative", "mutant"):
-        found = [not text for case, text in zip(jobs, wrongs, strict=True) if case.role == role]
-        counts.append(f"{sum(found)}/{len(found)}")
-    counts.append("wrong" if texts else "ok")
+    for roles in groups:
+        good = [not problem for role, problem in files if role in roles]
+        counts.append(f"{sum(good)}/{len(good)}")
     return Validation(
-        slug=challenge.slug,
-        counts=tuple(counts),
-        problems=(*(text for text in wrongs if text), *texts),
+        slug=slug,
+        counts=(*counts, "wrong" if texts else "ok"),
+        problems=(*(problem for _, problem in files if problem), *texts),
     )
 
 

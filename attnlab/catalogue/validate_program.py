@@ -13,13 +13,14 @@ from itertools import combinations
 from typing import Literal
 
 from attnlab.catalogue.programs import apply_edits, compose, draw_round
-from attnlab.catalogue.validate import REJECTED, Validation, quotes_fix
+from attnlab.catalogue.validate import REJECTED, Validation, make_validation, quotes_fix
 from attnlab.records import record
 from attnlab.records.program import Files, Program, ProgramBug, ProgramReport
 
 SEEDS = 3  # under which the right program reaches its goals
 FOURS = 30  # choices of four bugs
 BUGS, DECOYS, FIXES = 12, 2, 2  # that a program has at least; other fixes of a bug of its loop
+GROUPS = (("bug", "several"), ("right",), ("style", "fix"), ("decoy",))  # as they are counted
 Role = Literal["right", "style", "decoy", "fix", "bug", "several"]
 
 
@@ -46,18 +47,9 @@ def validate_program(program: Program, grade: Grade, at_once: int = 1) -> Valida
     """Grade every case of a program; the validation has a row like that of a challenge."""
     cases = list(program_cases(program))
     with ThreadPoolExecutor(at_once) as pool:
-        said = list(pool.map(lambda case: case_problem(case, grade(program, case)), cases))
-    texts = list(text_problems(program))
-    counts = []
-    for roles in (("bug", "several"), ("right",), ("style", "fix"), ("decoy",)):
-        found = [not text for case, text in zip(cases, said, strict=True) if case.role in roles]
-        counts.append(f"{sum(found)}/{len(found)}")
-    counts.append("wrong" if texts else "ok")
-    return Validation(
-        slug=program.slug,
-        counts=tuple(counts),
-        problems=(*(text for text in said if text), *texts),
-    )
+        problems = pool.map(lambda case: case_problem(case, grade(program, case)), cases)
+        files = [(case.role, text) for case, text in zip(cases, problems, strict=True)]
+    return make_validation(program.slug, files, GROUPS, list(text_problems(program)))
 
 
 def program_cases(program: Program) -> Iterator[ProgramCase]:

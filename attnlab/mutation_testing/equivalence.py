@@ -24,7 +24,7 @@ from attnlab.candidate.session import Session
 from attnlab.candidate.uninitialised import new_memory_is_nan
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.shared.inputs import cached_calls
-from attnlab.mutation_testing.scenarios import Scenario, Step, scenarios_of
+from attnlab.mutation_testing.scenarios import Scenario, Step, make_scenarios
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.records import Code, Contract, plain
@@ -59,7 +59,7 @@ class Standard:
 def standard(right: Sequence[Code], contract: Contract, seed: int) -> list[Standard]:
     """The standards that right files set: first that of the solution and of files with the same
     parameters."""
-    scenarios = list(scenarios_of(contract, seed))
+    scenarios = list(make_scenarios(contract, seed))
     groups: dict[frozenset[tuple[str, torch.Size]], list[LoadedFile]] = {}
     for code in right:
         file = LoadedFile(code, contract)

@@ -55,7 +55,7 @@ class Scenario:
     refused: bool = False  # building or calling must raise
 
 
-def scenarios_of(contract: Contract, seed: int) -> Iterator[Scenario]:
+def make_scenarios(contract: Contract, seed: int) -> Iterator[Scenario]:
     """Every scenario of a contract: float64 at many sizes, other dtypes, refused sizes."""
     maker = StepMaker(contract, Dice(seed))
     examples = list(rounds(contract, random.Random(seed)))

@@ -75,7 +75,7 @@ def must_be_sizes(sizes: Any) -> None:
             raise Refused(f"sizes has {symbol!r}: {size!r}", RIGHT_SIZES)
 
 
-def seed_of(said: Any, name: str) -> int:
+def parse_seed(said: Any, name: str) -> int:
     """A seed as it was said, by keyword or in the environment."""
     if isinstance(said, bool) or not str(said).isdecimal() or int(said) >= SEEDS:
         raise Refused(f"{name}={said} is no seed", "Write a whole number from 0 to 2**63 - 1.")

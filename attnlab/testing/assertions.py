@@ -49,7 +49,7 @@ from attnlab.testing.arguments import (
     must_be_known,
     must_be_weights,
     must_have_mask,
-    seed_of,
+    parse_seed,
 )
 
 __all__ = [
@@ -241,9 +241,9 @@ def _subject(module: Any, given: tuple[str | Tensor, ...], options: Options) -> 
 
 def _seed(options: Options) -> int:
     if "seed" in options:
-        return seed_of(options["seed"], "seed")
+        return parse_seed(options["seed"], "seed")
     said = os.environ.get(SEED)
-    return secrets.randbits(31) if said is None else seed_of(said, SEED)
+    return secrets.randbits(31) if said is None else parse_seed(said, SEED)
 
 
 def _parameters(module: Any) -> set[str]:

@@ -1,6 +1,6 @@
 """What two modules are compared at is long, and fits into memory."""
 
-from attnlab.mutation_testing.scenarios import MAX_NUMBERS, scenarios_of
+from attnlab.mutation_testing.scenarios import MAX_NUMBERS, make_scenarios
 from attnlab.records import Contract, Input, Position
 
 SCORES = ("B", "H", "S", "S")
@@ -14,7 +14,7 @@ def lengths(axes):
         vary=("B", "H", "S", "D"),
         position=Position(kind="alibi", form="bias"),
     )
-    found = list(scenarios_of(contract, 0))
+    found = list(make_scenarios(contract, 0))
     numbers = [max(step.inputs["x"].numel() for step in scenario.steps) for scenario in found]
     assert max(numbers) <= MAX_NUMBERS
     return {scenario.sizes["S"] for scenario in found}
