@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from attnlab.mutation_testing.operators.base import Source, called_name, last_name, subject
+from attnlab.mutation_testing.operators.base import Edits, Source, called_name, last_name, subject
 
 CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 LOOPS = (ast.For, ast.While)
@@ -48,9 +48,18 @@ def _purpose(call: ast.Call) -> str:
 
 def loop_around(source: Source, statement: ast.AST) -> ast.stmt | None:
     """The innermost loop that a statement is in, of the same function."""
-    node = statement
-    while node in source.parents and not isinstance(node, ast.FunctionDef):
-        node = source.parents[node]
+    for node in source.ancestors(statement):
+        if isinstance(node, ast.FunctionDef):
+            break
         if isinstance(node, LOOPS):
             return node
     return None
+
+
+def move_to_other_loops(source: Source, step: TrainingStep, statement: ast.stmt) -> Edits:
+    """The statement after its loop, and in the loop of the backward pass where that is another."""
+    outer, inner = loop_around(source, statement), loop_around(source, step.backward)
+    if outer is not None:
+        yield source.move(statement, outer, after=True)
+    if inner is not outer:
+        yield source.move(statement, step.backward, after=True)

@@ -131,12 +131,15 @@ class Source:
                 if isinstance(node, ast.Return) and node.value is not None:
                     yield node.value
 
-    def function_of(self, node: ast.AST) -> ast.FunctionDef | None:
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node, from its parent to the module."""
         while node in self.parents:
             node = self.parents[node]
-            if isinstance(node, ast.FunctionDef):
-                return node
-        return None
+            yield node
+
+    def function_of(self, node: ast.AST) -> ast.FunctionDef | None:
+        """The innermost function around a node."""
+        return next((n for n in self.ancestors(node) if isinstance(n, ast.FunctionDef)), None)
 
     # ------------------------------------------------------------ reading
 

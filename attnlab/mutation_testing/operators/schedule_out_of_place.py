@@ -11,7 +11,7 @@ Wrong:
 """
 
 from attnlab.mutation_testing.operators.base import Edits, Source
-from attnlab.mutation_testing.training_code import loop_around, training_steps
+from attnlab.mutation_testing.training_code import move_to_other_loops, training_steps
 
 
 def edits(source: Source) -> Edits:
@@ -20,8 +20,4 @@ def edits(source: Source) -> Edits:
             continue
         if step.update is not None:
             yield source.move(step.schedule, step.update)
-        outer, inner = loop_around(source, step.schedule), loop_around(source, step.backward)
-        if outer is not None:
-            yield source.move(step.schedule, outer, after=True)
-        if inner is not outer:
-            yield source.move(step.schedule, step.backward, after=True)
+        yield from move_to_other_loops(source, step, step.schedule)

@@ -9,7 +9,7 @@ Wrong:
 """
 
 from attnlab.mutation_testing.operators.base import Edits, Source
-from attnlab.mutation_testing.training_code import loop_around, training_steps
+from attnlab.mutation_testing.training_code import move_to_other_loops, training_steps
 
 
 def edits(source: Source) -> Edits:
@@ -17,8 +17,4 @@ def edits(source: Source) -> Edits:
         if step.update is None:
             continue
         yield source.move(step.update, step.backward)
-        outer, inner = loop_around(source, step.update), loop_around(source, step.backward)
-        if outer is not None:
-            yield source.move(step.update, outer, after=True)
-        if inner is not outer:
-            yield source.move(step.update, step.backward, after=True)
+        yield from move_to_other_loops(source, step, step.update)
