@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The assertions load torch when the first of them is used, so that pytest starts without."""
+    """Torch is loaded when an assertion is first used, so that pytest starts without it."""
     if name in __all__:
         from attnlab.testing import assertions
 

@@ -1,5 +1,5 @@
-"""What a caller of `attnlab.testing` says, looked at before anything runs: a slip of the pen is
-refused in one line, and is no failure of the module."""
+"""Check the arguments of assertions before anything runs: a typing error is refused in one line,
+and is not a failure of the module."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RIGHT_WEIGHTS = 'Write weights="copied", weights="kept" or {"wq.weight": "part(q
 
 
 def must_be_known(options: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """A keyword that nobody reads would be a wish that is not heard."""
+    """Refuse unknown keywords, and values of the wrong type; raises `Refused`."""
     for word in options:
         if word not in known:
             hint = did_you_mean(word, known) or (
@@ -53,7 +53,7 @@ def must_be_called(module: Any) -> None:
 
 
 def must_have_mask(inputs: Sequence[Input]) -> None:
-    """Refuse a mask of which nobody has said what True means."""
+    """Refuse inputs without a mask, and a mask for which the meaning of True is not given."""
     if any(spec.role == "mask" for spec in inputs):
         return
     for spec in inputs:
@@ -75,15 +75,18 @@ def must_be_sizes(sizes: Any) -> None:
             raise Refused(f"sizes has {symbol!r}: {size!r}", RIGHT_SIZES)
 
 
-def parse_seed(said: Any, name: str) -> int:
-    """A seed as it was said, by keyword or in the environment."""
-    if isinstance(said, bool) or not str(said).isdecimal() or int(said) >= SEEDS:
-        raise Refused(f"{name}={said} is no seed", "Write a whole number from 0 to 2**63 - 1.")
-    return int(said)
+def parse_seed(value: Any, name: str) -> int:
+    """The seed of a keyword or an environment variable; raises `Refused`."""
+    if isinstance(value, bool) or not str(value).isdecimal() or int(value) >= SEEDS:
+        raise Refused(f"{name}={value} is no seed", "Write a whole number from 0 to 2**63 - 1.")
+    return int(value)
 
 
 def must_be_weights(weights: Any, mine: set[str], theirs: set[str]) -> None:
-    """Every parameter that a map names is there, and every expression can be read."""
+    """Refuse a map of weights with unknown parameters, or expressions that cannot be parsed.
+
+    `mine` and `theirs` are the parameters of the module and of the reference.
+    """
     if isinstance(weights, str):
         if weights not in ("copied", "kept"):
             raise Refused(f'weights="{weights}" is no way to give both the same', RIGHT_WEIGHTS)
@@ -106,14 +109,17 @@ def must_be_weights(weights: Any, mine: set[str], theirs: set[str]) -> None:
 
 
 def names_in(term: Term) -> set[str]:
-    """The names in a parsed expression: of parameters, and of sizes."""
+    """The names of parameters and sizes in a parsed expression."""
     if isinstance(term, str):
         return {term}
     return set() if isinstance(term, int) else set().union(*map(names_in, term[1]))
 
 
 def input_like(name: str, example: Any, module: Any) -> Input:
-    """An example tensor as an input: its axes by their number, a boolean one is a mask."""
+    """The input that an example tensor describes; its axes are named by their number.
+
+    Raises `Refused` for a boolean tensor: it is a mask, and does not say what True means.
+    """
     if not isinstance(example, Tensor):
         kind = type(example).__name__
         raise Refused(f"{name} is a {kind}", 'Give a text such as "x: B S D", or a tensor.')

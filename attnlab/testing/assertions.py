@@ -7,13 +7,13 @@
         assert_causal(model, "x: B S D", sizes={"D": 16})
         assert_batch_independent(model, torch.randn(2, 5, 16))
 
-Inputs are said as in `attnlab trace --input`, one text for each argument of `forward`, or by
-example tensors. What is named in `sizes` is fixed; batch and lengths are drawn, several times, and
-`M` in `sizes` is the longest sequence that the module takes, `V` the number of ids. The module is
-copied, never changed; the copy is looked at in float32 on the CPU.
+Describe inputs as in `attnlab trace --input`, one text for each argument of `forward`, or give
+example tensors. Symbols in `sizes` are fixed; batch and lengths are drawn, several times. `M` in
+`sizes` is the longest sequence that the module takes, `V` the number of ids. The module is not
+changed: a copy of it is checked in float32 on the CPU.
 
-A property that does not hold raises `PropertyFailed`, an AssertionError. What could not be checked
-at all raises `Refused`: it is no pass.
+A property that does not hold raises `PropertyFailed`, an AssertionError. A property that could not
+be checked raises `Refused`: it has not passed.
 """
 
 from __future__ import annotations
@@ -72,31 +72,31 @@ DRAWN = tuple(symbol for symbol in ("B", "S", "Sq", "Sk", "T", "L") if symbol in
 
 
 class Options(TypedDict, total=False):
-    """What every assertion takes by keyword."""
+    """The keywords of every assertion."""
 
     sizes: Mapping[str, int]  # of the symbols that the module fixes: {"D": 16, "M": 128}
-    output: str  # the axes of the output; read off a call where they are not said
+    output: str  # the axes of the output; by default read off a call
     pick: Callable[[Any], Tensor]  # the output, where forward returns more: `lambda out: out[0]`
-    promises: tuple[str, ...]  # what else is known, as in docs/challenge-format.md: ("dropout",)
+    promises: tuple[str, ...]  # other promises, as in docs/challenge-format.md: ("dropout",)
     seed: int
 
 
 def assert_causal(module: Any, *inputs: str | Tensor, **options: Unpack[Options]) -> None:
-    """No output depends on what comes after it; with the causal mask, where a mask is taken."""
+    """No output depends on later inputs; a module with a mask gets the causal mask."""
     _hold("causality", _subject(module, inputs, options), "causal")
 
 
 def assert_batch_independent(
     module: Any, *inputs: str | Tensor, **options: Unpack[Options]
 ) -> None:
-    """Samples of a batch do not see each other."""
+    """The output of a sample does not depend on other samples of the batch."""
     _hold("batch-independence", _subject(module, inputs, options))
 
 
 def assert_padding_invariant(
     module: Any, *inputs: str | Tensor, **options: Unpack[Options]
 ) -> None:
-    """Masked padding changes nothing, however much of it there is."""
+    """Masked padding of any length does not change the output."""
     subject = _subject(module, inputs, options)
     must_have_mask(subject.contract.inputs)
     _hold("padding-invariance", subject)
@@ -105,13 +105,13 @@ def assert_padding_invariant(
 def assert_permutation_equivariant(
     module: Any, *inputs: str | Tensor, **options: Unpack[Options]
 ) -> None:
-    """Permuted positions give permuted outputs: the module knows no order."""
+    """Permuted positions give permuted outputs: the module ignores their order."""
     _hold("permutation-equivariance", _subject(module, inputs, options), "averaging")
 
 
 def assert_mask_effective(module: Any, *inputs: str | Tensor, **options: Unpack[Options]) -> None:
-    """What a mask forbids has no influence, what it allows has. A window that hides more is said
-    by promises=("local",)."""
+    """Masked keys do not influence the output, and all others do. Give promises=("local",) for a
+    module with a window, which hides more."""
     subject = _subject(module, inputs, options)
     must_have_mask(subject.contract.inputs)
     _hold("mask-effect", subject)
@@ -141,11 +141,11 @@ def assert_matches(
     weights: Mapping[str, str] | str = "copied",
     **options: Unpack[Options],
 ) -> None:
-    """Outputs and gradients equal the reference's, which is computed in float64.
+    """Outputs and gradients equal those of the reference, which is computed in float64.
 
-    `weights`: "copied" gives both the same fresh weights, by names or by a map that is found and
-    proven; a map `{"wq.weight": "part(qkv.weight, 0, 3)"}` says how; "kept" compares both with
-    the weights they have.
+    `weights`: "copied" draws weights and gives them to both, matched by name or by a map that is
+    found and proven; `{"wq.weight": "part(qkv.weight, 0, 3)"}` is such a map; "kept" compares
+    them with the weights they have.
     """
     must_be_called(reference)
     must_be_weights(weights, _parameters(module), _parameters(reference))
@@ -161,7 +161,7 @@ def assert_matches(
 
 
 def _learns(subject: Subject) -> bool:
-    """Whether there is anything to differentiate by."""
+    """Whether an input or a parameter can have a gradient."""
     floats = any(i.dtype == "float" and i.role == "data" for i in subject.contract.inputs)
     module = subject.module
     return floats or (isinstance(module, nn.Module) and any(True for _ in module.parameters()))
@@ -171,7 +171,7 @@ def _learns(subject: Subject) -> bool:
 
 
 def _hold(check: str, subject: Subject, *promises: str) -> None:
-    """Raises where the check fails or cannot be made."""
+    """Run a check; raises `PropertyFailed` if it fails, `Refused` if it cannot be run."""
     found = examine(with_promises(subject, *promises), check)
     result = found.result
     if result.outcome == "failed":
@@ -216,7 +216,7 @@ def _place(module: Any) -> str:
 
 
 def _subject(module: Any, given: tuple[str | Tensor, ...], options: Options) -> Subject:
-    """How the module is fed, from what was said of it."""
+    """The module with the contract that inputs and keywords describe."""
     must_be_known(options, Options.__annotations__)
     must_be_called(module)
     names = _names(module, len(given))
@@ -252,7 +252,7 @@ def _parameters(module: Any) -> set[str]:
 
 
 def _names(module: Any, count: int) -> list[str]:
-    """What `forward` calls its first arguments."""
+    """The names of the first arguments of `forward`."""
     target = module.forward if isinstance(module, nn.Module) else module
     try:
         taken = list(inspect.signature(target).parameters.values())
@@ -265,7 +265,7 @@ def _names(module: Any, count: int) -> list[str]:
 def _sizes(
     inputs: tuple[Input, ...], given: tuple[str | Tensor, ...], said: Mapping[str, int]
 ) -> dict[str, int]:
-    """Of every symbol: as said, as in the examples, or drawn."""
+    """The size of every symbol: as given, as in the examples, or drawn."""
     found = dict(said)
     for spec, one in zip(inputs, given, strict=True):
         if isinstance(one, Tensor):
@@ -288,7 +288,7 @@ def _sizes(
 
 
 def _ids(inputs: tuple[Input, ...], given: tuple[str | Tensor, ...]) -> dict[str, int]:
-    """The number of ids that an example shows: a vocabulary may be a small one."""
+    """The number of ids in an example: the vocabulary may be small."""
     shown = [
         int(one.max().item()) + 1
         for spec, one in zip(inputs, given, strict=True)
@@ -298,7 +298,7 @@ def _ids(inputs: tuple[Input, ...], given: tuple[str | Tensor, ...]) -> dict[str
 
 
 def _output(subject: Subject, options: Options) -> tuple[str, ...]:
-    """The output's axes: as said, or read off two calls at sizes that differ."""
+    """The axes of the output: as given, or read off two calls with other sizes."""
     sizes = subject.contract.sizes
     if "output" in options:
         axes = tuple(options["output"].split())
@@ -312,7 +312,7 @@ def _output(subject: Subject, options: Options) -> tuple[str, ...]:
     shape = _shape(subject, sizes)
     try:
         again = _shape(subject, within(with_head_dim(other)))
-    except PropertyFailed:  # its lengths are fixed, or it fails there: the checks say that better
+    except PropertyFailed:  # its lengths are fixed, or it fails: the checks describe that better
         again, other = shape, sizes
     if len(shape) != len(again):
         raise Refused(
@@ -337,8 +337,8 @@ def _shape(subject: Subject, sizes: Mapping[str, int]) -> tuple[int, ...]:
 def _symbol(
     pair: tuple[int, int], same: tuple[str, ...], one: Mapping[str, int], other: Mapping[str, int]
 ) -> str:
-    """The symbol that has both sizes: that of the same axis of the input, else the only one, else
-    none."""
+    """The symbol with both sizes: that of the same axis of the input, or the only one; or the size
+    itself."""
     found = [s for s in one if (one[s], other[s]) == pair]
     if same and same[0] in found:
         return same[0]

@@ -1,4 +1,4 @@
-"""pytest shows a property that does not hold as a page: the finding and the rows of the trace.
+"""A pytest plugin: it shows a property that does not hold as a page with rows of the trace.
 
 It is loaded with every run of pytest where attnlab is installed, so it imports next to nothing: a
 test that uses `attnlab.testing.assertions` pays for torch, and no other.
@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The option reaches the assertions, and processes that a test starts, by the environment."""
+    """Put the seed into the environment, for assertions and for processes that a test starts."""
     before = os.environ.get(SEED)
     seed = config.getoption("attnlab_seed")
     if seed is None:
@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Pages are as wide as the terminal, where there is one."""
+    """Make pages as wide as the terminal."""
     if session.config.pluginmanager.has_plugin("terminalreporter"):
         width = session.config.get_terminal_writer().fullwidth
         PropertyFailed.width = max(NARROWEST, min(width, WIDEST))
@@ -65,7 +65,7 @@ def _restore(before: str | None) -> None:
 
 @pytest.fixture
 def attnlab_seed() -> int:
-    """A seed for what a test draws itself; it is shown when the test fails."""
+    """A seed for random values of a test; it is shown when the test fails."""
     said = os.environ.get(SEED, "")
     return int(said) if said.isdecimal() else secrets.randbits(31)
 
@@ -92,7 +92,7 @@ def _again(seed: object) -> str:
 
 
 class Place(NamedTuple):
-    """Where the assertion stands, by the names that pytest's summaries ask for."""
+    """The place of an assertion, with the fields that pytest's summaries read."""
 
     path: str
     lineno: int
@@ -100,7 +100,7 @@ class Place(NamedTuple):
 
 
 class Page:
-    """What stands in the place of a traceback; `reprcrash` is what summaries and XML show."""
+    """A page in place of a traceback; summaries and XML show `reprcrash`."""
 
     def __init__(self, error: PropertyFailed | AttnlabError, place: Place, source: str) -> None:
         self.reprcrash, self.source, self.kind = place, source, type(error).__name__
@@ -123,7 +123,7 @@ def _page(
     error: PropertyFailed | AttnlabError,
     traceback: Iterable[TracebackEntry],
 ) -> Page:
-    """With file, line and source of the assertion as it stands in the user's test."""
+    """The page of an error, with file, line and source of the assertion in the user's test."""
     entries = list(traceback)
     users = [e for e in entries if PACKAGE not in Path(e.path).parents]
     last = (users or entries)[-1]
