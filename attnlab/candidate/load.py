@@ -7,7 +7,7 @@ import inspect
 import linecache
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +67,15 @@ def make_argument(value: Any, space: Mapping[str, Any]) -> Any:
         return value
     kind = space[call.func.id]  # type: ignore[attr-defined]
     return kind(**{k.arg or "": ast.literal_eval(k.value) for k in call.keywords})
+
+
+class FunctionModule(nn.Module):
+    """A function where a module is wanted."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        try:
+            inspect.signature(function)
+            self.forward = function
+        except (TypeError, ValueError):  # written in C: it says nothing of its arguments
+            self.forward = lambda *given: function(*given)  # noqa: PLW0108  that says: by position

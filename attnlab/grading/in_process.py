@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.candidate.host import LocalHost, checked_answer
+from attnlab.candidate.load import FunctionModule
 from attnlab.candidate.session import Session
 from attnlab.checks.base import data_inputs, load_checks, parts_of
 from attnlab.grading.runner import run_checks
@@ -211,29 +212,12 @@ class LiveReference(UnitReference):
         return self.weights
 
 
-class Called(nn.Module):
-    """A function where a module is wanted."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        try:
-            inspect.signature(function)
-        except (TypeError, ValueError):  # written in C: it says nothing of its arguments
-            self.forward = _by_position(function)
-        else:
-            self.forward = function
-
-
-def _by_position(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *given: function(*given)  # noqa: PLW0108  a signature is what it adds
-
-
 def _copied(thing: Any, pick: Pick | None) -> nn.Module:
     """A copy in eval mode, which returns what `pick` makes of what it returns."""
     if isinstance(thing, nn.Module):
         made = copy.deepcopy(thing).cpu().float().eval()
     else:
-        made = Called(thing)
+        made = FunctionModule(thing)
     if pick is not None:
         made.register_forward_hook(lambda *told: pick(told[-1]))
     return made

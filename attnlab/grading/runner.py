@@ -31,7 +31,8 @@ def run_checks(context: GradingContext) -> tuple[CheckResult, ...]:
     explain a wrong one are left to sizes that tell more.
     """
     state = State()
-    parts = _asked_for(context)
+    only = context.only
+    parts = tuple(p for p in parts_of(load_checks()) if not only or p.id in only)
     applying = list(_applying(context, parts, state))
     sizes_of = rounds(
         context.contract, context.dice.plain, context.numbers, narrow=context.reference is not None
@@ -70,10 +71,6 @@ def _blame_written_input(context: GradingContext, applying: list[Part], state: S
     name, sizes = context.wrote
     failed = result_of(part, "failed", f"forward wrote into its argument {name} at these sizes")
     state.put(part, replace(failed, sizes=sizes), state.rounds[part.id])
-
-
-def _asked_for(context: GradingContext) -> tuple[Part, ...]:
-    return tuple(p for p in parts_of(load_checks()) if not context.only or p.id in context.only)
 
 
 def _applying(context: GradingContext, parts: tuple[Part, ...], state: State) -> Iterator[Part]:

@@ -729,8 +729,7 @@ class Probe:
     def call_lines(self, *names: str) -> tuple[int, ...]:
         """The lines of the candidate's text that call something of these names, where there is a
         text."""
-        text: str = self.context.text
-        return lines_calling(text, frozenset(names))
+        return lines_calling(self.context.text, frozenset(names))
 
     # ------------------------------------------------------------ refusals
 
@@ -783,8 +782,7 @@ class Probe:
             if took > QUICK:  # the machine may have been busy
                 took = min(took, self._timed(inputs))
             self.context.pace = took / pairs(self.sizes, PILOT) if took > QUICK else 0.0
-        pace: float = self.context.pace
-        return pace
+        return self.context.pace
 
     def _timed(self, inputs: Inputs) -> float:
         start = time.monotonic()

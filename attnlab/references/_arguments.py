@@ -8,7 +8,13 @@ from collections.abc import Collection
 import torch
 from torch import Tensor
 
-from attnlab.references._dtype import WrongDtype
+
+class WrongDtype(TypeError, ValueError):
+    """A tensor has an unexpected dtype: both a `TypeError` and a `ValueError`.
+
+    Every bad argument of this library is a `ValueError`; for a dtype many expect a
+    `TypeError`, as PyTorch raises.
+    """
 
 
 def check_features(name: str, x: Tensor, axes: str, **known: int) -> None:

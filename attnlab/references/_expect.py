@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attnlab.references._arguments import has_values
-from attnlab.references._dtype import WrongDtype
+from attnlab.references._arguments import WrongDtype, has_values
 
 
 def head_width(embed_dim: int, num_heads: int, num_kv_heads: int | None = None) -> int:

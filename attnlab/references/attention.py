@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from attnlab.references._dtype import WrongDtype
+from attnlab.references._arguments import WrongDtype
 
 
 class MultiHeadSelfAttention(nn.Module):

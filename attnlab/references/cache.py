@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnlab.references._dtype import WrongDtype
+from attnlab.references._arguments import WrongDtype
 
 
 class KVCache:

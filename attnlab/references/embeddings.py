@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnlab.references._arguments import check_choice
-from attnlab.references._dtype import WrongDtype
+from attnlab.references._arguments import WrongDtype, check_choice
 from attnlab.references.extension import HybridPositionalEncoding
 from attnlab.references.learned import LearnedPositionalEncoding
 from attnlab.references.positional import SinusoidalPositionalEncoding

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from attnlab.references import _expect
-from attnlab.references._dtype import WrongDtype
+from attnlab.references._arguments import WrongDtype
 
 Device = torch.device | str | None
 

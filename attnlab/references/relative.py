@@ -7,8 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from attnlab.references._arguments import check_count, check_features, check_offset
-from attnlab.references._dtype import WrongDtype
+from attnlab.references._arguments import WrongDtype, check_count, check_features, check_offset
 
 
 def relative_distance(

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.references import _expect
-from attnlab.references._arguments import check_count, check_features, check_width
-from attnlab.references._dtype import WrongDtype
+from attnlab.references._arguments import WrongDtype, check_count, check_features, check_width
 from attnlab.references.attention import masked_softmax
 from attnlab.references.heads import merge_heads, split_heads
 from attnlab.references.positional import sines_and_cosines, sinusoidal_frequencies

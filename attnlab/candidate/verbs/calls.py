@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.candidate.input_copies import WAYS, cast_inputs, without_names
+from attnlab.candidate.load import FunctionModule
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
 from attnlab.candidate.verbs.building import answers_by_dtype
@@ -106,7 +107,9 @@ def call_exported(session: Session, inputs: Given) -> Any:
         return {"unable": f"{type(error).__name__}: {error}"}
     finally:
         tempfile.tempdir = folder
-    whole = session.target if isinstance(session.target, nn.Module) else _Wrapped(session.target)
+    whole = (
+        session.target if isinstance(session.target, nn.Module) else FunctionModule(session.target)
+    )
     args = tuple(without_names(inputs))
     with torch.no_grad():
         program = export(whole.eval(), args).module()
@@ -154,14 +157,3 @@ def _call_sibling(session: Session, other: Given, **recipe: Any) -> None:
             session.invoke(fresh(other))
     finally:
         session.cache = cache
-
-
-class _Wrapped(nn.Module):
-    """A function where a module is asked for."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args: Any) -> Any:
-        return self.function(*args)
