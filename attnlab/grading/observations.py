@@ -59,17 +59,31 @@ def failure_reason(seen: Any) -> Literal["", "crashed", "timeout", "memory"]:
     return ""
 
 
-def observe(side: Answering, weights: Weights, prompts: Sequence[Tensor]) -> Observed:
-    """What each part of the training half does from these weights; an exception where it raised."""
-    return {part: observe_part(part, side, weights, prompts) for part in TITLES}
+def observe(
+    side: Answering,
+    weights: Weights,
+    prompts: Sequence[Tensor],
+    runs: Sequence[int] = RUNS,
+    new_ids: int = NEW_IDS,
+) -> Observed:
+    """What each part of the training half does from these weights; an exception where it raised.
+
+    It trains for each number of `runs`, and generates `new_ids` for each prompt.
+    """
+    return {part: observe_part(part, side, weights, prompts, runs, new_ids) for part in TITLES}
 
 
 def observe_part(
-    part: str, side: Answering, weights: Weights, prompts: Sequence[Tensor]
+    part: str,
+    side: Answering,
+    weights: Weights,
+    prompts: Sequence[Tensor],
+    runs: Sequence[int] = RUNS,
+    new_ids: int = NEW_IDS,
 ) -> dict[str, Any] | Raised | Died:
     """What one part does; raises `Raised` where the program does not even load."""
-    more: dict[str, Any] = {"training": {"steps": RUNS}}
-    more["generation"] = {"prompts": list(prompts), "count": NEW_IDS}
+    more: dict[str, Any] = {"training": {"steps": list(runs)}}
+    more["generation"] = {"prompts": list(prompts), "count": new_ids}
     try:
         return side.ask(f"observe_{part}", weights=dict(weights), **more.get(part, {}))
     except (Raised, Died) as error:
@@ -89,8 +103,9 @@ def compare(part: str, mine: Observed, right: Observed, rename: Rename) -> str:
 
 
 def _compare_training(mine: Any, right: Any, rename: Rename) -> str:
-    for steps, run, wanted in zip(RUNS, mine["runs"], right["runs"], strict=True):
+    for run, wanted in zip(mine["runs"], right["runs"], strict=True):
         losses, expected = run["losses"], wanted["losses"]
+        steps = len(expected)
         if losses.shape != expected.shape:
             return f"train returned {len(losses)} losses for {steps} steps, not {len(expected)}"
         for step, (loss, good) in enumerate(

@@ -126,7 +126,14 @@ class LoadedFile:
 
     def __init__(self, code: Code, contract: Contract) -> None:
         self.session, self.name, self.contract = Session(), code.name, contract
-        answer = self.session.ask("load", file=code.file, text=code.text, path=code.path, own=None)
+        answer = self.session.ask(
+            "load",
+            file=code.file,
+            text=code.text,
+            path=code.path,
+            own=None,
+            siblings=dict(code.siblings),
+        )
         self.raised = answer.get("raised")
         if contract.cache is not None and not self.raised:
             self.session.ask("declare_cache", **plain(contract.cache))

@@ -1,7 +1,6 @@
-"""Grades many mutants in one process, which is replaced when a mutant hangs or ends it.
+"""Try mutants, many in one process, which is replaced when one of them hangs or ends it.
 
-That is safe enough: mutants are generated from the right files of a challenge, so they are not
-strangers' code, and can do no more harm than any bug.
+Mutants are made from the right files of the catalogue, so no stranger's code runs here.
 """
 
 from __future__ import annotations
@@ -10,55 +9,74 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from attnlab.grading.pipeline import run_job
 from attnlab.mutation_testing.equivalence import Standard, difference, standard
 from attnlab.mutation_testing.in_process_host import spawn_in_process
 from attnlab.probe.reference import ReferenceCache
-from attnlab.records import Code, Contract, JobOutcome, Limits, Report, from_json, to_json
+from attnlab.records import Code, Contract, Limits, Report, from_json, to_json
 from attnlab.records.trial import TrialJob, TrialReport, TrialResult, passes
 from attnlab.worker.sandbox.layers import memory
 
 MEMORY = 2 << 30  # bytes, besides what this process holds already
+End = Literal["crashed", "timeout"]  # of a process that gave no answer
+Try = Callable[[int], str]  # the result of a candidate, by its number, as JSON
 
 
 def try_all(job: TrialJob) -> TrialReport:
     """Grade every candidate in turn; compare those that pass with the right files."""
     assert job.job.contract is not None
     right = _standards(to_json([job.job.candidate, *job.right]), to_json(job.job.contract))
-    results: list[TrialResult] = []
-    while len(results) < len(job.candidates):
-        results += _try_in_fork(job, right, len(results))
+    references = ReferenceCache()
+
+    def try_number(number: int) -> str:
+        return to_json(_try_candidate(job, job.candidates[number], right, references))
+
+    results = [
+        from_json(TrialResult, answer)
+        if isinstance(answer, bytes)
+        else TrialResult(reports=(Report(outcome=answer, message="no answer"),))
+        for answer in try_in_forks(len(job.candidates), try_number, job.seconds)
+    ]
     return TrialReport(results=tuple(results))
 
 
-def _try_in_fork(job: TrialJob, right: list[Standard], first: int) -> list[TrialResult]:
-    """The results from candidate number `first` on, until the last or one that ends the process."""
+def try_in_forks(count: int, try_number: Try, seconds: float) -> list[bytes | End]:
+    """The answer for each number below `count`, or how the process ended that tried it."""
+    answers: list[bytes | End] = []
+    while len(answers) < count:
+        answers += _try_in_fork(range(len(answers), count), try_number, seconds)
+    return answers
+
+
+def _try_in_fork(numbers: range, try_number: Try, seconds: float) -> list[bytes | End]:
+    """The answers for these numbers, up to one that ends the process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        _serve_results(write, job, right, first)
+        _serve_answers(write, numbers, try_number)
     os.close(write)
-    results: list[TrialResult] = []
+    answers: list[bytes | End] = []
     buffer = b""
     try:
-        while first + len(results) < len(job.candidates):
-            buffer, end = _read_line(read, buffer, time.monotonic() + job.seconds)
+        for _ in numbers:
+            buffer, end = _read_line(read, buffer, time.monotonic() + seconds)
             if end is not None:
-                return [*results, TrialResult(reports=(Report(outcome=end, message="no answer"),))]
+                return [*answers, end]
             line, _, buffer = buffer.partition(b"\n")
-            results.append(from_json(TrialResult, line))
-        return results
+            answers.append(line)
+        return answers
     finally:
         os.close(read)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 
 
-def _read_line(read: int, buffer: bytes, deadline: float) -> tuple[bytes, JobOutcome | None]:
+def _read_line(read: int, buffer: bytes, deadline: float) -> tuple[bytes, End | None]:
     """The buffer, once it holds a whole line; and how the process ended, if it sent none."""
     while b"\n" not in buffer:
         ready = select.select([read], [], [], max(0.0, deadline - time.monotonic()))[0]
@@ -69,15 +87,13 @@ def _read_line(read: int, buffer: bytes, deadline: float) -> tuple[bytes, JobOut
     return buffer, None
 
 
-def _serve_results(write: int, job: TrialJob, right: list[Standard], first: int) -> NoReturn:
+def _serve_answers(write: int, numbers: range, try_number: Try) -> NoReturn:
     try:
         memory(Limits(memory=MEMORY))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        references = ReferenceCache()
-        for candidate in job.candidates[first:]:
+        for number in numbers:
             with open(write, "wb", closefd=False) as stream:
-                result = _try_candidate(job, candidate, right, references)
-                stream.write(to_json(result).encode() + b"\n")
+                stream.write(try_number(number).encode() + b"\n")
     finally:
         os._exit(0)
 

@@ -167,24 +167,25 @@ class Grader:
         if result.difference and not any(reasons):
             reasons = self.rejections(bug.code)
         if all(reasons):
-            return _make_trial(bug, "killed", reasons[0])
+            return make_trial(bug.code.file, bug.mutant, "killed", reasons[0])
         flips = any(reasons)
         if result.difference:
-            return _make_trial(bug, "survived", result.difference, flips)
-        return _make_trial(bug, "equivalent", next(filter(None, reasons), ""), flips)
+            return make_trial(bug.code.file, bug.mutant, "survived", result.difference, flips)
+        return make_trial(
+            bug.code.file, bug.mutant, "equivalent", next(filter(None, reasons), ""), flips
+        )
 
     def _grade_alone(self, bug: Bug, error: str) -> Trial:
         """A bug that cannot be compared has survived where `attnlab grade` passes it or fails."""
         reasons = self.rejections(bug.code)
         if all(reason and not reason.startswith("error") for reason in reasons):
-            return _make_trial(bug, "killed", reasons[0])
-        return _make_trial(bug, "survived", error)
+            return make_trial(bug.code.file, bug.mutant, "killed", reasons[0])
+        return make_trial(bug.code.file, bug.mutant, "survived", error)
 
 
-def _make_trial(bug: Bug, fate: Fate, reason: str, flips: bool = False) -> Trial:
-    mutant = bug.mutant
+def make_trial(base: str, mutant: Mutant, fate: Fate, reason: str, flips: bool = False) -> Trial:
     return Trial(
-        base=bug.code.file,
+        base=base,
         mutation=mutant.mutation,
         line=mutant.line,
         before=mutant.before,

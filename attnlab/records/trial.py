@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from attnlab.records import Code, Job, Report, record
+from attnlab.records.program import Files, Program, ProgramReport
 
 Fate = Literal["killed", "equivalent", "survived"]
 
@@ -36,6 +37,30 @@ class TrialResult:
 @record
 class TrialReport:
     results: tuple[TrialResult, ...] = ()
+    fault: str = ""  # ours: nothing could be said
+
+
+@record
+class ProgramTrialJob:
+    """Whole programs to be graded as mutants of a right one."""
+
+    program: Program
+    candidates: tuple[Files, ...]
+    seeds: tuple[int, ...] = (0,)
+    seconds: float = 60.0  # for one candidate with all seeds
+
+
+@record
+class ProgramTrialResult:
+    """What was seen of one program; goals are tried where it passes and differs."""
+
+    reports: tuple[ProgramReport, ...]
+    difference: str = ""
+
+
+@record
+class ProgramTrialReport:
+    results: tuple[ProgramTrialResult, ...] = ()
     fault: str = ""  # ours: nothing could be said
 
 

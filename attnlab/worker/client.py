@@ -11,15 +11,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Self
+from typing import Self, TypeVar
 
 from attnlab.catalogue.load import opened_topics
 from attnlab.errors import Broken
 from attnlab.records import Job, Report, from_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
-from attnlab.records.trial import TrialJob, TrialReport
-from attnlab.worker.requests import JOB, POSITION, PROGRAM, TRIALS, Answer, Request, Sent
+from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
+from attnlab.worker.requests import (
+    JOB,
+    POSITION,
+    PROGRAM,
+    PROGRAM_TRIALS,
+    TRIALS,
+    Answer,
+    Request,
+    Sent,
+)
 from attnlab.worker.wire import TooLong, receive, send
 
 SERVER = Path(__file__).parent / "zygote.py"
@@ -34,6 +43,7 @@ LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # other C libraries 
 NO_COMPILER = {"TORCHDYNAMO_DISABLE": "1"}
 NOWHERE = "/"  # the current folder of a worker without one of its own: it cannot write there
 INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
+TrialAnswer = TypeVar("TrialAnswer", TrialReport, ProgramTrialReport)
 
 
 class Worker:
@@ -87,7 +97,14 @@ class Worker:
 
     def trials(self, job: TrialJob) -> TrialReport:
         """Grade mutants; raises `Broken` as `run_job` does."""
-        report = self._request(TRIALS, job, RIGHT_FILES_TIME + job.seconds * len(job.candidates))
+        return self._try(TRIALS, job, job.seconds * len(job.candidates))
+
+    def program_trials(self, job: ProgramTrialJob) -> ProgramTrialReport:
+        """Grade mutants of a program; raises `Broken` as `run_job` does."""
+        return self._try(PROGRAM_TRIALS, job, job.seconds * len(job.candidates))
+
+    def _try(self, request: Request[Sent, TrialAnswer], job: Sent, seconds: float) -> TrialAnswer:
+        report = self._request(request, job, RIGHT_FILES_TIME + seconds)
         if report.fault:
             raise Broken(report.fault, "ATTNLAB_DEBUG=1 shows more")
         return report
@@ -183,6 +200,10 @@ class WorkerPool:
     def trials(self, job: TrialJob) -> TrialReport:
         with self._borrow_worker() as worker:
             return worker.trials(job)
+
+    def program_trials(self, job: ProgramTrialJob) -> ProgramTrialReport:
+        with self._borrow_worker() as worker:
+            return worker.program_trials(job)
 
     @contextmanager
     def _borrow_worker(self) -> Iterator[Worker]:

@@ -26,9 +26,9 @@ from attnlab.probe.reference import BadReference, ReferenceCache
 from attnlab.records import Job, Limits, Report, plain, to_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
-from attnlab.records.trial import TrialJob, TrialReport
+from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
 from attnlab.worker.child import BROKEN, MEMORY
-from attnlab.worker.requests import JOB, POSITION, PROGRAM, TRIALS, decode
+from attnlab.worker.requests import JOB, POSITION, PROGRAM, PROGRAM_TRIALS, TRIALS, decode
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import Channel, TooLong, receive, receive_line, send
 
@@ -103,13 +103,23 @@ class Judge:
         except Exception as error:
             return TrialReport(fault=_fault(error))
 
+    def program_trials(self, job: ProgramTrialJob) -> ProgramTrialReport:
+        """Mutants of right programs, as those of right files."""
+        from attnlab.mutation_testing.program_trials import try_programs
 
-Answer = Report | PositionReport | TrialReport | ProgramReport
+        try:
+            return try_programs(job)
+        except Exception as error:
+            return ProgramTrialReport(fault=_fault(error))
+
+
+Answer = Report | PositionReport | TrialReport | ProgramReport | ProgramTrialReport
 HANDLERS: dict[str, Callable[[Judge, Any], Answer]] = {
     JOB.tag: Judge.run_job,
     POSITION.tag: Judge.position,
     TRIALS.tag: Judge.trials,
     PROGRAM.tag: Judge.run_program,
+    PROGRAM_TRIALS.tag: Judge.program_trials,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from attnlab.records import Job, Report, from_json, to_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
-from attnlab.records.trial import TrialJob, TrialReport
+from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
 
 Sent = TypeVar("Sent")
 Answer = TypeVar("Answer")
@@ -30,7 +30,10 @@ JOB = Request("job", Job, Report)
 POSITION = Request("position", PositionJob, PositionReport)
 TRIALS = Request("trials", TrialJob, TrialReport)
 PROGRAM = Request("program", ProgramJob, ProgramReport)
-REQUESTS: dict[str, Request[Any, Any]] = {r.tag: r for r in (JOB, POSITION, TRIALS, PROGRAM)}
+PROGRAM_TRIALS = Request("program-trials", ProgramTrialJob, ProgramTrialReport)
+REQUESTS: dict[str, Request[Any, Any]] = {
+    r.tag: r for r in (JOB, POSITION, TRIALS, PROGRAM, PROGRAM_TRIALS)
+}
 
 
 def decode(message: bytes | bytearray) -> tuple[str, Any]:

@@ -1,0 +1,175 @@
+"""Try mutants of a program, as `fork_pool` tries those of a file.
+
+One that passes is compared with the right program by more than grading compares: other weights,
+more steps and prompts, its model's units at many sizes (`equivalence.py`), and a run as its user
+would start it. Where that differs, it has to miss a goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.candidate.host import Raised
+from attnlab.grading.observations import Observed, compare, crash_text, observe
+from attnlab.grading.program import ProgramGrader, Side, run_program, unit_code
+from attnlab.mutation_testing import equivalence
+from attnlab.mutation_testing.fork_pool import try_in_forks
+from attnlab.mutation_testing.in_process_host import spawn_in_process
+from attnlab.probe.reference import ReferenceCache
+from attnlab.records import Limits, from_json, to_json
+from attnlab.records.program import Files, Program, ProgramJob, ProgramReport, Unit
+from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, ProgramTrialResult
+
+LIMITS = Limits(seconds=60.0)
+SEEDS = (101, 102)  # of the weights that are compared; grading has others
+RUNS = (1, 6)  # optimizer steps
+NEW_IDS = 7
+USER_STEPS = 4  # of a run in float32, with dropout, from the program's own weights
+USER_TOLERANCE = 1e-3  # relative, of its losses
+
+
+@dataclass(frozen=True)
+class RightBehaviour:
+    """What the right program does with more weights and prompts than grading gives it."""
+
+    program: Program
+    weights: list[dict[str, Tensor]]
+    prompts: list[Tensor]
+    observed: list[Observed]
+    user_run: list[float]
+    units: list[tuple[Unit, list[equivalence.Standard]]]
+
+
+def try_programs(job: ProgramTrialJob) -> ProgramTrialReport:
+    """Grade every candidate in turn; compare those that pass with the right program."""
+    right = _right_behaviour(to_json(job.program))
+    references = ReferenceCache()
+    known: dict[str, Any] = {}  # what the right program does, by seed
+    _grade(job.program, job.program.files, job.seeds[0], references, known)
+
+    def try_number(number: int) -> str:
+        return to_json(_try_program(job, job.candidates[number], right, references, known))
+
+    results = [
+        from_json(ProgramTrialResult, answer)
+        if isinstance(answer, bytes)
+        else ProgramTrialResult(reports=(ProgramReport(outcome=answer, message="no answer"),))
+        for answer in try_in_forks(len(job.candidates), try_number, job.seconds)
+    ]
+    return ProgramTrialReport(results=tuple(results))
+
+
+def _try_program(
+    job: ProgramTrialJob,
+    files: Files,
+    right: RightBehaviour,
+    references: ReferenceCache,
+    known: dict[str, Any],
+) -> ProgramTrialResult:
+    reports = [_grade(job.program, files, seed, references, known) for seed in job.seeds]
+    if all(report.outcome != "passed" for report in reports):
+        return ProgramTrialResult(reports=tuple(reports))
+    differs = difference(files, right)
+    if differs:
+        reports = [_grade(job.program, files, s, references, known, goals=True) for s in job.seeds]
+    return ProgramTrialResult(reports=tuple(reports), difference=differs)
+
+
+def _grade(
+    program: Program,
+    files: Files,
+    seed: int,
+    references: ReferenceCache,
+    known: dict[str, Any],
+    goals: bool = False,
+) -> ProgramReport:
+    job = ProgramJob(
+        program=program,
+        files=files,
+        label=program.name,
+        stages=("grade", "goals") if goals else ("grade",),
+        seed=seed,
+        limits=LIMITS,
+        first_failure=True,
+    )
+    return run_program(job, spawn_in_process, references, known)
+
+
+# ---------------------------------------------------------------- comparing
+
+
+@lru_cache(maxsize=1)
+def _right_behaviour(text: str) -> RightBehaviour:
+    """Worked out once for all mutants of a program; the key is its JSON, which can be hashed."""
+    program = from_json(Program, text)
+    weights, prompts = [], []
+    for seed in SEEDS:
+        job = ProgramJob(
+            program=program, files=program.files, label=program.name, stages=(), seed=seed
+        )
+        right = ProgramGrader(job, spawn_in_process, ReferenceCache(), {}).right()
+        weights.append(right.weights)
+        prompts = right.prompts
+    prompts = [part for ids in prompts for part in (ids, ids[:1], ids[:, :1], ids.flip(1))]
+    side = _side(program, program.files)
+    observed = [observe(side, w, prompts, RUNS, NEW_IDS) for w in weights]
+    return RightBehaviour(
+        program=program,
+        weights=weights,
+        prompts=prompts,
+        observed=observed,
+        user_run=_user_losses(program, program.files),
+        units=[(unit, _unit_standards(program, unit)) for unit in program.units],
+    )
+
+
+def _unit_standards(program: Program, unit: Unit) -> list[equivalence.Standard]:
+    """What the right program and its styles have in common in a unit."""
+    codes = [unit_code(unit, files, "") for files in (program.files, *program.styles.values())]
+    return equivalence.standard(codes, unit.contract, seed=0)
+
+
+def _side(program: Program, files: Files, exact: bool = True) -> Side:
+    job = ProgramJob(program=program, files=files, label=program.name, stages=())
+    grader = ProgramGrader(job, spawn_in_process, ReferenceCache(), {})
+    return Side(grader, files, exact)
+
+
+def _user_losses(program: Program, files: Files) -> list[float]:
+    """The losses of a run as its user would start it."""
+    run = _side(program, files, exact=False).ask("train_model", seed=7, steps=USER_STEPS)
+    if "ended" in run:
+        raise Raised(run["ended"])
+    return [float(loss) for loss in run["losses"]]
+
+
+def difference(files: Files, right: RightBehaviour) -> str:
+    """How a program differs from the right one, in one sentence; "" where it does the same."""
+    try:
+        return next(_differences(files, right), "")
+    except Raised as error:
+        return f"it raises {crash_text(error)}"
+
+
+def _differences(files: Files, right: RightBehaviour) -> Iterator[str]:
+    side = _side(right.program, files)
+    for weights, wanted in zip(right.weights, right.observed, strict=True):
+        seen = observe(side, weights, right.prompts, RUNS, NEW_IDS)
+        for part in wanted:
+            if text := compare(part, seen, wanted, dict):
+                yield f"{part}: {text}"
+    for unit, standards in right.units:
+        if text := equivalence.difference(unit_code(unit, files, ""), standards):
+            yield f"{unit.id}: {text}"
+    losses = torch.tensor(_user_losses(right.program, files))
+    expected = torch.tensor(right.user_run)
+    if losses.shape != expected.shape:
+        yield f"a run of {len(expected)} steps returns {len(losses)} losses"
+    elif not torch.allclose(losses, expected, rtol=USER_TOLERANCE, atol=0.0):
+        yield f"a run in float32 has the losses {losses.tolist()}, not {expected.tolist()}"
