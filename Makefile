@@ -28,9 +28,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Grades the grader with thousands of bugs; writes the table. Some minutes on two cores.
+# Grades the grader with thousands of bugs; writes the table. Many minutes on two cores; what was
+# measured is in .strength.jsonl, so that a run that was ended goes on where it was.
 strength: $(READY)
-	$(BIN)/attnlab check --strength --table docs/grader-strength.md
+	$(BIN)/attnlab check --strength --table docs/grader-strength.md --resume .strength.jsonl
 
 # What the tracer finds on models that others wrote, and on bugs made again; about a minute.
 accuracy: .venv/.peers
@@ -55,7 +56,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .strength.jsonl .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 
 # Whether the tests see bugs in attnlab itself; some minutes.
 faults: $(READY)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from attnlab.catalogue.programs import ProgramEntry
     from attnlab.catalogue.validate import Validation
     from attnlab.mutation_testing.measure import Strength
+    from attnlab.mutation_testing.measure_all import Measurement
     from attnlab.records import Challenge, Verdict
     from attnlab.worker.client import WorkerPool
 
@@ -31,6 +32,32 @@ MeasureStrength = Annotated[
 Seeds = Annotated[
     int, typer.Option("--seeds", metavar="N", min=1, help="With --strength: grade N times over.")
 ]
+Percent = Annotated[
+    int,
+    typer.Option(
+        "--sample",
+        metavar="PERCENT",
+        min=1,
+        max=100,
+        help="With --strength: try this share of the mutants of each program, always the same.",
+    ),
+]
+Since = Annotated[
+    Path | None,
+    typer.Option(
+        "--since",
+        metavar="TABLE",
+        help="With --sample: try all mutants of programs that changed since this table.",
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="FILE",
+        help="With --strength: note here what is measured, and do not measure it again.",
+    ),
+]
 Table = Annotated[
     Path | None, typer.Option("--table", metavar="FILE", help="With --strength: write it here too.")
 ]
@@ -42,6 +69,9 @@ def command(
     strength: MeasureStrength = False,
     seeds: Seeds = 1,
     table: Table = None,
+    sample: Percent = 100,
+    since: Since = None,
+    resume: Resume = None,
     json: Json = False,
 ) -> int:
     """Validate a catalogue of challenges.
@@ -63,7 +93,20 @@ def command(
         if strength:
             from attnlab.render.strength import StrengthPage
 
-            strong = StrengthPage(measured=tuple(_measure(workers, wanted, seeds)), seeds=seeds)
+            from attnlab.mutation_testing.measure_all import Measurement
+            from attnlab.mutation_testing.resume import MeasuredBases
+
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                measurement = Measurement(
+                    runner=workers,
+                    pool=pool,
+                    seeds=range(seeds),
+                    measured=MeasuredBases(resume),
+                    percent=sample,
+                    table=since.read_text(encoding="utf-8") if since and since.exists() else "",
+                )
+                measured = tuple(_measure(measurement, wanted, programs))
+            strong = StrengthPage(measured=measured, seeds=seeds)
             if table:
                 table.write_text(strong.markdown(), encoding="utf-8")
             return emit(strong, json, 0 if strong.good else 1)
@@ -113,16 +156,15 @@ def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Itera
         yield one
 
 
-def _measure(workers: WorkerPool, challenges: list[Challenge], seeds: int) -> Iterator[Strength]:
-    from attnlab.mutation_testing.measure import measure
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for number, challenge in enumerate(challenges, 1):
-            one = measure(challenge, workers, range(seeds), pool)
-            note(f"measured {number} of {len(challenges)}: {one.slug}, {_counts_so_far(one)}")
-            for trial in one.got_past:
-                note(f"  {trial.base}:{trial.line} {trial.mutation}: {trial.after.strip()}")
-            yield one
+def _measure(
+    measurement: Measurement, challenges: list[Challenge], programs: list[ProgramEntry]
+) -> Iterator[Strength]:
+    count = len(challenges) + len(programs)
+    for number, one in enumerate(measurement.strengths(challenges, programs), 1):
+        note(f"measured {number} of {count}: {one.slug}, {_counts_so_far(one)}")
+        for trial in one.got_past:
+            note(f"  {trial.base}:{trial.line} {trial.mutation}: {trial.after.strip()}")
+        yield one
 
 
 def _counts_so_far(one: Strength) -> str:

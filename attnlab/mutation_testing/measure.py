@@ -47,12 +47,13 @@ class Bug:
 
 @record
 class Strength:
-    """How the grader did on one challenge."""
+    """How the grader did on one challenge or program."""
 
     slug: str
     right: int  # solution and alternatives
     trials: tuple[Trial, ...]
     wrongs: tuple[str, ...]  # right files that were rejected, and errors of the grader
+    digest: str = ""  # of the folder, where all its mutants were tried
 
     def count(self, fate: Fate) -> int:
         return sum(t.fate == fate for t in self.trials)

@@ -25,6 +25,11 @@ is **killed** when it does not pass, **equivalent** when it passes and does the 
 files in float64 at many sizes, masks, magnitudes and number formats, with its gradients, in train
 and eval mode, and **survived** when it passes and does something else. **Rejected** counts right
 files that do not pass, **flips** verdicts that another seed turns over.
+
+A program's mutants are those of its files and the bugs that it ships. One that passes is equivalent
+when it trains, evaluates and generates as the right program from other weights, with more steps and
+prompts, has the same units, and the same losses as its user runs it. Its right files are the
+program, its styles, its decoys and the other fixes of its bugs.
 """
 FATES: tuple[Fate, ...] = ("killed", "equivalent", "survived")
 COLUMNS = ("challenge", "right files", "rejected", "mutants", "killed", "equivalent", "survived")
@@ -90,6 +95,8 @@ class StrengthPage:
         for slug, t in survivors:
             yield f"* {slug}, `{t.base}:{t.line}`, {t.mutation}: {t.reason}\n"
             yield from ("  ```diff", *(f"  {line}" for line in _diff(t)), "  ```")
+        digests = (f"{one.slug} {one.digest}" for one in self.measured if one.digest)
+        yield f"\n<!-- measured: {', '.join(digests)} -->"
 
 
 def _counts(one: Strength) -> dict[str, str | int]:
