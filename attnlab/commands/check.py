@@ -91,10 +91,9 @@ def command(
         wanted, programs = list(found.challenges), list(found.programs)
     with WorkerPool(AT_ONCE) as workers:
         if strength:
-            from attnlab.render.strength import StrengthPage
-
             from attnlab.mutation_testing.measure_all import Measurement
             from attnlab.mutation_testing.resume import MeasuredBases
+            from attnlab.render.strength import StrengthPage
 
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 measurement = Measurement(

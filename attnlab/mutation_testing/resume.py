@@ -43,7 +43,7 @@ class MeasuredBases:
         line = json.dumps({"key": key, "strength": plain(strength)})
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+                file.write(f"\n{line}\n")  # also after a line that was cut off
         except OSError as error:
             raise Refused(
                 f"{self.path} cannot be written: {error.strerror}", "name another file", "--resume"
