@@ -28,7 +28,6 @@ from attnlab.checks.base import (
     check,
     failure_at,
     first_failure,
-    first_index,
     mask_input,
 )
 from attnlab.checks.shared.inputs import (
@@ -61,18 +60,24 @@ def run(probe: Probe) -> Steps:
         for _, low, inputs, _ in ways
     ]
     outputs = yield given
-    for (kind, low, _, boolean), out in zip(ways, outputs, strict=True):
-        gap = beyond_rounding(probe, boolean, out)
-        if gap.any().item():
-            return Failure(
-                message=f"the same {kind} mask as floats, 0 and {low:g}, gave another output "
-                f"at {first_index(gap)} than as booleans: they differ by up to "
-                f"{(boolean - out).abs().max().item():.2g}"
-            )
+    failure = first_failure(
+        _differs(probe, boolean, out, f"{kind} mask as floats, 0 and {low:g}")
+        for (kind, low, _, boolean), out in zip(ways, outputs, strict=True)
+    )
     (_, _, inputs, boolean), added = ways[0], given[0]
-    failure = _trains(probe, inputs, added, boolean) or _cast(probe, added, boolean)
+    failure = failure or _trains(probe, inputs, added, boolean) or _cast(probe, added, boolean)
     averages = "averaging" in probe.contract.promises
     return failure or (_biased(probe, inputs, added, boolean) if averages else None)
+
+
+def _differs(probe: Probe, boolean: Tensor, out: Tensor, mask: str) -> Failure | None:
+    return failure_at(
+        beyond_rounding(probe, boolean, out),
+        lambda at: (
+            f"the same {mask}, gave another output at {at} than as booleans: they differ by "
+            f"up to {(boolean - out).abs().max().item():.2g}"
+        ),
+    )
 
 
 def _biased(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Failure | None:

@@ -12,8 +12,18 @@ Inputs are transposed in memory, cut out of larger tensors, both for a batch and
 alone, and expanded along the batch where all samples have the same mask.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tier, check, far, first_index
-from attnlab.checks.shared.inputs import first_along, sizes_of
+from attnlab.checks.base import (
+    Failure,
+    Inputs,
+    Probe,
+    Tensor,
+    Tier,
+    check,
+    failure_at,
+    far,
+    first_failure,
+)
+from attnlab.checks.shared.inputs import at_sizes_of, first_along
 
 SAID = {
     "turned": "every input transposed in memory",
@@ -36,17 +46,23 @@ def run(probe: Probe) -> Failure | None:
     alone, alike = probe.draw(alone=True), _alike(probe, inputs)
     ways = ("turned", "cropped", "turned", "cropped", "expanded")
     given = [inputs, inputs, alone, alone, alike]
-    usual = dict(zip(map(id, (alone, alike)), probe.calls([alone, alike]), strict=True))
-    usual[id(inputs)] = before
-    for way, asked, out in zip(ways, given, probe.strided_calls(given, ways), strict=True):
-        gap = far(usual[id(asked)], out)
-        if gap.any().item():
-            return Failure(
-                message=f"the same values at other strides ({SAID[way]}) gave another output, "
-                f"first at {first_index(gap)}",
-                sizes=sizes_of(probe, asked),
-            )
-    return None
+    one, same = probe.calls([alone, alike])
+    found = zip(
+        ways, given, [before, before, one, one, same], probe.strided_calls(given, ways), strict=True
+    )
+    return first_failure(
+        at_sizes_of(probe, asked, _differs(far(usual, out), SAID[way]))
+        for way, asked, usual, out in found
+    )
+
+
+def _differs(gap: Tensor, strides: str) -> Failure | None:
+    return failure_at(
+        gap,
+        lambda at: (
+            f"the same values at other strides ({strides}) gave another output, first at {at}"
+        ),
+    )
 
 
 def _alike(probe: Probe, inputs: Inputs) -> Inputs:

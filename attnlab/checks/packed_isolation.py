@@ -13,9 +13,11 @@ from attnlab.checks.base import (
     Inputs,
     Probe,
     Skip,
+    Tensor,
     Tier,
     check,
-    first_index,
+    failure_at,
+    first_failure,
     size_from_two,
 )
 from attnlab.checks.shared.inputs import beyond_rounding, cut_positions
@@ -36,18 +38,27 @@ def run(probe: Probe) -> Failure | None:
     inputs = _packed(probe, cut)
     at = probe.contract.output.index("S")
     together = probe.call(inputs)
-    for part in (slice(0, cut), slice(cut, length)):
-        alone = probe.call(_alone(probe, inputs, part))
-        here = together.narrow(at, part.start, part.stop - part.start)
-        gap = beyond_rounding(probe, alone, here)
-        if gap.any().item():
-            which = "first" if part.start == 0 else "second"
-            return Failure(
-                message=f"sequences of {cut} and {length - cut} positions were packed in one row, "
-                f"and the {which} gave another output at its {first_index(gap)} than by itself, "
-                f"by up to {(alone - here).abs().max().item():.2g}"
-            )
-    return None
+    parts = {"first": slice(0, cut), "second": slice(cut, length)}
+    row = f"sequences of {cut} and {length - cut} positions were packed in one row, and the"
+    return first_failure(
+        _differs(
+            probe,
+            probe.call(_alone(probe, inputs, part)),
+            together.narrow(at, part.start, part.stop - part.start),
+            f"{row} {which}",
+        )
+        for which, part in parts.items()
+    )
+
+
+def _differs(probe: Probe, alone: Tensor, here: Tensor, packed: str) -> Failure | None:
+    return failure_at(
+        beyond_rounding(probe, alone, here),
+        lambda at: (
+            f"{packed} gave another output at its {at} than by itself, by up to "
+            f"{(alone - here).abs().max().item():.2g}"
+        ),
+    )
 
 
 def _packed(probe: Probe, cut: int) -> Inputs:

@@ -11,11 +11,12 @@ from attnlab.checks.base import (
     Failure,
     Probe,
     Skip,
+    Tensor,
     Tier,
     check,
     failure_at,
     far,
-    first_index,
+    first_failure,
     mask_kinds,
     mask_name,
 )
@@ -40,15 +41,21 @@ def run(probe: Probe) -> Failure | None:
     samples = [probe.sample(mask) for mask in kinds]
     asked = [inputs for inputs, _ in samples]
     *trained, again = probe.calls([*asked, asked[0]], train=[*(True for _ in asked), False])
-    for mask, (_, calm), busy in zip(kinds, samples, trained, strict=True):
-        gap = far(calm, busy)
-        if gap.any().item():
-            return Failure(
-                message=f"in train mode the output at {first_index(gap)} differs from that of "
-                f"eval mode by up to {(calm - busy).abs().max().item():.2g} "
-                f"({mask_name(probe.contract, mask)})"
-            )
-    return failure_at(
+    failure = first_failure(
+        _differs(calm, busy, mask_name(probe.contract, mask))
+        for mask, (_, calm), busy in zip(kinds, samples, trained, strict=True)
+    )
+    return failure or failure_at(
         far(samples[0][1], again),
         lambda where: f"calls in train mode changed the output of eval mode at {where}",
+    )
+
+
+def _differs(calm: Tensor, busy: Tensor, inputs: str) -> Failure | None:
+    return failure_at(
+        far(calm, busy),
+        lambda at: (
+            f"in train mode the output at {at} differs from that of eval mode by up to "
+            f"{(calm - busy).abs().max().item():.2g} ({inputs})"
+        ),
     )

@@ -21,10 +21,13 @@ from attnlab.checks.base import (
     Probe,
     Skip,
     Steps,
+    Tensor,
     Tier,
     check,
     data_inputs,
+    failure_at,
     far,
+    first_failure,
     first_index,
     size_from_two,
 )
@@ -50,14 +53,18 @@ def _equal_positions(probe: Probe) -> Steps:
     masks: tuple[Mask, ...] = ("random", "causal", "none")
     kinds = probe.choose_ways(masks)
     outputs = yield [_constant(probe, mask) for mask in kinds]
-    for mask, out in zip(kinds, outputs, strict=True):
-        gap = far(out, out.narrow(at, 0, 1).expand_as(out))
-        if gap.any().item():
-            return Failure(
-                message=f"all positions of the input were equal, but the output at "
-                f"{first_index(gap)} is not what position 0 gives ({mask} mask)"
-            )
-    return None
+    found = zip(kinds, outputs, strict=True)
+    return first_failure(_unequal(far(out, first_along(out, at)), mask) for mask, out in found)
+
+
+def _unequal(gap: Tensor, mask: Mask) -> Failure | None:
+    return failure_at(
+        gap,
+        lambda at: (
+            f"all positions of the input were equal, but the output at {at} is not what "
+            f"position 0 gives ({mask} mask)"
+        ),
+    )
 
 
 def _constant(probe: Probe, mask: Mask) -> Inputs:
