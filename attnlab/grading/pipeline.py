@@ -119,6 +119,7 @@ def _grading_context(job: Job, hosts: Hosts, seed: int) -> GradingContext:
         # Without one, nothing says that a number is no limit that may be set.
         numbers=numbers_in(job.candidate.text) if reference else (),
         full=job.full,
+        quick=job.quick,
         until=job.until,
     )
 

@@ -220,27 +220,29 @@ class ProgramGrader:
 
     # ------------------------------------------------------------ parts
 
-    def grade_units(self) -> list[PartResult]:
+    def grade_units(self, quick: bool = False) -> list[PartResult]:
         """Every unit alone; one that fails beside another wrong one, with the right other one."""
-        alone = {unit.id: self._grade_unit(unit, ()) for unit in self.program.units}
+        alone = {unit.id: self._grade_unit(unit, (), quick) for unit in self.program.units}
         wrong = [unit for unit in self.program.units if alone[unit.id].outcome == "failed"]
         return [self._blamed(unit, alone[unit.id], wrong) for unit in self.program.units]
 
     def each_unit(self) -> Iterator[PartResult]:
         """Every unit as it is."""
-        return (self._grade_unit(unit, ()) for unit in self.program.units)
+        return (self._grade_unit(unit) for unit in self.program.units)
 
     def _blamed(self, unit: Unit, alone: PartResult, wrong: Sequence[Unit]) -> PartResult:
         others = [u for u in wrong if u.id != unit.id and _uses(self.program.files, unit, u)]
         if alone.outcome != "failed" or not others:
             return alone
-        repaired = self._grade_unit(unit, others)
+        repaired = self._grade_unit(unit, others, quick=True)
         if repaired.outcome != "passed":
             return alone
         names = " and ".join(other.class_name for other in others)
         return replace(repaired, message=f"right with the right {names} in it")
 
-    def _grade_unit(self, unit: Unit, others: Sequence[Unit]) -> PartResult:
+    def _grade_unit(
+        self, unit: Unit, others: Sequence[Unit] = (), quick: bool = False
+    ) -> PartResult:
         left = max(self.deadline - time.monotonic(), 0.5)
         job = Job(
             candidate=unit_code(unit, self.job.files, self.label, self.program, others),
@@ -250,6 +252,7 @@ class ProgramGrader:
             limits=replace(self.job.limits, seconds=left),
             seed=self.job.seed,
             until="verdict",
+            quick=quick,
         )
         report = run_job(job, self.spawn, self.references)
         outcome, message, reason = unit_outcome(report)
@@ -262,26 +265,43 @@ class ProgramGrader:
             checks=report.checks,
         )
 
-    def grade_entries(self, model_right: bool) -> Iterator[PartResult]:
-        """Training, evaluation and generation, each with the right model where the own is wrong."""
+    def grade_entries(self) -> Iterator[PartResult]:
+        """Training, evaluation and generation with the candidate's own model."""
         right = self.right()
         weights, refusal = self.my_weights()
-        other: Observed | None = None
         for part, title in TITLES.items():
-            message, seen = refusal, {}
-            if not refusal:
-                seen = {part: observe_part(part, self.mine, weights, right.prompts)}
-                message = compare(part, seen, right.observed, self.in_my_names)
-            outcome: Outcome = "failed" if message else "passed"
-            if message and not model_right and self._can_substitute():
-                other = other or self._observe_substituted(right)
-                under = compare(part, other, right.observed, dict)
-                outcome = "failed" if under else "passed"
-                message = under
-            elif refusal:
-                outcome = "error"
-            reason = failure_reason(seen.get(part)) if outcome == "failed" else ""
-            yield PartResult(id=part, title=title, outcome=outcome, message=message, reason=reason)
+            if refusal:
+                yield PartResult(id=part, title=title, outcome="error", message=refusal)
+                continue
+            seen = {part: observe_part(part, self.mine, weights, right.prompts)}
+            message = compare(part, seen, right.observed, self.in_my_names)
+            yield PartResult(
+                id=part,
+                title=title,
+                outcome="failed" if message else "passed",
+                message=message,
+                reason=failure_reason(seen[part]),
+            )
+
+    def blame_entries(self, parts: Sequence[PartResult]) -> list[PartResult]:
+        """The same with the right model, where a part is wrong and so is the own model."""
+        if not self._can_substitute():
+            return list(parts)
+        right, loop = self.right(), self._loop_files()
+        side = Side(self, self.program.files | {file: self.job.files[file] for file in loop})
+        found = []
+        for part in parts:
+            if part.outcome == "failed":
+                seen = {part.id: observe_part(part.id, side, right.weights, right.prompts)}
+                message = compare(part.id, seen, right.observed, dict)
+                part = replace(  # noqa: PLW2901
+                    part,
+                    outcome="failed" if message else "passed",
+                    message=message or "right with the right model",
+                    reason=failure_reason(seen[part.id]),
+                )
+            found.append(part)
+        return found
 
     def _can_substitute(self) -> bool:
         return bool(self._loop_files()) and self._loop_files() != set(self.program.edit)
@@ -290,12 +310,6 @@ class ProgramGrader:
         """The files in which the entries lie."""
         entries = self.program.training.entries.values()
         return {f"{entry.partition('.')[0]}.py" for entry in entries}
-
-    def _observe_substituted(self, right: RightProgram) -> Observed:
-        """What the candidate's loop does with the right model."""
-        loop = {file: self.job.files[file] for file in self._loop_files()}
-        side = Side(self, self.program.files | loop)
-        return observe(side, right.weights, right.prompts)
 
     # ------------------------------------------------------------ goals
 
@@ -425,15 +439,19 @@ def _grade(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
 
 
 def _all_parts(grader: ProgramGrader) -> list[PartResult]:
-    units = grader.grade_units()
-    model_right = all(unit.outcome == "passed" and not unit.message for unit in units)
-    return [*units, *grader.grade_entries(model_right)]
+    """The units, then the entries. Where an entry is wrong, the round is rejected anyway, and
+    units are looked at quickly, to tell what is to blame."""
+    entries = list(grader.grade_entries())
+    units = grader.grade_units(quick=any(part.outcome == "failed" for part in entries))
+    if any(unit.outcome != "passed" or unit.message for unit in units):
+        entries = grader.blame_entries(entries)
+    return [*units, *entries]
 
 
 def _first_failure(grader: ProgramGrader) -> list[PartResult]:
     """The parts up to the first that is wrong, the cheapest ones first."""
     parts: list[PartResult] = []
-    for part in chain(grader.grade_entries(model_right=True), grader.each_unit()):
+    for part in chain(grader.grade_entries(), grader.each_unit()):
         parts.append(part)
         if part.outcome == "failed":
             break

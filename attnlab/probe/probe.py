@@ -78,6 +78,7 @@ class GradingContext:
     text: str = ""  # the candidate's source, to be read and not run
     numbers: tuple[int, ...] = ()  # that it names
     full: bool = False  # also the checks that are made on demand only
+    quick: bool = False  # only the sizes that tell most
     until: Until = "end"
     only: frozenset[str] = frozenset()  # the checks to make; none named = all
     pace: float | None = None  # seconds for a pair of positions in a head, once it is known

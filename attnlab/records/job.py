@@ -140,6 +140,7 @@ class Job:
     own: UserEnvironment | None = None
     full: bool = False  # also the checks that are made on demand only
     until: Until = "end"
+    quick: bool = False  # only the sizes that tell most: to blame, not to pass
     options: TraceOptions = field(default_factory=TraceOptions)
 
 

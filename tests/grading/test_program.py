@@ -50,15 +50,15 @@ def test_the_right_program_passes_and_reaches_its_goals(grade):
     assert all(bug.fixed for bug in report.bugs)
 
 
-@pytest.mark.parametrize("bug", PROGRAM.bugs, ids=lambda bug: bug.id)
+@pytest.mark.parametrize("bug", PROGRAM.bugs[::4], ids=lambda bug: bug.id)
 def test_each_bug_is_seen_by_the_parts_that_it_names(bug, grade):
-    """A bug alone is rejected, and by what it claims."""
+    """A bug alone is rejected, and by what it claims; `attnlab check` looks at all of them."""
     report = grade(compose(PROGRAM, [bug.id]))
     assert report.outcome in ("failed", "crashed")
     assert set(bug.seen_by) <= wrong(report)
 
 
-@pytest.mark.parametrize("decoy", PROGRAM.decoys, ids=lambda decoy: decoy.id)
+@pytest.mark.parametrize("decoy", PROGRAM.decoys[:1], ids=lambda decoy: decoy.id)
 def test_a_decoy_passes(decoy, grade):
     """What looks wrong and is right is right."""
     assert grade(compose(PROGRAM, [decoy.id])).outcome == "passed"
@@ -100,7 +100,7 @@ def test_other_right_ways_pass(fix, grade):
 
 def test_other_fixes_of_the_material_pass(grade):
     """Each bug comes with other ways to fix it."""
-    for bug in PROGRAM.bugs[:6]:
+    for bug in PROGRAM.bugs[::5]:
         for edits in bug.fixes:
             report = grade(apply_edits(FILES, edits), first_failure=True)
             assert report.outcome == "passed", (bug.id, report.message)
@@ -148,7 +148,7 @@ def test_a_program_that_goes_astray_costs_itself_alone(case, grade):
     """One clear line says what happened and where; the next grade is as before."""
     old, new, outcome, says = ENDED[case]
     text = FILES["train.py"].replace(old, new, 1)
-    report = grade(FILES | {"train.py": text}, seconds=8.0 if outcome == "timeout" else 60.0)
+    report = grade(FILES | {"train.py": text}, seconds=4.0 if outcome == "timeout" else 60.0)
     assert report.outcome == outcome
     assert says in report.message
 
