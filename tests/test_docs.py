@@ -11,7 +11,13 @@ import pytest
 from attnlab import commands
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/challenge-format.md"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/challenge-format.md",
+    "docs/program-format.md",
+]
 COMMANDS = {m.name for m in pkgutil.iter_modules(commands.__path__)} - {"base"}
 
 
