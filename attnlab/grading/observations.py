@@ -82,10 +82,16 @@ def observe_part(
     new_ids: int = NEW_IDS,
 ) -> dict[str, Any] | Raised | Died:
     """What one part does; raises `Raised` where the program does not even load."""
-    more: dict[str, Any] = {"training": {"steps": list(runs)}}
-    more["generation"] = {"prompts": list(prompts), "count": new_ids}
+    given = dict(weights)
+    ask: dict[str, Callable[[], dict[str, Any]]] = {
+        "training": lambda: side.ask("observe_training", weights=given, steps=list(runs)),
+        "evaluation": lambda: side.ask("observe_evaluation", weights=given),
+        "generation": lambda: side.ask(
+            "observe_generation", weights=given, prompts=list(prompts), count=new_ids
+        ),
+    }
     try:
-        return side.ask(f"observe_{part}", weights=dict(weights), **more.get(part, {}))
+        return ask[part]()
     except (Raised, Died) as error:
         if isinstance(error, Raised) and error.verb == "load_program":
             raise
