@@ -18,10 +18,10 @@ demo: $(READY)
 	@$(BIN)/attnlab run crash-at-out-proj || test $$? -eq 1  # the flagship crashes: that is the demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
