@@ -1,12 +1,13 @@
 """A candidate's program: its files as modules, and what its training half does when it is called.
 
 `ExactNumbers` makes two right programs agree in all digits: numbers are float64 also where float32
-is asked for by name, and dropout drops nothing. `TrainingWatch` notes what can be seen from outside
-while a program trains: losses, modes, dropout.
+is asked for by name, and dropout scales in place of dropping. `TrainingWatch` notes what can be
+seen from outside while a program trains: losses, modes, dropout.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 import types
@@ -28,7 +29,7 @@ from attnlab.tracer.in_process import BlockRecorder
 NARROW = (torch.float32, torch.float16, torch.bfloat16)
 NARROWING = {Tensor.float, Tensor.half, Tensor.bfloat16}
 FUSED = F.scaled_dot_product_attention
-FUSED_DROPOUT = 4  # the place of dropout_p among its arguments
+FUSED_ARGUMENTS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 DROPOUTS = {F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, torch.dropout}
 
 
@@ -76,6 +77,7 @@ class CandidateProgram:
         self.modules, self.entries = modules, entries
         self.model: nn.Module | None = None
         self.optimizer: Any = None
+        self.first_weights: dict[str, Tensor] = {}  # of the model, before it was given others
 
     def name(self, dotted: str) -> Any:
         """What `train.STEPS` is; raises `MissingName`."""
@@ -101,8 +103,9 @@ class CandidateProgram:
         if not isinstance(model, nn.Module):
             raise MissingName(f"make_model returned {_kind(model)}, not an nn.Module")
         self.model = model
+        own = dict(model.named_parameters(remove_duplicate=False))
+        self.first_weights = {name: p.detach().clone() for name, p in own.items()}
         if weights:
-            own = dict(model.named_parameters())
             with torch.no_grad():
                 for name, tensor in weights.items():
                     if name in own and own[name].shape == tensor.shape:
@@ -135,8 +138,8 @@ def as_floats(losses: Iterable[Any]) -> Tensor:
 
 
 class ExactNumbers(TorchFunctionMode):
-    """Float32 asked for by name is float64, and dropout drops nothing; `active` counts the dropout
-    calls that would have dropped something."""
+    """Float32 asked for by name is float64, and dropout scales by the share that it would keep, so
+    that its rate and its place show in every digit; `active` counts the calls that would drop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,7 +156,9 @@ class ExactNumbers(TorchFunctionMode):
         if func in DROPOUTS:
             return self._without_dropout(func, args, kwargs)
         if func is FUSED:
-            args, kwargs = self._fused(args, kwargs)
+            return self._fused(args, kwargs)
+        if func is F.multi_head_attention_forward:
+            args, kwargs = self._multi_head(args, kwargs)
         elif func in NARROWING:
             func, args = Tensor.double, args[:1]
         return func(*map(_widen, args), **{name: _widen(value) for name, value in kwargs.items()})
@@ -163,17 +168,28 @@ class ExactNumbers(TorchFunctionMode):
     ) -> Any:
         named = dict(zip(("input", "p", "training"), args, strict=False)) | kwargs
         training = named.get("train", named.get("training", True))
-        self.active += bool(training and named.get("p", 0.5))
-        return func(named["input"], 0.0, False)
+        output = func(named["input"], 0.0, False)
+        return output * self._kept(named.get("p", 0.5)) if training else output
 
-    def _fused(
+    def _kept(self, rate: float) -> float:
+        """The share that a call keeps."""
+        self.active += bool(rate)
+        return 1.0 - rate
+
+    def _fused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        named = dict(zip(FUSED_ARGUMENTS, args, strict=False)) | kwargs
+        kept = self._kept(named.pop("dropout_p", 0.0))
+        return FUSED(**{name: _widen(value) for name, value in named.items()}) * kept
+
+    def _multi_head(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        rate = args[FUSED_DROPOUT] if len(args) > FUSED_DROPOUT else kwargs.get("dropout_p", 0.0)
-        self.active += bool(rate)
-        if len(args) > FUSED_DROPOUT:
-            return (*args[:FUSED_DROPOUT], 0.0, *args[FUSED_DROPOUT + 1 :]), kwargs
-        return args, kwargs | {"dropout_p": 0.0}
+        """What `nn.MultiheadAttention` calls in train mode, with its dropout in the projection."""
+        function = inspect.signature(F.multi_head_attention_forward)
+        named = function.bind(*args, **kwargs).arguments
+        kept = self._kept(named["dropout_p"]) if named.get("training", True) else 1.0
+        weight = named["out_proj_weight"] * kept
+        return (), named | {"dropout_p": 0.0, "out_proj_weight": weight}
 
 
 def _widen(value: Any) -> Any:

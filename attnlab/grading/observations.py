@@ -1,7 +1,7 @@
 """What the training half of a program does from given weights, beside what the right one does.
 
-Both count in float64 and drop nothing, so two right programs agree in all digits however they are
-written; modes and dropout are noted apart.
+Both count in float64, and dropout scales in place of dropping, so two right programs agree in all
+digits however they are written; modes and dropout are noted apart.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from attnlab.candidate.session import HUNG
 RUNS = [3]  # optimizer steps from the same weights
 NEW_IDS = 4  # that generation is compared on
 LOSS_TOLERANCE = 1e-7  # relative; two right programs differ by 1e-12
+START_FACTOR = 1.5  # by which the sizes of first weights may differ: drawn in another way
 UPDATE_TOLERANCE = 1e-7  # absolute, of a parameter after an update; two right ones differ by 1e-12
 MISSING = "MissingName"  # the name of what a program raises that lacks a declared one
 IGNORED = -100  # a target that counts for nothing
@@ -112,6 +113,9 @@ def _compare_training(mine: Any, right: Any, rename: Rename) -> str:
     for run, wanted in zip(mine["runs"], right["runs"], strict=True):
         losses, expected = run["losses"], wanted["losses"]
         steps = len(expected)
+        drops = wanted["dropout"] and all(wanted["modes"])
+        if drops and not (run["dropout"] and all(run["modes"])):
+            return "a training step ran in eval mode, so that its dropout dropped nothing"
         if losses.shape != expected.shape:
             return f"train returned {len(losses)} losses for {steps} steps, not {len(expected)}"
         for step, (loss, good) in enumerate(
@@ -121,11 +125,28 @@ def _compare_training(mine: Any, right: Any, rename: Rename) -> str:
                 return f"the loss of step {step} is {loss:.6g}, the right program's {good:.6g}"
         if name := _wrong_parameter(run["parameters"], rename(wanted["parameters"]), steps):
             return name
-        drops = wanted["dropout"] and all(wanted["modes"])
-        if drops and not (run["dropout"] and all(run["modes"])):
-            return "a training step ran in eval mode, so that its dropout dropped nothing"
         if run["graph"] and not wanted["graph"]:
             return "the losses that train returns still hold their graphs, and so all activations"
+    return _other_start(mine["first weights"], rename(right["first weights"]))
+
+
+def _other_start(mine: Weights, right: Weights) -> str:
+    """The first parameter that the program starts with values of another size."""
+    for name, wanted in right.items():
+        tensor = mine.get(name)
+        if tensor is None or tensor.numel() != wanted.numel() or not wanted.numel():
+            continue
+        size, expected = (t.double().square().mean().sqrt().item() for t in (tensor, wanted))
+        if wanted.min() == wanted.max():
+            differs = not torch.equal(tensor.double(), wanted.double())
+        else:  # drawn at random: the fewer there are, the more it may differ by chance
+            most = math.log(START_FACTOR) + 4.0 / math.sqrt(wanted.numel())
+            differs = not (size and abs(math.log(size / expected)) <= most)
+        if differs:
+            return (
+                f"the parameter {name} starts with values of size {size:.2g}, in the right "
+                f"program of size {expected:.2g}"
+            )
     return ""
 
 

@@ -1,6 +1,6 @@
 """Grade a program: its model's units alone, its training half beside the right program's, goals.
 
-Both programs start from the same weights, count in float64 and drop nothing, so two right ones
+Both programs start from the same weights, count in float64 and drop no values, so two right ones
 agree however they are written. Where a half is wrong, it is tried with the right other half
 (substitution), so that one mistake is counted once. Which bugs of a round are gone is told by the
 one choice of bugs with which the right program does what the candidate does (subsets).

@@ -186,7 +186,8 @@ class LoadedFile:
         for key, value in answer.items():
             values = value if isinstance(value, Mapping) else {key: value}
             seen |= {n if n == key else f"{key} {n}": _plain(v) for n, v in values.items()}
-        dtypes = {n: str(v.dtype) for n, v in seen.items() if isinstance(v, Tensor)}
+        tensors = seen.items() if self.contract.dtypes else ()  # without any, none is promised
+        dtypes = {n: str(v.dtype) for n, v in tensors if isinstance(v, Tensor)}
         return seen | {f"dtype of {n}": dtype for n, dtype in dtypes.items()}
 
     def _gradients(self, inputs: list[Any], scenario: Scenario) -> dict[str, Any]:

@@ -63,7 +63,8 @@ def make_scenarios(contract: Contract, seed: int) -> Iterator[Scenario]:
         yield Scenario(sizes, torch.float64, tuple(maker.all_steps(sizes)), number)
     for number, sizes in enumerate(_more_sizes(contract)):
         yield Scenario(sizes, torch.float64, tuple(maker.few_steps(sizes)), number)
-    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+    narrow = (torch.bfloat16, torch.float16) if contract.dtypes else ()
+    for dtype in (torch.float32, *narrow):
         sizes = examples[1 if len(examples) > 1 else 0]
         yield Scenario(sizes, dtype, (maker.step(sizes), maker.step(sizes)), 0)
     for refusal in contract.refusals:

@@ -74,8 +74,11 @@ def initial_weights(session: Session, seed: int) -> Any:
 
 @verb
 def observe_training(session: Session, weights: dict[str, Tensor], steps: list[int]) -> Any:
-    """For each number of steps from these weights: losses, parameters after them, and modes."""
-    return {"runs": [_observe_run(session, weights, count) for count in steps]}
+    """For each number of steps from these weights: losses, parameters after them, and modes; and
+    the weights that the model has at first."""
+    set_seed(0)
+    runs = [_observe_run(session, weights, count) for count in steps]
+    return {"runs": runs, "first weights": _program(session).first_weights}
 
 
 def _observe_run(session: Session, weights: dict[str, Tensor], steps: int) -> dict[str, Any]:
