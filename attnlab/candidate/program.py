@@ -26,8 +26,8 @@ from attnlab.candidate.load import remember
 from attnlab.records import Trace
 from attnlab.tracer.in_process import BlockRecorder
 
-NARROW = (torch.float32, torch.float16, torch.bfloat16)
-NARROWING = {Tensor.float, Tensor.half, Tensor.bfloat16}
+HALF = (torch.float16, torch.bfloat16)
+HALVING = {Tensor.half, Tensor.bfloat16}
 FUSED = F.scaled_dot_product_attention
 FUSED_ARGUMENTS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 DROPOUTS = {F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, torch.dropout}
@@ -78,6 +78,7 @@ class CandidateProgram:
         self.model: nn.Module | None = None
         self.optimizer: Any = None
         self.first_weights: dict[str, Tensor] = {}  # of the model, before it was given others
+        self.loose: dict[str, int] = {}  # constants for the run in which gradients are seen
 
     def name(self, dotted: str) -> Any:
         """What `train.STEPS` is; raises `MissingName`."""
@@ -115,6 +116,15 @@ class CandidateProgram:
             raise MissingName(f"make_optimizer returned {_kind(self.optimizer)}, not an optimizer")
         return model
 
+    def change(self, settings: dict[str, int]) -> dict[str, int]:
+        """Give constants other values; those that they had."""
+        before = {}
+        for dotted, value in settings.items():
+            before[dotted] = self.name(dotted)
+            module, _, name = dotted.partition(".")
+            setattr(self.modules[module], name, value)
+        return before
+
     def train(self, steps: int) -> list[Any]:
         """The losses that the training loop returns, as it returns them."""
         losses = self.call("train", self.model, self.optimizer, steps)
@@ -141,8 +151,9 @@ class ExactNumbers(TorchFunctionMode):
     """Float32 asked for by name is float64, and dropout scales by the share that it would keep, so
     that its rate and its place show in every digit; `active` counts the calls that would drop."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep_half: bool = False) -> None:
         super().__init__()
+        self.keep_half = keep_half  # numbers of 16 bits stay as they are
         self.active = 0
 
     def __torch_function__(
@@ -159,9 +170,11 @@ class ExactNumbers(TorchFunctionMode):
             return self._fused(args, kwargs)
         if func is F.multi_head_attention_forward:
             args, kwargs = self._multi_head(args, kwargs)
-        elif func in NARROWING:
+        elif func is Tensor.float or (func in HALVING and not self.keep_half):
             func, args = Tensor.double, args[:1]
-        return func(*map(_widen, args), **{name: _widen(value) for name, value in kwargs.items()})
+        return func(
+            *map(self._widened, args), **{n: self._widened(value) for n, value in kwargs.items()}
+        )
 
     def _without_dropout(
         self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
@@ -171,6 +184,12 @@ class ExactNumbers(TorchFunctionMode):
         output = func(named["input"], 0.0, False)
         return output * self._kept(named.get("p", 0.5)) if training else output
 
+    def _widened(self, value: Any) -> Any:
+        if not isinstance(value, torch.dtype):
+            return value
+        narrow = value is torch.float32 or (value in HALF and not self.keep_half)
+        return torch.float64 if narrow else value
+
     def _kept(self, rate: float) -> float:
         """The share that a call keeps."""
         self.active += bool(rate)
@@ -179,7 +198,7 @@ class ExactNumbers(TorchFunctionMode):
     def _fused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         named = dict(zip(FUSED_ARGUMENTS, args, strict=False)) | kwargs
         kept = self._kept(named.pop("dropout_p", 0.0))
-        return FUSED(**{name: _widen(value) for name, value in named.items()}) * kept
+        return FUSED(**named) * kept
 
     def _multi_head(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -192,15 +211,13 @@ class ExactNumbers(TorchFunctionMode):
         return (), named | {"dropout_p": 0.0, "out_proj_weight": weight}
 
 
-def _widen(value: Any) -> Any:
-    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
-
-
 class TrainingWatch(AbstractContextManager["TrainingWatch"]):
-    """Notes the loss of every backward pass and the modes in which the model is called."""
+    """Notes the loss of every backward pass, the modes in which the model is called, and the
+    gradients that an optimizer has at its first step."""
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+    def __init__(self, model: nn.Module, optimizer: Any = None) -> None:
+        self.model, self.optimizer = model, optimizer
+        self.gradients: dict[str, Tensor] = {}
         self.losses: list[float] = []
         self.training_modes: list[bool] = []  # of calls that build a graph
         self.other_modes: list[bool] = []  # of calls that do not
@@ -209,6 +226,9 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
     def __enter__(self) -> Self:
         handle = self.model.register_forward_pre_hook(self._note_mode)
         self._undo.callback(handle.remove)
+        if isinstance(self.optimizer, torch.optim.Optimizer):
+            hook = self.optimizer.register_step_pre_hook(self._note_gradients)
+            self._undo.callback(hook.remove)
         backward = Tensor.backward
 
         def watched(loss: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -221,6 +241,14 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
 
     def __exit__(self, *error: object) -> None:
         self._undo.close()
+
+    def _note_gradients(self, *_: object) -> None:
+        if not self.gradients:
+            named = dict(self.model.named_parameters(remove_duplicate=False))
+            self.gradients = {
+                n: torch.zeros_like(p) if p.grad is None else p.grad.detach().clone()
+                for n, p in named.items()
+            }
 
     def _note_mode(self, model: nn.Module, _: object) -> None:
         modes = self.training_modes if torch.is_grad_enabled() else self.other_modes

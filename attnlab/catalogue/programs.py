@@ -117,7 +117,7 @@ TRAINING = table(
         "unit": name,
         "sizes": schema.SIZES,
         "constants": listing(NAME_IN),
-        "settings": mapping(r"[a-z_]\w*\.\w+", "MODULE.NAME", whole(1)),
+        **dict.fromkeys(("settings", "loose"), mapping(r"[a-z_]\w*\.\w+", "MODULE.NAME", whole(1))),
     },
     required=(*ENTRIES, "steps", "classes", "sample", "prompts", "unit", "sizes"),
 )

@@ -17,9 +17,11 @@ from torch.nn import functional as F
 from attnlab.candidate.host import Died, Raised
 from attnlab.candidate.session import HUNG
 
-RUNS = [3]  # optimizer steps from the same weights
-NEW_IDS = 4  # that generation is compared on
+RUNS = [3, 1]  # optimizer steps from the same weights; casts to 16 bits count in the last
+NEW_IDS = 5  # that generation is compared on; odd, so that what is turned round each time shows
 LOSS_TOLERANCE = 1e-7  # relative; two right programs differ by 1e-12
+CAST_TOLERANCE = 1e-4  # relative, where casts to 16 bits are done
+GRADIENT_TOLERANCE = 1e-3  # relative to the largest, there
 START_FACTOR = 1.5  # by which the sizes of first weights may differ: drawn in another way
 UPDATE_TOLERANCE = 1e-7  # absolute, of a parameter after an update; two right ones differ by 1e-12
 MISSING = "MissingName"  # the name of what a program raises that lacks a declared one
@@ -121,10 +123,14 @@ def _compare_training(mine: Any, right: Any, rename: Rename) -> str:
         for step, (loss, good) in enumerate(
             zip(losses.tolist(), expected.tolist(), strict=True), 1
         ):
-            if not _close(loss, good, LOSS_TOLERANCE):
+            if not _close(loss, good, LOSS_TOLERANCE if wanted["exact"] else CAST_TOLERANCE):
                 return f"the loss of step {step} is {loss:.6g}, the right program's {good:.6g}"
-        if name := _wrong_parameter(run["parameters"], rename(wanted["parameters"]), steps):
-            return name
+        if wanted["exact"]:
+            wrong = _wrong_parameter(run["parameters"], rename(wanted["parameters"]), steps)
+        else:
+            wrong = _wrong_gradient(run["gradients"], rename(wanted["gradients"]))
+        if wrong:
+            return wrong
         if run["graph"] and not wanted["graph"]:
             return "the losses that train returns still hold their graphs, and so all activations"
     return _other_start(mine["first weights"], rename(right["first weights"]))
@@ -160,6 +166,17 @@ def _wrong_parameter(mine: Weights, right: Weights, steps: int) -> str:
         gap = (tensor.double() - wanted.double()).abs().max().item() if tensor.numel() else 0.0
         if not gap <= UPDATE_TOLERANCE:
             return f"after {steps} steps the parameter {name} is off by {gap:.2g}"
+    return ""
+
+
+def _wrong_gradient(mine: Weights, right: Weights) -> str:
+    for name, wanted in right.items():
+        tensor = mine.get(name)
+        if tensor is None or tensor.shape != wanted.shape or not wanted.numel():
+            continue
+        gap = (tensor.double() - wanted.double()).abs().max().item()
+        if not gap <= GRADIENT_TOLERANCE * max(1e-6, wanted.abs().max().item()):
+            return f"at the first update the gradient of {name} is off by {gap:.2g}"
     return ""
 
 

@@ -96,8 +96,8 @@ class Side:
             "constants": [training.steps, *training.constants],
         }
         self.constants = self.ask("load_program", **asked, exact=self.exact)["constants"]
-        if self.exact and training.settings:
-            self.ask("change_settings", settings=training.settings)
+        if self.exact:
+            self.ask("change_settings", settings=training.settings, loose=training.loose)
 
 
 @dataclass

@@ -110,6 +110,7 @@ class Training:
     sizes: dict[str, int]  # of it, for weights of other names
     constants: tuple[str, ...] = ()  # that a fix does not change: "train.CLIP"
     settings: dict[str, int] = field(default_factory=dict)  # constants with a value of the grader
+    loose: dict[str, int] = field(default_factory=dict)  # in a run that nothing is to limit
 
 
 @record

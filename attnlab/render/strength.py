@@ -28,8 +28,8 @@ files that do not pass, **flips** verdicts that another seed turns over.
 
 A program's mutants are those of its files and the bugs that it ships. One that passes is equivalent
 when it trains, evaluates and generates as the right program from other weights, with more steps and
-prompts, has the same units, and the same losses as its user runs it. Its right files are the
-program, its styles, its decoys and the other fixes of its bugs.
+prompts, and has the same units. Its right files are the program, its styles, its decoys and the
+other fixes of its bugs.
 """
 FATES: tuple[Fate, ...] = ("killed", "equivalent", "survived")
 COLUMNS = ("challenge", "right files", "rejected", "mutants", "killed", "equivalent", "survived")

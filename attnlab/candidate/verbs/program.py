@@ -45,12 +45,10 @@ def load_program(
 
 
 @verb
-def change_settings(session: Session, settings: dict[str, int]) -> Any:
-    """Give constants the values of the grader."""
-    for dotted, value in settings.items():
-        module, _, name = dotted.partition(".")
-        _program(session).name(dotted)
-        setattr(_program(session).modules[module], name, value)
+def change_settings(session: Session, settings: dict[str, int], loose: dict[str, int]) -> Any:
+    """Give constants the values of the grader; `loose` are those of the last observed run."""
+    _program(session).change(settings)
+    _program(session).loose = loose
     return {}
 
 
@@ -75,24 +73,37 @@ def initial_weights(session: Session, seed: int) -> Any:
 @verb
 def observe_training(session: Session, weights: dict[str, Tensor], steps: list[int]) -> Any:
     """For each number of steps from these weights: losses, parameters after them, and modes; and
-    the weights that the model has at first."""
-    set_seed(0)
-    runs = [_observe_run(session, weights, count) for count in steps]
-    return {"runs": runs, "first weights": _program(session).first_weights}
+    the weights that the model has at first.
 
-
-def _observe_run(session: Session, weights: dict[str, Tensor], steps: int) -> dict[str, Any]:
+    The last run has the loose constants, and what the program casts to 16 bits is cast.
+    """
     program = _program(session)
+    set_seed(0)
+    runs = [_observe_run(program, weights, count, exact=True) for count in steps[:-1]]
+    before = program.change(program.loose)
+    runs.append(_observe_run(program, weights, steps[-1], exact=False))
+    program.change(before)
+    return {"runs": runs, "first weights": program.first_weights}
+
+
+def _observe_run(
+    program: CandidateProgram, weights: dict[str, Tensor], steps: int, exact: bool
+) -> dict[str, Any]:
     model = program.make(weights)
-    with ExactNumbers() as exact, TrainingWatch(model) as watch:
+    with (
+        ExactNumbers(keep_half=not exact) as numbers,
+        TrainingWatch(model, program.optimizer) as watch,
+    ):
         losses = program.train(steps)
     return {
+        "exact": exact,
+        "gradients": watch.gradients,
         "losses": as_floats(losses),
         "graph": any(isinstance(loss, Tensor) and loss.requires_grad for loss in losses),
         "parameters": {
             n: p.detach().clone() for n, p in model.named_parameters(remove_duplicate=False)
         },
-        "dropout": exact.active > 0,
+        "dropout": numbers.active > 0,
         "modes": list(watch.training_modes),
     }
 
