@@ -90,7 +90,7 @@ def test_constants_are_told_and_settings_change_them(session):
     """A changed constant is seen as text, and the grader's value reaches the functions."""
     told = session.ask("load_program", **program(TRAIN.replace("EVERY = 10", "EVERY = 11")))
     assert told == {"constants": {"train.EVERY": "11"}}
-    ask(session, "change_settings", settings={"train.EVERY": 2})
+    ask(session, "change_settings", settings={"train.EVERY": 2}, loose={})
     weights = ask(session, "initial_weights", seed=0)["tensors"]
     assert ask(session, "observe_evaluation", weights=weights)["value"].item() == 2
 
@@ -104,15 +104,27 @@ def test_a_tied_parameter_has_each_of_its_names(session):
 
 
 def test_training_is_exact_and_its_dropout_is_noted(session):
-    """Float32 by name is float64 and nothing is dropped, so the numbers are those of hand work."""
+    """Float32 by name is float64 and dropout scales, so the numbers are those of hand work."""
     weights = ask(session, "initial_weights", seed=0)["tensors"]
-    (run,) = ask(session, "observe_training", weights=weights, steps=[2])["runs"]
+    told = ask(session, "observe_training", weights=weights, steps=[2, 1])
+    run, last = told["runs"]
     table = weights["table.weight"]
     ids = torch.arange(5)
-    right = torch.nn.functional.cross_entropy(table @ table.T, ids)
+    right = torch.nn.functional.cross_entropy(0.5 * table @ table.T, ids)
     assert math.isclose(run["losses"][0].item(), right.item(), rel_tol=1e-12)
     assert run["dropout"]
     assert run["modes"] == [True, True]
+    assert (run["exact"], last["exact"]) == (True, False)
+    assert last["gradients"]["table.weight"].abs().max() > 0
+    assert told["first weights"].keys() == weights.keys()
+
+
+def test_the_last_run_has_its_own_constants(session):
+    """Evaluation, which returns the constant, has the old one again afterwards."""
+    weights = ask(session, "initial_weights", seed=0)["tensors"]
+    ask(session, "change_settings", settings={}, loose={"train.EVERY": 1})
+    ask(session, "observe_training", weights=weights, steps=[1, 1])
+    assert ask(session, "observe_evaluation", weights=weights)["value"].item() == 10
 
 
 def test_expressions_logits_ids_and_samples(session):
@@ -166,13 +178,27 @@ def test_what_is_declared_and_missing_is_named(session, old, new, says):
 
 
 def test_exact_numbers_count_fused_dropout():
-    """Attention in one call drops nothing either, and that it would is noted."""
+    """Attention in one call scales as well, and that it would drop is noted."""
     q = torch.ones(1, 1, 2, 2)
     with ExactNumbers() as exact:
         out = torch.nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=0.9)
-        assert torch.equal(out, q)
+        assert torch.allclose(out, q * 0.1)
         assert torch.zeros(1).half().dtype is torch.float64
     assert exact.active == 1
+    with ExactNumbers(keep_half=True):
+        assert torch.zeros(1).half().dtype is torch.float16
+        assert torch.zeros(1).float().dtype is torch.float64
+
+
+def test_exact_numbers_scale_in_multi_head_attention():
+    """The module's own dropout is inside one call: every call gives the same, with either path."""
+    torch.manual_seed(0)
+    layer = torch.nn.MultiheadAttention(8, 2, dropout=0.3, batch_first=True).train()
+    x = torch.randn(2, 5, 8)
+    with ExactNumbers() as exact:
+        found = [layer(x, x, x, need_weights=flag)[0] for flag in (True, False)]
+    assert torch.allclose(*found, atol=1e-6)
+    assert exact.active == 2
 
 
 def test_the_stand_in_answers_what_optimizers_ask():
