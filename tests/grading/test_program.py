@@ -109,7 +109,6 @@ UNSEEN = {
                        "losses.append(loss.bfloat16().item())", "loss of step 1"),
     "every other id for another row": ("train.py", "keepdim=True)], dim=1)",
                                        "keepdim=True)], dim=1).flip(0)", "generate went on"),
-    "samples exchanged in each block": ("model.py", "x = block(x)", "x = block(x).flip(0)", ""),
 }  # fmt: skip
 
 
