@@ -84,6 +84,7 @@ FIXES = {
     ],
     "logits in float32": [
         ("model.py", "self.head(self.norm(x))", "self.head(self.norm(x)).float()")],
+    "small biases at first": [("model.py", "nn.init.zeros_(module.bias)", "pass")],
     "other first weights of the same size": [
         ("model.py", "nn.init.normal_(module.weight, std=0.02)",
          "nn.init.uniform_(module.weight, -0.0346, 0.0346)")],
@@ -99,9 +100,9 @@ UNSEEN = {
     "dropout of the tokens alone": (
         "model.py", "self.drop(self.tokens(ids) + self.positions(places))",
         "self.drop(self.tokens(ids)) + self.positions(places)", "loss of step 1"),
-    "first weights too large": ("model.py", "std=0.02", "std=0.2", "starts with values of size"),
-    "biases drawn at random": ("model.py", "nn.init.zeros_(module.bias)", "pass",
-                               "starts with values of size"),
+    "first weights too large": ("model.py", "std=0.02", "std=0.5", "starts with values of size"),
+    "biases that start at 1": ("model.py", "nn.init.zeros_(module.bias)",
+                               "nn.init.ones_(module.bias)", "starts with values of size"),
     "gradients doubled, then clipped": ("train.py", "loss.backward()",
                                         "loss.backward(retain_graph=True)\n        loss.backward()",
                                         "at the first update the gradient"),
