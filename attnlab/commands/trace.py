@@ -115,6 +115,13 @@ Aten = Annotated[bool, typer.Option("--aten", help="The kernels below each opera
 Symbolic = Annotated[
     bool, typer.Option("--symbolic", help="Sizes it depends on, by symbolic shapes (slow).")
 ]
+Calls = Annotated[
+    str, typer.Option("--calls", metavar="N", help="N calls, each fed with the cache of the last.")
+]
+Decode = Annotated[
+    bool,
+    typer.Option("--decode", help="Further calls have one new position; compare with a full pass."),
+]
 Most = Annotated[str, typer.Option("--max-memory", metavar="SIZE", help="Memory limit: 512M, 2G.")]
 Reveal = Annotated[
     bool,
@@ -146,6 +153,8 @@ def command(
     memory: Memory = False,
     aten: Aten = False,
     symbolic: Symbolic = False,
+    calls: Calls = "",
+    decode: Decode = False,
     timeout: Timeout = "",
     max_memory: Most = "",
     reveal: Reveal = False,
@@ -161,8 +170,16 @@ def command(
     from attnlab.records import Contract, TraceOptions
     from attnlab.render.fold import View
     from attnlab.render.trace import TracePage
-    from attnlab.target.command_line import TraceCommand
-    from attnlab.target.options import TINY, parse_depth, parse_device, parse_dtype, parse_presets
+    from attnlab.target.command_line import TraceCommand, repeated_flags
+    from attnlab.target.options import (
+        DECODED,
+        TINY,
+        parse_calls,
+        parse_depth,
+        parse_device,
+        parse_dtype,
+        parse_presets,
+    )
 
     fills = tuple(preset or ())
     options = TraceOptions(
@@ -176,6 +193,8 @@ def command(
         dtype=parse_dtype(dtype),
         device=parse_device(device),
         fill=parse_presets(fills),
+        calls=parse_calls(calls) if calls else DECODED if decode else 1,
+        decode=decode,
     )
     typed = TraceCommand(
         target=target,
@@ -184,7 +203,7 @@ def command(
         inputs=tuple(inputs or ()),
         case=case,
         tiny=TINY in fills,
-        rest=_other_flags(fills, dtype, device),
+        rest=repeated_flags(fills, dtype, device, calls, decode),
     )
     view = View(
         module=module,
@@ -217,13 +236,6 @@ def _sizes(contract: Contract, report: Report) -> dict[str, int]:
     """The sizes given, and those that the module's attributes tell: heads and widths."""
     more = report.trace.sizes if report.trace else {}
     return {**contract.sizes, **{s: n for s, n in more.items() if s not in ("hd", *contract.sizes)}}
-
-
-def _other_flags(presets: tuple[str, ...], dtype: str, device: str) -> tuple[str, ...]:
-    """The flags that a repeated command needs again."""
-    words = [word for preset in presets for word in ("--preset", preset)]
-    words += ["--dtype", dtype] if dtype != "float32" else []
-    return (*words, *(("--device", device) if device != "cpu" else ()))
 
 
 # ---------------------------------------------------------------- what is traced

@@ -10,7 +10,16 @@ from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import naming
-from attnlab.records import Contract, Finding, Job, Trace, TraceOptions, from_json, plain
+from attnlab.records import (
+    Contract,
+    Finding,
+    Job,
+    NextCall,
+    Trace,
+    TraceOptions,
+    from_json,
+    plain,
+)
 from attnlab.sizes import Sizes, UnknownSize, constructor_arguments, with_head_dim
 from attnlab.tracer.axes.agree import SizedTrace
 from attnlab.tracer.build_trace import build_trace, sizes_suffix, unique_findings
@@ -20,6 +29,7 @@ from attnlab.tracer.size_coincidence import Broken, find_relation
 
 LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
 LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
+GAP = 1e-4  # that float32 may leave between a step and a pass over all positions
 SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
 
 
@@ -40,7 +50,52 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
     except Died as death:  # the example ran: that is what was asked
         if renew is not None and death.reason != "timeout":
             renew()
-    return trace or build_trace(run, telling)
+    trace = trace or build_trace(run, telling)
+    wanted = job.options.calls > 1 and trace.crash is None
+    return _with_calls(job, host, contract, trace) if wanted else trace
+
+
+def _with_calls(job: Job, host: Host, contract: Contract, trace: Trace) -> Trace:
+    """The trace with further calls of the same module, and where a step parts from a full pass."""
+    options, sizes = job.options, with_head_dim(contract.sizes)
+    names = {i.name: list(i.axes) for i in contract.inputs}
+    symbol = next((a for axes in names.values() for a in axes if a in LENGTHS), "")
+    if options.decode and not symbol:
+        note = "no input has an axis of positions (S, T or L), so there is nothing to decode"
+        return replace(trace, notes=(*trace.notes, note))
+    decode = symbol if options.decode else ""
+    first = sizes.get(symbol, 1)
+    if decode:
+        sizes = {**sizes, symbol: first + options.calls - 1}
+    _build(job, host, contract, sizes)
+    inputs = draw.inputs(contract, sizes, Dice(SEED), "none" if decode else contract.example_mask)
+    answer = checked_answer(
+        host.ask(
+            "trace_calls",
+            inputs=list(draw.filled(contract, inputs, options.fill).items()),
+            seed=SEED,
+            axes=names,
+            sizes=dict(sizes),
+            calls=options.calls,
+            symbol=decode,
+        )
+    )
+    texts = answer.get("traces")
+    raws = [_raw_trace(text) for text in (texts if isinstance(texts, list) else [])[1:]]
+    calls = []
+    for number, raw in enumerate(raws, 2):
+        one = build_trace(SizedTrace(raw, {**sizes, symbol: 1} if decode else sizes), None)
+        ops = tuple(replace(op, call=number) for op in one.ops)
+        fed = f"position {first + number - 2}, after {first + number - 2} others" if decode else ""
+        calls.append(NextCall(number=number, inputs=fed, trace=replace(one, ops=ops)))
+    found, notes = trace.findings, trace.notes
+    if differs := answer.get("differs"):
+        found = (*found, from_json(Finding, str(differs)[:LONGEST]))
+    elif isinstance(gap := answer.get("gap"), float) and gap <= GAP:
+        notes = (*notes, f"every step equals one pass over all positions, but for {gap:.2g}")
+    elif isinstance(gap, float):
+        found = (*found, _unpaired(job, trace, gap))
+    return replace(trace, calls=tuple(calls), findings=found, notes=notes)
 
 
 def _confirmed(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Trace:
@@ -151,11 +206,7 @@ def _run(
     job: Job, host: Host, contract: Contract, sizes: Sizes, options: TraceOptions | None = None
 ) -> RawTrace:
     """One run at these sizes; `options` says what else the trace should show."""
-    init = constructor_arguments(contract.init, sizes)
-    plain = constructor_arguments(contract.arguments, sizes)
-    checked_answer(
-        host.ask("build", name=job.candidate.name, init=init, seed=SEED, arguments=plain)
-    )
+    _build(job, host, contract, sizes)
     inputs = draw.inputs(contract, sizes, Dice(SEED), contract.example_mask)
     inputs = draw.filled(contract, inputs, job.options.fill)
     axes = {i.name: list(i.axes) for i in contract.inputs}
@@ -163,6 +214,28 @@ def _run(
     asked = None if options is None else asdict(options)
     return _read(
         host, "trace", inputs=given, seed=SEED, axes=axes, sizes=dict(sizes), options=asked
+    )
+
+
+def _unpaired(job: Job, trace: Trace, gap: float) -> Finding:
+    """The finding where outputs of steps are wrong and no row could be blamed."""
+    last = trace.ops[-1] if trace.ops else None
+    return Finding(
+        rule="decode-differs",
+        file=last.file if last else job.candidate.file,
+        line=last.line if last else 0,
+        op=last.op if last else "",
+        severity="error",
+        message=f"decode steps end up to {gap:.2g} away from one pass over all positions; "
+        "their rows could not be paired with those of the pass",
+    )
+
+
+def _build(job: Job, host: Host, contract: Contract, sizes: Sizes) -> None:
+    init = constructor_arguments(contract.init, sizes)
+    plain = constructor_arguments(contract.arguments, sizes)
+    checked_answer(
+        host.ask("build", name=job.candidate.name, init=init, seed=SEED, arguments=plain)
     )
 
 
@@ -180,11 +253,14 @@ def _telling(job: Job, host: Host, contract: Contract) -> SizedTrace | None:
 
 def _read(host: Host, verb: str, **args: object) -> RawTrace:
     """The trace in an answer. A candidate may send anything: what makes no sense ends it."""
-    answer = checked_answer(host.ask(verb, **args))
-    if len(str(answer.get("trace", ""))) > LONGEST:
+    return _raw_trace(checked_answer(host.ask(verb, **args)).get("trace"))
+
+
+def _raw_trace(text: object) -> RawTrace:
+    if len(str(text)) > LONGEST:
         raise Died("crashed", f"answered with a trace of over {LONGEST >> 20} MiB")
     try:
-        raw = from_json(RawTrace, answer["trace"])
+        raw = from_json(RawTrace, text)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError) as error:
         raise Died("crashed", "answered with no trace") from error
     if not is_consistent(raw):

@@ -24,6 +24,8 @@ class TraceOptions:
     dtype: Literal["float32", "float64", "bfloat16", "float16"] = "float32"
     device: str = "cpu"
     fill: Literal["noise", "arange", "ones", "eye"] = "noise"
+    calls: int = 1  # of the same module, one after the other
+    decode: bool = False  # each call after the first has one new position
 
 
 @record
@@ -51,6 +53,7 @@ class Op:
     seconds: float | None = None
     bytes: int | None = None  # that it allocated
     grad: float | None = None  # the norm of the gradient of its output
+    call: int = 1  # the number of the call in which it ran
 
 
 @record
@@ -98,6 +101,16 @@ class Trace:
     attention: tuple[Attention, ...] = ()
     values: tuple[Heat, ...] = ()
     guards: tuple[Guard, ...] = ()
+    calls: tuple[NextCall, ...] = ()  # those after the first
+
+
+@record
+class NextCall:
+    """One more call of the same module, fed with the cache of the one before."""
+
+    number: int
+    inputs: str  # "x: 1 new position, cache of 4"
+    trace: Trace
 
 
 # ---------------------------------------------------------------- what else was asked

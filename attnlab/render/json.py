@@ -44,7 +44,7 @@ def trace_rows(trace: Trace | None) -> Document:
     """The keys `ops`, `findings`, `crash` and `notes`, also when there was nothing to trace."""
     trace = trace or Trace()
     return {
-        "ops": plain(trace.ops),
+        "ops": plain((*trace.ops, *(op for call in trace.calls for op in call.trace.ops))),
         "findings": plain(trace.findings),
         "crash": plain(trace.crash),
         "notes": list(trace.notes),

@@ -32,6 +32,7 @@ class TracePage:
         show_target(self.report.target or self.target, self.sizes, screen, ("trace  ", "title"))
         if trace.ops or trace.crash or self.outcome == "ok":
             show_table(trace, screen, self.view)
+        _show_calls(trace, screen, self.view)
         show_notes(trace.notes, screen)
         _show_views(trace, screen)
         show_failure_end(trace, self.report, screen)
@@ -62,6 +63,22 @@ class TracePage:
             "output": self.report.output,
             "next": self.next,
         }
+
+
+def _show_calls(trace: Trace, screen: Screen, view: View) -> None:
+    """The calls after the first, one table each; one that only repeats is said in a line."""
+    before = [(op.line, op.op, op.shape) for op in trace.ops]
+    for call in trace.calls:
+        rows = [(op.line, op.op, op.shape) for op in call.trace.ops]
+        screen.gap()
+        head = f"call {call.number} of {len(trace.calls) + 1}"
+        told = f"  {call.inputs}" if call.inputs else ""
+        if rows == before and not call.trace.crash:
+            screen.say((head, "title"), f"{told}  the same rows as the call before")
+            continue
+        screen.say((head, "title"), told)
+        show_table(call.trace, screen, view)
+        before = rows
 
 
 def _show_views(trace: Trace, screen: Screen) -> None:

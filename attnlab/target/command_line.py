@@ -74,3 +74,14 @@ def quote_word(word: str) -> str:
     if re.fullmatch(r"[\w./:=*+,@%-]+", word):
         return word
     return f'"{word}"' if not re.search(r'["$`\\!]', word) else shlex.quote(word)
+
+
+def repeated_flags(
+    presets: tuple[str, ...], dtype: str, device: str, calls: str, decode: bool
+) -> tuple[str, ...]:
+    """The flags that a repeated command needs again."""
+    words = [word for preset in presets for word in ("--preset", preset)]
+    words += ["--dtype", dtype] if dtype != "float32" else []
+    words += ["--device", device] if device != "cpu" else []
+    words += ["--decode"] if decode else []
+    return (*words, *(("--calls", calls) if calls else ()))

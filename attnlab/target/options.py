@@ -16,6 +16,8 @@ DTYPES = ("float32", "float64", "bfloat16", "float16")
 SHORT = {"fp32": "float32", "fp64": "float64", "bf16": "bfloat16", "fp16": "float16"}
 SHORT |= {"half": "float16", "double": "float64", "float": "float32"}
 DEVICES = ("cpu", "cuda")
+DECODED = 3  # calls of --decode: one over several positions, and two steps
+MOST_CALLS = 64
 
 
 def one_of(flag: str, said: str, known: Sequence[str]) -> str:
@@ -50,4 +52,12 @@ def parse_depth(said: str) -> int | None:
     if not (said.isascii() and said.isdigit()):
         hint = "write how many levels of submodules are shown, as in --depth 1"
         raise Refused(f"--depth {said}: a whole number is needed", hint, "--depth")
+    return int(said)
+
+
+def parse_calls(said: str) -> int:
+    """How many calls `--calls` asks for."""
+    if not (said.isascii() and said.isdigit() and 1 <= int(said) <= MOST_CALLS):
+        hint = f"write how many calls are traced, 1 to {MOST_CALLS}, as in --calls 3"
+        raise Refused(f"--calls {said}: a whole number is needed", hint, "--calls")
     return int(said)

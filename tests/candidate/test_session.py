@@ -298,6 +298,17 @@ def test_gradients_of_an_output_without_any():
     }
 
 
+def test_calls_are_traced_one_after_the_other():
+    """What a call returns beside its output is the cache of the next one."""
+    text = "return x, (cache or 0) + 1"
+    session = made(module(text, head="self, x, cache=None"))
+    given = [("x", torch.ones(1, 4))]
+    asked = {"inputs": given, "seed": 0, "axes": {"x": ["B", "S"]}, "sizes": {}, "calls": 3}
+    answer = session.ask("trace_calls", **asked)
+    assert len(answer["traces"]) == 3
+    assert session.arguments == {"cache": 3}
+
+
 def test_unknown_verbs_are_our_own_fault():
     """The judge asks only what a session can do: anything else is a fault in attnlab."""
     with pytest.raises(KeyError):

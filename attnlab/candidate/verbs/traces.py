@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import types
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
 from attnlab.candidate.load import move_in, remember
 from attnlab.candidate.registry import verb
-from attnlab.candidate.session import Session
+from attnlab.candidate.session import OtherTarget, Session
 from attnlab.records import TraceOptions, to_json
 from attnlab.tracer.axes.module_sizes import module_sizes
 from attnlab.tracer.bind_arguments import guess_known_axes
 from attnlab.tracer.call_setup import TracedCall
-from attnlab.tracer.capture import capture, raw_trace_of
+from attnlab.tracer.capture import capture, raw_trace_of, record_run
 from attnlab.tracer.cast import Given
+from attnlab.tracer.decoding import (
+    ValuesByLine,
+    cache_argument,
+    cache_in,
+    cut_inputs,
+    first_difference,
+    largest_gap,
+    output_of,
+)
 from attnlab.tracer.demo_recorder import FirstCallRecorder, StopDemo
 from attnlab.tracer.raw_trace import crash_of
 
@@ -49,6 +60,106 @@ def trace(
         options=TraceOptions(**(options or {})),
     )
     return {"trace": to_json(capture(shot))}
+
+
+@verb
+def trace_calls(
+    session: Session,
+    inputs: Given,
+    seed: int,
+    axes: dict[str, list[str]],
+    sizes: dict[str, int],
+    calls: int,
+    symbol: str = "",
+) -> Any:
+    """Several calls, each fed with what the one before returned beside its output.
+
+    With `symbol`, the axis of positions, the first call has all but `calls - 1` of the inputs'
+    positions and each later one the next of them; `differs` is the first row that a step does not
+    share with a pass over all positions, `gap` how far their outputs are apart.
+    """
+    session.set_mode(train=False)
+    twins = [copy.deepcopy(session.target) for _ in range(2)] if symbol else []
+    steps = _steps(inputs, axes, symbol, calls)
+    traces = [
+        capture_call(session, step.given, number, axes, sizes, seed)
+        for number, step in enumerate(steps)
+    ]
+    answer: dict[str, Any] = {"traces": traces}
+    return answer | (_compare_steps(session, twins, inputs, steps) if symbol else {})
+
+
+class _Step(NamedTuple):
+    given: Given
+    start: int
+    end: int
+
+
+def _steps(inputs: Given, axes: dict[str, list[str]], symbol: str, calls: int) -> list[_Step]:
+    if not symbol:
+        return [_Step(inputs, 0, 0)] * calls
+    name = next(n for n, a in axes.items() if symbol in a)
+    whole = next(t for n, t in inputs if n == name and t is not None)
+    first = whole.shape[axes[name].index(symbol)] - (calls - 1)
+    cuts = [(0, first), *((first + k, first + k + 1) for k in range(calls - 1))]
+    return [_Step(cut_inputs(inputs, axes, symbol, a, b), a, b) for a, b in cuts]
+
+
+def capture_call(
+    session: Session,
+    given: Given,
+    number: int,
+    axes: dict[str, list[str]],
+    sizes: dict[str, int],
+    seed: int,
+) -> str:
+    """The JSON text of the raw trace of one call, whose cache the session keeps for the next."""
+    root = session.target if isinstance(session.target, nn.Module) else None
+    shot = TracedCall(
+        call=lambda fed: _feed(session, fed, number),
+        given=given,
+        root=root,
+        axes={n: tuple(a) for n, a in axes.items()},
+        sizes={**module_sizes(root), **sizes},
+        file=session.file,
+        entry=session.entry,
+        seed=seed,
+    )
+    return to_json(record_run(shot))
+
+
+def _feed(session: Session, given: Given, number: int) -> Any:
+    """One call with the cache of the call before, where forward takes one."""
+    function = getattr(session.target, "forward", session.target)
+    name = cache_argument(function)
+    if number == 0 and name:
+        session.arguments.pop(name, None)
+    out = session.invoke(given)
+    if name and (cache := cache_in(out)) is not None:
+        session.arguments[name] = cache
+    return out
+
+
+def _compare_steps(
+    session: Session, twins: list[Any], inputs: Given, steps: list[_Step]
+) -> dict[str, Any]:
+    """The steps again, with the values of every line, beside one pass over all positions."""
+    with torch.no_grad(), OtherTarget(session):
+        session.target = twins[0]
+        with ValuesByLine(session.file) as full:
+            whole = output_of(_feed(session, inputs, 0))
+        session.target = twins[1]
+        gap = 0.0
+        for number, step in enumerate(steps):
+            with ValuesByLine(session.file) as mine:
+                out = output_of(_feed(session, step.given, number))
+            differs = first_difference(full.values, mine.values, step.start, step.end)
+            if differs:
+                return {"differs": to_json(differs)}
+            if out is not None and whole is not None and out.dim() == whole.dim() > 1:
+                wanted = whole.narrow(1, step.start, step.end - step.start)
+                gap = max(gap, largest_gap(out, wanted))
+    return {"gap": gap}
 
 
 @verb

@@ -1,0 +1,123 @@
+"""Several calls in one trace: caches are fed on, and steps stand beside a full pass."""
+
+import pytest
+import torch
+
+from attnlab.tracer.decoding import (
+    LineValue,
+    cache_argument,
+    cache_in,
+    cut_inputs,
+    first_difference,
+)
+
+CACHED = """
+import math
+import torch
+from torch import nn
+
+
+class CachedAttention(nn.Module):
+    def __init__(self, dim: int, num_heads: int):
+        super().__init__()
+        self.h = num_heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.pos = nn.Embedding(64, dim)
+
+    def forward(self, x, cache=None):
+        B, S, D = x.shape
+        past = 0 if cache is None else cache[0].shape[2]
+        x = x + self.pos(torch.arange(past, past + S))
+        q, k, v = self.qkv(x).view(B, S, 3, self.h, D // self.h).permute(2, 0, 3, 1, 4)
+        if cache is not None:
+            k = torch.cat([cache[0], k], dim=2)
+            v = torch.cat([cache[1], v], dim=2)
+        T = k.shape[2]
+        scores = q @ k.transpose(-2, -1) / math.sqrt(D // self.h)
+        scores = scores.masked_fill(torch.ones(S, T).bool().triu(T - S + 1), float("-inf"))
+        return (scores.softmax(-1) @ v).transpose(1, 2).reshape(B, S, D), (k, v)
+"""
+FLAGS = ("--init", "dim=D, num_heads=H", "--input", "x: B S D", "--decode")
+
+
+@pytest.fixture
+def trace(shell, tmp_path):
+    def run(text, *flags):
+        file = tmp_path / "here" / "net.py"
+        file.write_text(text)
+        return shell("trace", "net.py:CachedAttention", *FLAGS, *flags)
+
+    return run
+
+
+def test_right_steps_equal_a_full_pass(trace):
+    """A right cache raises nothing, and that it was looked at is said."""
+    said = trace(CACHED)
+    assert said.code == 0, said.out
+    assert "every step equals one pass over all positions" in said.out
+    assert "call 3 of 3  position 6, after 6 others" in said.out
+
+
+BUGS = {  # and a text on the line that is named: one without a row in the full pass is passed over
+    "torch.arange(past, past + S)": ("torch.arange(S)", "torch.arange(S)"),
+    "triu(T - S + 1)": ("triu(1)", "triu(1)"),
+    "v = torch.cat([cache[1], v], dim=2)": ("v = torch.cat([v, cache[1]], dim=2)", "return ("),
+}
+
+
+@pytest.mark.parametrize("right", BUGS)
+def test_a_wrong_step_is_found_at_its_line(right, trace):
+    """The first row that differs is named, with both values, and JSON tells the call of a row."""
+    wrong, where = BUGS[right]
+    text = CACHED.replace(right, wrong)
+    said = trace(text, "--json", "--calls", "2")
+    assert said.code == 1
+    (finding,) = [f for f in said.json["findings"] if f["rule"] == "decode-differs"]
+    assert where in text.splitlines()[finding["line"] - 1]
+    assert "the full pass" in finding["message"]
+    assert {op["call"] for op in said.json["ops"]} == {1, 2}
+
+
+def test_equal_calls_are_told_in_a_line(shell, tmp_path):
+    """A module without state does the same in every call."""
+    file = tmp_path / "here" / "net.py"
+    file.write_text("from torch import nn\n\n\nclass Net(nn.Linear):\n    pass\n")
+    said = shell("trace", "net.py:Net", "--init", "in_features=8, out_features=4",
+                 "--input", "x: B 8", "--calls", "2")  # fmt: skip
+    assert said.code == 0, said.err
+    assert "call 2 of 2  the same rows as the call before" in said.out
+
+
+def test_a_wrong_number_of_calls_is_refused(shell):
+    """One line says what the flag takes."""
+    said = shell("trace", "nowhere.py", "--calls", "many")
+    assert (said.code, "--calls many: a whole number is needed" in said.err) == (2, True)
+
+
+def test_masks_are_cut_to_new_queries_and_old_keys():
+    """A step sees the rows of its positions and every key up to its last one."""
+    given = [("x", torch.arange(10).view(1, 5, 2)), ("mask", torch.ones(5, 5)), ("none", None)]
+    axes = {"x": ["B", "S", "D"], "mask": ["S", "S"]}
+    cut = dict(cut_inputs(given, axes, "S", 3, 4))
+    assert cut["x"].tolist() == [[[6, 7]]]
+    assert cut["mask"].shape == (1, 4)
+    assert cut["none"] is None
+
+
+def test_what_is_fed_on():
+    """A cache is what is returned beside the output, by an argument of a known name."""
+    assert cache_in(torch.ones(1)) is None
+    assert cache_in((1, "cache")) == "cache"
+    assert cache_argument(lambda x, past_key_values=None: x) == "past_key_values"
+    assert cache_argument(lambda x: x) is None
+
+
+def test_rows_that_cannot_be_paired_blame_nothing():
+    """Another rank, or sizes that fit neither the step nor what is cached, say nothing."""
+    full = [LineValue("f", 1, "add", torch.zeros(2, 7, 3))]
+    for odd in (torch.ones(7, 3), torch.ones(2, 4, 3)):
+        assert first_difference(full, [LineValue("f", 1, "add", odd)], 5, 6) is None
+    same = [LineValue("f", 1, "add", torch.zeros(2, 1, 3))]
+    assert first_difference(full, same, 5, 6) is None
+    found = first_difference(full, [LineValue("f", 1, "add", torch.ones(2, 1, 3))], 5, 6)
+    assert (found.line, found.rule) == (1, "decode-differs")
