@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
@@ -207,6 +207,23 @@ class ProgramGrader:
             return {}, f"its weights cannot be given to the model: {reason}"
         return map_weights(right, self.indices), ""
 
+    def count_parameters(self, units: Sequence[PartResult]) -> list[PartResult]:
+        """The results, where a model that cannot be compared since it has more or fewer numbers in
+        its parameters is wrong: which there are is declared by the program that was given."""
+        whole = self.program.training.unit
+        if not any(unit.id == whole and unit.outcome == "error" for unit in units):
+            return list(units)
+        answer = self.mine.ask("initial_weights", seed=self.job.seed)
+        mine = _count(answer["tensors"], answer["tied"])
+        right = _count(self.right().weights, self.right().tied)
+        if mine == right:
+            return list(units)
+        message = f"the model has {mine} numbers in its parameters, as it was given {right}"
+        return [
+            replace(unit, outcome="failed", message=message) if unit.id == whole else unit
+            for unit in units
+        ]
+
     def in_my_names(self, parameters: Weights) -> dict[str, Tensor]:
         """The right program's parameters by the candidate's names."""
         if self.indices is None:
@@ -265,11 +282,12 @@ class ProgramGrader:
             checks=report.checks,
         )
 
-    def grade_entries(self) -> Iterator[PartResult]:
+    def grade_entries(self, order: Iterable[str] = TITLES) -> Iterator[PartResult]:
         """Training, evaluation and generation with the candidate's own model."""
         right = self.right()
         weights, refusal = self.my_weights()
-        for part, title in TITLES.items():
+        for part in order:
+            title = TITLES[part]
             if refusal:
                 yield PartResult(id=part, title=title, outcome="error", message=refusal)
                 continue
@@ -443,6 +461,7 @@ def _all_parts(grader: ProgramGrader) -> list[PartResult]:
     units are looked at quickly, to tell what is to blame."""
     entries = list(grader.grade_entries())
     units = grader.grade_units(quick=any(part.outcome == "failed" for part in entries))
+    units = grader.count_parameters(units)
     if any(unit.outcome != "passed" or unit.message for unit in units):
         entries = grader.blame_entries(entries)
     return [*units, *entries]
@@ -451,7 +470,7 @@ def _all_parts(grader: ProgramGrader) -> list[PartResult]:
 def _first_failure(grader: ProgramGrader) -> list[PartResult]:
     """The parts up to the first that is wrong, the cheapest ones first."""
     parts: list[PartResult] = []
-    for part in chain(grader.grade_entries(), grader.each_unit()):
+    for part in chain(grader.grade_entries(CHEAPEST), grader.each_unit()):
         parts.append(part)
         if part.outcome == "failed":
             break
@@ -566,6 +585,11 @@ def unit_outcome(report: Report) -> tuple[Outcome, str, Reason]:
         reason = REASONS.get(first.reason, "")
         return ("failed" if failed else "error"), f"{first.id}: {first.message}", reason
     return "passed", "", ""
+
+
+def _count(weights: Weights, tied: Mapping[str, str]) -> int:
+    """How many numbers the parameters hold, a tied one counted once."""
+    return sum(tensor.numel() for name, tensor in weights.items() if name not in tied)
 
 
 def _add_noise(weights: Weights, tied: Mapping[str, str], dice: Dice) -> dict[str, Tensor]:
