@@ -213,11 +213,12 @@ class ExactNumbers(TorchFunctionMode):
 
 class TrainingWatch(AbstractContextManager["TrainingWatch"]):
     """Notes the loss of every backward pass, the modes in which the model is called, and the
-    gradients that an optimizer has at its first step."""
+    gradients that an optimizer has at its first step, and the learning rate of each."""
 
     def __init__(self, model: nn.Module, optimizer: Any = None) -> None:
         self.model, self.optimizer = model, optimizer
         self.gradients: dict[str, Tensor] = {}
+        self.rates: list[float] = []  # of each update: the largest of its groups
         self.losses: list[float] = []
         self.training_modes: list[bool] = []  # of calls that build a graph
         self.other_modes: list[bool] = []  # of calls that do not
@@ -227,7 +228,7 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
         handle = self.model.register_forward_pre_hook(self._note_mode)
         self._undo.callback(handle.remove)
         if isinstance(self.optimizer, torch.optim.Optimizer):
-            hook = self.optimizer.register_step_pre_hook(self._note_gradients)
+            hook = self.optimizer.register_step_pre_hook(self._note_update)
             self._undo.callback(hook.remove)
         backward = Tensor.backward
 
@@ -242,7 +243,8 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
     def __exit__(self, *error: object) -> None:
         self._undo.close()
 
-    def _note_gradients(self, *_: object) -> None:
+    def _note_update(self, *_: object) -> None:
+        self.rates.append(max(float(group["lr"]) for group in self.optimizer.param_groups))
         if not self.gradients:
             named = dict(self.model.named_parameters(remove_duplicate=False))
             self.gradients = {

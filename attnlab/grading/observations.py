@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from attnlab.candidate.host import Died, Raised
 from attnlab.candidate.session import HUNG
 
-RUNS = [3, 1]  # optimizer steps from the same weights; casts to 16 bits count in the last
+RUNS = [3, 2]  # optimizer steps from the same weights; casts to 16 bits count in the last
 NEW_IDS = 5  # that generation is compared on; odd, so that what is turned round each time shows
 LOSS_TOLERANCE = 1e-7  # relative; two right programs differ by 1e-12
 CAST_TOLERANCE = 1e-4  # relative, where casts to 16 bits are done
@@ -130,6 +130,7 @@ def _compare_training(mine: Any, right: Any, rename: Rename) -> str:
             wrong = _wrong_parameter(run["parameters"], rename(wanted["parameters"]), steps)
         else:
             wrong = _wrong_gradient(run["gradients"], rename(wanted["gradients"]))
+            wrong = wrong or _wrong_rate(run["rates"], wanted["rates"])
         if wrong:
             return wrong
         if run["graph"] and not wanted["graph"]:
@@ -178,6 +179,14 @@ def _wrong_gradient(mine: Weights, right: Weights) -> str:
         gap = (tensor.double() - wanted.double()).abs().max().item()
         if not gap <= GRADIENT_TOLERANCE * max(1e-6, wanted.abs().max().item()):
             return f"at the first update the gradient of {name} is off by {gap:.2g}"
+    return ""
+
+
+def _wrong_rate(mine: Tensor, right: Tensor) -> str:
+    """An optimizer of the candidate's own may note none."""
+    for step, (rate, good) in enumerate(zip(mine.tolist(), right.tolist(), strict=False), 1):
+        if not math.isclose(rate, good, rel_tol=GRADIENT_TOLERANCE):
+            return f"the learning rate of step {step} is {rate:.3g}, the right program's {good:.3g}"
     return ""
 
 

@@ -8,7 +8,7 @@ it has to miss a goal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -131,6 +131,8 @@ def _unit_standards(program: Program, unit: Unit) -> list[equivalence.Standard]:
 
 
 def _side(program: Program, files: Files) -> Side:
+    own = replace(program.training, settings={}, loose={})  # no constants of the grader's
+    program = replace(program, training=own)
     job = ProgramJob(program=program, files=files, label=program.name, stages=())
     grader = ProgramGrader(job, spawn_in_process, ReferenceCache(), {})
     return Side(grader, files)

@@ -116,6 +116,7 @@ def test_training_is_exact_and_its_dropout_is_noted(session):
     assert run["modes"] == [True, True]
     assert (run["exact"], last["exact"]) == (True, False)
     assert last["gradients"]["table.weight"].abs().max() > 0
+    assert last["rates"].tolist() == [0.1]
     assert told["first weights"].keys() == weights.keys()
 
 

@@ -235,3 +235,25 @@ def test_the_candidates_process_holds_no_right_program(grade):
     spy = "import torch\nimport sys\nassert 'right_model' not in sys.modules\n"
     files = FILES | {"train.py": FILES["train.py"].replace("import torch\n", spy, 1)}
     assert grade(files).outcome == "passed"
+
+
+LLAMA = read_program(shipped_folder() / "programs" / "tiny-llama")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("return (step + 1) / WARM_UP", "return step + 1", "loss of step 2"),
+        ("return (step + 1) / WARM_UP", "return step + 1 / WARM_UP", "learning rate of step 2"),
+        ("y) / count", "y) / count * 2", "loss of step 1"),
+    ],
+)
+def test_a_schedule_is_seen_where_it_warms_up(worker, old, new, says):
+    """In a run with constants of its own, where others would let it end at once."""
+    text = LLAMA.files["train.py"]
+    assert text.count(old) == 1
+    files = LLAMA.files | {"train.py": text.replace(old, new)}
+    job = ProgramJob(program=LLAMA, files=files, label="llama", stages=("grade",))
+    report = worker.run_program(job)
+    assert report.outcome == "failed"
+    assert says in report.message

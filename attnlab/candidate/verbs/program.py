@@ -98,6 +98,7 @@ def _observe_run(
     return {
         "exact": exact,
         "gradients": watch.gradients,
+        "rates": as_floats(watch.rates),
         "losses": as_floats(losses),
         "graph": any(isinstance(loss, Tensor) and loss.requires_grad for loss in losses),
         "parameters": {
