@@ -13,6 +13,7 @@ they add only what needs no values: that a call raises, or which dtype it return
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnlab.candidate.program import ExactNumbers
 from attnlab.candidate.session import Session
 from attnlab.candidate.uninitialised import new_memory_is_nan
 from attnlab.catalogue.contract_facts import data_inputs
@@ -163,8 +165,16 @@ class LoadedFile:
         if isinstance(module, nn.Module) and scenario.dtype is not torch.float32:
             module.to(scenario.dtype)  # after it was built, so a table of another dtype shows
         for step in scenario.steps:
-            yield self._observe_step(step, scenario)
+            with self._numbers(scenario):
+                seen = self._observe_step(step, scenario)
+            yield seen
         yield self._observe_state()
+
+    def _numbers(self, scenario: Scenario) -> AbstractContextManager[object]:
+        """Without other promised dtypes float64 is only for exact comparison: casts to float32 by
+        name are right, and are float64 too."""
+        exact = scenario.dtype is torch.float64 and not self.contract.dtypes
+        return ExactNumbers() if exact else nullcontext()
 
     def _observe_step(self, step: Step, scenario: Scenario) -> Observation:
         inputs = [(name, _to_dtype(value, scenario.dtype)) for name, value in step.inputs.items()]
