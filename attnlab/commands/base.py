@@ -13,8 +13,9 @@ What a command needs is imported inside its function, so that help and completio
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -223,7 +224,10 @@ def run_program(job: ProgramJob) -> ProgramReport:
     from attnlab.render.screen import stderr
     from attnlab.worker.client import Worker
 
-    with Worker() as worker, stderr().status("training and comparing ..."):
+    screen = stderr()
+    watched = sys.stderr.isatty()  # else the frames of a spinner would fill a log
+    waiting = screen.status("training and comparing ...") if watched else nullcontext()
+    with Worker() as worker, waiting:
         report = worker.run_program(job)
     if report.outcome == "error":
         raise Broken(report.message, report.hint)

@@ -129,9 +129,9 @@ class RoundGradePage:
 
     @property
     def message(self) -> str:
-        """The first reason, unless it would tell which part of an open round is wrong."""
-        spoils = self.report.outcome == "failed" and self.report.parts and not self.ended
-        return "" if spoils or self.report.outcome == "passed" else self.report.message
+        """What ended the program, or why nothing could be graded."""
+        of_a_part = self.report.outcome == "failed" and self.report.parts  # told with its part
+        return "" if of_a_part or self.report.outcome == "passed" else self.report.message
 
     @property
     def score(self) -> float:
