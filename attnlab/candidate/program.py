@@ -12,7 +12,7 @@ import math
 import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Self
@@ -73,8 +73,10 @@ class SourceModules:
 class CandidateProgram:
     """The modules of a program and its declared names."""
 
-    def __init__(self, modules: dict[str, types.ModuleType], entries: dict[str, str]) -> None:
-        self.modules, self.entries = modules, entries
+    def __init__(
+        self, modules: dict[str, types.ModuleType], entries: dict[str, str], exact: bool = False
+    ) -> None:
+        self.modules, self.entries, self.exact = modules, entries, exact
         self.model: nn.Module | None = None
         self.optimizer: Any = None
         self.first_weights: dict[str, Tensor] = {}  # of the model, before it was given others
@@ -100,7 +102,8 @@ class CandidateProgram:
 
     def make(self, weights: dict[str, Tensor] | None = None) -> nn.Module:
         """A fresh model, with these weights where they fit, and its optimizer."""
-        model = self.call("make_model")
+        with ExactNumbers() if self.exact else nullcontext():
+            model = self.call("make_model")
         if not isinstance(model, nn.Module):
             raise MissingName(f"make_model returned {_kind(model)}, not an nn.Module")
         self.model = model

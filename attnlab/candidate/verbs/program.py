@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -38,7 +39,9 @@ def load_program(
     skip_compiler(files.values())
     session.file = label
     torch.set_default_dtype(torch.float64 if exact else torch.float32)
-    session.program = CandidateProgram(SourceModules(files, label).load(), entries)
+    with ExactNumbers() if exact else nullcontext():
+        modules = SourceModules(files, label).load()
+    session.program = CandidateProgram(modules, entries, exact)
     for entry in entries.values():
         session.program.name(entry)
     return {"constants": {name: repr(session.program.name(name)) for name in constants}}
