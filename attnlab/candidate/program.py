@@ -267,26 +267,35 @@ class StopTraining(BaseException):
 class StepRecorder:
     """Records what runs between two steps of an optimizer: batch, forward, loss and backward."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+    def __init__(self, register: Callable[[Callable[..., None]], Any], step: int) -> None:
+        """`register` puts a hook after the steps of one optimizer, or of all."""
         self.step, self.done = step, 0  # the one to record, from 1; those that have ended
         self.recorder = BlockRecorder({}, None)
         self.recording = False
-        self.hook = optimizer.register_step_post_hook(self._after_step)
+        self.hook = register(self._after_step)
 
-    def trace(self, train: Callable[[], Any]) -> Trace:
-        """The trace of the step, up to what it raised."""
-        error: BaseException | None = None
+    def record(self, train: Callable[[], Any]) -> BaseException | None:
+        """Train up to the end of the step; what training raised before that, if anything."""
         try:
             self._before_step()
             train()
         except StopTraining:
-            pass
-        except BaseException as raised:
-            error = raised
+            return None
+        except BaseException as error:
+            return error
         finally:
             self._end()
             self.hook.remove()
-        return self.recorder.trace_of_block(error).trace
+        return None
+
+    def trace(self, train: Callable[[], Any]) -> Trace:
+        """The trace of the step, up to what it raised."""
+        return self.recorder.trace_of_block(self.record(train)).trace
+
+    def leave_out_optimizer(self, _: object, args: tuple[Any, ...], kwargs: Any) -> None:
+        """Show no rows of the optimizer's own: a hook before its steps. One that is given a
+        closure runs the model itself."""
+        self.recorder.active = not self.recording or len(args) > 1 or bool(kwargs)
 
     def _before_step(self) -> None:
         if self.done == self.step - 1:

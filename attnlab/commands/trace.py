@@ -122,6 +122,9 @@ Decode = Annotated[
     bool,
     typer.Option("--decode", help="Further calls have one new position; compare with a full pass."),
 ]
+Step = Annotated[
+    str, typer.Option("--step", metavar="N", help="Run the file; show its Nth step of training.")
+]
 Most = Annotated[str, typer.Option("--max-memory", metavar="SIZE", help="Memory limit: 512M, 2G.")]
 Reveal = Annotated[
     bool,
@@ -155,6 +158,7 @@ def command(
     symbolic: Symbolic = False,
     calls: Calls = "",
     decode: Decode = False,
+    step: Step = "",
     timeout: Timeout = "",
     max_memory: Most = "",
     reveal: Reveal = False,
@@ -170,16 +174,8 @@ def command(
     from attnlab.records import Contract, TraceOptions
     from attnlab.render.fold import View
     from attnlab.render.trace import TracePage
+    from attnlab.target import options as flags
     from attnlab.target.command_line import TraceCommand, repeated_flags
-    from attnlab.target.options import (
-        DECODED,
-        TINY,
-        parse_calls,
-        parse_depth,
-        parse_device,
-        parse_dtype,
-        parse_presets,
-    )
 
     fills = tuple(preset or ())
     options = TraceOptions(
@@ -190,11 +186,12 @@ def command(
         symbolic=symbolic,
         attention=attention,
         values=values,
-        dtype=parse_dtype(dtype),
-        device=parse_device(device),
-        fill=parse_presets(fills),
-        calls=parse_calls(calls) if calls else DECODED if decode else 1,
+        dtype=flags.parse_dtype(dtype),
+        device=flags.parse_device(device),
+        fill=flags.parse_presets(fills),
+        calls=flags.parse_calls(calls) if calls else flags.DECODED if decode else 1,
         decode=decode,
+        step=flags.parse_step(step),
     )
     typed = TraceCommand(
         target=target,
@@ -202,14 +199,14 @@ def command(
         sizes=sizes,
         inputs=tuple(inputs or ()),
         case=case,
-        tiny=TINY in fills,
-        rest=repeated_flags(fills, dtype, device, calls, decode),
+        tiny=flags.TINY in fills,
+        rest=repeated_flags(fills, dtype, device, calls, decode, step),
     )
     view = View(
         module=module,
         op=op,
         only_findings=only_findings,
-        depth=parse_depth(depth),
+        depth=flags.parse_depth(depth),
         fold=not all_rows,
     )
     chosen = _chosen(ctx, target)
@@ -249,7 +246,7 @@ def _job(
 
     from attnlab.target.resolve import own_job, tiny_job
 
-    if chosen is not None and not typed.describes_module:
+    if chosen is not None and not typed.describes_module and not options.step:
         announce("tracing", chosen)
         job = replace(challenge_job_for(chosen, bounds, "trace"), options=options)
         return tiny_job(job) if typed.tiny else job

@@ -48,9 +48,16 @@ def build_refusal(job: Job, error: Raised) -> Refusal | None:
         says = f"{module} has no {job.candidate.name}"
         return Refusal(says, f"see what it has: python -c {_listing(job)}")
     if error.verb == "demo" and error.error == "LookupError":
-        says = f"{error.message}: say what to trace"
-        return Refusal(says, f"name it: attnlab trace {job.candidate.file}:CLASS")
+        return _short_demo(job, error)
     return None
+
+
+def _short_demo(job: Job, error: Raised) -> Refusal:
+    """A script that ended before it called a module, or before the step that was asked for."""
+    command = f"attnlab trace {job.candidate.file}"
+    if job.options.step:
+        return Refusal(error.message, f"trace an earlier one: {command} --step 1")
+    return Refusal(f"{error.message}: say what to trace", f"name it: {command}:CLASS")
 
 
 def input_refusal(job: Job, trace: Trace | None) -> Refusal | None:

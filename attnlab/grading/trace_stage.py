@@ -40,7 +40,8 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
     """
     contract = job.contract
     if contract is None:
-        return build_trace(SizedTrace(_read(host, "demo", **surroundings(job)), {}), None)
+        raw = _read(host, "demo", **surroundings(job), step=job.options.step)
+        return build_trace(SizedTrace(raw, raw.sizes), None)
     sizes = with_head_dim(contract.sizes)
     run = SizedTrace(_run(job, host, contract, sizes, job.options), sizes)
     telling, trace = None, None

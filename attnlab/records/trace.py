@@ -26,6 +26,7 @@ class TraceOptions:
     fill: Literal["noise", "arange", "ones", "eye"] = "noise"
     calls: int = 1  # of the same module, one after the other
     decode: bool = False  # each call after the first has one new position
+    step: int = 0  # of a file's optimizer, from 1: trace what leads to it; 0 = the first call
 
 
 @record

@@ -77,11 +77,12 @@ def quote_word(word: str) -> str:
 
 
 def repeated_flags(
-    presets: tuple[str, ...], dtype: str, device: str, calls: str, decode: bool
+    presets: tuple[str, ...], dtype: str, device: str, calls: str, decode: bool, step: str = ""
 ) -> tuple[str, ...]:
     """The flags that a repeated command needs again."""
     words = [word for preset in presets for word in ("--preset", preset)]
     words += ["--dtype", dtype] if dtype != "float32" else []
     words += ["--device", device] if device != "cpu" else []
     words += ["--decode"] if decode else []
+    words += ["--step", step] if step else []
     return (*words, *(("--calls", calls) if calls else ()))

@@ -55,6 +55,14 @@ def parse_depth(said: str) -> int | None:
     return int(said)
 
 
+def parse_step(said: str) -> int:
+    """Which step of the optimizer `--step` asks for, from 1; 0 where nothing is said."""
+    if said and not (said.isascii() and said.isdigit() and int(said) >= 1):
+        hint = "write which step of the optimizer is traced, from 1, as in --step 2"
+        raise Refused(f"--step {said}: a whole number is needed", hint, "--step")
+    return int(said or 0)
+
+
 def parse_calls(said: str) -> int:
     """How many calls `--calls` asks for."""
     if not (said.isascii() and said.isdigit() and 1 <= int(said) <= MOST_CALLS):

@@ -91,6 +91,8 @@ def own_job(
     typed: TraceCommand, *, limits: Limits | None = None, options: TraceOptions | None = None
 ) -> Job:
     """The job that traces a user's own code. Flags win over the case, the case over guesses."""
+    if options and options.step:
+        return _training_job(typed, limits or Limits(), options)
     case = read_document(Path(typed.case)).read(CASE) if typed.case else None
     base = Contract() if case is None else schema.build_contract(case)
     said = _merge_options(base, typed)
@@ -103,6 +105,23 @@ def own_job(
         limits=limits or Limits(),
         own=found.own,
         options=options or TraceOptions(),
+    )
+
+
+def _training_job(typed: TraceCommand, limits: Limits, options: TraceOptions) -> Job:
+    """The job that traces a step of the training that a whole file runs."""
+    place, name = _split_target(typed.target)
+    if name or typed.describes_module or not place.endswith(".py"):
+        hint = "name the file alone: attnlab trace train.py --step 2"
+        raise Refused("--step runs a whole file, as python does", hint, "--step")
+    path = Path(place)
+    own = _user_environment(str(path.absolute().parent))
+    return Job(
+        candidate=read_source(path, place),
+        stages=("trace",),
+        limits=limits,
+        own=own,
+        options=options,
     )
 
 

@@ -147,6 +147,13 @@ class BlockRecorder(Recorder):
     def trace_of_block(self, error: BaseException | None) -> TraceOfCall:
         """The trace of the finished block; an outer block does not record its making."""
         with torch._C.DisableTorchFunction():
+            raw = self.raw_trace(error)
+            trace = build_trace(SizedTrace(raw, raw.sizes), None)
+            return TraceOfCall(trace, raw.sizes, _target_name(self.root))
+
+    def raw_trace(self, error: BaseException | None) -> RawTrace:
+        """The raw trace of the finished block, its inputs named."""
+        with torch._C.DisableTorchFunction():
             axes = {n: a for n, a in self.said.items() if n in self.given}
             said, sizes = name_inputs(self.given, axes, self.root)
             crash = crash_of(self, error, "") if isinstance(error, Exception) else None
@@ -160,9 +167,7 @@ class BlockRecorder(Recorder):
             raw = raw if axes else _try_sequence_first(raw, build, said)
             missing = (n for n in self.said if n not in self.given)
             lost = (f"no input is called {n}, so its axes have no names" for n in missing)
-            raw = replace(raw, notes=(*raw.notes, *setup_notes(self.root, raw.ops), *lost))
-            trace = build_trace(SizedTrace(raw, sizes), None)
-            return TraceOfCall(trace, sizes, _target_name(self.root))
+            return replace(raw, notes=(*raw.notes, *setup_notes(self.root, raw.ops), *lost))
 
 
 def _variables(frame: FrameType | None, axes: Mapping[str, input_names.Axes]) -> Iterator[Any]:

@@ -60,12 +60,12 @@ def test_trace_of_a_plain_function_and_of_a_subclassed_module():
 # ---------------------------------------------------------------- demo
 
 
-def demo(text, tmp_path):
+def demo(text, tmp_path, **more):
     before, path, cwd = dict(os.environ), [*sys.path], os.getcwd()  # noqa: PTH109
     main, argv = sys.modules["__main__"], sys.argv
     own = plain(UserEnvironment(cwd=str(tmp_path), env=before))
     try:
-        answer = Session().ask("demo", file="demo.py", text=HEAD + text, path="", own=own)
+        answer = Session().ask("demo", file="demo.py", text=HEAD + text, path="", own=own, **more)
     finally:
         os.chdir(cwd)
         os.environ.update(before)
@@ -132,3 +132,44 @@ def test_demo_that_raises_before_its_call(tmp_path):
     """An exception of the script itself is shown at its line."""
     raw = demo("x = 1 / 0", tmp_path)
     assert (raw.crash.error, raw.crash.line, raw.ops) == ("ZeroDivisionError", 5, ())
+
+
+TRAINING = """
+net = nn.Linear(3, 1)
+optimizer = torch.optim.AdamW(net.parameters())
+for step in range(3):
+    loss = (net(torch.ones(2, 3)) - step).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    {last}
+    optimizer.step({closure})
+open("went-on", "w").close()
+"""
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_step_of_training_is_recorded_alone(step, tmp_path):
+    """From the end of the step before: forward and loss, and none of the optimizer's own rows."""
+    raw = demo(TRAINING.format(last="", closure=""), tmp_path, step=step)
+    assert [op.op for op in raw.ops] == ["ones", "linear", "sub", "square", "mean"]
+    assert raw.notes == (f"optimizer step {step}; what comes after it was not run",)
+    assert not (tmp_path / "went-on").exists()
+
+
+def test_a_closure_is_part_of_the_step(tmp_path):
+    """An optimizer that is given a closure runs the model itself."""
+    closure = "lambda: net(torch.ones(2, 3)).sum().sigmoid()"
+    raw = demo(TRAINING.format(last="", closure=closure), tmp_path, step=1)
+    assert "sigmoid" in [op.op for op in raw.ops]
+
+
+def test_a_step_that_raises_is_a_crash(tmp_path):
+    """It ends at the operation that raised."""
+    raw = demo(TRAINING.format(last="loss @ loss", closure=""), tmp_path, step=1)
+    assert (raw.crash.op, raw.notes) == ("matmul", ())
+
+
+def test_too_few_steps(tmp_path):
+    """How many there were is said."""
+    answer = demo(TRAINING.format(last="", closure=""), tmp_path, step=4)
+    assert answer["raised"]["message"] == "demo.py took only 3 optimizer steps"

@@ -10,7 +10,7 @@ from attnlab.target.command_line import TraceCommand
 
 
 def own_job(
-    name: str, *, init="", sizes="", inputs=(), case: Path | None = None, tiny=False
+    name: str, *, init="", sizes="", inputs=(), case: Path | None = None, tiny=False, options=None
 ) -> Job:
     typed = TraceCommand(
         target=name,
@@ -20,4 +20,4 @@ def own_job(
         case=str(case or ""),
         tiny=tiny,
     )
-    return resolve.own_job(typed)
+    return resolve.own_job(typed, options=options)

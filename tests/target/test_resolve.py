@@ -13,7 +13,7 @@ from own_target import own_job
 
 from attnlab.catalogue.load import read_challenge
 from attnlab.errors import AttnlabError, Refused, Unreadable
-from attnlab.records import Code, Input, Job, Limits, from_json, to_json
+from attnlab.records import Code, Input, Job, Limits, TraceOptions, from_json, to_json
 from attnlab.target.resolve import challenge_job, tiny_job
 
 NET = """\
@@ -354,3 +354,13 @@ def test_no_typing_leads_to_a_traceback(here, target, init, sizes, entry):
     else:
         told = from_json(Job, to_json(job)) == job
     assert told
+
+
+def test_a_step_of_training_is_of_a_whole_file(here):
+    """A class, flags that build one, or a module by its name are refused; a file needs no demo."""
+    (here / "train.py").write_text("print(1)")
+    job = own_job("train.py", options=TraceOptions(step=2))
+    assert (job.candidate.name, job.contract, job.options.step) == (None, None, 2)
+    for target, flags in (("net.py:Net", {}), ("net", {}), ("net.py", {"sizes": "B=2"})):
+        said = refused(target, options=TraceOptions(step=2), **flags)
+        assert "whole file" in said.message

@@ -94,6 +94,26 @@ def test_a_wrong_number_of_calls_is_refused(shell):
     assert (said.code, "--calls many: a whole number is needed" in said.err) == (2, True)
 
 
+def test_a_wrong_step_is_refused(shell):
+    """Steps are counted from 1."""
+    said = shell("trace", "train.py", "--step", "0")
+    assert (said.code, "--step 0: a whole number is needed" in said.err) == (2, True)
+
+
+def test_training_that_is_too_short_is_said(shell, tmp_path):
+    """The page of one step, and the line where the file took fewer."""
+    file = tmp_path / "here" / "train.py"
+    file.write_text(
+        "import torch\nnet = torch.nn.Linear(3, 1)\nopt = torch.optim.SGD(net.parameters())\n"
+        "net(torch.ones(2, 3)).sum().backward()\nopt.step()\n"
+    )
+    said = shell("trace", "train.py", "--step", "1")
+    assert (said.code, "optimizer step 1; what comes after" in said.out) == (0, True), said.err
+    said = shell("trace", "train.py", "--step", "2")
+    assert (said.code, "train.py took only 1 optimizer step\n" in said.err) == (2, True)
+    assert "attnlab trace train.py --step 1" in said.err
+
+
 def test_masks_are_cut_to_new_queries_and_old_keys():
     """A step sees the rows of its positions and every key up to its last one."""
     given = [("x", torch.arange(10).view(1, 5, 2)), ("mask", torch.ones(5, 5)), ("none", None)]

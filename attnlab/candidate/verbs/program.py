@@ -166,7 +166,9 @@ def trace_training_step(session: Session, seed: int, steps: int, step: int) -> A
     program = _program(session)
     set_seed(seed)
     program.make()
-    trace = StepRecorder(program.optimizer, step).trace(lambda: program.train(steps))
+    trace = StepRecorder(program.optimizer.register_step_post_hook, step).trace(
+        lambda: program.train(steps)
+    )
     return {"trace": to_json(trace)}
 
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 import copy
 import sys
 import types
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from attnlab.candidate.load import move_in, remember
+from attnlab.candidate.program import StepRecorder
+from attnlab.candidate.quick_optimizers import skip_compiler
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
 from attnlab.records import TraceOptions, to_json
@@ -30,7 +38,7 @@ from attnlab.tracer.decoding import (
     output_of,
 )
 from attnlab.tracer.demo_recorder import FirstCallRecorder, StopDemo
-from attnlab.tracer.raw_trace import crash_of
+from attnlab.tracer.raw_trace import RawTrace, crash_of
 
 
 @verb
@@ -163,8 +171,11 @@ def _compare_steps(
 
 
 @verb
-def demo(session: Session, file: str, text: str, path: str, own: dict[str, Any]) -> Any:
-    """Run a file as `python file.py` would, and record the first module that it calls."""
+def demo(
+    session: Session, file: str, text: str, path: str, own: dict[str, Any], step: int = 0
+) -> Any:
+    """Run a file as `python file.py` would, and record the first module that it calls; or, from 1,
+    what leads to this step of its optimizer."""
     session.file = file
     move_in(own)
     sys.argv = [path or file]
@@ -173,11 +184,15 @@ def demo(session: Session, file: str, text: str, path: str, own: dict[str, Any])
     main.__package__ = (own["module"] or "").rpartition(".")[0] or None
     sys.modules["__main__"] = main
     remember(file, text)
+    code = compile(text, file, "exec", dont_inherit=True)
+    if step:
+        skip_compiler([text])
+        return {"trace": to_json(_training_step(file, lambda: exec(code, main.__dict__), step))}
     recorder = FirstCallRecorder()
     crash = None
     try:
         with recorder:
-            exec(compile(text, file, "exec", dont_inherit=True), main.__dict__)
+            exec(code, main.__dict__)
     except StopDemo:
         pass
     except Exception as error:
@@ -189,3 +204,31 @@ def demo(session: Session, file: str, text: str, path: str, own: dict[str, Any])
     )
     note = "the first call of a module in the demo; what comes after it was not run"
     return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
+
+
+def _training_step(file: str, run: Callable[[], Any], step: int) -> RawTrace:
+    """What a script runs between two steps of its optimizer, up to what it raised.
+
+    Raises `LookupError` where it ends before that step.
+    """
+    training = StepRecorder(register_optimizer_step_post_hook, step)
+    quiet = register_optimizer_step_pre_hook(training.leave_out_optimizer)
+    make = Optimizer.__init__
+
+    def begin(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+        make(optimizer, *args, **kwargs)
+        training.recorder.active = True
+
+    training.recorder.active = False  # before the first step, the making of model and data
+    Optimizer.__init__ = begin  # type: ignore[method-assign,assignment]
+    try:
+        error = training.record(run)
+    finally:
+        Optimizer.__init__ = make  # type: ignore[method-assign]
+        quiet.remove()
+    if training.done < step and not isinstance(error, Exception):
+        steps = "step" if training.done == 1 else "steps"
+        raise LookupError(f"{file} took only {training.done} optimizer {steps}")
+    raw = training.recorder.raw_trace(error)
+    note = f"optimizer step {step}; what comes after it was not run"
+    return replace(raw, notes=raw.notes if error else (*raw.notes, note))
