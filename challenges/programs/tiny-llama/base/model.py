@@ -40,14 +40,14 @@ class RMSNorm(nn.Module):
 
 def rotary_angles(cfg: Config) -> Tensor:
     """Position times theta^(-2 i / head_dim) for each pair i: (max_len, head_dim / 2)."""
-    powers = torch.arange(0, cfg.head_dim, 2) / cfg.head_dim
+    powers = torch.arange(0, cfg.head_dim, 2, dtype=torch.float64) / cfg.head_dim
     return torch.outer(torch.arange(cfg.max_len), cfg.theta**-powers)
 
 
 def rotate(x: Tensor, angles: Tensor) -> Tensor:
     """Turn neighbours (0, 1), (2, 3), ... of x (..., T, head_dim) by angles (T, head_dim / 2)."""
     even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
-    cos, sin = angles.cos(), angles.sin()
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
 
