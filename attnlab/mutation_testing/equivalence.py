@@ -128,6 +128,7 @@ class LoadedFile:
 
     def __init__(self, code: Code, contract: Contract) -> None:
         self.session, self.name, self.contract = Session(), code.name, contract
+        self.in_program = bool(code.siblings)
         answer = self.session.ask(
             "load",
             file=code.file,
@@ -171,9 +172,9 @@ class LoadedFile:
         yield self._observe_state()
 
     def _numbers(self, scenario: Scenario) -> AbstractContextManager[object]:
-        """Without other promised dtypes float64 is only for exact comparison: casts to float32 by
-        name are right, and are float64 too."""
-        exact = scenario.dtype is torch.float64 and not self.contract.dtypes
+        """In a program float64 is only for exact comparison, unless its unit promises it: casts to
+        float32 by name are right, and are float64 too."""
+        exact = scenario.dtype is torch.float64 and not self.contract.dtypes and self.in_program
         return ExactNumbers() if exact else nullcontext()
 
     def _observe_step(self, step: Step, scenario: Scenario) -> Observation:
