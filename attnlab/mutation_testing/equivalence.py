@@ -61,7 +61,9 @@ class Standard:
 def standard(right: Sequence[Code], contract: Contract, seed: int) -> list[Standard]:
     """The standards that right files set: first that of the solution and of files with the same
     parameters."""
-    scenarios = list(make_scenarios(contract, seed))
+    in_program = any(code.siblings for code in right)
+    narrow = bool(contract.dtypes) or not in_program
+    scenarios = list(make_scenarios(contract, seed, narrow))
     groups: dict[frozenset[tuple[str, torch.Size]], list[LoadedFile]] = {}
     for code in right:
         file = LoadedFile(code, contract)
@@ -197,7 +199,8 @@ class LoadedFile:
         for key, value in answer.items():
             values = value if isinstance(value, Mapping) else {key: value}
             seen |= {n if n == key else f"{key} {n}": _plain(v) for n, v in values.items()}
-        tensors = seen.items() if self.contract.dtypes else ()  # without any, none is promised
+        # A unit of a program promises none, unless its contract says so.
+        tensors = seen.items() if self.contract.dtypes or not self.in_program else ()
         dtypes = {n: str(v.dtype) for n, v in tensors if isinstance(v, Tensor)}
         return seen | {f"dtype of {n}": dtype for n, dtype in dtypes.items()}
 

@@ -55,7 +55,7 @@ class Scenario:
     refused: bool = False  # building or calling must raise
 
 
-def make_scenarios(contract: Contract, seed: int) -> Iterator[Scenario]:
+def make_scenarios(contract: Contract, seed: int, narrow: bool = True) -> Iterator[Scenario]:
     """Every scenario of a contract: float64 at many sizes, other dtypes, refused sizes."""
     maker = StepMaker(contract, Dice(seed))
     examples = list(rounds(contract, random.Random(seed)))
@@ -63,8 +63,7 @@ def make_scenarios(contract: Contract, seed: int) -> Iterator[Scenario]:
         yield Scenario(sizes, torch.float64, tuple(maker.all_steps(sizes)), number)
     for number, sizes in enumerate(_more_sizes(contract)):
         yield Scenario(sizes, torch.float64, tuple(maker.few_steps(sizes)), number)
-    narrow = (torch.bfloat16, torch.float16) if contract.dtypes else ()
-    for dtype in (torch.float32, *narrow):
+    for dtype in (torch.float32, *((torch.bfloat16, torch.float16) if narrow else ())):
         sizes = examples[1 if len(examples) > 1 else 0]
         yield Scenario(sizes, dtype, (maker.step(sizes), maker.step(sizes)), 0)
     for refusal in contract.refusals:
