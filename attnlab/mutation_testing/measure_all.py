@@ -37,7 +37,7 @@ class Measurement:
         for challenge in challenges:
             yield self._strength(challenge.folder, ALL, self._measure_challenge(challenge))
         for entry in programs:
-            whole = folder_digest(entry.folder) not in self.table
+            whole = self.table and folder_digest(entry.folder) not in self.table
             percent = ALL if whole else self.percent
             yield self._strength(entry.folder, percent, self._measure_program(entry, percent))
 
