@@ -40,7 +40,7 @@ class RMSNorm(nn.Module):
 
 def rotary_angles(cfg: Config) -> Tensor:
     """Position times theta^(-2 i / head_dim) for each pair i: (max_len, head_dim / 2)."""
-    powers = torch.arange(0, cfg.head_dim, 2, dtype=torch.float64) / cfg.head_dim
+    powers = torch.arange(0, cfg.head_dim, 2) / cfg.head_dim
     return torch.outer(torch.arange(cfg.max_len), cfg.theta**-powers)
 
 
