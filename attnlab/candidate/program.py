@@ -11,7 +11,7 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -24,6 +24,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnlab.candidate.load import remember
 from attnlab.records import Trace
+from attnlab.records.program import FORWARD
 from attnlab.tracer.in_process import BlockRecorder
 
 HALF = (torch.float16, torch.bfloat16)
@@ -77,7 +78,7 @@ class CandidateProgram:
         self, modules: dict[str, types.ModuleType], entries: dict[str, str], exact: bool = False
     ) -> None:
         self.modules, self.entries, self.exact = modules, entries, exact
-        self.model: nn.Module | None = None
+        self.model: Any = None  # a module, or a dict of weights
         self.optimizer: Any = None
         self.first_weights: dict[str, Tensor] = {}  # of the model, before it was given others
         self.loose: dict[str, int] = {}  # constants for the run in which gradients are seen
@@ -100,14 +101,16 @@ class CandidateProgram:
         space = {**self.modules, "torch": torch, **names}
         return eval(expression, space)  # noqa: S307  the challenge's own text
 
-    def make(self, weights: dict[str, Tensor] | None = None) -> nn.Module:
+    def make(self, weights: dict[str, Tensor] | None = None) -> Any:
         """A fresh model, with these weights where they fit, and its optimizer."""
         with ExactNumbers() if self.exact else nullcontext():
             model = self.call("make_model")
-        if not isinstance(model, nn.Module):
-            raise MissingName(f"make_model returned {_kind(model)}, not an nn.Module")
+        functional = FORWARD in self.entries
+        own = named_weights(model) if functional or isinstance(model, nn.Module) else {}
+        if not own:
+            wanted = "a dict of weights" if functional else "an nn.Module with parameters"
+            raise MissingName(f"make_model returned {_kind(model)}, not {wanted}")
         self.model = model
-        own = dict(model.named_parameters(remove_duplicate=False))
         self.first_weights = {name: p.detach().clone() for name, p in own.items()}
         if weights:
             with torch.no_grad():
@@ -128,6 +131,11 @@ class CandidateProgram:
             setattr(self.modules[module], name, value)
         return before
 
+    def set_mode(self, training: bool) -> None:
+        """Put the model into train or eval mode; a dict of weights has none."""
+        if isinstance(self.model, nn.Module):
+            self.model.train(training)
+
     def train(self, steps: int) -> list[Any]:
         """The losses that the training loop returns, as it returns them."""
         losses = self.call("train", self.model, self.optimizer, steps)
@@ -136,6 +144,22 @@ class CandidateProgram:
                 f"train returned {_kind(losses)}; it is to return a list with the loss of each step"
             )
         return list(losses)
+
+
+def named_weights(model: Any) -> dict[str, Tensor]:
+    """The parameters of a module, or the tensors of nested dicts and lists ("layers.0.wq"); one
+    that is tied under each of its names."""
+    if isinstance(model, nn.Module):
+        return dict(model.named_parameters(remove_duplicate=False))
+    if isinstance(model, Tensor):
+        return {"": model}
+    inside = model.items() if isinstance(model, Mapping) else enumerate(model)
+    parts = inside if isinstance(model, (Mapping, list, tuple)) else ()
+    return {
+        f"{key}.{name}".rstrip("."): tensor
+        for key, part in parts
+        for name, tensor in named_weights(part).items()
+    }
 
 
 def _is_number(value: Any) -> bool:
@@ -218,7 +242,7 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
     """Notes the loss of every backward pass, the modes in which the model is called, and the
     gradients that an optimizer has at its first step, and the learning rate of each."""
 
-    def __init__(self, model: nn.Module, optimizer: Any = None) -> None:
+    def __init__(self, model: Any, optimizer: Any = None) -> None:
         self.model, self.optimizer = model, optimizer
         self.gradients: dict[str, Tensor] = {}
         self.rates: list[float] = []  # of each update: the largest of its groups
@@ -228,8 +252,9 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
         self._undo = ExitStack()
 
     def __enter__(self) -> Self:
-        handle = self.model.register_forward_pre_hook(self._note_mode)
-        self._undo.callback(handle.remove)
+        if isinstance(self.model, nn.Module):
+            handle = self.model.register_forward_pre_hook(self._note_mode)
+            self._undo.callback(handle.remove)
         if isinstance(self.optimizer, torch.optim.Optimizer):
             hook = self.optimizer.register_step_pre_hook(self._note_update)
             self._undo.callback(hook.remove)
@@ -249,10 +274,9 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
     def _note_update(self, *_: object) -> None:
         self.rates.append(max(float(group["lr"]) for group in self.optimizer.param_groups))
         if not self.gradients:
-            named = dict(self.model.named_parameters(remove_duplicate=False))
             self.gradients = {
                 n: torch.zeros_like(p) if p.grad is None else p.grad.detach().clone()
-                for n, p in named.items()
+                for n, p in named_weights(self.model).items()
             }
 
     def _note_mode(self, model: nn.Module, _: object) -> None:

@@ -10,39 +10,28 @@ styles/        other right programs, a folder each
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from attnlab.catalogue import schema
+from attnlab.catalogue.program_schema import BUG, DECOY, FIXES, PROGRAM, UNIT
 from attnlab.catalogue.toml_rules import (
     Document,
     InvalidValue,
-    Rule,
-    expected,
-    fields_of,
-    line,
-    listing,
-    mapping,
-    matching,
-    name,
-    number,
-    one_of,
     read_document,
     table,
-    text,
-    whole,
 )
 from attnlab.errors import Refused, Unreadable
 from attnlab.files import read_bytes, shown_path
-from attnlab.records import FORMAT, record
+from attnlab.records import record
 from attnlab.records.program import (
     ENTRIES,
+    FORWARD,
+    PARTS,
     Edit,
-    Effect,
     Files,
-    FollowUp,
-    Goal,
     Program,
     ProgramBug,
     Training,
@@ -52,90 +41,8 @@ from attnlab.suggest import did_you_mean
 
 DESCRIPTION = "program.toml"
 TOPIC = "programs"
-ID = r"[a-z0-9]+(-[a-z0-9]+)*"
-CATEGORIES = (
-    "attention", "positions", "mask", "normalisation", "residual", "embedding", "dropout",
-    "optimizer", "loss", "data", "evaluation", "generation", "training",
-)  # fmt: skip
 LARGEST = 256 << 10  # bytes of a file of a program
 BUGS = 4  # of a round that is drawn
-
-
-# ---------------------------------------------------------------- rules
-
-FILE = matching(r"[a-z_][a-z0-9_]*\.py", "the name of a Python file, such as model.py")
-NAME_IN = matching(r"[a-z_][a-z0-9_]*\.[A-Za-z_]\w*", "MODULE.NAME, such as train.STEPS")
-
-
-def _verbatim(value: Any) -> str:
-    if not isinstance(value, str):
-        raise expected(value, "source text")
-    return value
-
-
-EDIT = table({"file": FILE, "old": _verbatim, "new": _verbatim}, required=("file", "old", "new"))
-FOLLOW_UP = fields_of(FollowUp, {"question": text, "answer": text}, required=("question", "answer"))
-DECOY: dict[str, Rule] = {"edits": listing(EDIT, least=1), "why": text}
-BUG: dict[str, Rule] = {
-    **DECOY,
-    "category": one_of(*CATEGORIES),
-    "level": whole(1, 5),
-    "symptom": text,
-    "effect": one_of(*get_args(Effect)),
-    "seen_by": listing(matching(ID, "the id of a part or goal"), least=1),
-    "hints": listing(text, least=3, most=3),
-    "find": text,
-    "source": line,
-    "follow_ups": listing(FOLLOW_UP, least=2, most=3),
-}
-FIXES: dict[str, Rule] = {
-    "fixes": listing(table({"edits": listing(EDIT, least=1)}, required=("edits",)))
-}
-UNIT = table(
-    {"title": line, "class": NAME_IN, **schema.TABLES},
-    required=("title", "class", "sizes", "inputs", "output"),
-)
-GOAL = fields_of(
-    Goal,
-    {
-        "id": matching(ID, "an id such as memorises"),
-        "title": line,
-        "kind": one_of("loss", "accuracy", "generate"),
-        "batch": line,
-        "bound": number,
-        "prompt": line,
-        "expected": line,
-    },
-    required=("id", "title", "kind"),
-)
-TRAINING = table(
-    {
-        **dict.fromkeys((*ENTRIES, "steps"), NAME_IN),
-        "classes": line,
-        "sample": line,
-        "prompts": listing(line, least=1),
-        "unit": name,
-        "sizes": schema.SIZES,
-        "constants": listing(NAME_IN),
-        **dict.fromkeys(("settings", "loose"), mapping(r"[a-z_]\w*\.\w+", "MODULE.NAME", whole(1))),
-    },
-    required=(*ENTRIES, "steps", "classes", "sample", "prompts", "unit", "sizes"),
-)
-SUMMARY: dict[str, Rule] = {
-    "format": whole(FORMAT, FORMAT),
-    "title": line,
-    "level": whole(1, 5),
-    "minutes": whole(5, 240),
-    "source": line,
-    "symptom": text,
-    "task": text,
-    "edit": listing(FILE, least=1, most=3),
-    "given": listing(FILE),
-    "round": listing(matching(ID, "the id of a bug or decoy"), least=1),
-    "training": TRAINING,
-    "goals": listing(GOAL, least=1),
-}
-PROGRAM = table(SUMMARY, required=tuple(SUMMARY))
 
 
 # ---------------------------------------------------------------- reading
@@ -242,8 +149,10 @@ def _read_unit(path: Path, files: Files) -> Unit:
     contract = schema.build_contract(found)
     schema.check_consistency(document, contract)
     module, _, class_name = found["class"].partition(".")
-    if f"class {class_name}" not in files.get(f"{module}.py", ""):
-        raise document.error(("class",), f' = "{found["class"]}": base/ holds no such class')
+    defined = re.compile(rf"^(class|def) {class_name}\b", re.MULTILINE)
+    if not defined.search(files.get(f"{module}.py", "")):
+        reason = f' = "{found["class"]}": base/ holds no such class or function'
+        raise document.error(("class",), reason)
     return Unit(
         id=path.stem,
         title=found["title"],
@@ -255,10 +164,15 @@ def _read_unit(path: Path, files: Files) -> Unit:
 
 def _training(document: Document, found: dict[str, Any], units: Sequence[Unit]) -> Training:
     ids = [unit.id for unit in units]
-    if found["unit"] not in ids:
+    if "unit" in found and found["unit"] not in ids:
         hint = did_you_mean(found["unit"], ids) or f"units/ holds {', '.join(ids) or 'none'}."
         raise document.error(("training", "unit"), f' = "{found["unit"]}": no such unit', hint)
-    entries = {entry: found.pop(entry) for entry in ENTRIES}
+    names = (*ENTRIES, FORWARD, *PARTS.values())
+    entries = {entry: found.pop(entry) for entry in names if entry in found}
+    for entry, inputs in (("generate", "prompts"), ("predict", "items")):
+        if (entry in entries) != (inputs in found):
+            missing, other = (inputs, entry) if entry in entries else (entry, inputs)
+            raise document.error(("training",), f" declares {other} without {missing}")
     return Training(entries=entries, **found)
 
 
@@ -316,7 +230,7 @@ def _check_ids(document: Document, program: Program) -> None:
 
 def seen_by_ids(program: Program) -> list[str]:
     """The parts and goals by which a bug can be seen."""
-    parts = [unit.id for unit in program.units] + ["training", "evaluation", "generation"]
+    parts = [*(unit.id for unit in program.units), *program.training.parts]
     return [*parts, *(goal.id for goal in program.goals)]
 
 

@@ -30,11 +30,13 @@ IGNORED = -100  # a target that counts for nothing
 Weights = Mapping[str, Tensor]
 Rename = Callable[[Weights], dict[str, Tensor]]
 Observed = dict[str, Any]
+Cases = Mapping[str, Sequence[Any]]  # for each part of a program, what its entry is called with
 
 TITLES = {
     "training": "a few steps of training give the same losses and parameters",
     "evaluation": "evaluation gives the same number",
     "generation": "generation gives the same ids",
+    "prediction": "prediction gives the same classes",
 }
 
 
@@ -66,7 +68,7 @@ def failure_reason(seen: Any) -> Literal["", "crashed", "timeout", "memory"]:
 def observe(
     side: Answering,
     weights: Weights,
-    prompts: Sequence[Tensor],
+    cases: Cases,
     runs: Sequence[int] = RUNS,
     new_ids: int = NEW_IDS,
 ) -> Observed:
@@ -74,14 +76,14 @@ def observe(
 
     It trains for each number of `runs`, and generates `new_ids` for each prompt.
     """
-    return {part: observe_part(part, side, weights, prompts, runs, new_ids) for part in TITLES}
+    return {part: observe_part(part, side, weights, cases, runs, new_ids) for part in cases}
 
 
 def observe_part(
     part: str,
     side: Answering,
     weights: Weights,
-    prompts: Sequence[Tensor],
+    cases: Cases,
     runs: Sequence[int] = RUNS,
     new_ids: int = NEW_IDS,
 ) -> dict[str, Any] | Raised | Died:
@@ -91,7 +93,10 @@ def observe_part(
         "training": lambda: side.ask("observe_training", weights=given, steps=list(runs)),
         "evaluation": lambda: side.ask("observe_evaluation", weights=given),
         "generation": lambda: side.ask(
-            "observe_generation", weights=given, prompts=list(prompts), count=new_ids
+            "observe_generation", weights=given, prompts=list(cases[part]), count=new_ids
+        ),
+        "prediction": lambda: side.ask(
+            "observe_prediction", weights=given, items=list(cases[part])
         ),
     }
     try:
@@ -211,10 +216,25 @@ def _compare_generation(mine: Any, right: Any, _: object) -> str:
     return ""
 
 
+def _compare_prediction(mine: Any, right: Any, _: object) -> str:
+    if mine["dropout"] and not right["dropout"]:
+        return "prediction runs with dropout on"
+    for classes, wanted in zip(mine["classes"], right["classes"], strict=True):
+        if classes.shape != wanted.shape:
+            return (
+                f"predict returned {tuple(classes.shape)}, the right program {tuple(wanted.shape)}"
+            )
+        if not torch.equal(classes, wanted):
+            wrong = int((classes != wanted).sum())
+            return f"predict returned other classes for {wrong} of {wanted.numel()} items"
+    return ""
+
+
 COMPARISONS: dict[str, Callable[[Any, Any, Any], str]] = {
     "training": _compare_training,
     "evaluation": _compare_evaluation,
     "generation": _compare_generation,
+    "prediction": _compare_prediction,
 }
 
 

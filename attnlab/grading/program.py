@@ -24,6 +24,7 @@ from attnlab.catalogue.programs import compose
 from attnlab.catalogue.weight_expressions import Misfit
 from attnlab.grading.observations import (
     TITLES,
+    Cases,
     Observed,
     Weights,
     accuracy_of,
@@ -59,7 +60,6 @@ Reason = Literal["", "crashed", "timeout", "memory"]
 REASONS: dict[str, Reason] = {r: r for r in ("crashed", "timeout", "memory")}
 LONGEST = 8 << 20  # characters of a trace
 MOST_SUBSETS = 32
-CHEAPEST = ("evaluation", "generation", "training")  # part first, when many are compared
 PATIENCE = 2  # times the right program's steps in which a goal has to be reached
 
 
@@ -107,7 +107,7 @@ class RightProgram:
     weights: dict[str, Tensor]  # a tied parameter under each of its names
     tied: dict[str, str]  # the first name of each further name of a parameter
     observed: Observed
-    prompts: list[Tensor]
+    cases: Cases
     constants: dict[str, str]
     values: dict[str, Any]  # of the expressions of its goals
     steps: int
@@ -151,18 +151,27 @@ class ProgramGrader:
 
     def _observe_right(self) -> RightProgram:
         training, side = self.program.training, Side(self, self.program.files)
-        texts = [training.steps, training.classes, *training.prompts, *self._goal_expressions()]
+        inputs = [*training.prompts, *training.items]
+        texts = [training.steps, training.classes, *inputs, *self._goal_expressions()]
         drawn = side.ask("initial_weights", seed=self.job.seed)
         values = side.ask("evaluate_expressions", expressions=texts)["values"]
-        prompts = values[2 : 2 + len(training.prompts)]
+        known = dict(zip(texts, values, strict=True))
+        cases = {part: [] for part in training.parts} | {
+            part: [known[text] for text in expressions]
+            for part, expressions in (
+                ("generation", training.prompts),
+                ("prediction", training.items),
+            )
+            if expressions
+        }
         weights = _add_noise(drawn["tensors"], drawn["tied"], Dice(self.job.seed))
         return RightProgram(
             weights=weights,
             tied=drawn["tied"],
-            observed=observe(side, weights, prompts),
-            prompts=prompts,
+            observed=observe(side, weights, cases),
+            cases=cases,
             constants=side.constants,
-            values=dict(zip(texts, values, strict=True)),
+            values=known,
             steps=values[0],
             classes=values[1],
         )
@@ -186,7 +195,9 @@ class ProgramGrader:
 
     def _mapped_weights(self, mine: Weights, misfit: str) -> tuple[dict[str, Tensor], str]:
         training = self.program.training
-        unit = next(u for u in self.program.units if u.id == training.unit)
+        unit = next((u for u in self.program.units if u.id == training.unit), None)
+        if unit is None:
+            return {}, f"the model has no parameter {misfit} as it was given: put its name back"
         host, side = self.spawn_host(), self.spawn_host()
         code = unit_code(unit, self.job.files, self.label)
         load = {"file": code.file, "text": code.text, "path": "", "own": None}
@@ -282,16 +293,16 @@ class ProgramGrader:
             checks=report.checks,
         )
 
-    def grade_entries(self, order: Iterable[str] = TITLES) -> Iterator[PartResult]:
-        """Training, evaluation and generation with the candidate's own model."""
+    def grade_entries(self, parts: Iterable[str] = ()) -> Iterator[PartResult]:
+        """The parts of the training half, all or these, with the candidate's own model."""
         right = self.right()
         weights, refusal = self.my_weights()
-        for part in order:
+        for part in parts or right.cases:
             title = TITLES[part]
             if refusal:
                 yield PartResult(id=part, title=title, outcome="error", message=refusal)
                 continue
-            seen = {part: observe_part(part, self.mine, weights, right.prompts)}
+            seen = {part: observe_part(part, self.mine, weights, right.cases)}
             message = compare(part, seen, right.observed, self.in_my_names)
             yield PartResult(
                 id=part,
@@ -310,7 +321,7 @@ class ProgramGrader:
         found = []
         for part in parts:
             if part.outcome == "failed":
-                seen = {part.id: observe_part(part.id, side, right.weights, right.prompts)}
+                seen = {part.id: observe_part(part.id, side, right.weights, right.cases)}
                 message = compare(part.id, seen, right.observed, dict)
                 part = replace(  # noqa: PLW2901
                     part,
@@ -349,15 +360,16 @@ class ProgramGrader:
         values = self.right().values
         if goal.kind == "generate":
             expected, prompt = values[goal.expected], values[goal.prompt]
-            count = expected.shape[1] - prompt.shape[1]
+            count = goal.count or expected.shape[1] - prompt.shape[1]
+            given = 0 if goal.count else prompt.numel()
             ids = side.ask("generate_ids", prompt=prompt, count=count)["output"]
             same = isinstance(ids, Tensor) and ids.shape == expected.shape
             equal = int((ids == expected).sum()) if same else 0
             reached = equal == expected.numel()
-            message = f"{equal - prompt.numel() if same else 0} of {count * len(expected)} ids"
+            message = f"{equal - given if same else 0} of {expected.numel() - given} ids"
         else:
-            inputs, targets = values[goal.batch]
-            logits = side.ask("model_logits", inputs=[inputs])["output"]
+            *inputs, targets = values[goal.batch]
+            logits = side.ask("model_logits", inputs=inputs)["output"]
             value = (
                 loss_of(logits, targets) if goal.kind == "loss" else accuracy_of(logits, targets)
             )
@@ -380,9 +392,9 @@ class ProgramGrader:
         weights, refusal = self.my_weights()
         if refusal or 2 ** len(bugs) > MOST_SUBSETS:
             return tuple(BugResult(id=bug, fixed=None) for bug in bugs)
-        mine = observe(self.mine, weights, right.prompts)
+        mine = observe(self.mine, weights, right.cases)
         sides = {left: Side(self, compose(self.program, left)) for left in _subsets(bugs)}
-        for part in CHEAPEST:
+        for part in _cheapest_first(right.cases):
             sides = {
                 left: side
                 for left, side in sides.items()
@@ -391,7 +403,7 @@ class ProgramGrader:
         return tuple(BugResult(id=bug, fixed=_agreed(bug, list(sides))) for bug in bugs)
 
     def _behaves_alike(self, part: str, mine: Observed, side: Side, right: RightProgram) -> bool:
-        theirs = observe_part(part, side, right.weights, right.prompts)
+        theirs = observe_part(part, side, right.weights, right.cases)
         return behaves_alike(part, mine[part], theirs, self.in_my_names)
 
 
@@ -470,7 +482,8 @@ def _all_parts(grader: ProgramGrader) -> list[PartResult]:
 def _first_failure(grader: ProgramGrader) -> list[PartResult]:
     """The parts up to the first that is wrong, the cheapest ones first."""
     parts: list[PartResult] = []
-    for part in chain(grader.grade_entries(CHEAPEST), grader.each_unit()):
+    order = _cheapest_first(grader.right().cases)
+    for part in chain(grader.grade_entries(order), grader.each_unit()):
         parts.append(part)
         if part.outcome == "failed":
             break
@@ -533,6 +546,11 @@ def _trace_step(grader: ProgramGrader, steps: int, step: int) -> Trace | None:
 
 
 # ---------------------------------------------------------------- small things
+
+
+def _cheapest_first(parts: Iterable[str]) -> list[str]:
+    """The order when many programs are compared: training takes the longest."""
+    return sorted(parts, key=lambda part: part == "training")
 
 
 def unit_code(

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from attnlab.candidate.host import Raised
-from attnlab.grading.observations import Observed, compare, crash_text, observe
+from attnlab.grading.observations import Cases, Observed, compare, crash_text, observe
 from attnlab.grading.program import ProgramGrader, Side, run_program, unit_code
 from attnlab.mutation_testing import equivalence
 from attnlab.mutation_testing.fork_pool import try_in_forks
@@ -37,7 +37,7 @@ class RightBehaviour:
 
     program: Program
     weights: list[dict[str, Tensor]]
-    prompts: list[Tensor]
+    cases: Cases
     observed: list[Observed]
     units: list[tuple[Unit, list[equivalence.Standard]]]
 
@@ -104,21 +104,24 @@ def _grade(
 def _right_behaviour(text: str) -> RightBehaviour:
     """Worked out once for all mutants of a program; the key is its JSON, which can be hashed."""
     program = from_json(Program, text)
-    weights, prompts = [], []
+    weights: list[dict[str, Tensor]] = []
+    cases: Cases = {}
     for seed in SEEDS:
         job = ProgramJob(
             program=program, files=program.files, label=program.name, stages=(), seed=seed
         )
         right = ProgramGrader(job, spawn_in_process, ReferenceCache(), {}).right()
         weights.append(right.weights)
-        prompts = right.prompts
-    prompts = [part for ids in prompts for part in (ids, ids[:1], ids[:, :1], ids.flip(1))]
+        cases = right.cases
+    if prompts := cases.get("generation"):
+        more = [part for ids in prompts for part in (ids, ids[:1], ids[:, :1], ids.flip(1))]
+        cases = {**cases, "generation": more}
     side = _side(program, program.files)
-    observed = [observe(side, w, prompts, RUNS, NEW_IDS) for w in weights]
+    observed = [observe(side, w, cases, RUNS, NEW_IDS) for w in weights]
     return RightBehaviour(
         program=program,
         weights=weights,
-        prompts=prompts,
+        cases=cases,
         observed=observed,
         units=[(unit, _unit_standards(program, unit)) for unit in program.units],
     )
@@ -149,7 +152,7 @@ def difference(files: Files, right: RightBehaviour) -> str:
 def _differences(files: Files, right: RightBehaviour) -> Iterator[str]:
     side = _side(right.program, files)
     for weights, wanted in zip(right.weights, right.observed, strict=True):
-        seen = observe(side, weights, right.prompts, RUNS, NEW_IDS)
+        seen = observe(side, weights, right.cases, RUNS, NEW_IDS)
         for part in wanted:
             if text := compare(part, seen, wanted, dict):
                 yield f"{part}: {text}"

@@ -23,7 +23,10 @@ Files = dict[str, str]  # texts by file name: {"model.py": "import ..."}
 Effect = Literal[
     "crash", "wrong values", "leak", "slow learning", "evaluation", "generation", "memory"
 ]
-ENTRIES = ("make_model", "make_optimizer", "train", "evaluate", "generate")
+ENTRIES = ("make_model", "make_optimizer", "train")  # every program declares these
+FORWARD = "forward"  # what is called where the model is no module but a dict of weights
+# The parts that a program may have besides, and their entries.
+PARTS = {"evaluation": "evaluate", "generation": "generate", "prediction": "predict"}
 
 
 # ---------------------------------------------------------------- the material
@@ -91,26 +94,33 @@ class Goal:
     id: str
     title: str
     kind: Literal["loss", "accuracy", "generate"]
-    batch: str = ""  # loss, accuracy: inputs and targets; -100 is not counted
+    batch: str = ""  # loss, accuracy: inputs of the model, then targets; -100 is not counted
     bound: float = 0.0  # the loss is below it, the accuracy at least it
     prompt: str = ""  # generate: the ids to begin with
     expected: str = ""  # generate: all ids, the prompt's among them
+    count: int = 0  # generate: new ids to ask for; 0: as many as `expected` has over the prompt
 
 
 @record
 class Training:
     """How the training half is called: entries are `file.function`, sizes in elements."""
 
-    entries: dict[str, str]  # by the names of ENTRIES
+    entries: dict[str, str]  # by the names of ENTRIES, and FORWARD and those of PARTS that it has
     steps: str  # the constant that says how many steps reach the goals: "train.STEPS"
     classes: str  # an expression for the number of classes: the first loss is its logarithm
     sample: str  # an expression over the modules and `model` for a text that shows what it does
-    prompts: tuple[str, ...]  # expressions for ids that generation is compared on
-    unit: str  # the unit that make_model builds
-    sizes: dict[str, int]  # of it, for weights of other names
+    prompts: tuple[str, ...] = ()  # expressions for ids that generation is compared on
+    items: tuple[str, ...] = ()  # expressions for a tensor, or several, that predict is given
     constants: tuple[str, ...] = ()  # that a fix does not change: "train.CLIP"
     settings: dict[str, int] = field(default_factory=dict)  # constants with a value of the grader
     loose: dict[str, int] = field(default_factory=dict)  # in a run that nothing is to limit
+    unit: str = ""  # that make_model builds; without it, weights of other names are not found
+    sizes: dict[str, int] = field(default_factory=dict)  # of that unit
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the training half."""
+        return ("training", *(part for part, entry in PARTS.items() if entry in self.entries))
 
 
 @record

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnlab.candidate.process_state import set_seed
 from attnlab.candidate.program import (
@@ -18,11 +20,13 @@ from attnlab.candidate.program import (
     StepRecorder,
     TrainingWatch,
     as_floats,
+    named_weights,
 )
 from attnlab.candidate.quick_optimizers import skip_compiler
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
 from attnlab.records import to_json
+from attnlab.records.program import FORWARD
 from attnlab.tracer.raw_trace import describe_error
 
 
@@ -66,9 +70,10 @@ def initial_weights(session: Session, seed: int) -> Any:
     """The parameters of a fresh model, a tied one under each of its names; `tied` gives the first
     name of each of the others."""
     set_seed(seed)
-    model = _program(session).make()
-    named = dict(model.named_parameters(remove_duplicate=False))
-    first = {id(p): n for n, p in model.named_parameters()}
+    named = named_weights(_program(session).make())
+    first: dict[int, str] = {}
+    for name, parameter in named.items():
+        first.setdefault(id(parameter), name)
     tied = {n: first[id(p)] for n, p in named.items() if first[id(p)] != n}
     return {"tensors": {n: p.detach() for n, p in named.items()}, "tied": tied}
 
@@ -104,9 +109,7 @@ def _observe_run(
         "rates": as_floats(watch.rates),
         "losses": as_floats(losses),
         "graph": any(isinstance(loss, Tensor) and loss.requires_grad for loss in losses),
-        "parameters": {
-            n: p.detach().clone() for n, p in model.named_parameters(remove_duplicate=False)
-        },
+        "parameters": {n: p.detach().clone() for n, p in named_weights(model).items()},
         "dropout": numbers.active > 0,
         "modes": list(watch.training_modes),
     }
@@ -116,7 +119,8 @@ def _observe_run(
 def observe_evaluation(session: Session, weights: dict[str, Tensor]) -> Any:
     """The number that evaluation returns, and the modes of the model meanwhile."""
     program = _program(session)
-    model = program.make(weights).train()
+    model = program.make(weights)
+    program.set_mode(training=True)
     with ExactNumbers() as exact, TrainingWatch(model) as watch:
         value = program.call("evaluate", model)
     if not isinstance(value, (int, float, Tensor)):
@@ -134,10 +138,31 @@ def observe_generation(
 ) -> Any:
     """The ids that follow each prompt."""
     program = _program(session)
-    model = program.make(weights).train()
+    model = program.make(weights)
+    program.set_mode(training=True)
     with ExactNumbers() as exact:
         found = [program.call("generate", model, ids.clone(), count) for ids in prompts]
     return {"ids": found, "dropout": exact.active > 0}
+
+
+@verb
+def observe_prediction(session: Session, weights: dict[str, Tensor], items: list[Any]) -> Any:
+    """The class ids for each item: a tensor, or several that the entry takes in order."""
+    program = _program(session)
+    model = program.make(weights)
+    program.set_mode(training=True)
+    with ExactNumbers() as exact:
+        found = [
+            program.call("predict", model, *map(torch.clone, tensors))
+            for tensors in ([item] if isinstance(item, Tensor) else item for item in items)
+        ]
+    try:
+        classes = [torch.as_tensor(ids) for ids in found]
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise MissingName(
+            "predict is to return a tensor of class ids, or a list of them"
+        ) from error
+    return {"classes": classes, "dropout": exact.active > 0}
 
 
 @verb
@@ -181,9 +206,11 @@ def continue_training(session: Session, steps: int) -> Any:
 @verb
 def model_logits(session: Session, inputs: list[Tensor]) -> Any:
     """What the model gives for these inputs in eval mode."""
-    model = _model(session).eval()
+    program, model = _program(session), _model(session)
+    program.set_mode(training=False)
     with torch.no_grad():
-        out = model(*inputs)
+        call = partial(program.call, FORWARD) if FORWARD in program.entries else operator.call
+        out = call(model, *inputs)
     if not isinstance(out, Tensor):
         raise MissingName(f"the model returned a {type(out).__name__}, not one tensor of logits")
     return {"output": out}
@@ -206,7 +233,7 @@ def _program(session: Session) -> CandidateProgram:
     return session.program
 
 
-def _model(session: Session) -> nn.Module:
+def _model(session: Session) -> Any:
     model = _program(session).model
     assert model is not None, "no model was made"
     return model

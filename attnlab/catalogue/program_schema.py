@@ -1,0 +1,105 @@
+"""What the files of a program may say: program.toml, units, bugs and decoys."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from attnlab.catalogue import schema
+from attnlab.catalogue.toml_rules import (
+    Rule,
+    expected,
+    fields_of,
+    line,
+    listing,
+    mapping,
+    matching,
+    name,
+    number,
+    one_of,
+    table,
+    text,
+    whole,
+)
+from attnlab.records import FORMAT
+from attnlab.records.program import ENTRIES, FORWARD, PARTS, Effect, FollowUp, Goal
+
+ID = r"[a-z0-9]+(-[a-z0-9]+)*"
+CATEGORIES = (
+    "attention", "positions", "mask", "normalisation", "residual", "embedding", "dropout",
+    "optimizer", "loss", "data", "evaluation", "generation", "training",
+)  # fmt: skip
+
+FILE = matching(r"[a-z_][a-z0-9_]*\.py", "the name of a Python file, such as model.py")
+NAME_IN = matching(r"[a-z_][a-z0-9_]*\.[A-Za-z_]\w*", "MODULE.NAME, such as train.STEPS")
+
+
+def _verbatim(value: Any) -> str:
+    if not isinstance(value, str):
+        raise expected(value, "source text")
+    return value
+
+
+EDIT = table({"file": FILE, "old": _verbatim, "new": _verbatim}, required=("file", "old", "new"))
+FOLLOW_UP = fields_of(FollowUp, {"question": text, "answer": text}, required=("question", "answer"))
+DECOY: dict[str, Rule] = {"edits": listing(EDIT, least=1), "why": text}
+BUG: dict[str, Rule] = {
+    **DECOY,
+    "category": one_of(*CATEGORIES),
+    "level": whole(1, 5),
+    "symptom": text,
+    "effect": one_of(*get_args(Effect)),
+    "seen_by": listing(matching(ID, "the id of a part or goal"), least=1),
+    "hints": listing(text, least=3, most=3),
+    "find": text,
+    "source": line,
+    "follow_ups": listing(FOLLOW_UP, least=2, most=3),
+}
+FIXES: dict[str, Rule] = {
+    "fixes": listing(table({"edits": listing(EDIT, least=1)}, required=("edits",)))
+}
+UNIT = table(
+    {"title": line, "class": NAME_IN, **schema.TABLES},
+    required=("title", "class", "sizes", "inputs", "output"),
+)
+GOAL = fields_of(
+    Goal,
+    {
+        "id": matching(ID, "an id such as memorises"),
+        "title": line,
+        "kind": one_of("loss", "accuracy", "generate"),
+        "batch": line,
+        "bound": number,
+        "prompt": line,
+        "expected": line,
+        "count": whole(1),
+    },
+    required=("id", "title", "kind"),
+)
+TRAINING = table(
+    {
+        **dict.fromkeys((*ENTRIES, FORWARD, *PARTS.values(), "steps"), NAME_IN),
+        "classes": line,
+        "sample": line,
+        **dict.fromkeys(("prompts", "items"), listing(line, least=1)),
+        "unit": name,
+        "sizes": schema.SIZES,
+        "constants": listing(NAME_IN),
+        **dict.fromkeys(("settings", "loose"), mapping(r"[a-z_]\w*\.\w+", "MODULE.NAME", whole(1))),
+    },
+    required=(*ENTRIES, "steps", "classes", "sample"),
+)
+SUMMARY: dict[str, Rule] = {
+    "format": whole(FORMAT, FORMAT),
+    "title": line,
+    "level": whole(1, 5),
+    "minutes": whole(5, 240),
+    "source": line,
+    "symptom": text,
+    "task": text,
+    "edit": listing(FILE, least=1, most=3),
+    "given": listing(FILE),
+    "round": listing(matching(ID, "the id of a bug or decoy"), least=1),
+    "training": TRAINING,
+    "goals": listing(GOAL, least=1),
+}
+PROGRAM = table(SUMMARY, required=tuple(SUMMARY))
