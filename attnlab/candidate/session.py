@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -24,7 +25,8 @@ from attnlab.candidate.process_state import Surroundings, set_seed
 from attnlab.candidate.program import CandidateProgram
 from attnlab.candidate.registry import load_verbs
 from attnlab.candidate.signature import ArgumentMismatch, ParameterPositions
-from attnlab.tracer.cast import Given, fresh
+from attnlab.records import Container
+from attnlab.tracer.cast import Given, fresh, pack
 from attnlab.tracer.raw_trace import describe_error
 
 HUNG = "Hung"  # the name of what stops a user's own code when its time is up
@@ -42,6 +44,7 @@ class Session:
         self.target: Any = None  # an nn.Module, or a plain callable
         self.set_aside: Any = None  # the target that waits for `take_back`
         self.arguments: dict[str, Any] = {}  # of forward, that are no tensors
+        self.containers: dict[str, Container] = {}  # of inputs, by their names
         self.cache_form: dict[str, str] = {}  # how targets keep keys and values between calls
         self.cache: KVCache | None = None
         self.program: CandidateProgram | None = None  # of several files, with a training loop
@@ -85,13 +88,15 @@ class Session:
         init: dict[str, Any] | list[Any],
         seed: int,
         arguments: dict[str, Any] | None = None,
+        containers: Sequence[dict[str, Any]] = (),
     ) -> None:
         """Construct the class called `name`, or call or take the function; eval mode.
 
         `init` is by name, or in order. `arguments` of its forward are no tensors, and the same for
-        every call.
+        every call; `containers` of its inputs are records as dicts.
         """
         self.arguments = arguments or {}
+        self.containers = {c["name"]: Container(**c) for c in containers}
         thing = self.find(name)
         if not callable(thing):
             raise TypeError(f"{name} is a {type(thing).__name__}, not a class or a function")
@@ -152,14 +157,15 @@ class Session:
         function = self.target.forward if isinstance(self.target, nn.Module) else self.target
         places = self.parameter_positions.of(function)
         args, kwargs = [], {}
-        for i, (name, tensor) in enumerate(given):
+        packed = pack(given, self.containers) if self.containers else given
+        for i, (name, tensor) in enumerate(packed):
             if places.get(name, i) != i:
                 kwargs[name] = tensor
             else:
                 args.append(tensor)
         kwargs |= self.arguments
         if self.cache is None:
-            with ArgumentMismatch(function, [name for name, _ in given]):
+            with ArgumentMismatch(function, [name for name, _ in packed]):
                 return self.target(*args, **kwargs)
         if continues:
             kwargs |= self.cache.arguments()

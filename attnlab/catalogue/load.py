@@ -179,7 +179,7 @@ def read_challenge(folder: Path) -> Challenge:
     found = document.read(CHALLENGE)
     contract = schema.build_contract(found)
     schema.check_consistency(document, contract)
-    for argument in contract.arguments:
+    for argument in (*contract.arguments, *(held.name for held in contract.containers)):
         hint = "Give it a default in forward, or leave it out: the grader feeds tensors."
         raise document.error(("inputs", argument), ": a challenge is fed with tensors alone", hint)
     return Challenge(

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from attnlab.catalogue.contract_facts import PROMISES
+from attnlab.catalogue.inputs import axes, declare_input, input_fields, separate
 from attnlab.catalogue.literals import (
     NAME,
     SYMBOL,
     Scalar,
     check_size,
-    parse_argument_value,
     parse_literal,
     parse_pairs,
     plain_literal,
@@ -41,70 +41,14 @@ from attnlab.catalogue.toml_rules import (
     whole,
 )
 from attnlab.catalogue.weight_expressions import NAMES, Misfit, parse
-from attnlab.errors import Refused
-from attnlab.records import Cache, Contract, Input, Position, Refusal
+from attnlab.records import Cache, Contract, Position, Refusal
 from attnlab.suggest import did_you_mean
 
 LENGTHS = ("B", "S", "Sq", "Sk", "T", "L", "M")
-FACTOR = rf"(?:{SYMBOL}|[1-9][0-9]*)"
-AXIS = rf"{FACTOR}(?:\*{FACTOR})*"
-KINDS = ("float", "int", "bool")
-SIDES = ("forbids", "allows")
-ROLES = ("segments", "positions")
-WORDS = (*KINDS, *SIDES, *ROLES, "additive", "optional")
 MASKS = ("causal", "random", "none", "empty-rows")
-FORM = (
-    '"AXES [float|int|bool] [forbids|allows] [optional]", such as "B S D", "B S S bool forbids" '
-    'or "B S int segments"'
-)
 
 
 # ---------------------------------------------------------------- tables
-
-
-def axes(value: Any) -> tuple[str, ...]:
-    """`B S 3*D` as its axes."""
-    found = tuple(line(value).split())
-    for axis in found:
-        if not re.fullmatch(AXIS, axis):
-            raise InvalidValue(
-                f' = "{value}": {axis} is not an axis', hint="Axes look like B, 3*D or 4."
-            )
-    return found
-
-
-def input_fields(value: Any) -> dict[str, Any]:
-    """`B S S bool forbids optional` as the fields of an `Input`, except its name.
-
-    A number, a boolean, or text such as `= S` or `= 'fast'` is an argument that is not a tensor.
-    """
-    if isinstance(value, (bool, int, float)):
-        return {"value": value}
-    if isinstance(value, str) and value.lstrip().startswith("="):
-        return {"value": parse_argument_value("argument", value.strip(" =\t"), "inputs")}
-    words = line(value).split()
-    flags = [word for word in words if word in WORDS]
-    kinds, sides, roles = ([w for w in flags if w in some] for some in (KINDS, SIDES, ROLES))
-    if len(set(flags)) < len(flags) or len(kinds) > 1 or len(sides + roles) > 1:
-        raise InvalidValue(f' = "{value}": contradicts itself', hint=f"Write {FORM}.")
-    for word, needed in (*((s, "bool") for s in sides), *((r, "int") for r in roles)):
-        if kinds != [needed]:
-            raise InvalidValue(
-                f' = "{value}": {word} needs the word {needed}', hint=f"Write {FORM}."
-            )
-    if "additive" in flags and not sides:
-        hint = 'A boolean mask may also be additive: "B S S bool forbids additive".'
-        raise InvalidValue(f' = "{value}": additive needs forbids or allows', hint=hint)
-    if len(flags) == len(words):
-        raise InvalidValue(f' = "{value}": names no axes', hint=f"Write {FORM}.")
-    return {
-        "axes": axes(" ".join(word for word in words if word not in WORDS)),
-        "dtype": kinds[0] if kinds else "float",
-        "role": "mask" if sides else roles[0] if roles else "data",
-        "forbids": sides != ["allows"],
-        "additive": "additive" in flags,
-        "optional": "optional" in flags,
-    }
 
 
 SIZES = mapping(SYMBOL, "a symbol such as B or hd", whole(1))
@@ -197,10 +141,13 @@ def build_contract(found: dict[str, Any]) -> Contract:
     extra, fed = dict(found.get("contract", {})), found.get("inputs", {})
     if "mask" in extra:
         extra["example_mask"] = extra.pop("mask")
+    tensors = ((k, said) for k, said in fed.items() if "value" not in said)
+    inputs, containers = separate(e for k, said in tensors for e in declare_input(k, said))
     return Contract(
         sizes=found.get("sizes", {}),
         init=found.get("init", {}),
-        inputs=tuple(Input(name=k, **said) for k, said in fed.items() if "value" not in said),
+        inputs=inputs,
+        containers=containers,
         arguments={k: plain_literal(said["value"]) for k, said in fed.items() if "value" in said},
         output=found.get("output", {}).get("axes", ()),
         weights=found.get("weights", {}),
@@ -301,25 +248,6 @@ def _used_symbols(document: Document, contract: Contract) -> Iterator[tuple[At, 
 # ---------------------------------------------------------------- flags
 
 
-def parse_input(text: str) -> Input:
-    """`x: B S D` of `--input`; raises `Refused`."""
-    key, colon, said = text.partition(":")
-    if not colon or not re.fullmatch(NAME, key.strip()):
-        hint = f'Write "NAME: AXES", for example --input "x: B S D"; in full: NAME: {FORM}.'
-        raise Refused(f'--input "{text}" names no argument of forward', hint, "--input")
-    try:
-        return Input(name=key.strip(), **input_fields(said))
-    except InvalidValue as wrong:
-        hint = wrong.hint or f"Write NAME: {FORM}."
-        raise Refused(f'--input "{text}"{_after_value(wrong)}', hint, "--input") from None
-
-
-def parse_argument(text: str) -> tuple[str, Scalar | None] | None:
-    """`offset = 3` of `--input` as a name and a value; None where axes are given."""
-    match = re.fullmatch(rf"\s*({NAME})\s*=\s*(.*?)\s*", text, re.DOTALL)
-    return (match[1], parse_argument_value(match[1], match[2], "--input")) if match else None
-
-
 def parse_sizes(text: str) -> dict[str, int]:
     """`D=182, H=7` of `--sizes`; raises `Refused`."""
     found = parse_pairs(text, "--sizes")
@@ -333,8 +261,3 @@ def parse_init(text: str) -> dict[str, Scalar]:
     return {
         key: parse_literal(key, said, "--init") for key, said in parse_pairs(text, "--init").items()
     }
-
-
-def _after_value(wrong: InvalidValue) -> str:
-    """What is wrong, without the value: the flag has just been quoted."""
-    return ":" + wrong.says.rpartition('":')[2] if '":' in wrong.says else wrong.says

@@ -68,7 +68,7 @@ Inputs = Annotated[
     typer.Option(
         "--input",
         metavar="INPUT",
-        help='How to feed it: "x: B S D" or "offset = 3"; once for each.',
+        help='How to feed it, once for each: "x: B S D", "n = 3", "kv: tuple(B T D, B T D)".',
     ),
 ]
 Case = Annotated[
@@ -175,7 +175,7 @@ def command(
     from attnlab.render.fold import View
     from attnlab.render.trace import TracePage
     from attnlab.target import options as flags
-    from attnlab.target.command_line import TraceCommand, repeated_flags
+    from attnlab.target.command_line import TraceCommand, describe_containers, repeated_flags
 
     fills = tuple(preset or ())
     options = TraceOptions(
@@ -222,6 +222,7 @@ def command(
         outcome=outcome,
         report=shown,
         sizes=_sizes(contract, report),
+        containers=describe_containers(contract),
         view=replace(view, inputs=tuple(i.axes for i in contract.inputs)),
         hidden=hidden,
         next="" if outcome == "ok" else _next(chosen, typed, job, report),
@@ -282,7 +283,7 @@ def _guessed(typed: TraceCommand, job: Job) -> list[str]:
     if job.contract is None or typed.case:
         return []
     given = {text.replace("=", ":").partition(":")[0].strip() for text in typed.inputs}
-    return [input_flag(entry) for entry in job.contract.inputs if entry.name not in given]
+    return [input_flag(entry) for entry in job.contract.inputs if entry.argument not in given]
 
 
 # ---------------------------------------------------------------- what came of it

@@ -234,9 +234,16 @@ def _unpaired(job: Job, trace: Trace, gap: float) -> Finding:
 
 def _build(job: Job, host: Host, contract: Contract, sizes: Sizes) -> None:
     init = constructor_arguments(contract.init, sizes)
-    plain = constructor_arguments(contract.arguments, sizes)
+    arguments = constructor_arguments(contract.arguments, sizes)
     checked_answer(
-        host.ask("build", name=job.candidate.name, init=init, seed=SEED, arguments=plain)
+        host.ask(
+            "build",
+            name=job.candidate.name,
+            init=init,
+            seed=SEED,
+            arguments=arguments,
+            containers=plain(contract.containers),
+        )
     )
 
 

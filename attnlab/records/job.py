@@ -31,6 +31,26 @@ class Input:
     additive: bool = False  # masks only: a float mask, added to the scores, is taken too
     optional: bool = False  # may be None
 
+    @property
+    def argument(self) -> str:
+        """The argument of forward that it is, or is a part of: `cache` of `cache.0`."""
+        return self.name.partition(".")[0]
+
+
+@record
+class Container:
+    """An argument of `forward` that holds inputs: of `cache`, with the keys `0` and `1`, the inputs
+    `cache.0` and `cache.1`, which may be containers too."""
+
+    name: str
+    kind: Literal["tuple", "list", "dict"]
+    keys: tuple[str, ...]
+
+    @property
+    def argument(self) -> str:
+        """The argument of forward that it is, or is a part of."""
+        return self.name.partition(".")[0]
+
 
 @record
 class Position:
@@ -77,6 +97,7 @@ class Contract:
         default_factory=dict
     )  # of the last ones of these, where stated
     inputs: tuple[Input, ...] = ()
+    containers: tuple[Container, ...] = ()  # of inputs, the outer ones first
     # of forward, what is no tensor: a value, or the symbol of a size
     arguments: dict[str, str | int | float | bool | None] = field(default_factory=dict)
     output: tuple[str, ...] = ()  # axes of the one output tensor; () = anything

@@ -23,6 +23,7 @@ class TracePage:
     outcome: str  # ok, found, crashed, timeout or memory
     report: Report
     sizes: dict[str, int]
+    containers: tuple[str, ...] = ()  # of inputs: "cache: (B H T hd, B H T hd)"
     view: View = View()
     hidden: int = 0  # findings that are left out of the report, so as not to spoil a puzzle
     next: str = ""
@@ -30,6 +31,9 @@ class TracePage:
     def show(self, screen: Screen) -> None:
         trace = self.report.trace or Trace()
         show_target(self.report.target or self.target, self.sizes, screen, ("trace  ", "title"))
+        for said in self.containers:
+            name, _, held = said.partition(": ")
+            screen.hang((f"       {name}: ", "aside"), (held, "name"))
         if trace.ops or trace.crash or self.outcome == "ok":
             show_table(trace, screen, self.view)
         _show_calls(trace, screen, self.view)

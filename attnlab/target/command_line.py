@@ -7,7 +7,7 @@ import shlex
 from dataclasses import field, replace
 
 from attnlab.catalogue.literals import Scalar
-from attnlab.records import Input, record
+from attnlab.records import Container, Contract, Input, record
 
 
 @record
@@ -55,6 +55,7 @@ class UserOptions:
     sizes: dict[str, int]
     typed: TraceCommand
     inputs: tuple[Input, ...] = ()
+    containers: tuple[Container, ...] = ()
     arguments: dict[str, Scalar | None] = field(default_factory=dict)
     given_sizes: frozenset[str] = frozenset()  # sizes that are not from a preset
 
@@ -67,6 +68,24 @@ def input_flag(entry: Input) -> str:
     words += ["additive"] * entry.additive + ["optional"] * entry.optional
     words += [entry.role] if entry.role in ("segments", "positions") else []
     return f"{entry.name}: {' '.join(words)}"
+
+
+def describe_containers(contract: Contract) -> tuple[str, ...]:
+    """What each container holds, as Python would show it: `cache: (B H T hd, B H T hd)`."""
+    held = {c.name: c for c in contract.containers}
+    axes = {entry.name: " ".join(entry.axes) for entry in contract.inputs}
+
+    def shown(name: str) -> str:
+        if name in axes:
+            return axes[name]
+        container = held[name]
+        parts = [(key, shown(f"{name}.{key}")) for key in container.keys]
+        if container.kind == "dict":
+            return f"{{{', '.join(f'{key}: {part}' for key, part in parts)}}}"
+        inner = ", ".join(part for _, part in parts)
+        return f"[{inner}]" if container.kind == "list" else f"({inner})"
+
+    return tuple(f"{name}: {shown(name)}" for name in held if "." not in name)
 
 
 def quote_word(word: str) -> str:

@@ -71,6 +71,7 @@ def complete_contract(
         sizes=choose_sizes(sizes, used),
         init={key: plain_literal(value) for key, value in keywords.items() if value is not None},
         inputs=inputs,
+        containers=said.containers,
         arguments={key: plain_literal(value) for key, value in arguments.items()},
         vary=_varying(
             base.vary, bound or sizes.get("D") in fixed or _has_default_width(seen, keywords, sizes)

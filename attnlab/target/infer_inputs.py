@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import chain, groupby
+
+from attnlab.catalogue.inputs import parse_input
 from attnlab.catalogue.literals import Scalar, Symbol
-from attnlab.catalogue.schema import parse_input
 from attnlab.errors import Refused
 from attnlab.records import Input
 from attnlab.suggest import did_you_mean
@@ -26,7 +28,7 @@ def call_signatures(
 def takes_inputs(function: Signature, said: UserOptions) -> bool:
     """Whether a function takes tensors itself: by its first argument, or by the user's inputs."""
     first = function.names()[:1]
-    told = {*(entry.name for entry in said.inputs), *said.arguments}
+    told = {*(entry.argument for entry in said.inputs), *said.arguments}
     return bool(told & set(function.names())) or any(
         name in FEEDS and (name not in DIMENSIONS or len(name) == 1) for name in first
     )
@@ -41,14 +43,14 @@ def infer_inputs(
     """
     if forward is None:
         return said.inputs, said.arguments
-    given = {entry.name: entry for entry in said.inputs}
+    given = {name: list(e) for name, e in groupby(said.inputs, lambda entry: entry.argument)}
     plain = dict(said.arguments)
     found: list[Input] = []
     missing: list[Parameter] = []
     for parameter in forward.parameters:
         name = parameter.name
         if name in given:
-            found.append(given.pop(name))
+            found += given.pop(name)
         elif name in said.arguments or not parameter.required:
             continue
         elif name in FEEDS and parameter.annotation not in PLAIN:
@@ -64,7 +66,7 @@ def infer_inputs(
         raise _no_such_input(unknown[0], forward)
     if missing:
         raise _cannot_feed(forward, missing, said)
-    return (*found, *given.values()), plain
+    return (*found, *chain.from_iterable(given.values())), plain
 
 
 def _first_known_input(forward: Signature) -> list[Input]:

@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Literal
 
 from attnlab.catalogue import schema
+from attnlab.catalogue.inputs import parse_argument, parse_inputs, separate
 from attnlab.catalogue.load import KEYS
-from attnlab.catalogue.schema import parse_argument, parse_init, parse_input, parse_sizes
+from attnlab.catalogue.schema import parse_init, parse_sizes
 from attnlab.catalogue.toml_rules import read_document, table
 from attnlab.errors import Refused
 from attnlab.files import exists
 from attnlab.records import (
     Challenge,
     Code,
+    Container,
     Contract,
+    Input,
     Job,
     Limits,
     TraceOptions,
@@ -127,7 +130,10 @@ def _training_job(typed: TraceCommand, limits: Limits, options: TraceOptions) ->
 
 def _merge_options(base: Contract, typed: TraceCommand) -> UserOptions:
     """What the case and the flags say together."""
-    fed = {entry.name: entry for entry in base.inputs}
+    fed: dict[str, list[Input | Container]] = {}
+    declared: tuple[Input | Container, ...] = (*base.inputs, *base.containers)
+    for entry in declared:
+        fed.setdefault(entry.argument, []).append(entry)
     plain = dict(base.arguments)
     for text in typed.inputs:
         argument = parse_argument(text)
@@ -135,9 +141,10 @@ def _merge_options(base: Contract, typed: TraceCommand) -> UserOptions:
             fed.pop(argument[0], None)
             plain[argument[0]] = argument[1]
         else:
-            entry = parse_input(text)
-            plain.pop(entry.name, None)
-            fed[entry.name] = entry
+            entries = parse_inputs(text)
+            plain.pop(entries[0].name, None)
+            fed[entries[0].name] = list(entries)
+    inputs, containers = separate(entry for entries in fed.values() for entry in entries)
     init = {**base.init, **parse_init(typed.init)}
     sizes = {**base.sizes, **parse_sizes(typed.sizes)}
     return UserOptions(
@@ -145,7 +152,8 @@ def _merge_options(base: Contract, typed: TraceCommand) -> UserOptions:
         sizes={**(TINY if typed.tiny else {}), **sizes},
         given_sizes=frozenset((*sizes, *init)),
         typed=typed,
-        inputs=tuple(fed.values()),
+        inputs=inputs,
+        containers=containers,
         arguments=plain,
     )
 

@@ -29,7 +29,8 @@ from typing import Any, NoReturn, TypedDict, Unpack
 from torch import Tensor, nn
 
 from attnlab.candidate.host import Raised
-from attnlab.catalogue.schema import parse_input, symbols_of
+from attnlab.catalogue.inputs import parse_input
+from attnlab.catalogue.schema import symbols_of
 from attnlab.errors import PropertyFailed, Refused
 from attnlab.files import shown_path
 from attnlab.grading.in_process import (

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from attnlab.records.job import Container
 from attnlab.records.trace import TraceOptions
 
 Given = list[tuple[str, Tensor | None]]
+CONTAINERS = {"tuple": tuple, "list": list}
 
 
 @contextmanager
@@ -61,6 +64,22 @@ def refill(mine: Given, given: Given) -> Given:
 
 def _same_layout(held: Tensor, t: Tensor) -> bool:
     return held.shape == t.shape and held.dtype == t.dtype and held.stride() == t.stride()
+
+
+def pack(given: Given, containers: Mapping[str, Container]) -> list[tuple[str, Any]]:
+    """The arguments of a call: parts such as `cache.0` and `cache.1` in their container, which
+    stands where the first of them stood."""
+    tensors = dict(given)
+
+    def value(name: str) -> Any:
+        if name not in containers:
+            return tensors[name]
+        held = containers[name]
+        parts = {key: value(f"{name}.{key}") for key in held.keys}
+        return parts if held.kind == "dict" else CONTAINERS[held.kind](parts.values())
+
+    names = dict.fromkeys(name.partition(".")[0] for name in tensors)
+    return [(name, value(name)) for name in names]
 
 
 def fresh(given: Given) -> Given:

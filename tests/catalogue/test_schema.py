@@ -2,7 +2,8 @@
 
 import pytest
 
-from attnlab.catalogue.schema import TABLES, build_contract, parse_init, parse_input, parse_sizes
+from attnlab.catalogue.inputs import parse_input
+from attnlab.catalogue.schema import TABLES, build_contract, parse_init, parse_sizes
 from attnlab.errors import Refused
 from attnlab.records import Cache, Input
 

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from attnlab.catalogue.schema import parse_input
+from attnlab.catalogue.inputs import parse_input
 from attnlab.target.command_line import TraceCommand, input_flag, quote_word
 
 

@@ -4,6 +4,7 @@ import pytest
 from own_target import own_job
 
 from attnlab.errors import Refused, Unreadable
+from attnlab.records import Container
 
 
 @pytest.fixture
@@ -319,6 +320,19 @@ def test_a_case_file_says_all_three(net, tmp_path):
     assert contract.sizes == {"B": 2, "S": 6, "D": 20, "H": 5}
     assert fed(contract) == {"z": "B S D"}
     assert (contract.output, contract.example_mask) == (("B", "S", "D"), "random")
+
+
+def test_a_container_is_one_argument(net, tmp_path):
+    """Its parts stand where it stands in forward; a flag that names it anew replaces all of it."""
+    case = tmp_path / "case.toml"
+    case.write_text('[inputs]\ncache = "dict(k=B H T hd, v=B H T hd)"\n')
+    contract = net(called="self, x, cache, mask", case=case, inputs=("mask: B S bool forbids",))
+    assert list(fed(contract)) == ["x", "cache.k", "cache.v", "mask"]
+    assert contract.containers == (Container(name="cache", kind="dict", keys=("k", "v")),)
+    assert contract.sizes["T"] not in (contract.sizes["S"], contract.sizes["D"])
+    for other in ("cache = None", "cache: B T D"):
+        plain = net(called="self, x, cache", case=case, inputs=(other,))
+        assert (plain.containers, "cache.k" in fed(plain)) == ((), False)
 
 
 def test_a_challenge_toml_serves_as_a_case(net, tmp_path):

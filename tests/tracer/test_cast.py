@@ -5,8 +5,8 @@ import torch
 from modules import randn
 from torch import nn
 
-from attnlab.records import TraceOptions
-from attnlab.tracer.cast import cast, cast_inputs
+from attnlab.records import Container, TraceOptions
+from attnlab.tracer.cast import cast, cast_inputs, pack
 
 HALF = TraceOptions(dtype="float16")
 
@@ -61,3 +61,19 @@ def test_a_callable_without_weights_can_be_cast():
     """A function has nothing to cast."""
     with cast(None, HALF):
         pass
+
+
+def test_parts_are_packed_where_the_first_of_them_stands():
+    """An argument of several tensors comes as one value, also with containers inside."""
+    held = (
+        Container(name="past", kind="list", keys=("0", "1")),
+        Container(name="past.0", kind="dict", keys=("k", "v")),
+        Container(name="past.1", kind="tuple", keys=("0",)),
+    )
+    k, v, w, x = randn(1), randn(2), randn(3), randn(4)
+    given = [("past.0.k", k), ("past.0.v", v), ("past.1.0", w), ("x", x), ("mask", None)]
+    assert pack(given, {c.name: c for c in held}) == [
+        ("past", [{"k": k, "v": v}, (w,)]),
+        ("x", x),
+        ("mask", None),
+    ]

@@ -37,7 +37,7 @@ class CachedAttention(nn.Module):
         scores = scores.masked_fill(torch.ones(S, T).bool().triu(T - S + 1), float("-inf"))
         return (scores.softmax(-1) @ v).transpose(1, 2).reshape(B, S, D), (k, v)
 """
-FLAGS = ("--init", "dim=D, num_heads=H", "--input", "x: B S D", "--decode")
+FLAGS = ("--init", "dim=D, num_heads=H", "--input", "x: B S D")
 
 
 @pytest.fixture
@@ -52,10 +52,18 @@ def trace(shell, tmp_path):
 
 def test_right_steps_equal_a_full_pass(trace):
     """A right cache raises nothing, and that it was looked at is said."""
-    said = trace(CACHED)
+    said = trace(CACHED, "--decode")
     assert said.code == 0, said.out
     assert "every step equals one pass over all positions" in said.out
     assert "call 3 of 3  position 6, after 6 others" in said.out
+
+
+def test_a_cache_is_given_as_a_tuple(trace):
+    """Axes of its parts have names, and the head says what it holds."""
+    said = trace(CACHED, "--input", "cache: tuple(B H T hd, B H T hd)", "--sizes", "T=4")
+    assert said.code == 0, said.out
+    assert "cache: (B H T hd, B H T hd)" in said.out
+    assert said.out.count("B H T+S hd") == 2
 
 
 BUGS = {  # and a text on the line that is named: one without a row in the full pass is passed over
@@ -70,7 +78,7 @@ def test_a_wrong_step_is_found_at_its_line(right, trace):
     """The first row that differs is named, with both values, and JSON tells the call of a row."""
     wrong, where = BUGS[right]
     text = CACHED.replace(right, wrong)
-    said = trace(text, "--json", "--calls", "2")
+    said = trace(text, "--decode", "--json", "--calls", "2")
     assert said.code == 1
     (finding,) = [f for f in said.json["findings"] if f["rule"] == "decode-differs"]
     assert where in text.splitlines()[finding["line"] - 1]

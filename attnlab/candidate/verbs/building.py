@@ -58,12 +58,13 @@ def build(
     init: dict[str, Any] | list[Any],
     seed: int,
     arguments: dict[str, Any] | None = None,
+    containers: Sequence[dict[str, Any]] = (),
     put: dict[str, Tensor] | None = None,
     inputs: Sequence[Given] = (),
 ) -> Any:
     """Build the target as `Session.build` does. Loads the weights `put`, with the answer of
     `set_parameters`; where they fit, it is called with each of `inputs`."""
-    session.build(name, init, seed, arguments)
+    session.build(name, init, seed, arguments, containers)
     answer: dict[str, Any] = session.set_parameters(put) if put is not None else {}
     if inputs and not (answer.get("missing") or answer.get("shapes")):
         answer |= _try_calls(session, inputs)

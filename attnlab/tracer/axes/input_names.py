@@ -21,7 +21,7 @@ def parse_dims(dims: str | Mapping[str, str | Sequence[str]]) -> dict[str, Axes]
     """`"x: B S D, mask: B S S"`, also one on each line or as a dict; raises `Refused`."""
     if not dims:
         return {}
-    from attnlab.catalogue.schema import parse_input  # with it comes all that reads files
+    from attnlab.catalogue.inputs import parse_input  # with it comes all that reads files
 
     if isinstance(dims, str):
         texts = [t.strip() for t in dims.replace(";", ",").replace("\n", ",").split(",")]
