@@ -69,6 +69,29 @@ class Spawn(Protocol):
     def __call__(self, limits: Limits, own: bool, deadline: float) -> Host: ...
 
 
+class LastingHost:
+    """A host that is there for several jobs: closing it is left to whoever made it."""
+
+    def __init__(self, host: Host) -> None:
+        self.host, self.alive = host, True
+        self.isolation, self.missing = host.isolation, host.missing
+        self.set_deadline = host.set_deadline
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        try:
+            return self.host.ask(verb, **args)
+        except Died:
+            self.alive = False
+            raise
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def printed(self) -> str:
+        return self.host.printed
+
+
 class LocalHost:
     """A session in this very process: for the Python API and for tests, not for strangers' code."""
 

@@ -7,7 +7,9 @@ import inspect
 import linecache
 import os
 import sys
+import types
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,12 @@ def module_name(file: str) -> str:
 def remember(file: str, text: str) -> None:
     """Let tracebacks and traces show the source of code that lies in no file they may read."""
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+
+
+@lru_cache(maxsize=64)
+def compile_source(text: str, file: str) -> types.CodeType:
+    """The code of a module's source; a program's files are loaded for each of its units."""
+    return compile(text, file, "exec", dont_inherit=True)
 
 
 def move_in(own: dict[str, Any]) -> None:

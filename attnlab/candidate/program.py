@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from attnlab.candidate.load import remember
+from attnlab.candidate.load import compile_source, remember
 from attnlab.records import Trace
 from attnlab.records.program import FORWARD
 from attnlab.tracer.in_process import BlockRecorder
@@ -31,7 +31,16 @@ HALF = (torch.float16, torch.bfloat16)
 HALVING = {Tensor.half, Tensor.bfloat16}
 FUSED = F.scaled_dot_product_attention
 FUSED_ARGUMENTS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-DROPOUTS = {F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, torch.dropout}
+DROPOUTS: set[Any] = {
+    F.dropout,
+    F.dropout1d,
+    F.dropout2d,
+    F.dropout3d,
+    F.alpha_dropout,
+    torch.dropout,
+}
+# What `ExactNumbers` does in another way.
+CHANGED = {*DROPOUTS, *HALVING, FUSED, F.multi_head_attention_forward, Tensor.float}
 
 
 class MissingName(Exception):
@@ -56,7 +65,7 @@ class SourceModules:
         text = self.texts[module.__name__]
         module.__file__ = file
         remember(file, text)
-        exec(compile(text, file, "exec", dont_inherit=True), module.__dict__)
+        exec(compile_source(text, file), module.__dict__)
 
     def install(self) -> None:
         """Let `import` find these modules, and none that was here before."""
@@ -190,7 +199,11 @@ class ExactNumbers(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        kwargs = dict(kwargs or {})
+        kwargs = kwargs or {}
+        if func not in CHANGED:
+            if any(type(value) is torch.dtype for value in args):
+                args = tuple(map(self._widened, args))
+            return func(*args, **{n: self._widened(value) for n, value in kwargs.items()})
         if func in DROPOUTS:
             return self._without_dropout(func, args, kwargs)
         if func is FUSED:

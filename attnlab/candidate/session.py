@@ -37,6 +37,10 @@ class Session:
 
     def __init__(self, surroundings: Surroundings | None = None) -> None:
         self.surroundings = surroundings or Surroundings()  # before any code of the candidate ran
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the source that was loaded last, if any, and all that came of it."""
         self.reachable_names: frozenset[str] | None = None  # by its source text; None = all names
         self.file = ""
         self.module: types.ModuleType | None = None  # the candidate's source

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import torch
@@ -17,8 +18,6 @@ from torch.nn import functional as F
 from attnlab.candidate.host import Died, Raised
 from attnlab.candidate.session import HUNG
 
-RUNS = [3, 2]  # optimizer steps from the same weights; casts to 16 bits count in the last
-NEW_IDS = 5  # that generation is compared on; odd, so that what is turned round each time shows
 LOSS_TOLERANCE = 1e-7  # relative; two right programs differ by 1e-12
 CAST_TOLERANCE = 1e-4  # relative, where casts to 16 bits are done
 GRADIENT_TOLERANCE = 1e-3  # relative to the largest, there
@@ -29,6 +28,7 @@ MISSING = "MissingName"  # the name of what a program raises that lacks a declar
 IGNORED = -100  # a target that counts for nothing
 Weights = Mapping[str, Tensor]
 Rename = Callable[[Weights], dict[str, Tensor]]
+Enough = Callable[[int, Any], object]  # of the number of a training run, and the run
 Observed = dict[str, Any]
 Cases = Mapping[str, Sequence[Any]]  # for each part of a program, what its entry is called with
 
@@ -38,6 +38,14 @@ TITLES = {
     "generation": "generation gives the same ids",
     "prediction": "prediction gives the same classes",
 }
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of a program is looked at."""
+
+    runs: tuple[int, ...] = (3, 2)  # optimizer steps; casts to 16 bits count in the last
+    new_ids: int = 5  # of a prompt; odd, so that what is turned round each time shows
 
 
 class Answering(Protocol):
@@ -65,18 +73,9 @@ def failure_reason(seen: Any) -> Literal["", "crashed", "timeout", "memory"]:
     return ""
 
 
-def observe(
-    side: Answering,
-    weights: Weights,
-    cases: Cases,
-    runs: Sequence[int] = RUNS,
-    new_ids: int = NEW_IDS,
-) -> Observed:
-    """What each part of the training half does from these weights; an exception where it raised.
-
-    It trains for each number of `runs`, and generates `new_ids` for each prompt.
-    """
-    return {part: observe_part(part, side, weights, cases, runs, new_ids) for part in cases}
+def observe(side: Answering, weights: Weights, cases: Cases, extent: Extent = Extent()) -> Observed:
+    """What each part of the training half does from these weights; an exception where it raised."""
+    return {part: observe_part(part, side, weights, cases, extent) for part in cases}
 
 
 def observe_part(
@@ -84,16 +83,33 @@ def observe_part(
     side: Answering,
     weights: Weights,
     cases: Cases,
-    runs: Sequence[int] = RUNS,
-    new_ids: int = NEW_IDS,
+    extent: Extent = Extent(),
+    enough: Enough | None = None,
 ) -> dict[str, Any] | Raised | Died:
-    """What one part does; raises `Raised` where the program does not even load."""
+    """What one part does; raises `Raised` where the program does not even load.
+
+    No further run is made after one of which `enough` says so: the last has the loose constants,
+    and what the program casts to 16 bits is cast.
+    """
     given = dict(weights)
+
+    def train() -> dict[str, Any]:
+        seen = []
+        for number, steps in enumerate(extent.runs):
+            exact = number + 1 < len(extent.runs)
+            seen.append(side.ask("observe_training", weights=given, steps=steps, exact=exact))
+            if enough and enough(number, seen[-1]):
+                break
+        return {"runs": seen}
+
     ask: dict[str, Callable[[], dict[str, Any]]] = {
-        "training": lambda: side.ask("observe_training", weights=given, steps=list(runs)),
+        "training": train,
         "evaluation": lambda: side.ask("observe_evaluation", weights=given),
         "generation": lambda: side.ask(
-            "observe_generation", weights=given, prompts=list(cases[part]), count=new_ids
+            "observe_generation",
+            weights=given,
+            prompts=list(cases[part]),
+            count=extent.new_ids,
         ),
         "prediction": lambda: side.ask(
             "observe_prediction", weights=given, items=list(cases[part])
@@ -118,29 +134,32 @@ def compare(part: str, mine: Observed, right: Observed, rename: Rename) -> str:
 
 
 def _compare_training(mine: Any, right: Any, rename: Rename) -> str:
-    for run, wanted in zip(mine["runs"], right["runs"], strict=True):
-        losses, expected = run["losses"], wanted["losses"]
-        steps = len(expected)
-        drops = wanted["dropout"] and all(wanted["modes"])
-        if drops and not (run["dropout"] and all(run["modes"])):
-            return "a training step ran in eval mode, so that its dropout dropped nothing"
-        if losses.shape != expected.shape:
-            return f"train returned {len(losses)} losses for {steps} steps, not {len(expected)}"
-        for step, (loss, good) in enumerate(
-            zip(losses.tolist(), expected.tolist(), strict=True), 1
-        ):
-            if not _close(loss, good, LOSS_TOLERANCE if wanted["exact"] else CAST_TOLERANCE):
-                return f"the loss of step {step} is {loss:.6g}, the right program's {good:.6g}"
-        if wanted["exact"]:
-            wrong = _wrong_parameter(run["parameters"], rename(wanted["parameters"]), steps)
-        else:
-            wrong = _wrong_gradient(run["gradients"], rename(wanted["gradients"]))
-            wrong = wrong or _wrong_rate(run["rates"], wanted["rates"])
-        if wrong:
-            return wrong
-        if run["graph"] and not wanted["graph"]:
-            return "the losses that train returns still hold their graphs, and so all activations"
-    return _other_start(mine["first weights"], rename(right["first weights"]))
+    pairs = list(zip(mine["runs"], right["runs"], strict=False))  # one that differs is the last
+    wrong = next(filter(None, (compare_runs(*pair, rename) for pair in pairs)), "")
+    run, wanted = pairs[0]
+    return wrong or _other_start(run["first weights"], rename(wanted["first weights"]))
+
+
+def compare_runs(run: Any, wanted: Any, rename: Rename) -> str:
+    """How one training run differs from the right program's; "" where it does the same."""
+    losses, expected = run["losses"], wanted["losses"]
+    steps = len(expected)
+    drops = wanted["dropout"] and all(wanted["modes"])
+    if drops and not (run["dropout"] and all(run["modes"])):
+        return "a training step ran in eval mode, so that its dropout dropped nothing"
+    if losses.shape != expected.shape:
+        return f"train returned {len(losses)} losses for {steps} steps, not {len(expected)}"
+    for step, (loss, good) in enumerate(zip(losses.tolist(), expected.tolist(), strict=True), 1):
+        if not _close(loss, good, LOSS_TOLERANCE if wanted["exact"] else CAST_TOLERANCE):
+            return f"the loss of step {step} is {loss:.6g}, the right program's {good:.6g}"
+    if wanted["exact"]:
+        wrong = _wrong_parameter(run["parameters"], rename(wanted["parameters"]), steps)
+    else:
+        wrong = _wrong_gradient(run["gradients"], rename(wanted["gradients"]))
+        wrong = wrong or _wrong_rate(run["rates"], wanted["rates"])
+    if not wrong and run["graph"] and not wanted["graph"]:
+        return "the losses that train returns still hold their graphs, and so all activations"
+    return wrong
 
 
 def _other_start(mine: Weights, right: Weights) -> str:
@@ -247,7 +266,7 @@ def behaves_alike(part: str, mine: Any, theirs: Any, rename: Rename) -> bool:
 
 
 def _tail(ids: Tensor) -> str:
-    return str(ids[0, -NEW_IDS:].tolist())
+    return str(ids[0, -Extent.new_ids :].tolist())
 
 
 def _close(a: float, b: float, tolerance: float) -> bool:

@@ -120,6 +120,7 @@ def _grading_context(job: Job, hosts: Hosts, seed: int) -> GradingContext:
         numbers=numbers_in(job.candidate.text) if reference else (),
         full=job.full,
         quick=job.quick,
+        only=frozenset(job.only),
         until=job.until,
     )
 

@@ -14,22 +14,25 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, combinations
 from typing import Any, Literal
 
 from torch import Tensor
 
-from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
+from attnlab.candidate.host import Died, Host, LastingHost, Raised, Spawn, checked_answer
 from attnlab.catalogue.programs import compose
 from attnlab.catalogue.weight_expressions import Misfit
 from attnlab.grading.observations import (
     TITLES,
     Cases,
     Observed,
+    Rename,
     Weights,
     accuracy_of,
     behaves_alike,
     compare,
+    compare_runs,
     crash_text,
     failure_reason,
     loss_of,
@@ -41,7 +44,17 @@ from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.reference import FileReference, ReferenceCache
 from attnlab.probe.weights.layouts import Indices, map_weights, weight_indices
 from attnlab.probe.weights.match import MatchContext, find_map, shapes_of
-from attnlab.records import CheckResult, Code, GradeOutcome, Job, Outcome, Report, Trace, from_json
+from attnlab.records import (
+    CheckResult,
+    Code,
+    GradeOutcome,
+    Job,
+    Limits,
+    Outcome,
+    Report,
+    Trace,
+    from_json,
+)
 from attnlab.records.program import (
     BugResult,
     Files,
@@ -60,6 +73,9 @@ Reason = Literal["", "crashed", "timeout", "memory"]
 REASONS: dict[str, Reason] = {r: r for r in ("crashed", "timeout", "memory")}
 LONGEST = 8 << 20  # characters of a trace
 MOST_SUBSETS = 32
+# The checks that see most wrong units; a repaired one is made by these and by what it failed.
+TELLING = ("output-shape", "matches-reference", "train-mode", "no-hidden-state")
+RUSH = 2.0  # seconds before the deadline in which each unit has a process, and an alarm, of its own
 PATIENCE = 2  # times the right program's steps in which a goal has to be reached
 
 
@@ -127,6 +143,7 @@ class ProgramGrader:
         self.my_hosts: list[Host] = []  # those that run the candidate's program as it is
         self.label = f"{job.label}/"
         self.mine = Side(self, job.files, mine=True)
+        self.unit_host: LastingHost | None = None  # in which the candidate's units are graded
         self.indices: Indices | None = None  # of my parameters in the right ones'
         self.parts: list[PartResult] = []
 
@@ -262,14 +279,19 @@ class ProgramGrader:
         others = [u for u in wrong if u.id != unit.id and _uses(self.program.files, unit, u)]
         if alone.outcome != "failed" or not others:
             return alone
-        repaired = self._grade_unit(unit, others, quick=True)
+        failed = tuple(check.id for check in alone.checks if check.outcome == "failed")
+        repaired = self._grade_unit(unit, others, quick=True, only=(*TELLING, *failed))
         if repaired.outcome != "passed":
             return alone
         names = " and ".join(other.class_name for other in others)
         return replace(repaired, message=f"right with the right {names} in it")
 
     def _grade_unit(
-        self, unit: Unit, others: Sequence[Unit] = (), quick: bool = False
+        self,
+        unit: Unit,
+        others: Sequence[Unit] = (),
+        quick: bool = False,
+        only: tuple[str, ...] = (),
     ) -> PartResult:
         left = max(self.deadline - time.monotonic(), 0.5)
         job = Job(
@@ -281,8 +303,9 @@ class ProgramGrader:
             seed=self.job.seed,
             until="verdict",
             quick=quick,
+            only=only,
         )
-        report = run_job(job, self.spawn, self.references)
+        report = run_job(job, self._spawn_for_unit(), self.references)
         outcome, message, reason = unit_outcome(report)
         return PartResult(
             id=unit.id,
@@ -293,6 +316,23 @@ class ProgramGrader:
             checks=report.checks,
         )
 
+    def _spawn_for_unit(self) -> Spawn:
+        """Gives the candidate, which a job asks for first, the process of the units before it."""
+        asked = False
+
+        def spawn(limits: Limits, own: bool, deadline: float) -> Host:
+            nonlocal asked
+            if asked or self.deadline - time.monotonic() < RUSH:
+                return self.spawn(limits, own, deadline)
+            asked = True
+            if self.unit_host is None or not self.unit_host.alive:
+                host = self.spawn(limits, own, deadline)
+                self.hosts.append(host)
+                self.unit_host = LastingHost(host)
+            return self.unit_host
+
+        return spawn
+
     def grade_entries(self, parts: Iterable[str] = ()) -> Iterator[PartResult]:
         """The parts of the training half, all or these, with the candidate's own model."""
         right = self.right()
@@ -302,15 +342,26 @@ class ProgramGrader:
             if refusal:
                 yield PartResult(id=part, title=title, outcome="error", message=refusal)
                 continue
-            seen = {part: observe_part(part, self.mine, weights, right.cases)}
-            message = compare(part, seen, right.observed, self.in_my_names)
+            message, reason = self._compared(part, self.mine, weights, self.in_my_names)
             yield PartResult(
                 id=part,
                 title=title,
                 outcome="failed" if message else "passed",
                 message=message,
-                reason=failure_reason(seen[part]),
+                reason=reason,
             )
+
+    def _compared(
+        self, part: str, side: Side, weights: Weights, rename: Rename
+    ) -> tuple[str, Reason]:
+        """How a part differs from the right program's, and how it ended where it did not."""
+        right = self.right()
+
+        def differs(number: int, run: Any) -> str:
+            return compare_runs(run, right.observed["training"]["runs"][number], rename)
+
+        seen = observe_part(part, side, weights, right.cases, enough=differs)
+        return compare(part, {part: seen}, right.observed, rename), failure_reason(seen)
 
     def blame_entries(self, parts: Sequence[PartResult]) -> list[PartResult]:
         """The same with the right model, where a part is wrong and so is the own model."""
@@ -321,13 +372,12 @@ class ProgramGrader:
         found = []
         for part in parts:
             if part.outcome == "failed":
-                seen = {part.id: observe_part(part.id, side, right.weights, right.cases)}
-                message = compare(part.id, seen, right.observed, dict)
+                message, reason = self._compared(part.id, side, right.weights, dict)
                 part = replace(  # noqa: PLW2901
                     part,
                     outcome="failed" if message else "passed",
                     message=message or "right with the right model",
-                    reason=failure_reason(seen[part.id]),
+                    reason=reason,
                 )
             found.append(part)
         return found
@@ -578,18 +628,23 @@ def unit_code(
 
 def _uses(files: Files, unit: Unit, other: Unit) -> bool:
     """Whether the class of a unit is made with that of another one, or with one that is."""
-    classes = {
-        node.name: {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
-        for text in {files[unit.file], files[other.file]}
-        for node in ast.parse(text).body
-        if isinstance(node, ast.ClassDef)
-    }
+    classes = _names_in_classes(files[unit.file]) | _names_in_classes(files[other.file])
     seen, left = {unit.class_name}, [unit.class_name]
     while left:
         new = classes.get(left.pop(), set()) & classes.keys() - seen
         seen |= new
         left += new
     return other.class_name in seen
+
+
+@lru_cache(maxsize=8)
+def _names_in_classes(text: str) -> dict[str, set[str]]:
+    """The names that each class of a source text has in it."""
+    return {
+        node.name: {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef)
+    }
 
 
 def unit_outcome(report: Report) -> tuple[Outcome, str, Reason]:

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from attnlab.candidate.host import Raised
-from attnlab.grading.observations import Cases, Observed, compare, crash_text, observe
+from attnlab.grading.observations import Cases, Extent, Observed, compare, crash_text, observe
 from attnlab.grading.program import ProgramGrader, Side, run_program, unit_code
 from attnlab.mutation_testing import equivalence
 from attnlab.mutation_testing.fork_pool import try_in_forks
@@ -27,8 +27,7 @@ from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, ProgramTr
 
 LIMITS = Limits(seconds=60.0)
 SEEDS = (101, 102)  # of the weights that are compared; grading has others
-RUNS = (6, 4)  # optimizer steps
-NEW_IDS = 7
+EXTENT = Extent(runs=(6, 4), new_ids=7)
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def _right_behaviour(text: str) -> RightBehaviour:
         more = [part for ids in prompts for part in (ids, ids[:1], ids[:, :1], ids.flip(1))]
         cases = {**cases, "generation": more}
     side = _side(program, program.files)
-    observed = [observe(side, w, cases, RUNS, NEW_IDS) for w in weights]
+    observed = [observe(side, w, cases, EXTENT) for w in weights]
     return RightBehaviour(
         program=program,
         weights=weights,
@@ -152,7 +151,7 @@ def difference(files: Files, right: RightBehaviour) -> str:
 def _differences(files: Files, right: RightBehaviour) -> Iterator[str]:
     side = _side(right.program, files)
     for weights, wanted in zip(right.weights, right.observed, strict=True):
-        seen = observe(side, weights, right.cases, RUNS, NEW_IDS)
+        seen = observe(side, weights, right.cases, EXTENT)
         for part in wanted:
             if text := compare(part, seen, wanted, dict):
                 yield f"{part}: {text}"

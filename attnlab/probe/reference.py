@@ -20,6 +20,7 @@ from attnlab.records import Cache, Code, plain
 
 SYNONYMS = {"max_len": "max_seq_len"}  # a task's name for an argument: ours
 USES = 20  # jobs that one process of a solution serves
+MOST_HELD = 4  # processes of solutions; a program has one for each of its units
 
 
 class BadReference(Exception):
@@ -249,33 +250,36 @@ class FileReference:
 
 
 class ReferenceCache:
-    """Keeps the process of the last solution for the next job of its challenge.
+    """Keeps the processes of the last solutions for the next job of their challenge or program.
 
     Starting one takes as long as starting a candidate, and many are compared with one solution.
     """
 
     def __init__(self) -> None:
-        self.held: FileReference | None = None
+        self.held: list[FileReference] = []  # the last one at the end
 
     def take(
         self, code: Code, cache: Cache | None, deadline: float, wide: bool = False
     ) -> FileReference | None:
-        held, self.held = self.held, None
-        if held is None:
-            return None
-        held.host.set_deadline(deadline)
-        like = (held.code, held.cache, held.wide) == (code, cache, wide)
-        if like and held.answers():
-            held.uses += 1
-            return held
-        held.host.close()
+        """The one that is held for this solution, if its process still answers."""
+        for held in self.held:
+            if (held.code, held.cache, held.wide) == (code, cache, wide):
+                self.held.remove(held)
+                held.host.set_deadline(deadline)
+                if held.answers():
+                    held.uses += 1
+                    return held
+                held.host.close()
+                return None
         return None
 
     def put(self, reference: FileReference) -> None:
-        if self.held is None and reference.sound and reference.uses < USES:
-            self.held = reference
-        else:
+        if not reference.sound or reference.uses >= USES:
             reference.host.close()
+            return
+        self.held.append(reference)
+        if len(self.held) > MOST_HELD:
+            self.held.pop(0).host.close()
 
 
 def _in(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:

@@ -162,6 +162,7 @@ class Job:
     full: bool = False  # also the checks that are made on demand only
     until: Until = "end"
     quick: bool = False  # only the sizes that tell most: to blame, not to pass
+    only: tuple[str, ...] = ()  # the checks to make; none named = all
     options: TraceOptions = field(default_factory=TraceOptions)
 
 

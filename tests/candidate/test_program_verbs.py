@@ -106,8 +106,8 @@ def test_a_tied_parameter_has_each_of_its_names(session):
 def test_training_is_exact_and_its_dropout_is_noted(session):
     """Float32 by name is float64 and dropout scales, so the numbers are those of hand work."""
     weights = ask(session, "initial_weights", seed=0)["tensors"]
-    told = ask(session, "observe_training", weights=weights, steps=[2, 1])
-    run, last = told["runs"]
+    run = ask(session, "observe_training", weights=weights, steps=2, exact=True)
+    last = ask(session, "observe_training", weights=weights, steps=1, exact=False)
     table = weights["table.weight"]
     ids = torch.arange(5)
     right = torch.nn.functional.cross_entropy(0.5 * table @ table.T, ids)
@@ -117,15 +117,30 @@ def test_training_is_exact_and_its_dropout_is_noted(session):
     assert (run["exact"], last["exact"]) == (True, False)
     assert last["gradients"]["table.weight"].abs().max() > 0
     assert last["rates"].tolist() == [0.1]
-    assert told["first weights"].keys() == weights.keys()
+    assert run["first weights"].keys() == run["parameters"].keys() == weights.keys()
 
 
 def test_the_last_run_has_its_own_constants(session):
     """Evaluation, which returns the constant, has the old one again afterwards."""
     weights = ask(session, "initial_weights", seed=0)["tensors"]
     ask(session, "change_settings", settings={}, loose={"train.EVERY": 1})
-    ask(session, "observe_training", weights=weights, steps=[1, 1])
+    ask(session, "observe_training", weights=weights, steps=1, exact=False)
     assert ask(session, "observe_evaluation", weights=weights)["value"].item() == 10
+
+
+def test_classes_are_predicted_for_one_tensor_or_several(session):
+    """An item is what the entry takes after the model; a list of ids is as good as a tensor."""
+    text = TRAIN + "\ndef predict(model, *ids):\n    return [t.sum().item() for t in ids]\n"
+    asked = program(text)
+    ask(
+        session,
+        "load_program",
+        **asked | {"entries": asked["entries"] | {"predict": "train.predict"}},
+    )
+    weights = ask(session, "initial_weights", seed=0)["tensors"]
+    items = [torch.ones(3), [torch.ones(2), torch.ones(1)]]
+    told = ask(session, "observe_prediction", weights=weights, items=items)
+    assert [classes.tolist() for classes in told["classes"]] == [[3], [2, 1]]
 
 
 def test_expressions_logits_ids_and_samples(session):

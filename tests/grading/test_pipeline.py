@@ -283,7 +283,7 @@ def test_a_solution_that_died_on_the_shelf_is_started_again():
     solution = Code(file="solution.py", text=GOOD, name="Net")
     asked = job(GOOD, ATTENTION, reference=solution, stages=("check",))
     assert not failed(run_job(asked, spawn, references))
-    references.held.host.at = 0
+    references.held[0].host.at = 0
     assert not failed(run_job(asked, spawn, references))
     assert len(hosts) == 4
 

@@ -12,6 +12,7 @@ import pytest
 from attacks import HONEST, candidate
 
 from attnlab.candidate.host import Died
+from attnlab.probe.reference import MOST_HELD
 from attnlab.records import Code, Contract, Input, Job, Limits, UserEnvironment
 from attnlab.worker.child import BROKEN, MEMORY
 from attnlab.worker.judge import Child, Orphaned
@@ -85,17 +86,19 @@ def test_a_solution_as_reference_runs_in_a_child(grader):
 
 
 def test_a_solution_waits_for_the_next_job(grader):
-    """To start it costs as much as the candidate; another challenge's solution takes its place."""
-    first, other = (
-        Code(file="solution.py", text=candidate() + more, name=grader.challenge.class_name)
-        for more in ("", "\n# another")
-    )
+    """To start it costs as much as the candidate; those used last are kept, and no more."""
+    solutions = [
+        Code(file="solution.py", text=f"{candidate()}\n# {n}", name=grader.challenge.class_name)
+        for n in range(MOST_HELD + 1)
+    ]
     alive = []
-    for reference in (first, first, other):
+    for reference in (solutions[0], solutions[0], *solutions[1:]):
         assert grader.run_job(HONEST, reference=reference).outcome == "ok"
         alive.append(_children(grader.worker.process.pid))
-    assert [len(pids) for pids in alive] == [2, 2, 2]  # the judge and a solution
-    assert alive[0] == alive[1] != alive[2]
+    assert max(len(pids) for pids in alive) == 1 + MOST_HELD  # the judge and solutions
+    assert alive[0] == alive[1]
+    assert alive[0][-1] in alive[-2]
+    assert alive[0][-1] not in alive[-1]
 
 
 def _children(pid):

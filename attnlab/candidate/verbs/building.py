@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnlab.candidate.load import module_name, move_in, remember
+from attnlab.candidate.load import compile_source, module_name, move_in, remember
 from attnlab.candidate.process_state import words_of
 from attnlab.candidate.program import SourceModules
 from attnlab.candidate.registry import verb
@@ -31,6 +31,7 @@ def load(
     siblings: dict[str, str] | None = None,
 ) -> Any:
     """Execute the source as a module of its own, which may import its siblings."""
+    session.clear()
     if siblings:
         SourceModules(siblings, "").install()
     session.file = file
@@ -45,7 +46,7 @@ def load(
     session.module.__file__ = path or file
     sys.modules[session.module.__name__] = session.module
     remember(file, text)
-    exec(compile(text, file, "exec", dont_inherit=True), session.module.__dict__)
+    exec(compile_source(text, file), session.module.__dict__)
     if not own and (undone := session.surroundings.undo_settings()):
         sys.stderr.write(f"attnlab undid settings of this file: {', '.join(undone)}\n")
     return {}

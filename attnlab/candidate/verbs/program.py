@@ -79,39 +79,30 @@ def initial_weights(session: Session, seed: int) -> Any:
 
 
 @verb
-def observe_training(session: Session, weights: dict[str, Tensor], steps: list[int]) -> Any:
-    """For each number of steps from these weights: losses, parameters after them, and modes; and
-    the weights that the model has at first.
-
-    The last run has the loose constants, and what the program casts to 16 bits is cast.
-    """
+def observe_training(session: Session, weights: dict[str, Tensor], steps: int, exact: bool) -> Any:
+    """So many steps from these weights: losses, parameters after them, and modes; and the weights
+    that the model has at first. Without `exact` it has the loose constants, and what the program
+    casts to 16 bits is cast."""
     program = _program(session)
     set_seed(0)
-    runs = [_observe_run(program, weights, count, exact=True) for count in steps[:-1]]
-    before = program.change(program.loose)
-    runs.append(_observe_run(program, weights, steps[-1], exact=False))
-    program.change(before)
-    return {"runs": runs, "first weights": program.first_weights}
-
-
-def _observe_run(
-    program: CandidateProgram, weights: dict[str, Tensor], steps: int, exact: bool
-) -> dict[str, Any]:
+    before = program.change({} if exact else program.loose)
     model = program.make(weights)
     with (
         ExactNumbers(keep_half=not exact) as numbers,
         TrainingWatch(model, program.optimizer) as watch,
     ):
         losses = program.train(steps)
+    program.change(before)
     return {
         "exact": exact,
-        "gradients": watch.gradients,
+        "gradients": {} if exact else watch.gradients,
         "rates": as_floats(watch.rates),
         "losses": as_floats(losses),
         "graph": any(isinstance(loss, Tensor) and loss.requires_grad for loss in losses),
-        "parameters": {n: p.detach().clone() for n, p in named_weights(model).items()},
+        "parameters": {n: p.detach().clone() for n, p in named_weights(model).items() if exact},
         "dropout": numbers.active > 0,
         "modes": list(watch.training_modes),
+        "first weights": program.first_weights if exact else {},
     }
 
 
