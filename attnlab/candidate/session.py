@@ -26,6 +26,7 @@ from attnlab.candidate.program import CandidateProgram
 from attnlab.candidate.registry import load_verbs
 from attnlab.candidate.signature import ArgumentMismatch, ParameterPositions
 from attnlab.records import Container
+from attnlab.suggest import did_you_mean
 from attnlab.tracer.cast import Given, fresh, pack
 from attnlab.tracer.raw_trace import describe_error
 
@@ -72,7 +73,8 @@ class Session:
         namespace = vars(self.module) if self.module else {}
         if name:
             if name not in namespace:
-                raise NameError(f"{self.file} defines no {name}")
+                guess = did_you_mean(name, namespace)
+                raise NameError(f"{self.file} defines no {name}. {guess}".removesuffix(". "))
             return namespace[name]
         own = [
             v

@@ -6,14 +6,21 @@ has crashed all the same, with the same message and hint.
 
 from __future__ import annotations
 
+import pkgutil
 import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from attnlab.candidate.host import Raised
 from attnlab.records import Job, Trace
+from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import TraceCommand
+from attnlab.target.conventions import DIMENSIONS
+from attnlab.target.infer import SIZES
 
 
 class Refusal(NamedTuple):
@@ -38,7 +45,7 @@ def build_refusal(job: Job, error: Raised) -> Refusal | None:
         return None
     missing = _missing(error.message, "__init__")
     if missing:
-        more = ", ".join(f"{name}=12" for name in missing)
+        more = ", ".join(f"{name}={SIZES.get(DIMENSIONS.get(name, ''), 12)}" for name in missing)
         says = f"{_name(job)} cannot be built: nothing says what {', '.join(missing)} should be"
         return Refusal(
             says, f"say it with your own values: {_typed(job).with_flags(init=more).command()}"
@@ -46,7 +53,8 @@ def build_refusal(job: Job, error: Raised) -> Refusal | None:
     if error.verb == "build" and error.error == "NameError" and "defines no" in error.message:
         module = (job.own.module if job.own else None) or job.candidate.file
         says = f"{module} has no {job.candidate.name}"
-        return Refusal(says, f"see what it has: python -c {_listing(job)}")
+        guess = "".join(error.message.partition("Did you mean")[1:])
+        return Refusal(says, f"{guess} See what it has: python -c {_listing(job)}".strip())
     if error.verb == "demo" and error.error == "LookupError":
         return _short_demo(job, error)
     return None
@@ -69,9 +77,19 @@ def input_refusal(job: Job, trace: Trace | None) -> Refusal | None:
     if not missing:
         return None
     says = f"{_name(job)}: nothing says what forward is given for {', '.join(missing)}"
-    more = tuple(f"{name}: B S D" for name in missing)
+    axes = "S B D" if _puts_sequence_first(job) else "B S D"
+    more = tuple(f"{name}: {axes}" for name in missing)
     hint = f"say the axes of each, or a value: {_typed(job).with_flags(inputs=more).command()}"
     return Refusal(says, hint)
+
+
+def _puts_sequence_first(job: Job) -> bool:
+    """Whether a class of torch takes (S, B, D), as it does unless batch_first is set."""
+    module = sys.modules.get((job.own.module if job.own else None) or "")
+    made = getattr(getattr(module, job.candidate.name or "", None), "__init__", None)
+    names = getattr(getattr(made, "__code__", None), "co_varnames", ())
+    built = job.contract.init if job.contract else {}
+    return "batch_first" in names and not built.get("batch_first", False)
 
 
 def _missing(message: str, method: str) -> list[str]:
@@ -85,16 +103,25 @@ def _not_installed(job: Job, error: Raised) -> Refusal:
     wanted = found[1] if found else ""
     package = wanted.partition(".")[0]
     where = f"{error.file}:{error.line}: " if error.line and not _asks_for(job, wanted) else ""
+    parent, _, last = wanted.rpartition(".")
+    guess = did_you_mean(last, _modules_in(job, parent))
     if "." in wanted:
         message = f"{where}there is no module {wanted}: {package} has none of that name"
-        return Refusal(
-            message, f"see where it is installed: python -c 'import {package}; print({package})'"
-        )
+        look = f"See where it is installed: python -c 'import {package}; print({package})'"
+        return Refusal(message, f"{guess} {look}".strip())
     message = f"{where}the package {package} is not installed for this Python"
-    hint = f"install it in the environment that runs attnlab: python -m pip install {package}"
+    how = f"nstall it in the environment that runs attnlab: python -m pip install {package}"
+    hint = f"{guess} Or i{how}" if guess else f"i{how}"
     if job.own is None:
         hint += "; a module of your own must be copied into the graded file"
     return Refusal(message, hint)
+
+
+def _modules_in(job: Job, package: str) -> Iterable[str]:
+    """The modules that a package holds, or with "" all that can be imported, by their files."""
+    places = [*(job.own.sys_path if job.own else ()), *sys.path]
+    folders = [str(Path(place, *package.split("."))) for place in dict.fromkeys(places)]
+    return (m.name for m in pkgutil.iter_modules(folders) if not m.name.startswith("_"))
 
 
 def _asks_for(job: Job, wanted: str) -> bool:

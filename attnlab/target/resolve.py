@@ -185,9 +185,11 @@ def _must_be_callable(found: _Target, said: UserOptions, target: str) -> None:
             says = f"{target} is a function of ({takes}), and nothing says how to call it"
             raise Refused(says, f"give the axes of each argument: {paste}", target)
     elif seen and not seen.callable:
-        others = [f"{target.rpartition(':')[0]}:{name}" for name in near.modules()]
-        hint = _choice(others) if others else "Name the class whose forward should be traced."
-        raise Refused(f"{target} has no forward", hint, target)
+        place = found.code.file if found.own.module is None else found.own.module
+        others = [f"{place}:{n}" for n in near.modules() if near.definitions[n].callable]
+        hint = _choice(others) if others else f"Define {seen.name}.forward, or name another class."
+        named = target if target.endswith(f":{seen.name}") else f"{target}: class {seen.name}"
+        raise Refused(f"{named} defines no forward", hint, target)
 
 
 # ---------------------------------------------------------------- what a target names

@@ -54,6 +54,14 @@ def test_a_graded_file_that_imports_such_a_package_has_crashed():
         ("no_such_pkg.mod:Net", "the package no_such_pkg is not installed for this Python", "pip"),
         ("torch.no_such:Net", "there is no module torch.no_such: torch has none", "import torch"),
         ("torch.nn:Liner", "torch.nn has no Liner", "import torch.nn as m"),
+        ("torhc.nn:Net", "the package torhc is not installed", "Did you mean torch"),
+        ("torch.nnn:Linear", "there is no module torch.nnn", "Did you mean nn?"),
+        ("torch.nn:Liner", "torch.nn has no Liner", "Did you mean Linear"),
+        (
+            "torch.nn:MultiheadAttention",
+            "torch.nn:MultiheadAttention cannot be built: nothing says what embed_dim, num_heads",
+            '--init "embed_dim=12, num_heads=3"',
+        ),
         (
             "torch.nn:Linear",
             "torch.nn:Linear cannot be built: nothing says what in_features, out_features",
@@ -78,6 +86,16 @@ def test_a_forward_that_nobody_could_see_asks_for_its_inputs(report):
         "torch.nn:Linear", init="in_features=12, out_features=5", inputs=["input: B S D"]
     )
     assert (again.outcome, again.trace.crash) == ("ok", None)
+
+
+@pytest.mark.parametrize(
+    ("more", "axes"),
+    [("", "S B D"), (", batch_first=False", "S B D"), (", batch_first=True", "B S D")],
+)
+def test_axes_are_offered_in_the_order_that_the_class_takes(report, more, axes):
+    """Layers of torch have the sequence first, unless batch_first is set."""
+    found = report("torch.nn:MultiheadAttention", init=f"embed_dim=12, num_heads=3{more}")
+    assert found.hint.endswith(f'--input "key: {axes}" --input "value: {axes}"')
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

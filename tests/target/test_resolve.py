@@ -199,6 +199,18 @@ def test_a_class_without_forward_shows_those_that_have_one(here):
 
 @pytest.mark.parametrize(
     ("target", "message"),
+    [("a.py", "a.py: class A defines no forward"), ("a.py:A", "a.py:A defines no forward")],
+)
+def test_a_module_without_forward_is_not_offered_again(here, target, message):
+    """The only class of a file cannot be traced, whether the target names it or not."""
+    (here / "a.py").write_text("from torch import nn\nclass A(nn.Module):\n    size = 3\n")
+    error = refused(target)
+    assert error.message == message
+    assert error.hint == "Define A.forward, or name another class."
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
     [
         ("none.py", "none.py defines no nn.Module, and no demo to run"),
         ("net.py:Nett", "net.py defines no Nett"),
@@ -211,7 +223,7 @@ def test_a_class_without_forward_shows_those_that_have_one(here):
         ("", ": no such file, and not the name of a module"),
         ("x" * 5000, "no such file, and no class of a module"),
         ("none.py:helper", "none.py:helper is a function of (no arguments), and nothing says how"),
-        ("none.py:Config", "none.py:Config has no forward"),
+        ("none.py:Config", "none.py:Config defines no forward"),
         ("pkg.mod:Nett", "defines no Nett"),
     ],
 )  # fmt: skip
