@@ -536,8 +536,8 @@ def _first_failure(grader: ProgramGrader) -> list[PartResult]:
     for part in chain(grader.grade_entries(order), grader.each_unit()):
         parts.append(part)
         if part.outcome == "failed":
-            break
-    return parts
+            return parts
+    return grader.count_parameters(parts)
 
 
 def _changed_constants(grader: ProgramGrader) -> str:

@@ -36,6 +36,7 @@ from attnlab.probe.weights.layouts import (
     weight_indices,
 )
 from attnlab.probe.weights.roles import Option, all_options, layer_name, pieces, slots
+from attnlab.probe.weights.tied_layers import tie_layers
 from attnlab.records import Contract, record
 from attnlab.sizes import Sizes, constructor_arguments
 
@@ -179,6 +180,8 @@ def _maps(trial: Trial) -> Iterator[dict[str, str]]:
     """Maps that use every piece of the reference once, the likely ones first."""
     parts = pieces(trial.reference_shapes)
     choices = all_options(slots(trial.shapes, trial.sizes), parts, trial.sizes)
+    tied = tie_layers(choices, parts)
+    choices = tied.choices
     if not all(choices.values()):
         return
     fewest: dict[str, int] = {}  # options of a layer: its weight and bias are chosen together
@@ -187,7 +190,7 @@ def _maps(trial: Trial) -> Iterator[dict[str, str]]:
         fewest[layer] = min(len(slot_options), fewest.get(layer, len(slot_options)))
     names = sorted(choices, key=lambda name: (fewest[layer_name(name) or name], layer_name(name)))
     for chosen in _cheapest_choices([(layer_name(n), choices[n]) for n in names], len(parts)):
-        yield {n: o.expression for n, o in zip(names, chosen, strict=True)}
+        yield tied.expand({n: o.expression for n, o in zip(names, chosen, strict=True)})
 
 
 def _cheapest_choices(

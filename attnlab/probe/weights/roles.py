@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import permutations
+from math import prod
 from typing import NamedTuple
 
 from attnlab.probe.weights.layouts import MEMBER, Shapes
@@ -216,6 +217,21 @@ def _groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]]:
                 group += [p for p in column if _same_kind(p, first)][:1]
             if len(group) == len(roles):
                 yield tuple(group)
+    if not letters:  # two halves that no name tells of: a gate and what it opens
+        yield from (
+            (a, b)
+            for a, b in permutations(parts, 2)
+            if a.shape == b.shape
+            and 2 * prod(a.shape) == prod(slot.shape)
+            and not (a.parsed.letters or b.parsed.letters)
+            and a.parsed.kind == b.parsed.kind
+            and _module_around(a) == _module_around(b)
+        )
+
+
+def _module_around(piece: Piece) -> str:
+    """The module that holds the layer of a parameter: `layers.0.ffn` of `layers.0.ffn.w1.weight`"""
+    return (layer_name(piece.parameter) or piece.parameter).rpartition(".")[0]
 
 
 def _same_kind(a: Piece, b: Piece) -> bool:
