@@ -176,6 +176,7 @@ def command(
     from attnlab.render.trace import TracePage
     from attnlab.target import options as flags
     from attnlab.target.command_line import TraceCommand, describe_containers, repeated_flags
+    from attnlab.target.trace_advice import next_step, omitted_inputs
 
     fills = tuple(preset or ())
     options = TraceOptions(
@@ -216,7 +217,12 @@ def command(
     contract = job.contract or Contract()
     report = run_job(job)
     outcome = _outcome(report)
-    shown, hidden = (report, 0) if chosen is None else _hidden(chosen, report, reveal)
+    solved = chosen is not None and _note_reveal(chosen, report, reveal)
+    shown, hidden = (report, 0) if chosen is None or solved or reveal else _hidden(report)
+    if chosen is not None:
+        advice = _next(chosen, outcome, solved)
+    else:
+        advice = "" if outcome == "ok" else next_step(typed, job, report)
     page = TracePage(
         target=target,
         outcome=outcome,
@@ -225,7 +231,8 @@ def command(
         containers=describe_containers(contract),
         view=replace(view, inputs=tuple(i.axes for i in contract.inputs)),
         hidden=hidden,
-        next="" if outcome == "ok" else _next(chosen, typed, job, report),
+        omitted=() if chosen else omitted_inputs(job),
+        next=advice,
     )
     return emit(page, json, 0 if outcome == "ok" else 1)
 
@@ -246,6 +253,7 @@ def _job(
     from dataclasses import replace
 
     from attnlab.target.resolve import own_job, tiny_job
+    from attnlab.target.trace_advice import guessed_inputs
 
     if chosen is not None and not typed.describes_module and not options.step:
         announce("tracing", chosen)
@@ -253,7 +261,7 @@ def _job(
         return tiny_job(job) if typed.tiny else job
     job = own_job(typed, limits=bounds, options=options)
     note(f"tracing {typed.target} (your own code: under limits, not isolated)")
-    fed = ", ".join(f'"{entry}"' for entry in _guessed(typed, job))
+    fed = ", ".join(f'"{entry}"' for entry in guessed_inputs(typed, job))
     if fed:
         note(f"inputs guessed: {fed}; --input changes them")
     return job
@@ -276,16 +284,6 @@ def _is_slug(ctx: typer.Context, target: str) -> bool:
     return any(target in (c.slug, c.name) for c in catalogue(ctx).challenges)
 
 
-def _guessed(typed: TraceCommand, job: Job) -> list[str]:
-    """The guessed inputs, as `--input` would give them."""
-    from attnlab.target.command_line import input_flag
-
-    if job.contract is None or typed.case:
-        return []
-    given = {text.replace("=", ":").partition(":")[0].strip() for text in typed.inputs}
-    return [input_flag(entry) for entry in job.contract.inputs if entry.argument not in given]
-
-
 # ---------------------------------------------------------------- what came of it
 
 
@@ -301,43 +299,30 @@ def _outcome(report: Report) -> str:
     return "found" if grave else "ok"
 
 
-def _hidden(chosen: Selection, report: Report, reveal: bool) -> tuple[Report, int]:
-    """The report without the findings of a puzzle that is not solved yet: each names a cause."""
-    from dataclasses import replace
-
-    count = len(report.trace.findings) if report.trace else 0
+def _note_reveal(chosen: Selection, report: Report, reveal: bool) -> bool:
+    """Remember that the findings of a challenge were shown. Returns whether it is solved."""
     with progress() as kept:
-        if reveal and count:
+        if reveal and report.trace and report.trace.findings:
             kept.mark_revealed(chosen.challenge.slug)
-        solved = kept.challenge_progress(chosen.challenge.slug).status == "solved"
-    if reveal or solved or not report.trace:
-        return report, 0
-    return replace(report, trace=hide_findings(report.trace)), count
+        return kept.challenge_progress(chosen.challenge.slug).status == "solved"
 
 
-def _next(chosen: Selection | None, typed: TraceCommand, job: Job, report: Report) -> str:
-    """What to do next, with a command that can be pasted."""
+def _hidden(report: Report) -> tuple[Report, int]:
+    """The report without the findings of a puzzle, each of which names a cause; their number."""
     from dataclasses import replace
 
-    if chosen is not None:
-        name = chosen.challenge.name
-        start = f"attnlab start {name} copies the file here"
-        return f"{f'fix {chosen.file}' if chosen.yours else start}; attnlab hint {name} helps"
-    if report.outcome == "timeout":
-        longer = replace(typed, rest=(*typed.rest, "--timeout", f"{job.limits.seconds * 6:g}"))
-        return f"if it only needs more time: {longer.command()}"
-    trace, guessed = report.trace, _guessed(typed, job)
-    if trace and trace.crash and guessed and job.contract:
-        sizes = ", ".join(f"{k}={v}" for k, v in job.contract.sizes.items())
-        said = replace(typed.with_flags(inputs=tuple(guessed)), sizes=sizes).command()
-        says = "the inputs were guessed; to change them, edit this command"
-        return f"fix {_place(report)}; {says}: {said}"
-    return f"fix {_place(report) or 'it'}, then {typed.command()}"
+    if not report.trace:
+        return report, 0
+    return replace(report, trace=hide_findings(report.trace)), len(report.trace.findings)
 
 
-def _place(report: Report) -> str:
-    """The first thing to look at, as `net.py:31`."""
-    trace = report.trace
-    first = next((f for f in trace.findings if f.severity != "note"), None) if trace else None
-    at = first or (trace.crash if trace else None)
-    return f"{at.file}:{at.line}" if at and at.line else ""
+def _next(chosen: Selection, outcome: str, solved: bool) -> str:
+    """What to do next about a challenge: that nothing was found does not make it right."""
+    name = chosen.challenge.name
+    if outcome == "ok" and solved:
+        return ""
+    if outcome == "ok":
+        own = chosen.yours and chosen.file.removeprefix("./") != f"{name}.py"
+        return f"attnlab grade {chosen.file if own else name} tells whether it is right"
+    start = f"attnlab start {name} copies the file here"
+    return f"{f'fix {chosen.file}' if chosen.yours else start}; attnlab hint {name} helps"

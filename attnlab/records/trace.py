@@ -89,6 +89,7 @@ class Crash:
     source: str = ""
     error: str = ""  # the exception's class
     module: str = ""
+    inputs: tuple[str, ...] = ()  # those that an operand is, or is made of in few steps alone
 
 
 @record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from attnlab.records import Guard, Report, Trace, plain, record
 from attnlab.render.attention import show_attention
@@ -26,6 +26,7 @@ class TracePage:
     containers: tuple[str, ...] = ()  # of inputs: "cache: (B H T hd, B H T hd)"
     view: View = View()
     hidden: int = 0  # findings that are left out of the report, so as not to spoil a puzzle
+    omitted: Sequence[str] = ()  # arguments of forward that were None, as --input would give them
     next: str = ""
 
     def show(self, screen: Screen) -> None:
@@ -37,7 +38,7 @@ class TracePage:
         if trace.ops or trace.crash or self.outcome == "ok":
             show_table(trace, screen, self.view)
         _show_calls(trace, screen, self.view)
-        show_notes(trace.notes, screen)
+        show_notes((*trace.notes, *_omission(self.omitted)) if trace.ops else trace.notes, screen)
         _show_views(trace, screen)
         show_failure_end(trace, self.report, screen)
         show_output(self.report.output, screen)
@@ -59,6 +60,7 @@ class TracePage:
             "attention": plain(trace.attention),
             "values": plain(trace.values),
             "guards": plain(trace.guards),
+            "omitted": list(self.omitted),
             "built": self.report.target,
             "sizes": self.sizes,
             "message": self.report.message,
@@ -67,6 +69,16 @@ class TracePage:
             "output": self.report.output,
             "next": self.next,
         }
+
+
+def _omission(omitted: Sequence[str]) -> Iterator[str]:
+    """A sentence on what was not looked at, because forward did not get it."""
+    if omitted:
+        names = ", ".join(text.partition(":")[0] for text in omitted)
+        known = next((text for text in omitted if ":" in text), f"{omitted[0]}: AXES")
+        yield (
+            f'not looked at: what forward does with {names} (None here); --input "{known}" gives it'
+        )
 
 
 def _show_calls(trace: Trace, screen: Screen, view: View) -> None:
@@ -118,7 +130,10 @@ def _show_end(page: TracePage, trace: Trace, screen: Screen) -> None:
     if trace.ops or trace.crash or page.outcome in ("ok", "found"):
         screen.gap()
     count = plural(len(trace.ops), "operation")
-    if page.outcome == "ok":
+    notes = len(trace.findings) or page.hidden
+    if page.outcome == "ok" and notes:
+        screen.say((f"{marks.note} {plural(notes, 'note')}", "bold"), f"  in {count}")
+    elif page.outcome == "ok":
         screen.say((f"{marks.ok} ok", "ok"), f"  {count}, nothing suspicious found")
     elif page.outcome == "found":
         grave = sum(f.severity != "note" for f in trace.findings) or page.hidden

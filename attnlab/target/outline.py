@@ -20,6 +20,7 @@ class Parameter:
     name: str
     required: bool = True
     default: str | int | float | bool | None = None  # None too where it is no plain value
+    none: bool = False  # its default is None
     annotation: str = ""
 
 
@@ -267,6 +268,7 @@ def _parameter(arg: ast.arg, default: ast.expr | None) -> Parameter:
         name=arg.arg,
         required=default is None,
         default=_plain(default),
+        none=isinstance(default, ast.Constant) and default.value is None,
         annotation=ast.unparse(arg.annotation) if arg.annotation else "",
     )
 

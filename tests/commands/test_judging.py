@@ -278,6 +278,15 @@ def test_trace_of_a_puzzle_does_not_spoil_it(shell, worker):
     assert standing(shell)["revealed"]
 
 
+def test_a_trace_that_finds_nothing_names_the_command_that_judges(shell, worker):
+    """Values are not compared by it; once the challenge is solved there is nothing to do."""
+    worker.report = GOOD
+    assert f"next: attnlab grade {NAME} tells whether it is right" in shell("trace", NAME).out
+    shell("start", NAME)
+    shell("grade", NAME)
+    assert "next:" not in shell("trace", NAME).out
+
+
 @pytest.mark.parametrize("command", ["run", "trace"])
 def test_a_crash_does_not_spoil_either(shell, worker, command):
     """Its explanation stays, what it echoes of a finding goes; the lab's words are the ones cut."""

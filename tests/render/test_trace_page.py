@@ -55,6 +55,22 @@ def test_sections_keep_to_the_screen(shown, width, encoding):
     assert encoding == "utf-8" or all(line.isascii() for line in lines)
 
 
+def test_notes_alone_are_counted_and_not_called_ok(shown):
+    """Shown or hidden: where something was found, the last line does not say that nothing was."""
+    note = replace(TRACE.findings[0], severity="note")
+    for trace, hidden in ((Trace(ops=OPS, findings=(note,)), 0), (Trace(ops=OPS), 1)):
+        said = shown(replace(page(trace, hidden=hidden), outcome="ok"))
+        assert said.rstrip().splitlines()[-1].startswith("· 1 note  in ")
+        assert "suspicious" not in said
+
+
+def test_what_forward_did_not_get_is_said(shown):
+    """With the flag that gives it; of names that nobody knows the axes are left to say."""
+    said = " ".join(shown(page(omitted=["mask: B S S bool forbids", "bias"])).split())
+    assert 'does with mask, bias (None here); --input "mask: B S S bool forbids" gives it' in said
+    assert '--input "bias: AXES"' in " ".join(shown(page(omitted=["bias"])).split())
+
+
 def test_small_matrices_show_their_numbers(shown):
     """Six by six can be read; what is not finite has a mark of its own and is told."""
     said = shown(page(replace(TRACE, values=(SMALL,))))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from attnlab.records.trace import Crash, Finding, Op, Operand
 from attnlab.tracer.axes.agree import Axes
 from attnlab.tracer.findings import Rows, show
 from attnlab.tracer.raw_trace import RawCrash, Shape
 
+NEAR = 3  # operations between an input and a crash for which it may be to blame
 SHORT = {"Half": "float16", "BFloat16": "bfloat16", "Float8_e4m3fn": "float8"}
 Explainer = Callable[[RawCrash, Sequence[Axes]], str]
 
@@ -39,7 +40,17 @@ def explain_crash(
         source=crash.source,
         error=crash.error,
         module=crash.module,
+        inputs=tuple(dict.fromkeys(_near_inputs(rows, crash))),
     )
+
+
+def _near_inputs(rows: Rows, crash: RawCrash) -> Iterator[str]:
+    """The inputs that an operand is, or is made of in few steps and of nothing else."""
+    for parent in crash.parents:
+        steps = list(rows.ancestors([parent]))
+        sources = {p for op in steps for p in op.parents if p < 0} if steps else {parent}
+        if len(sources) == 1 and len(steps) <= NEAR:
+            yield rows.raw.input_names[-1 - sources.pop()]
 
 
 def _missing_kernel(crash: RawCrash) -> str:

@@ -90,7 +90,7 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
     ops = tuple(replace(op, grad=done.recorder.gradients.get(op.index)) for op in raw.ops)
     origin, broken = first_broken(done, rows, raw)
     found = list(cut_findings(done, rows, raw.ops))
-    if origin is not None and not raw.ops[origin].nan:
+    if origin is not None and (not raw.ops[origin].nan or _is_cleared(done, raw)):
         found.insert(0, finding_at(raw.ops[origin], "gradient-origin", "error", broken))
     return replace(
         raw,
@@ -164,6 +164,11 @@ def _parameter(name: str, parameter: Tensor, gradient: Tensor | None) -> Paramet
 # ---------------------------------------------------------------- where gradients break
 
 
+def _is_cleared(done: BackwardPass, raw: RawTrace) -> bool:
+    """Whether the outputs have no NaN, whatever the rows before them have."""
+    return not any(raw.ops[row].nan for row in done.ends)
+
+
 def first_broken(done: BackwardPass, rows: list[Row], raw: RawTrace) -> tuple[int | None, str]:
     """The row whose backward made the first gradient that is not finite, and a sentence."""
     gradients = done.recorder.gradients
@@ -174,7 +179,8 @@ def first_broken(done: BackwardPass, rows: list[Row], raw: RawTrace) -> tuple[in
     if any(op.nan for op in raw.ops):
         row = next(op.index for op in raw.ops if op.nan)
         op = raw.ops[row]
-        return row, f"the forward pass has NaN already, from {op.op} on line {op.line}"
+        still = ": it was replaced, but not in the gradients" if _is_cleared(done, raw) else ""
+        return row, f"the forward pass has NaN already, from {op.op} on line {op.line}{still}"
     users = [
         i
         for i, row in enumerate(rows)

@@ -45,6 +45,13 @@ def test_the_flagship_is_explained_at_its_last_line():
     )
 
 
+def test_inputs_that_reach_a_crash_nearly_as_they_came_are_named():
+    """A weight, a product with one or a long way from the input make it no suspect."""
+    assert crash("return x @ x").inputs == ("x",)
+    assert crash("return (x * 2).transpose(1, 2) @ x.mT").inputs == ("x",)
+    assert crash("return self.proj(x).relu().tanh().sin() @ torch.ones(3)", LAYER).inputs == ()
+
+
 def test_matmul_that_needs_a_transpose():
     """Two feature axes against each other, and the transpose that would fit."""
     got = crash("return x @ x")

@@ -144,6 +144,15 @@ def test_a_forward_pass_with_nan_is_blamed_itself():
     assert [f.rule for f in trace.findings] == ["nan-origin"]
 
 
+def test_nan_that_the_outputs_no_longer_show_is_an_error_of_its_gradients():
+    """nan_to_num after a softmax over nothing: values look right, and training gets NaN."""
+    trace = back(lambda net, x: net.q((net.p(x) - torch.inf).softmax(-1).nan_to_num()))
+    assert not trace.ops[-1].nan
+    found = [f for f in trace.findings if f.severity == "error"]
+    assert [f.rule for f in found] == ["gradient-origin"]
+    assert found[0].message.endswith("it was replaced, but not in the gradients")
+
+
 # ---------------------------------------------------------------- who gets none
 
 

@@ -1,0 +1,77 @@
+"""What to do after a trace of one's own code: the next step, and what was not given to forward."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePath
+
+from attnlab.records import Job, Report, Trace
+from attnlab.target.command_line import TraceCommand, input_flag, quote_word
+from attnlab.target.conventions import FEEDS, PLAIN
+from attnlab.target.outline import read_outline
+from attnlab.target.source import parse
+
+NEAR = 3  # operations before a line of Python that raised, for which inputs are blamed first
+INSTALLED = {"site-packages", "dist-packages"}  # folders of code that is not the user's to edit
+
+
+def next_step(typed: TraceCommand, job: Job, report: Report) -> str:
+    """What to do next, with a command that can be pasted."""
+    if report.outcome == "timeout":
+        longer = replace(typed, rest=(*typed.rest, "--timeout", f"{job.limits.seconds * 6:g}"))
+        return f"if it only needs more time: {longer.command()}"
+    trace, guessed = report.trace or Trace(), guessed_inputs(typed, job)
+    at = next((f for f in trace.findings if f.severity != "note"), None) or trace.crash
+    if at and INSTALLED & set(PurePath(at.file).parts):
+        code = (job.own.module if job.own else None) or "that code"
+        return f"{code} is installed: change --init or --input, not its file: {typed.command()}"
+    fix = f"fix {at.file}:{at.line}" if at and at.line else "fix it"
+    if trace.crash and (doubtful := _doubtful_inputs(typed, trace)):
+        flags = " ".join(f"--input {quote_word(text)}" for text in doubtful)
+        fix = f"see whether forward takes {flags}; if so, {fix}"
+    if trace.crash and guessed and job.contract:
+        sizes = ", ".join(f"{k}={v}" for k, v in job.contract.sizes.items())
+        command = replace(typed.with_flags(inputs=tuple(guessed)), sizes=sizes).command()
+        return f"{fix}; the inputs were guessed; to change them, edit this command: {command}"
+    return f"{fix}, then {typed.command()}"
+
+
+def guessed_inputs(typed: TraceCommand, job: Job) -> list[str]:
+    """The guessed inputs, as `--input` would give them."""
+    if job.contract is None or typed.case:
+        return []
+    given = _inputs_by_name(typed)
+    return [input_flag(entry) for entry in job.contract.inputs if entry.argument not in given]
+
+
+def omitted_inputs(job: Job) -> list[str]:
+    """The arguments of forward that were left at None, as `--input` would give them: those of
+    unknown names by their names alone."""
+    code, contract = job.candidate, job.contract
+    if contract is None or not code.text or code.name is None:
+        return []
+    seen = read_outline(parse(code.text, code.file)).definitions.get(code.name)
+    takes = seen.forward or (seen.build if seen.kind == "function" else None) if seen else None
+    given = {*(entry.argument for entry in contract.inputs), *contract.arguments}
+    given |= {entry.argument for entry in contract.containers}
+    left = [
+        p.name
+        for p in (takes.parameters if takes else ())
+        if p.none and p.name not in given and p.annotation.partition(" ")[0] not in PLAIN
+    ]
+    return [f"{name}: {FEEDS[name]}" if name in FEEDS else name for name in left]
+
+
+def _doubtful_inputs(typed: TraceCommand, trace: Trace) -> Sequence[str]:
+    """The inputs of the command line that what crashed took as they came, or nearly so."""
+    given = _inputs_by_name(typed)
+    if trace.crash and trace.crash.op:
+        return [given[name] for name in trace.crash.inputs if name in given]
+    return [*given.values()] if len(trace.ops) <= NEAR else []
+
+
+def _inputs_by_name(typed: TraceCommand) -> dict[str, str]:
+    """The `--input` flags by the argument of forward that each of them gives."""
+    return {re.split("[:=]", text)[0].strip(): text for text in typed.inputs}
