@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from attnlab.render.json import Page
 
 
+SEEDS = 2**63 - 1  # the largest that torch takes
 EARLIER = "It went wrong earlier, at "  # how a trace begins what it says of a crash's cause
 
 
@@ -47,14 +48,15 @@ def complete_slug(incomplete: str) -> list[tuple[str, str]]:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
-Slug = Annotated[
-    str, typer.Argument(metavar="SLUG", help="A challenge.", autocompletion=complete_slug)
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="A challenge or program.", autocompletion=complete_slug),
 ]
-What = Annotated[
+NameOrFile = Annotated[
     str,
     typer.Argument(
-        metavar="WHAT",
-        help="A challenge, or a file that attnlab start wrote.",
+        metavar="NAME",
+        help="A challenge or program, or a file that attnlab start wrote.",
         autocompletion=complete_slug,
     ),
 ]
@@ -93,15 +95,20 @@ def catalogue(ctx: typer.Context) -> Catalogue:
 
 
 def select_file(ctx: typer.Context, what: str, file: str | None = None) -> Selection:
-    """The challenge and file that WHAT and FILE of the command line name."""
+    """The challenge and file that NAME and FILE of the command line name, in either order.
+
+    Raises `Refused` or `Unreadable` where NAME is a file that belongs to no challenge.
+    """
     from attnlab.errors import Refused
 
+    if file and looks_like_path(what) and names_challenge(ctx, file):
+        what, file = file, what
     if file == "":
         raise Refused("the name of the file is empty", "is a variable of the shell not set?")
     if file:
         return Selection(catalogue(ctx).find(what), Path(file), file, yours=True)
     if looks_like_path(what):
-        return Selection(catalogue(ctx).find(_slug_in(what)), Path(what), what, yours=True)
+        return Selection(catalogue(ctx).find(_slug_in(ctx, what)), Path(what), what, yours=True)
     challenge = catalogue(ctx).find(what)
     here = Path(f"{challenge.name}.py")
     if os.path.lexists(here) and _may_belong_to(here, challenge.slug):
@@ -124,17 +131,27 @@ def looks_like_path(what: str) -> bool:
     return names_file or os.sep != "/" in what
 
 
-def _slug_in(file: str) -> str:
+def names_challenge(ctx: typer.Context, word: str) -> bool:
+    """Whether a challenge of one file has this name or slug."""
+    return any(word in (c.slug, c.name) for c in catalogue(ctx).challenges)
+
+
+def _slug_in(ctx: typer.Context, file: str) -> str:
     """The slug in the first line of a started file."""
-    from attnlab.errors import Refused
+    from attnlab.errors import Refused, Unreadable
     from attnlab.target.source import marked_slug, read_source
 
+    name = Path(file).stem
+    if not os.path.lexists(file) and names_challenge(ctx, name):
+        hint = f"type {ctx.command_path} {name}; attnlab start {name} writes ./{name}.py"
+        raise Unreadable(f"{file}: no such file", hint, file)
     slug = marked_slug(read_source(Path(file)).text)
     if slug is None:
+        grades = ctx.info_name == "grade"
         raise Refused(
             f"{file} does not say which challenge it is for",
-            "its first line would be `# attnlab: TOPIC/NAME`; or name both, as in "
-            f"`attnlab grade SLUG {file}`; `attnlab trace {file}` is for code of your own",
+            f"type {ctx.command_path} NAME{f' {file}' if grades else ''}; attnlab list shows the "
+            f"names; `attnlab trace {file}` is for code of your own",
             file,
         )
     return slug
@@ -184,6 +201,17 @@ def limits(timeout: str, memory: str, flag: str = "--memory", usual: float | Non
     return Limits(seconds=seconds, memory=int(size))
 
 
+def parse_seed(text: str) -> int | None:
+    """The number of `--seed`, None where it is not given; raises `Refused` where it is none."""
+    from attnlab.errors import Refused
+
+    if text and not (text.isdecimal() and int(text) <= SEEDS):
+        raise Refused(
+            f"--seed {text}: a whole number from 0 to {SEEDS} is needed", "as in 7", "--seed"
+        )
+    return int(text) if text else None
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -225,7 +253,8 @@ def run_program(job: ProgramJob) -> ProgramReport:
     from attnlab.worker.client import Worker
 
     screen = stderr()
-    watched = sys.stderr.isatty()  # else the frames of a spinner would fill a log
+    # Frames of a spinner would fill a log, and they are escape codes.
+    watched = sys.stderr.isatty() and not screen.no_color
     waiting = screen.status("training and comparing ...") if watched else nullcontext()
     with Worker() as worker, waiting:
         report = worker.run_program(job)

@@ -23,7 +23,7 @@ AT_ONCE = max(2, min(4, os.cpu_count() or 2))  # each worker holds a torch of it
 Slugs = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[SLUG]...", help="Only these challenges.", autocompletion=complete_slug
+        metavar="[NAME]...", help="Only these challenges.", autocompletion=complete_slug
     ),
 ]
 MeasureStrength = Annotated[

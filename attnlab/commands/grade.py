@@ -7,14 +7,15 @@ import typer
 from attnlab.commands.base import (
     Json,
     Memory,
+    NameOrFile,
     Timeout,
-    What,
     announce,
     catalogue,
     challenge_job_for,
     emit,
     limits,
     note,
+    parse_seed,
     progress,
     run_job,
     run_program,
@@ -26,16 +27,12 @@ if TYPE_CHECKING:
     from attnlab.target.rounds import SelectedRound
 
 PLACE = 40
-SEEDS = 2**63 - 1  # the largest that torch takes
 PATIENT = "60"  # seconds: torch.export alone takes some to load
 All = Annotated[bool, typer.Option("--all", help="Do not stop at the first check that fails.")]
 Full = Annotated[
     bool, typer.Option("--full", help="Also run the checks that take long; see docs/checks.md.")
 ]
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", min=0, max=SEEDS, help="Repeat a grade with its seed."),
-]
+Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Repeat a grade with its seed.")]
 Reveal = Annotated[
     bool, typer.Option("--reveal", help="Of a program: end the round; name parts and bugs.")
 ]
@@ -44,19 +41,19 @@ File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="The file to 
 
 def command(
     ctx: typer.Context,
-    what: What,
+    what: NameOrFile,
     file: File = None,
     timeout: Timeout = "",
     memory: Memory = "",
     everything: All = False,
     full: Full = False,
-    seed: Seed = None,
+    seed: Seed = "",
     reveal: Reveal = False,
     json: Json = False,
 ) -> int:
     """Grade your file, or a program's folder: passed or failed, and why.
 
-    WHAT alone takes ./NAME.py when it is there, else the file as it was shipped. The first check
+    NAME alone takes ./NAME.py when it is there, else the file as it was shipped. The first check
     that fails ends it, unless --all is given.
     """
     from dataclasses import replace
@@ -67,11 +64,11 @@ def command(
 
     if chosen_round := select_round(catalogue(ctx), what, file):
         bounds = limits(timeout, memory, usual=SECONDS)
-        return _grade_round(chosen_round, bounds, seed, reveal, json)
+        return _grade_round(chosen_round, bounds, parse_seed(seed), reveal, json)
     chosen = select_file(ctx, what, file)
     whole = everything or chosen.challenge.bugs  # which bugs are gone takes all checks
     job = challenge_job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), "check")
-    job = replace(job, until="end" if whole else "reason", full=full, seed=seed)
+    job = replace(job, until="end" if whole else "reason", full=full, seed=parse_seed(seed))
     announce("grading", chosen)
     verdict = make_verdict(chosen.challenge, chosen.file, run_job(job))
     if chosen.yours:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from attnlab.commands.base import Json, What, catalogue, emit, progress, select_file
+from attnlab.commands.base import Json, NameOrFile, catalogue, emit, progress, select_file
 
 if TYPE_CHECKING:
     from attnlab.target.rounds import SelectedRound
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PLACE = 50
 
 
-def command(ctx: typer.Context, what: What, json: Json = False) -> int:
+def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
     """Show one more hint each time.
 
     The first is about the symptom, the second about the place, the third about the line.

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, What, catalogue, emit, select_file
+from attnlab.commands.base import Json, NameOrFile, catalogue, emit, select_file
 
 PLACE = 80
 File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="Of a program: only this file.")]
 
 
-def command(ctx: typer.Context, what: What, file: File = None, json: Json = False) -> int:
+def command(ctx: typer.Context, what: NameOrFile, file: File = None, json: Json = False) -> int:
     """Put a challenge's file back, or a program's; yours are kept beside them."""
     from attnlab.catalogue.starter import write_starter
     from attnlab.errors import Refused

@@ -7,9 +7,9 @@ import typer
 from attnlab.commands.base import (
     Json,
     Memory,
+    NameOrFile,
     Selection,
     Timeout,
-    What,
     announce,
     catalogue,
     challenge_job_for,
@@ -35,7 +35,7 @@ Reveal = Annotated[
 
 def command(
     ctx: typer.Context,
-    what: What,
+    what: NameOrFile,
     reveal: Reveal = False,
     timeout: Timeout = "",
     memory: Memory = "",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, What, catalogue, emit, progress, select_file
+from attnlab.commands.base import Json, NameOrFile, catalogue, emit, progress, select_file
 
 if TYPE_CHECKING:
     from attnlab.records import ChallengeProgress
@@ -15,7 +15,7 @@ PLACE = 60
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 
-def command(ctx: typer.Context, what: What, yes: Yes = False, json: Json = False) -> int:
+def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json = False) -> int:
     """Show the solution; asks first unless you solved it."""
     from attnlab.render.challenge import SolutionPage
     from attnlab.render.round import RoundSolutionPage

@@ -5,10 +5,19 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Force, Json, Slug, catalogue, emit, progress
+from attnlab.commands.base import (
+    Force,
+    Json,
+    Name,
+    catalogue,
+    emit,
+    looks_like_path,
+    parse_seed,
+    progress,
+    select_file,
+)
 
 PLACE = 20
-SEEDS = 2**63 - 1
 Bugs = Annotated[
     str, typer.Option("--bugs", metavar="ID,ID", help="Of a program: the bugs to put in.")
 ]
@@ -19,7 +28,7 @@ Seed = Annotated[
 
 def command(
     ctx: typer.Context,
-    slug: Slug,
+    slug: Name,
     bugs: Bugs = "",
     seed: Seed = "",
     force: Force = False,
@@ -30,6 +39,10 @@ def command(
     from attnlab.errors import Refused
     from attnlab.render.challenge import StartPage
 
+    if looks_like_path(slug):
+        name = select_file(ctx, slug).challenge.name
+        hint = f"attnlab reset {slug} puts it back as it was"
+        raise Refused(f"{slug} is a file of {name} already", hint, slug)
     found = catalogue(ctx)
     if entry := found.find_program(slug):
         return _start_round(entry.folder, bugs, seed, force, json)
@@ -47,13 +60,10 @@ def command(
 def _start_round(folder: str, bugs: str, seed: str, force: bool, json: bool) -> int:
     from attnlab.catalogue.programs import read_program
     from attnlab.catalogue.rounds import choose_bugs, write_round
-    from attnlab.errors import Refused
     from attnlab.render.round import RoundStartPage
 
-    if seed and not (seed.isdecimal() and int(seed) <= SEEDS):
-        raise Refused(f"--seed {seed}: a whole number from 0 on is needed", "as in 7", "--seed")
     program = read_program(Path(folder))
-    chosen = choose_bugs(program, bugs, int(seed) if seed else None)
+    chosen = choose_bugs(program, bugs, parse_seed(seed))
     kept = write_round(program, chosen, replace=force)
     with progress() as done:
         done.mark_started(program.slug)

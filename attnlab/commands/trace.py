@@ -10,13 +10,13 @@ from attnlab.commands.base import (
     Selection,
     Timeout,
     announce,
-    catalogue,
     challenge_job_for,
     complete_slug,
     emit,
     hide_findings,
     limits,
     looks_like_path,
+    names_challenge,
     note,
     progress,
     run_job,
@@ -275,13 +275,9 @@ def _chosen(ctx: typer.Context, target: str) -> Selection | None:
         plain = target.endswith(".py") and Path(target).is_file()
         if not plain or marked_slug(read_source(Path(target)).text) is None:
             return None
-    elif ":" in target or "." in target or not _is_slug(ctx, target):
+    elif ":" in target or "." in target or not names_challenge(ctx, target):
         return None
     return select_file(ctx, target)
-
-
-def _is_slug(ctx: typer.Context, target: str) -> bool:
-    return any(target in (c.slug, c.name) for c in catalogue(ctx).challenges)
 
 
 # ---------------------------------------------------------------- what came of it

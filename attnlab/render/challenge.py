@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import unified_diff
 
 from rich.text import Text
@@ -38,6 +39,15 @@ class StartPage:
         return {"challenge": self.challenge.slug, "file": self.file, "kept": self.kept}
 
 
+def show_hints(hints: Sequence[tuple[str, str]], more: bool, screen: Screen) -> None:
+    """Hints as (heading, text); all but the last had been shown before, and it too without more."""
+    for number, (heading, text) in enumerate(hints, 1):
+        new = more and number == len(hints)
+        screen.gap()
+        screen.say((heading, "title" if new else ""), ("" if new else "  shown before", "aside"))
+        screen.prose(text, indent=2)
+
+
 @record
 class HintPage:
     """The hints taken so far, the newest last."""
@@ -50,11 +60,8 @@ class HintPage:
     def show(self, screen: Screen) -> None:
         total = len(self.challenge.hints)
         screen.say((self.challenge.title, "title"), (f"  {self.challenge.slug}", "name"))
-        for number, text in enumerate(self.challenge.hints[: self.taken], 1):
-            screen.gap()
-            newest = "title" if number == self.taken else ""
-            screen.say((f"hint {number} of {total}", newest))
-            screen.prose(text, indent=2)
+        hints = enumerate(self.challenge.hints[: self.taken], 1)
+        show_hints([(f"hint {n} of {total}", text) for n, text in hints], self.more, screen)
         name = self.challenge.name
         if not self.more:
             screen.gap()
@@ -110,8 +117,7 @@ class SolutionPage:
 
 def _diff(page: SolutionPage) -> list[str]:
     old, new = page.shipped.splitlines(), page.solution.splitlines()
-    names = (page.challenge.file.replace("\\", "/").rpartition("/")[2], "solution.py")
-    return list(unified_diff(old, new, *names, lineterm="", n=4))
+    return list(unified_diff(old, new, "as shipped", "solution", lineterm="", n=4))
 
 
 def _show_diff(lines: list[str], screen: Screen) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from attnlab.records import CheckResult
 from attnlab.render.screen import Screen
+from attnlab.verdict import UNSEEN
 
 
 def show_failures(checks: Sequence[CheckResult], screen: Screen, next_: str = "") -> None:
@@ -48,7 +49,10 @@ def _show_folded(folded: Sequence[CheckResult], screen: Screen) -> None:
 
 
 def outcome_counts(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[str, str]]:
-    """Counts by outcome, as styled parts of one line; checks that do not apply are left out."""
+    """Counts by outcome, as styled parts of one line; checks that do not apply are left out.
+
+    Those that were not run because an earlier one had failed are counted: the score counts them.
+    """
     marks = screen.marks
     looks = (
         ("failed", f"{marks.bad} {{}} failed", "bad"),
@@ -60,4 +64,7 @@ def outcome_counts(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[
         count = sum(check.outcome == outcome for check in checks)
         if count:
             parts += [("   ", ""), (text.format(count), style)]
+    unseen = sum(check.reason == UNSEEN for check in checks)
+    if unseen:
+        parts += [("   ", ""), (f"{marks.skip} {unseen} not run", "aside")]
     return parts[1:]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
@@ -58,24 +57,32 @@ def show_findings(
     `names` are those of the files that are not the main one.
     """
     rank = {"error": 0, "warning": 1, "note": 2}
-    keys = [(f.severity, f.rule, f.file, f.line, f.op, f.message) for f in findings]
-    times = Counter(keys)
-    firsts = dict(zip(reversed(keys), reversed(findings), strict=True))
-    order = sorted(dict.fromkeys(keys), key=lambda key: rank[key[0]])
-    for key in order[:MOST_FINDINGS]:
-        _show_finding(firsts[key], times[key], screen, names or {})
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.severity, finding.rule, finding.file, finding.op, finding.message)
+        alike.setdefault(key, []).append(finding)
+    order = sorted(alike.values(), key=lambda group: rank[group[0].severity])
+    for group in order[:MOST_FINDINGS]:
+        _show_findings_alike(group, screen, names or {})
     if len(order) > MOST_FINDINGS:
         screen.say(
             (f"{screen.marks.dots} and {len(order) - MOST_FINDINGS} more: --json has all", "aside")
         )
 
 
-def _show_finding(finding: Finding, times: int, screen: Screen, names: Mapping[str, str]) -> None:
+def _show_findings_alike(
+    group: Sequence[Finding], screen: Screen, names: Mapping[str, str]
+) -> None:
+    """One paragraph for findings that differ in their lines only."""
+    finding = group[0]
     mark, style = _severity(finding, screen.marks)
+    lines = list(dict.fromkeys(f.line for f in group if f.line))
+    numbers = ", ".join(map(str, lines))
     other = names.get(finding.file, "")
-    place_ = f"{other}:{finding.line}" if other else f"line {finding.line}" * bool(finding.line)
-    head = [f"{mark} {finding.severity}"] + [t for t in (place_, finding.op) if t]
-    often = f"  {plural(times, 'time')}" if times > 1 else ""
+    word = f"{other}:" if other else "line " if len(lines) == 1 else "lines "
+    head = [f"{mark} {finding.severity}"]
+    head += [t for t in (f"{word}{numbers}" if lines else other, finding.op) if t]
+    often = f"  {plural(len(group), 'time')}" if len(group) > max(1, len(lines)) else ""
     screen.say((" ".join(head), style), (f"  {finding.rule}{often}", "aside"))
     screen.say(finding.message, indent=2)
 

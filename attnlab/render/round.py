@@ -14,6 +14,7 @@ from attnlab.records.program import (
     TrainingRun,
 )
 from attnlab.render.bars import UP, every_nth
+from attnlab.render.challenge import show_hints
 from attnlab.render.json import Document
 from attnlab.render.run import show_output
 from attnlab.render.screen import ASCII, Screen, level_marks, plural
@@ -202,10 +203,7 @@ class RoundHintPage:
 
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen)
-        for number, (heading, text) in enumerate(self.shown, 1):
-            screen.gap()
-            screen.say((heading, "title" if number == len(self.shown) else ""))
-            screen.prose(text, indent=2)
+        show_hints(self.shown, self.more, screen)
         if not self.more:
             screen.gap()
             screen.say(("There is no further hint.", "warn"))

@@ -7,10 +7,11 @@ no white; and no colour says anything that a mark or a word does not say too.
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Container, Sequence
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, OverflowMethod
@@ -76,6 +77,9 @@ class Screen(Console):
         color: bool | None = None,
         many: bool = False,  # all colours there are, whatever the terminal has
     ) -> None:
+        colors: Literal["auto", "truecolor"] | None = "truecolor" if many else "auto"
+        if os.environ.get("NO_COLOR"):  # rich would still write bold
+            colors = None
         super().__init__(
             stderr=stderr,
             file=file,
@@ -83,7 +87,7 @@ class Screen(Console):
             record=record,
             force_terminal=color,
             force_jupyter=False,  # else rich would print to the notebook by itself
-            color_system="truecolor" if many else "auto",
+            color_system=colors,
             theme=Theme(STYLES),
             highlight=False,
             markup=False,

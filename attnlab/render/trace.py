@@ -35,7 +35,9 @@ class TracePage:
         for said in self.containers:
             name, _, held = said.partition(": ")
             screen.hang((f"       {name}: ", "aside"), (held, "name"))
-        if trace.ops or trace.crash or self.outcome == "ok":
+        # With nothing to show of --only-findings the last line says so.
+        empty = self.view.only_findings and not (trace.findings or trace.crash)
+        if not empty and (trace.ops or trace.crash or self.outcome == "ok"):
             show_table(trace, screen, self.view)
         _show_calls(trace, screen, self.view)
         show_notes((*trace.notes, *_omission(self.omitted)) if trace.ops else trace.notes, screen)

@@ -109,6 +109,22 @@ def test_a_file_given_beside_the_slug(shell, worker):
     assert shell("grade", NAME, "answer.py", "--json").json["file"] == "answer.py"
 
 
+def test_a_file_given_before_the_slug(shell, worker):
+    """Swapped arguments are understood: a challenge has no name that ends like a file's."""
+    shell("start", NAME)
+    Path(f"{NAME}.py").rename("mine.py")
+    said = shell("grade", "mine.py", NAME, "--json")
+    assert (said.json["challenge"], said.json["file"]) == (SLUG, "mine.py")
+
+
+@pytest.mark.parametrize("seed", ["abc", "-1", "1.5", str(2**63)])
+def test_a_seed_that_is_none_is_refused(shell, worker, seed):
+    """In words of ours."""
+    said = shell("grade", "too-sharp", f"--seed={seed}")
+    assert said.code == 2
+    assert f"--seed {seed}: a whole number from 0 to {2**63 - 1} is needed" in said.err
+
+
 def test_a_name_that_is_empty_is_refused(shell, worker):
     """`grade NAME "$FILE"` with a variable that is not set: nothing else is graded for it."""
     said = shell("grade", NAME, "")

@@ -120,6 +120,23 @@ def test_a_file_without_its_mark_is_refused(shell):
     said = shell("hint", "own.py")
     assert said.code == 2
     assert "attnlab trace own.py" in said.err
+    assert "type attnlab hint NAME;" in said.err
+    assert "type attnlab grade NAME own.py;" in shell("grade", "own.py").err
+
+
+def test_a_file_that_is_not_there_names_its_challenge(shell):
+    """A challenge's file that was never started: what to type instead."""
+    said = shell("hint", str(FILE))
+    assert said.code == 2
+    assert f"type attnlab hint {NAME};" in said.err
+
+
+def test_start_takes_no_file(shell):
+    """It says which challenge the file belongs to."""
+    shell("start", NAME)
+    said = shell("start", str(FILE))
+    assert said.code == 2
+    assert f"{FILE} is a file of {NAME} already" in said.err
 
 
 # ---------------------------------------------------------------- solution and notes

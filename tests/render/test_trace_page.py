@@ -193,6 +193,22 @@ def test_what_a_file_says_commands_no_terminal(shown):
     assert "\\x1b[2J" in said
 
 
+def test_only_findings_where_there_are_none(shown):
+    """The last line alone says so."""
+    clean = replace(TRACE, findings=(), crash=None)
+    said = shown(replace(page(clean, view=View(only_findings=True)), outcome="ok"))
+    assert "nothing suspicious found" in said
+    assert "no row" not in said
+
+
+def test_findings_alike_on_several_lines_are_one_paragraph(shown):
+    """Queries, keys and values share a mistake: it is explained once."""
+    several = [replace(TRACE.findings[0], line=line) for line in (16, 17, 18)]
+    said = shown(page(replace(TRACE, findings=tuple(several))))
+    assert said.count(several[0].message[:20]) == 1
+    assert "lines 16, 17, 18" in said
+
+
 def test_a_finding_of_every_layer_is_said_once(shown):
     """With how often it was made; the gravest first."""
 
