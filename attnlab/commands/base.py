@@ -220,13 +220,14 @@ def _number(text: str) -> float:
 
 
 def hide_findings(trace: Trace) -> Trace:
-    """The trace without its findings and the explanation of its crash that repeats them."""
+    """The trace of all calls without findings and the explanation of a crash that repeats them."""
     from dataclasses import replace
 
     crash = trace.crash
     if crash:
         crash = replace(crash, explanation=crash.explanation.partition(EARLIER)[0].rstrip())
-    return replace(trace, findings=(), crash=crash)
+    calls = tuple(replace(call, trace=hide_findings(call.trace)) for call in trace.calls)
+    return replace(trace, findings=(), crash=crash, calls=calls)
 
 
 # ---------------------------------------------------------------- running and output

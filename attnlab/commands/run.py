@@ -72,8 +72,7 @@ def command(
         hidden=len(whole.findings) - len(trace.findings),
         next=_next(chosen, verdict),
     )
-    grave = any(finding.severity != "note" for finding in whole.findings)
-    return emit(page, json, EXIT_CODES[verdict.outcome] or int(grave))
+    return emit(page, json, EXIT_CODES[verdict.outcome] or int(bool(whole.grave)))
 
 
 def _run_round(chosen: SelectedRound, timeout: str, memory: str, json: bool) -> int:

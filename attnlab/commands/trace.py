@@ -118,6 +118,10 @@ Symbolic = Annotated[
 Calls = Annotated[
     str, typer.Option("--calls", metavar="N", help="N calls, each fed with the cache of the last.")
 ]
+Feed = Annotated[
+    str,
+    typer.Option("--feed", metavar="NAME", help="Which argument takes the cache that is returned."),
+]
 Decode = Annotated[
     bool,
     typer.Option("--decode", help="Further calls have one new position; compare with a full pass."),
@@ -157,6 +161,7 @@ def command(
     aten: Aten = False,
     symbolic: Symbolic = False,
     calls: Calls = "",
+    feed: Feed = "",
     decode: Decode = False,
     step: Step = "",
     timeout: Timeout = "",
@@ -191,9 +196,18 @@ def command(
         device=flags.parse_device(device),
         fill=flags.parse_presets(fills),
         calls=flags.parse_calls(calls) if calls else flags.DECODED if decode else 1,
+        feed=flags.parse_feed(feed, bool(calls or decode)),
         decode=decode,
         step=flags.parse_step(step),
     )
+    again: dict[str, str | bool] = {
+        "--dtype": "" if dtype == "float32" else dtype,
+        "--device": "" if device == "cpu" else device,
+        "--decode": decode,
+        "--step": step,
+        "--calls": calls,
+        "--feed": feed,
+    }
     typed = TraceCommand(
         target=target,
         init=init,
@@ -201,7 +215,7 @@ def command(
         inputs=tuple(inputs or ()),
         case=case,
         tiny=flags.TINY in fills,
-        rest=repeated_flags(fills, dtype, device, calls, decode, step),
+        rest=repeated_flags(fills, again),
     )
     view = View(
         module=module,
@@ -284,15 +298,9 @@ def _chosen(ctx: typer.Context, target: str) -> Selection | None:
 
 
 def _outcome(report: Report) -> str:
-    from attnlab.records import Trace
-
-    if report.outcome in ("timeout", "memory", "crashed"):
+    if report.trace is None or report.outcome in ("timeout", "memory", "crashed"):
         return report.outcome
-    trace = report.trace or Trace()
-    if trace.crash:
-        return "crashed"
-    grave = any(finding.severity != "note" for finding in trace.findings)
-    return "found" if grave else "ok"
+    return report.trace.outcome
 
 
 def _note_reveal(chosen: Selection, report: Report, reveal: bool) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
+from attnlab.probe.answers import Mask
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import naming
 from attnlab.records import (
     Contract,
     Finding,
+    Input,
     Job,
     NextCall,
     Trace,
@@ -21,6 +23,7 @@ from attnlab.records import (
     plain,
 )
 from attnlab.sizes import Sizes, UnknownSize, constructor_arguments, with_head_dim
+from attnlab.target.conventions import CACHES
 from attnlab.tracer.axes.agree import SizedTrace
 from attnlab.tracer.build_trace import build_trace, sizes_suffix, unique_findings
 from attnlab.tracer.findings import Rows, find
@@ -30,6 +33,7 @@ from attnlab.tracer.size_coincidence import Broken, find_relation
 LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
 LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
 GAP = 1e-4  # that float32 may leave between a step and a pass over all positions
+UNTAKEN = "call 1 returned more than its output; --feed NAME says which argument takes it"
 SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
 
 
@@ -59,36 +63,32 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
 def _with_calls(job: Job, host: Host, contract: Contract, trace: Trace) -> Trace:
     """The trace with further calls of the same module, and where a step parts from a full pass."""
     options, sizes = job.options, with_head_dim(contract.sizes)
-    names = {i.name: list(i.axes) for i in contract.inputs}
-    symbol = next((a for axes in names.values() for a in axes if a in LENGTHS), "")
+    cached = [
+        i for i in contract.inputs if i.argument in ((options.feed,) if options.feed else CACHES)
+    ]
+    symbol = _first_length(i for i in contract.inputs if i not in cached)
     if options.decode and not symbol:
         note = "no input has an axis of positions (S, T or L), so there is nothing to decode"
         return replace(trace, notes=(*trace.notes, note))
-    decode = symbol if options.decode else ""
-    first = sizes.get(symbol, 1)
-    if decode:
-        sizes = {**sizes, symbol: first + options.calls - 1}
+    if options.decode:
+        sizes = {**sizes, symbol: sizes[symbol] + options.calls - 1}
     _build(job, host, contract, sizes)
-    inputs = draw.inputs(contract, sizes, Dice(SEED), "none" if decode else contract.example_mask)
+    inputs = draw.inputs(contract, sizes, Dice(SEED), _mask_of_calls(contract, options.decode))
     answer = checked_answer(
         host.ask(
             "trace_calls",
             inputs=list(draw.filled(contract, inputs, options.fill).items()),
             seed=SEED,
-            axes=names,
+            axes={i.name: list(i.axes) for i in contract.inputs},
             sizes=dict(sizes),
             calls=options.calls,
-            symbol=decode,
+            symbol=symbol if options.decode else "",
+            feed=options.feed,
+            past=_first_length(cached),
         )
     )
-    texts = answer.get("traces")
-    raws = [_raw_trace(text) for text in (texts if isinstance(texts, list) else [])[1:]]
-    calls = []
-    for number, raw in enumerate(raws, 2):
-        one = build_trace(SizedTrace(raw, {**sizes, symbol: 1} if decode else sizes), None)
-        ops = tuple(replace(op, call=number) for op in one.ops)
-        fed = f"position {first + number - 2}, after {first + number - 2} others" if decode else ""
-        calls.append(NextCall(number=number, inputs=fed, trace=replace(one, ops=ops)))
+    tokens = 1 if options.decode else sizes.get(symbol, 0)
+    calls = tuple(_next_calls(answer, options.calls, tokens))
     found, notes = trace.findings, trace.notes
     if differs := answer.get("differs"):
         found = (*found, from_json(Finding, str(differs)[:LONGEST]))
@@ -96,7 +96,43 @@ def _with_calls(job: Job, host: Host, contract: Contract, trace: Trace) -> Trace
         notes = (*notes, f"every step equals one pass over all positions, but for {gap:.2g}")
     elif isinstance(gap, float):
         found = (*found, _unpaired(job, trace, gap))
-    return replace(trace, calls=tuple(calls), findings=found, notes=notes)
+    if isinstance(name := answer.get("unfed"), str):
+        without = f"forward takes {name}, but call 1 returned nothing to feed it with"
+        notes = (*notes, without if name else UNTAKEN)
+    crash = calls[-1].trace.crash if calls else None
+    return replace(trace, calls=calls, crash=crash, findings=found, notes=notes)
+
+
+def _mask_of_calls(contract: Contract, decode: bool) -> Mask:
+    """The example's mask. Steps equal a pass over all positions where none sees those after it: the
+    module sees to that itself, or a mask that it needs does."""
+    needed = any(i.role == "mask" and not i.optional for i in contract.inputs)
+    return contract.example_mask if not decode else "causal" if needed else "none"
+
+
+def _first_length(inputs: Iterable[Input]) -> str:
+    """The first axis of positions; "" where none has one."""
+    return next((axis for i in inputs for axis in i.axes if axis in LENGTHS), "")
+
+
+def _next_calls(answer: Mapping[str, Any], total: int, tokens: int) -> Iterator[NextCall]:
+    """The calls after the first, each with what was new to it; `tokens` = 0 where none are."""
+    texts, lengths = answer.get("traces"), answer.get("lengths")
+    if not isinstance(texts, list) or not isinstance(lengths, list):
+        return
+    for number, (text, length) in enumerate(list(zip(texts, lengths, strict=False))[1:], 2):
+        raw = _raw_trace(text)
+        trace = build_trace(SizedTrace(raw, raw.sizes), None)
+        crash = replace(trace.crash, call=number) if trace.crash else None
+        ops = tuple(replace(op, call=number) for op in trace.ops)
+        new = [f"{tokens} token{'s' * (tokens > 1)}"] if tokens else []
+        new += [f"cache {length[0]} -> {length[1]}"] if _is_pair(length) else []
+        trace = replace(trace, ops=ops, crash=crash)
+        yield NextCall(number=number, total=total, inputs=", ".join(new), trace=trace)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and [type(n) for n in value] == [int, int]
 
 
 def _confirmed(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Trace:

@@ -25,6 +25,7 @@ class TraceOptions:
     device: str = "cpu"
     fill: Literal["noise", "arange", "ones", "eye"] = "noise"
     calls: int = 1  # of the same module, one after the other
+    feed: str = ""  # the argument that takes the cache of the call before; "" = by its usual names
     decode: bool = False  # each call after the first has one new position
     step: int = 0  # of a file's optimizer, from 1: trace what leads to it; 0 = the first call
 
@@ -90,6 +91,7 @@ class Crash:
     error: str = ""  # the exception's class
     module: str = ""
     inputs: tuple[str, ...] = ()  # those that an operand is, or is made of in few steps alone
+    call: int = 1  # which of several calls raised
 
 
 @record
@@ -105,13 +107,23 @@ class Trace:
     guards: tuple[Guard, ...] = ()
     calls: tuple[NextCall, ...] = ()  # those after the first
 
+    @property
+    def grave(self) -> tuple[Finding, ...]:
+        """The findings that are more than notes."""
+        return tuple(finding for finding in self.findings if finding.severity != "note")
+
+    @property
+    def outcome(self) -> Literal["ok", "found", "crashed"]:
+        return "crashed" if self.crash else "found" if self.grave else "ok"
+
 
 @record
 class NextCall:
     """One more call of the same module, fed with the cache of the one before."""
 
     number: int
-    inputs: str  # "x: 1 new position, cache of 4"
+    total: int  # how many were asked for; the last one may have raised before
+    inputs: str  # "1 token, cache 4 -> 5"
     trace: Trace
 
 

@@ -40,10 +40,9 @@ class PropertyPage:
         show_table(replace(trace, ops=trace.ops[:ROWS]), screen, View())
         if len(trace.ops) > ROWS:
             screen.say((f"and {plural(len(trace.ops) - ROWS, 'operation')} more", "aside"))
-        grave = tuple(f for f in trace.findings if f.severity != "note")
-        if grave:
+        if trace.grave:
             screen.gap()
-            show_findings(grave, screen, file_labels(trace))
+            show_findings(trace.grave, screen, file_labels(trace))
 
     def document(self) -> Document:
         return {"check": plain(self.result), "seed": self.seed, **trace_rows(self.trace)}

@@ -24,6 +24,7 @@ def show_crash(crash: Crash, screen: Screen) -> None:
     blocks = [Text(source, style="bold"), Text(operands), Text(escape_control(reason))]
     body = Text("\n\n").join(block for block in blocks if block)
     head = f"{marks.bad} {crash.error or 'Error'} at {format_place(crash.file, crash.line)}"
+    head += f" in call {crash.call}" * (crash.call > 1)
     title = Text(truncate(escape_control(head), screen.width - 6, marks.dots), style="bad")
     wide = min(screen.width, READABLE)
     screen.print(Panel(body, title=title, title_align="left", border_style="bad", width=wide))

@@ -60,7 +60,7 @@ def arrange_rows(trace: Trace, view: View) -> tuple[Shown, ...]:
     """The lines of the table, in the order of the run."""
     rules = {f.index: f.rule for f in trace.findings if f.index is not None}
     wanted = [op for op in trace.ops if not view.only_findings or op.index in rules]
-    grave = {f.index for f in trace.findings if f.severity != "note"}
+    grave = {finding.index for finding in trace.grave}
     steps = [
         Step(op=op, rule=rules.get(op.index, ""), flagged=op.index in grave)
         for op in wanted

@@ -45,11 +45,6 @@ def _label(target: str) -> str:
     return escaping.escape(f"trace of {target}").replace("{", "{{").replace("}", "}}")
 
 
-def outcome_of(trace: Trace) -> str:
-    found = any(f.severity != "note" for f in trace.findings)
-    return "crashed" if trace.crash else "found" if found else "ok"
-
-
 def _page(trace: Trace, sizes: Mapping[str, int], target: str) -> TracePage:
     report = Report(outcome="ok", trace=trace, target=target)
-    return TracePage(target=target, outcome=outcome_of(trace), report=report, sizes=dict(sizes))
+    return TracePage(target=target, outcome=trace.outcome, report=report, sizes=dict(sizes))

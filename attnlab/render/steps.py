@@ -195,7 +195,7 @@ def _lines(trace: Trace, view: View, screen: Screen) -> list[Row | str]:
         nested=any(len(levels(op.module)) > 1 for op in trace.ops),
     )
     lines = [line for item in arrange_rows(trace, view) for line in _item(item, frame)]
-    if trace.crash:
+    if trace.crash and not trace.calls:  # else it is that of a later call
         lines.append(_crash_row(trace.crash, frame))
     return _drop_repeated_sources(lines)
 

@@ -57,6 +57,10 @@ class TracePage:
             "target": self.target,
             "outcome": self.outcome,
             **trace_rows(self.report.trace),
+            "calls": [
+                {"number": call.number, "total": call.total, "inputs": call.inputs}
+                for call in trace.calls
+            ],
             "hidden_findings": self.hidden,
             "backward": plain(trace.backward),
             "attention": plain(trace.attention),
@@ -89,8 +93,8 @@ def _show_calls(trace: Trace, screen: Screen, view: View) -> None:
     for call in trace.calls:
         rows = [(op.line, op.op, op.shape) for op in call.trace.ops]
         screen.gap()
-        head = f"call {call.number} of {len(trace.calls) + 1}"
-        told = f"  {call.inputs}" if call.inputs else ""
+        head = f"call {call.number} of {call.total}"
+        told = f": {call.inputs}" if call.inputs else ""
         if rows == before and not call.trace.crash:
             screen.say((head, "title"), f"{told}  the same rows as the call before")
             continue
@@ -138,7 +142,8 @@ def _show_end(page: TracePage, trace: Trace, screen: Screen) -> None:
     elif page.outcome == "ok":
         screen.say((f"{marks.ok} ok", "ok"), f"  {count}, nothing suspicious found")
     elif page.outcome == "found":
-        grave = sum(f.severity != "note" for f in trace.findings) or page.hidden
+        grave = len(trace.grave) or page.hidden
         screen.say((f"{marks.warn} {plural(grave, 'finding')}", "warn"), f"  in {count}")
     elif trace.crash or trace.ops:
-        screen.say((f"{marks.bad} {page.outcome}", "bad"), f"  after {count}")
+        ran = len(trace.ops) + sum(len(call.trace.ops) for call in trace.calls)
+        screen.say((f"{marks.bad} {page.outcome}", "bad"), f"  after {plural(ran, 'operation')}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import field, replace
 
 from attnlab.catalogue.literals import Scalar
@@ -95,13 +96,9 @@ def quote_word(word: str) -> str:
     return f'"{word}"' if not re.search(r'["$`\\!]', word) else shlex.quote(word)
 
 
-def repeated_flags(
-    presets: tuple[str, ...], dtype: str, device: str, calls: str, decode: bool, step: str = ""
-) -> tuple[str, ...]:
-    """The flags that a repeated command needs again."""
+def repeated_flags(presets: tuple[str, ...], values: Mapping[str, str | bool]) -> tuple[str, ...]:
+    """The flags that a repeated command needs again: those of `values` that were given."""
     words = [word for preset in presets for word in ("--preset", preset)]
-    words += ["--dtype", dtype] if dtype != "float32" else []
-    words += ["--device", device] if device != "cpu" else []
-    words += ["--decode"] if decode else []
-    words += ["--step", step] if step else []
-    return (*words, *(("--calls", calls) if calls else ()))
+    for flag, value in values.items():
+        words += [flag] if value is True else [flag, value] if value else []
+    return tuple(words)

@@ -42,4 +42,6 @@ ARGUMENTS: dict[str, Scalar] = {
     **dict.fromkeys(("causal", "is_causal", "training"), False),
     "batch_size": Symbol("B"),
 }
+# Arguments of forward that take what the call before returned.
+CACHES = ("cache", "kv_cache", "past", "past_kv", "past_key_value", "past_key_values", "state")
 PLAIN = {"int": 3, "bool": True, "float": 0.5, "str": "text"}

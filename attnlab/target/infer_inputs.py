@@ -61,9 +61,8 @@ def infer_inputs(
             missing.append(parameter)
     if not (found or plain or missing or given):
         found = _first_known_input(forward)
-    unknown = [n for n in (*given, *said.arguments) if n not in forward.names()]
-    if unknown and not forward.keywords:
-        raise _no_such_input(unknown[0], forward)
+    for name in (*given, *said.arguments):
+        must_take("--input", name, forward)
     if missing:
         raise _cannot_feed(forward, missing, said)
     return (*found, *chain.from_iterable(given.values())), plain
@@ -75,9 +74,11 @@ def _first_known_input(forward: Signature) -> list[Input]:
     return [parse_input(f"{names[0]}: {FEEDS[names[0]]}")] if names else []
 
 
-def _no_such_input(name: str, forward: Signature) -> Refused:
-    hint = did_you_mean(name, forward.names()) or f"It takes {format_signature(forward)}."
-    return Refused(f"--input: forward takes no {name}", hint, "--input")
+def must_take(flag: str, name: str, forward: Signature) -> None:
+    """Refuse what a flag names where forward has no such argument."""
+    if name not in forward.names() and not forward.keywords:
+        hint = did_you_mean(name, forward.names()) or f"It takes {format_signature(forward)}."
+        raise Refused(f"{flag}: forward takes no {name}", hint, flag)
 
 
 def _cannot_feed(forward: Signature, missing: list[Parameter], said: UserOptions) -> Refused:

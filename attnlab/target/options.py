@@ -63,6 +63,14 @@ def parse_step(said: str) -> int:
     return int(said or 0)
 
 
+def parse_feed(said: str, several: bool) -> str:
+    """The argument that `--feed` names, which only one of several calls can be fed with."""
+    if said and not several:
+        hint = f"say how many calls are traced: --feed {said} --calls 2"
+        raise Refused("--feed needs --calls or --decode", hint, "--feed")
+    return said
+
+
 def parse_calls(said: str) -> int:
     """How many calls `--calls` asks for."""
     if not (said.isascii() and said.isdigit() and 1 <= int(said) <= MOST_CALLS):

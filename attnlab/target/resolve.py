@@ -36,7 +36,7 @@ from attnlab.records import (
 from attnlab.suggest import did_you_mean, either
 from attnlab.target.command_line import TraceCommand, UserOptions
 from attnlab.target.infer import TINY, complete_contract
-from attnlab.target.infer_inputs import takes_inputs
+from attnlab.target.infer_inputs import call_signatures, must_take, takes_inputs
 from attnlab.target.outline import Definition, Outline, format_signature, read_outline
 from attnlab.target.source import parse, read_source
 
@@ -101,6 +101,9 @@ def own_job(
     said = _merge_options(base, typed)
     found = _find_target(typed.target)
     contract = _contract(base, said, found, typed.describes_module or typed.tiny)
+    _, forward = call_signatures(found.seen, said)
+    if options and options.feed and forward and contract:
+        must_take("--feed", options.feed, forward)
     return Job(
         candidate=found.code if contract else replace(found.code, name=None),
         contract=contract,

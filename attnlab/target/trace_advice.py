@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from attnlab.records import Job, Report, Trace
 from attnlab.target.command_line import TraceCommand, input_flag, quote_word
-from attnlab.target.conventions import FEEDS, PLAIN
+from attnlab.target.conventions import CACHES, FEEDS, PLAIN
 from attnlab.target.outline import read_outline
 from attnlab.target.source import parse
 
@@ -23,7 +23,7 @@ def next_step(typed: TraceCommand, job: Job, report: Report) -> str:
         longer = replace(typed, rest=(*typed.rest, "--timeout", f"{job.limits.seconds * 6:g}"))
         return f"if it only needs more time: {longer.command()}"
     trace, guessed = report.trace or Trace(), guessed_inputs(typed, job)
-    at = next((f for f in trace.findings if f.severity != "note"), None) or trace.crash
+    at = (*trace.grave, trace.crash)[0]
     if at and INSTALLED & set(PurePath(at.file).parts):
         code = (job.own.module if job.own else None) or "that code"
         return f"{code} is installed: change --init or --input, not its file: {typed.command()}"
@@ -48,14 +48,14 @@ def guessed_inputs(typed: TraceCommand, job: Job) -> list[str]:
 
 def omitted_inputs(job: Job) -> list[str]:
     """The arguments of forward that were left at None, as `--input` would give them: those of
-    unknown names by their names alone."""
+    unknown names by their names alone. Further calls are fed with what the first one left."""
     code, contract = job.candidate, job.contract
     if contract is None or not code.text or code.name is None:
         return []
     seen = read_outline(parse(code.text, code.file)).definitions.get(code.name)
     takes = seen.forward or (seen.build if seen.kind == "function" else None) if seen else None
     given = {*(entry.argument for entry in contract.inputs), *contract.arguments}
-    given |= {entry.argument for entry in contract.containers}
+    given |= {job.options.feed, *CACHES} if job.options.calls > 1 else set()
     left = [
         p.name
         for p in (takes.parameters if takes else ())
@@ -65,10 +65,14 @@ def omitted_inputs(job: Job) -> list[str]:
 
 
 def _doubtful_inputs(typed: TraceCommand, trace: Trace) -> Sequence[str]:
-    """The inputs of the command line that what crashed took as they came, or nearly so."""
+    """The inputs of the command line that what crashed took as they came, or nearly so; none after
+    a first call that took them."""
+    if trace.crash and trace.crash.call > 1:
+        return []
     given = _inputs_by_name(typed)
     if trace.crash and trace.crash.op:
-        return [given[name] for name in trace.crash.inputs if name in given]
+        names = dict.fromkeys(name.partition(".")[0] for name in trace.crash.inputs)
+        return [given[name] for name in names if name in given]
     return [*given.values()] if len(trace.ops) <= NEAR else []
 
 

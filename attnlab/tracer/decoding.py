@@ -18,9 +18,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from attnlab.records.trace import Finding
+from attnlab.target.conventions import CACHES
 from attnlab.tracer.cast import Given
 
-CACHES = ("cache", "kv_cache", "past", "past_kv", "past_key_value", "past_key_values", "state")
+OUTPUTS = ("out", "output", "y", "x", "hidden", "logits", "last_hidden_state", "hidden_states")
 TOLERANCE = 1e-4  # of the largest value; float32 rounds by 1e-6
 Axes = Mapping[str, Sequence[str]]
 
@@ -37,9 +38,36 @@ def _cut(tensor: Tensor, axes: Sequence[str], symbol: str, start: int, end: int)
     return tensor.narrow(places[0], start, end - start) if places else tensor
 
 
-def cache_in(out: Any) -> Any:
-    """What a call returned beside its output, to be given to the next call; None where nothing."""
-    return out[1] if isinstance(out, (tuple, list)) and len(out) > 1 else None
+def cache_in(out: Any, name: str = "") -> Any:
+    """What a call returned to be given to the next one as its argument `name`; None where nothing.
+
+    That is what stands beside the output in a tuple; in a dict or an object what has the name of a
+    cache, else all of it, where nothing has that of an output.
+    """
+    if isinstance(out, Tensor):
+        return None
+    if isinstance(out, (tuple, list)):
+        if out and isinstance(out[0], (tuple, list, dict)):  # a cache for each layer
+            return out
+        return out[1] if len(out) > 1 else None
+    held = out if isinstance(out, Mapping) else getattr(out, "__dict__", {})
+    caches = [held[key] for key in (name, *CACHES) if key in held]
+    whole = out if held and not held.keys() & {*OUTPUTS} else None
+    return caches[0] if caches else whole
+
+
+def cache_length(
+    before: Sequence[Sequence[int]], after: Sequence[Sequence[int]], place: int | None
+) -> list[int] | None:
+    """How many positions a cache held before a call and holds after it, by the shapes of its
+    tensors: along the axis at `place`, else the only one that changes; None where none tells."""
+    for old, new in zip(before, after, strict=False):
+        changed = [a for a, (o, n) in enumerate(zip(old, new, strict=False)) if o != n]
+        if place is not None and place < min(len(old), len(new)):
+            return [old[place], new[place]]
+        if len(changed) == 1 and len(old) == len(new):
+            return [old[changed[0]], new[changed[0]]]
+    return None
 
 
 def cache_argument(function: Callable[..., Any]) -> str | None:
@@ -52,8 +80,11 @@ def cache_argument(function: Callable[..., Any]) -> str | None:
 
 
 def output_of(out: Any) -> Tensor | None:
-    """The first tensor of what a call returned."""
-    first = out[0] if isinstance(out, (tuple, list)) and out else out
+    """The first tensor of what a call returned, or what has the name of an output."""
+    if isinstance(out, (tuple, list)) and out:
+        out = out[0]
+    held = out if isinstance(out, Mapping) else getattr(out, "__dict__", {})
+    first = next((held[key] for key in OUTPUTS if key in held), out)
     return first if isinstance(first, Tensor) else None
 
 

@@ -8,6 +8,7 @@ from sample_records import (
     BUILT,
     CRASH,
     FAILED,
+    FINDINGS,
     FLAGSHIP,
     LISTED,
     OPS,
@@ -21,7 +22,7 @@ from sample_records import (
 from attnlab.catalogue.validate import Validation
 from attnlab.doctor import HealthCheck
 from attnlab.errors import Refused, Unreadable
-from attnlab.records import Report, Trace
+from attnlab.records import Finding, NextCall, Report, Trace
 from attnlab.render.challenge import HintPage, SolutionPage, StartPage
 from attnlab.render.check import CheckPage
 from attnlab.render.doctor import DoctorPage
@@ -44,6 +45,31 @@ HIDING = RunPage(
 )
 NO_OPS = Report(outcome="crashed", target=BUILT, message="x.py:3: NotImplementedError: write it")
 SOLVED = "def f(x):\n    return x + 1\n"
+
+
+STEP = tuple(replace(o, shape=(o.shape[0], 1, *o.shape[2:])) for o in OPS[:6])
+LATER = replace(CRASH, call=3)
+DIFFERS = Finding(
+    rule="decode-differs",
+    file=OPS[0].file,
+    line=25,
+    op="matmul",
+    severity="error",
+    message="the step at position 4 first differs here from a pass over all positions: "
+    "`scores = q @ k` gives [1, 1], the full pass [0.3503, 0.1853]",
+)
+
+
+def calling(*calls, outcome, **trace):
+    """The page of several calls, the first of a module with a cache."""
+    found = Trace(ops=OPS[:6], calls=calls, **trace)
+    return TracePage(
+        target="my.py:M",
+        outcome=outcome,
+        report=Report(outcome="ok", target=BUILT, trace=found),
+        sizes=SIZES,
+        containers=("cache: (B H T hd, B H T hd)",),
+    )
 
 
 class Error:
@@ -70,6 +96,32 @@ PAGES = {
         outcome="ok",
         report=Report(outcome="ok", target=BUILT, trace=Trace(ops=OPS[:6], notes=("one row",))),
         sizes=SIZES,
+    ),
+    "trace-calls": calling(
+        NextCall(number=2, total=3, inputs="4 tokens, cache 4 -> 8", trace=Trace(ops=OPS[:6])),
+        NextCall(number=3, total=3, inputs="4 tokens, cache 8 -> 12", trace=Trace(ops=STEP)),
+        outcome="ok",
+    ),
+    "trace-decode": calling(
+        NextCall(number=2, total=4, inputs="1 token, cache 4 -> 5", trace=Trace(ops=STEP)),
+        NextCall(number=3, total=4, inputs="1 token", trace=Trace(ops=STEP[:2], crash=LATER)),
+        outcome="crashed",
+        crash=LATER,
+        findings=(DIFFERS,),
+    ),
+    "trace-step": TracePage(
+        target="train.py",
+        outcome="ok",
+        report=Report(
+            outcome="ok",
+            target="train.py",
+            trace=Trace(
+                ops=OPS[:6],
+                findings=FINDINGS[1:],
+                notes=("optimizer step 2; what comes after it was not run",),
+            ),
+        ),
+        sizes={},
     ),
     "grade-crashed": GradePage(challenge=FLAGSHIP, file="./crash-at-out-proj.py", verdict=VERDICT),
     "grade-failed": GradePage(challenge=SHARP, file="./too-sharp.py", verdict=FAILED),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from own_target import own_job
 
-from attnlab.records import Crash, Finding, Report, Trace
+from attnlab.records import Crash, Finding, Report, Trace, TraceOptions
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.trace_advice import next_step, omitted_inputs
 
@@ -52,6 +52,21 @@ def test_the_users_own_input_is_doubted_before_the_file(job):
         'see whether forward takes --input "mask: B D"; if so, fix net.py:4, then'
     )
     assert advice(job, inputs, CRASH).startswith("fix net.py:4, then")
+
+
+def test_a_part_of_an_input_doubts_all_of_it(job):
+    """The flag says what all parts are; after a call that took them, none is doubted."""
+    inputs = ["x: B S D", "mask: tuple(B D, B D)"]
+    crash = replace(CRASH, inputs=("mask.0", "mask.1"))
+    said = advice(job, inputs, crash)
+    assert said.startswith('see whether forward takes --input "mask: tuple(B D, B D)"; if so, fix')
+    assert advice(job, inputs, replace(crash, call=2)).startswith("fix net.py:4, then")
+
+
+def test_what_further_calls_are_fed_with_is_not_missed(job):
+    """The first call leaves a cache for the next one, under its usual name or the one given."""
+    calls = replace(job(), options=TraceOptions(calls=2, feed="scale"))
+    assert omitted_inputs(calls) == ["mask: B S S bool forbids"]
 
 
 def test_a_line_of_python_that_raises_at_once_doubts_every_input(job):

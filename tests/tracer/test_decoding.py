@@ -1,5 +1,7 @@
 """Several calls in one trace: caches are fed on, and steps stand beside a full pass."""
 
+import types
+
 import pytest
 import torch
 
@@ -7,8 +9,10 @@ from attnlab.tracer.decoding import (
     LineValue,
     cache_argument,
     cache_in,
+    cache_length,
     cut_inputs,
     first_difference,
+    output_of,
 )
 
 CACHED = """
@@ -55,7 +59,9 @@ def test_right_steps_equal_a_full_pass(trace):
     said = trace(CACHED, "--decode")
     assert said.code == 0, said.out
     assert "every step equals one pass over all positions" in said.out
-    assert "call 3 of 3  position 6, after 6 others" in said.out
+    assert "call 2 of 3: 1 token, cache 5 -> 6" in said.out
+    assert "call 3 of 3: 1 token, cache 6 -> 7" in said.out
+    assert "not looked at" not in said.out
 
 
 def test_a_cache_is_given_as_a_tuple(trace):
@@ -64,6 +70,53 @@ def test_a_cache_is_given_as_a_tuple(trace):
     assert said.code == 0, said.out
     assert "cache: (B H T hd, B H T hd)" in said.out
     assert said.out.count("B H T+S hd") == 2
+
+
+def test_a_step_that_crashes_is_told(trace):
+    """The call is named, on the page and in JSON, and the outcome is that of a crash."""
+    text = CACHED.replace("[cache[0], k], dim=2", "[cache[0], k], dim=1")
+    said = trace(text, "--decode")
+    assert said.code == 1
+    assert "in call 2 " in said.out
+    assert "call 2 of 3: 1 token\n" in said.out
+    assert "It runs with dim=2" in said.out
+    said = trace(text, "--decode", "--json")
+    assert (said.json["outcome"], said.json["crash"]["call"]) == ("crashed", 2)
+    assert said.json["calls"] == [{"number": 2, "total": 3, "inputs": "1 token"}]
+    assert {op["call"] for op in said.json["ops"]} == {1, 2}
+
+
+MASKED = (
+    CACHED.replace("x, cache=None", "x, mask, store")
+    .replace("cache", "store")
+    .replace("torch.ones(S, T).bool().triu(T - S + 1)", "mask")
+)
+
+
+def test_a_mask_that_is_needed_is_causal(trace):
+    """Else the pass over all positions would see what steps cannot; `--feed` names the argument."""
+    flags = ("--input", "mask: S S bool forbids", "--input", "store = None", "--decode")
+    said = trace(MASKED, *flags, "--feed", "store")
+    assert (said.code, "every step equals one pass" in said.out) == (0, True), said.out
+    said = trace(MASKED, *flags)
+    assert "· call 1 returned more than its output; --feed NAME says which argument" in said.out
+
+
+def test_a_wrong_feed_is_refused(trace):
+    """An argument that forward does not take, and one call that nothing comes before."""
+    said = trace(CACHED, "--calls", "2", "--feed", "cash")
+    assert (said.code, "--feed: forward takes no cash\nhint: Did you mean cache?" in said.err) == (
+        2,
+        True,
+    )
+    said = trace(CACHED, "--feed", "cache")
+    assert (said.code, "--feed needs --calls or --decode" in said.err) == (2, True)
+
+
+def test_nothing_to_feed_is_told(trace):
+    """A cache that is taken and never returned is forgotten."""
+    said = trace(CACHED.replace(", (k, v)\n", "\n"), "--calls", "2")
+    assert "· forward takes cache, but call 1 returned nothing to feed it with" in said.out
 
 
 BUGS = {  # and a text on the line that is named: one without a row in the full pass is passed over
@@ -136,6 +189,15 @@ def test_what_is_fed_on():
     """A cache is what is returned beside the output, by an argument of a known name."""
     assert cache_in(torch.ones(1)) is None
     assert cache_in((1, "cache")) == "cache"
+    layers = [(1, 2), (3, 4)]
+    assert cache_in(layers) is layers
+    assert cache_in({"out": 1, "store": 2, "cache": 3}, "store") == 2
+    assert cache_in({"out": 1, "cache": 3}) == 3
+    assert cache_in({"logits": 1}) is None
+    pair = {"k": 1, "v": 2}
+    assert cache_in(pair) is pair
+    held = types.SimpleNamespace(**pair)
+    assert cache_in(held) is held
     assert cache_argument(lambda x, past_key_values=None: x) == "past_key_values"
     assert cache_argument(lambda x: x) is None
 
@@ -149,3 +211,21 @@ def test_rows_that_cannot_be_paired_blame_nothing():
     assert first_difference(full, same, 5, 6) is None
     found = first_difference(full, [LineValue("f", 1, "add", torch.ones(2, 1, 3))], 5, 6)
     assert (found.line, found.rule) == (1, "decode-differs")
+
+
+def test_outputs_are_found_by_their_names():
+    """What a step returns is compared, also where it stands in a dict or an object."""
+    y = torch.ones(2)
+    for out in (y, (y, 1), {"cache": 1, "logits": y}, types.SimpleNamespace(out=y)):
+        assert output_of(out) is y
+    assert output_of({"k": y, "v": y}) is None
+
+
+def test_lengths_of_a_cache():
+    """Along the axis that is known, else along the only one that changed; else nothing is said."""
+    assert cache_length([[2, 5, 4]], [[2, 6, 4]], None) == [5, 6]
+    assert cache_length([[], [2, 5]], [[], [2, 6]], None) == [5, 6]
+    assert cache_length([[2, 8, 4]], [[2, 8, 4]], 1) == [8, 8]
+    assert cache_length([[2, 5, 4]], [[3, 6, 4]], None) is None
+    assert cache_length([[2, 8, 4]], [[2, 8, 4]], None) is None
+    assert cache_length([], [[2, 6, 4]], 1) is None

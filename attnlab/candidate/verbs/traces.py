@@ -17,6 +17,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from attnlab.candidate.cache_feed import CacheFeed
 from attnlab.candidate.load import move_in, remember
 from attnlab.candidate.program import StepRecorder
 from attnlab.candidate.quick_optimizers import skip_compiler
@@ -30,8 +31,8 @@ from attnlab.tracer.capture import capture, raw_trace_of, record_run
 from attnlab.tracer.cast import Given
 from attnlab.tracer.decoding import (
     ValuesByLine,
-    cache_argument,
     cache_in,
+    cache_length,
     cut_inputs,
     first_difference,
     largest_gap,
@@ -79,28 +80,48 @@ def trace_calls(
     sizes: dict[str, int],
     calls: int,
     symbol: str = "",
+    feed: str = "",
+    past: str = "",
 ) -> Any:
-    """Several calls, each fed with what the one before returned beside its output.
+    """Several calls, each fed with the cache that the one before returned, up to one that raises.
 
     With `symbol`, the axis of positions, the first call has all but `calls - 1` of the inputs'
     positions and each later one the next of them; `differs` is the first row that a step does not
-    share with a pass over all positions, `gap` how far their outputs are apart.
+    share with a pass over all positions, `gap` how far their outputs are apart. `feed` names the
+    argument that takes the cache, `past` the axis of its positions where it is an input;
+    `lengths` are those positions before and after each call, `unfed` the argument that the first
+    call returned nothing for, or "" where it returned what no argument takes.
     """
     session.set_mode(train=False)
     twins = [copy.deepcopy(session.target) for _ in range(2)] if symbol else []
+    chain = CacheFeed(session, feed, axes, past)
     steps = _steps(inputs, axes, symbol, calls)
-    traces = [
-        capture_call(session, step.given, number, axes, sizes, seed)
-        for number, step in enumerate(steps)
-    ]
-    answer: dict[str, Any] = {"traces": traces}
-    return answer | (_compare_steps(session, twins, inputs, steps) if symbol else {})
+    traces, lengths, unfed, crashed = [], [], None, False
+    for step in steps:
+        given = chain.next_inputs(step.given)
+        before = chain.shapes()
+        own = {**sizes, **chain.past_size(given), **({symbol: step.length} if symbol else {})}
+        raw = record_run(_traced_call(session, chain, given, axes, own, seed))
+        traces.append(to_json(raw))
+        lengths.append(cache_length(before, chain.shapes(), chain.past_place(inputs)))
+        if crashed := raw.crash is not None:
+            break
+        if len(traces) == 1 and bool(chain.name) is (cache_in(chain.returned, chain.name) is None):
+            unfed = chain.name
+    answer: dict[str, Any] = {"traces": traces, "lengths": lengths, "unfed": unfed}
+    if not symbol or crashed:
+        return answer
+    return answer | _compare_steps(session, chain, twins, inputs, steps)
 
 
 class _Step(NamedTuple):
     given: Given
     start: int
     end: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
 
 
 def _steps(inputs: Given, axes: dict[str, list[str]], symbol: str, calls: int) -> list[_Step]:
@@ -113,18 +134,18 @@ def _steps(inputs: Given, axes: dict[str, list[str]], symbol: str, calls: int) -
     return [_Step(cut_inputs(inputs, axes, symbol, a, b), a, b) for a, b in cuts]
 
 
-def capture_call(
+def _traced_call(
     session: Session,
+    chain: CacheFeed,
     given: Given,
-    number: int,
     axes: dict[str, list[str]],
     sizes: dict[str, int],
     seed: int,
-) -> str:
-    """The JSON text of the raw trace of one call, whose cache the session keeps for the next."""
+) -> TracedCall:
+    """One of several calls, with its own sizes."""
     root = session.target if isinstance(session.target, nn.Module) else None
-    shot = TracedCall(
-        call=lambda fed: _feed(session, fed, number),
+    return TracedCall(
+        call=chain.invoke,
         given=given,
         root=root,
         axes={n: tuple(a) for n, a in axes.items()},
@@ -133,39 +154,28 @@ def capture_call(
         entry=session.entry,
         seed=seed,
     )
-    return to_json(record_run(shot))
-
-
-def _feed(session: Session, given: Given, number: int) -> Any:
-    """One call with the cache of the call before, where forward takes one."""
-    function = getattr(session.target, "forward", session.target)
-    name = cache_argument(function)
-    if number == 0 and name:
-        session.arguments.pop(name, None)
-    out = session.invoke(given)
-    if name and (cache := cache_in(out)) is not None:
-        session.arguments[name] = cache
-    return out
 
 
 def _compare_steps(
-    session: Session, twins: list[Any], inputs: Given, steps: list[_Step]
+    session: Session, chain: CacheFeed, twins: list[Any], inputs: Given, steps: list[_Step]
 ) -> dict[str, Any]:
     """The steps again, with the values of every line, beside one pass over all positions."""
     with torch.no_grad(), OtherTarget(session):
-        session.target = twins[0]
+        chain.start(twins[0])
+        given = chain.next_inputs(inputs)
         with ValuesByLine(session.file) as full:
-            whole = output_of(_feed(session, inputs, 0))
-        session.target = twins[1]
+            whole = output_of(chain.invoke(given))
+        chain.start(twins[1])
         gap = 0.0
-        for number, step in enumerate(steps):
+        for step in steps:
+            given = chain.next_inputs(step.given)
             with ValuesByLine(session.file) as mine:
-                out = output_of(_feed(session, step.given, number))
+                out = output_of(chain.invoke(given))
             differs = first_difference(full.values, mine.values, step.start, step.end)
             if differs:
                 return {"differs": to_json(differs)}
             if out is not None and whole is not None and out.dim() == whole.dim() > 1:
-                wanted = whole.narrow(1, step.start, step.end - step.start)
+                wanted = whole.narrow(1, step.start, step.length)
                 gap = max(gap, largest_gap(out, wanted))
     return {"gap": gap}
 
