@@ -79,7 +79,6 @@ def wants_json(args: Sequence[str]) -> bool:
 # What to type where an argument is missing, by its name in the help.
 EXAMPLES = {
     "NAME": "{path} NAME; attnlab list shows the names",
-    "ID": "{path} rules, or the name of a check",
     "TARGET": "{path} model.py:MyAttention",
     "KIND": "{path} sinusoidal",
 }

@@ -80,7 +80,7 @@ def _progress() -> HealthCheck:
 
     with Progress.open() as kept:
         if kept.warning or kept.path is None:
-            return HealthCheck(name="progress", state="warn", text=kept.warning or "not kept")
+            return HealthCheck(name="progress", state="warn", text=kept.warning or "not saved")
         return HealthCheck(name="progress", state="ok", text=str(kept.path))
 
 
@@ -102,7 +102,7 @@ def _worker() -> Iterator[HealthCheck]:
         yield HealthCheck(name="worker", state="fail", text=error.message, hint=error.hint)
         return
     if report.outcome != "ok":
-        text = f"a trial job came out {report.outcome}: {report.message}"
+        text = f"a trial job ended with {report.outcome}: {report.message}"
         yield HealthCheck(name="worker", state="fail", text=text, hint=report.hint)
         return
     yield HealthCheck(name="worker", state="ok", text=f"a trial job took {report.seconds:.2f} s")

@@ -320,7 +320,6 @@ def test_json_may_stand_before_the_command(shell):
         (("too-sharp",), "did you mean attnlab run too-sharp?"),
         (("next",), "attnlab alone says where you are and what is next"),
         (("grade",), "type attnlab grade NAME; attnlab list shows the names"),
-        (("explain",), "type attnlab explain rules, or the name of a check"),
         (("trace",), "type attnlab trace model.py:MyAttention"),
     ],
 )

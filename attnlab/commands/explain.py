@@ -17,9 +17,11 @@ RULES = "rules"  # the page that tells what every challenge asks
 def complete_id(incomplete: str) -> list[tuple[str, str]]:
     """Rules, checks and challenges that begin with this word."""
     try:
+        from attnlab.catalogue.trace_findings import FINDINGS
         from attnlab.checks.base import load_checks
 
         known = [(RULES, "what every challenge asks"), *((c.id, c.title) for c in load_checks())]
+        known += [(rule, title) for rule, (title, _) in FINDINGS.items()]
     except Exception:  # completion must never print an error
         return []
     return [pair for pair in known if pair[0].startswith(incomplete)] + complete_slug(incomplete)
@@ -29,20 +31,22 @@ Id = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="A check, rules, a challenge that you solved, or a mutation.",
+        help="A check, a finding, rules, a challenge that you solved, a mutation; none lists all.",
         autocompletion=complete_id,
     ),
 ]
 
 
-def command(ctx: typer.Context, id_: Id, json: Json = False) -> int:
-    """Explain a check, the house rules ("rules"), a challenge that you solved, or a mutation."""
+def command(ctx: typer.Context, id_: Id = "", json: Json = False) -> int:
+    """Explain a check, a trace's finding, the house rules ("rules") or a challenge you solved."""
+    if not id_:
+        return emit(_index(), json)
     if id_ == RULES:
         return emit(_rules(), json)
     from attnlab.checks.base import load_checks
 
     ids = [check.id for check in load_checks()]
-    return emit(_check(id_) or _mutation(id_) or _challenge(ctx, id_, ids), json)
+    return emit(_check(id_) or _finding(id_) or _mutation(id_) or _challenge(ctx, id_, ids), json)
 
 
 def _rules() -> ExplainPage:
@@ -69,6 +73,33 @@ def _check(id_: str) -> ExplainPage | None:
     return ExplainPage(id=check.id, kind="check", title=check.title, text=text, advice=check.advice)
 
 
+def _index() -> ExplainPage:
+    """What there is to be explained, by name."""
+    from attnlab.catalogue.trace_findings import FINDINGS
+    from attnlab.checks.base import load_checks
+    from attnlab.render.explain import ExplainPage
+
+    checks = ", ".join(sorted(check.id for check in load_checks()))
+    text = (
+        f"**{RULES}**: what every challenge asks.\n\n"
+        f"**Checks** of a grade: {checks}.\n\n"
+        f"**Findings** of a trace: {', '.join(FINDINGS)}.\n\n"
+        "**Challenges**: the notes of one that you solved, by its name."
+    )
+    return ExplainPage(id="index", kind="page", title="What attnlab explain knows", text=text)
+
+
+def _finding(rule: str) -> ExplainPage | None:
+    """A finding of a trace, by the rule that stands beside it."""
+    from attnlab.catalogue.trace_findings import FINDINGS
+    from attnlab.render.explain import ExplainPage
+
+    if rule not in FINDINGS:
+        return None
+    title, text = FINDINGS[rule]
+    return ExplainPage(id=rule, kind="finding", title=title, text=text)
+
+
 def _mutation(id_: str) -> ExplainPage | None:
     """A bug that `attnlab check --strength` inserts, by its name there."""
     from attnlab.mutation_testing.operators.base import load_mutations
@@ -83,6 +114,7 @@ def _mutation(id_: str) -> ExplainPage | None:
 
 def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
     """The notes of a challenge that is solved, or whose solution was shown."""
+    from attnlab.catalogue.trace_findings import FINDINGS
     from attnlab.errors import Refused
     from attnlab.render.explain import ExplainPage
     from attnlab.suggest import did_you_mean
@@ -91,9 +123,9 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
     names = [*checks, *(c.name for c in found.challenges), *(c.slug for c in found.challenges)]
     if what not in names and what not in [slug.rpartition("/")[2] for slug in found.broken_slugs]:
         guess = (
-            did_you_mean(what, [RULES, *names]) or f"checks are {', '.join(checks)}; or a challenge"
+            did_you_mean(what, [RULES, *FINDINGS, *names]) or "attnlab explain lists what there is"
         )
-        raise Refused(f'"{what}" is neither a check nor a challenge', guess)
+        raise Refused(f'"{what}" is no check, finding or challenge', guess)
     challenge = found.find(what)
     with progress() as kept:
         standing = kept.challenge_progress(challenge.slug)

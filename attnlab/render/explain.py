@@ -14,7 +14,7 @@ PARAGRAPH_START = re.compile(r"\n(?=(?:Right|Wrong): )")  # they start a paragra
 @record
 class ExplainPage:
     id: str
-    kind: str  # "check", "mutation", "challenge" or "page"
+    kind: str  # "check", "finding", "mutation", "challenge" or "page"
     title: str
     text: str
     advice: str = ""

@@ -16,7 +16,7 @@ WORDS = {
     "crashed": "crashed",
     "timeout": "ran out of time",
     "memory": "ran out of memory",
-    "cannot-compare": "cannot be compared",
+    "cannot-compare": "cannot compare",
 }
 UNDONE = "attnlab undid settings of this file: "  # in the output of a file that made some
 

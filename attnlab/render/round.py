@@ -28,7 +28,7 @@ WORDS = {
     "crashed": "crashed",
     "timeout": "ran out of time",
     "memory": "ran out of memory",
-    "cannot-compare": "cannot be compared",
+    "cannot-compare": "cannot compare",
 }
 
 

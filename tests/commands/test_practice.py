@@ -1,11 +1,14 @@
 """start, reset, hint, solution, explain, list: what a user does around the grading."""
 
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+import attnlab
+from attnlab.catalogue.trace_findings import FINDINGS
 from attnlab.progress import Progress
 
 NAME = "too-sharp"
@@ -185,6 +188,22 @@ def test_explain_shows_a_mutation(shell):
     assert document["title"].startswith("Masked scores get a wrong value")
     assert "Right: " in document["text"]
     assert "Wrong: " in document["text"]
+
+
+def test_explain_shows_every_rule_of_a_trace(shell):
+    """Each that the sources name, and no other; alone it lists them."""
+    sources = [*Path(attnlab.__file__).parent.glob("tracer/**/*.py")]
+    sources.append(Path(attnlab.__file__).parent / "grading/trace_stage.py")
+    text = "\n".join(source.read_text() for source in sources)
+    assert [rule for rule in FINDINGS if f'"{rule}"' not in text] == []
+    named = re.findall(r'(?:report\(\s*call\.row,|finding_at\(\s*op,|rule=)\s*"([a-z-]+)"', text)
+    assert named
+    assert set(named) <= FINDINGS.keys()
+    page = shell("explain", "reshape-cut", "--json").json
+    assert (page["kind"], page["id"]) == ("finding", "reshape-cut")
+    said = shell("explain").out
+    assert "reshape-cut" in said
+    assert "causality" in said
 
 
 def test_explain_shows_a_check(shell):
