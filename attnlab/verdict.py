@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from attnlab.records import Bug, Challenge, CheckResult, GradeOutcome, Report, Verdict
 from attnlab.records.program import ProgramReport
 from attnlab.target.command_line import TraceCommand, input_flag
@@ -20,6 +22,7 @@ EXIT_CODES: dict[GradeOutcome, int] = {
 NO_KERNEL = "no-kernel"  # what it calls is not to be had on this machine
 UNKNOWN = ("no-weights", NO_KERNEL)  # why nothing can be said, for or against the file
 REFUSED = ("PermissionError", "[Errno 1] ", "[Errno 13] ")  # how the system says that it may not
+TRACED = {"output-shape", "finite", "fully-masked-row", "matches-reference", "gradients-match"}
 UNSEEN = "unseen"  # the reason of a check that was skipped because one before it had failed
 # How the whole job ended, where that decides the grade before any check does.
 _JOB: dict[str, GradeOutcome] = {
@@ -33,6 +36,7 @@ _JOB: dict[str, GradeOutcome] = {
 # Why a check ended as it did, where the reason says more than "failed" or "error".
 _REASONS: dict[str, GradeOutcome] = {
     "crashed": "crashed",
+    "unwritten": "crashed",
     "timeout": "timeout",
     "memory": "memory",
 }
@@ -173,24 +177,35 @@ def _next(
             "put what it needs into the file, then grade it again"
         )
     advice = first.advice if first and outcome == "failed" else ""
-    if first and first.reason == "crashed":
-        advice = _trace_at(challenge, first.sizes, file) or advice
+    if first and first.reason == "unwritten":
+        advice = f"write what {first.file}:{first.line} leaves open, then grade it again"
+    elif first and outcome in ("failed", "crashed"):
+        advice = _trace_at(challenge, first, file) or advice
     return report.hint or advice or own.get(outcome, f"{look} shows every step")
 
 
-def _trace_at(challenge: Challenge, sizes: dict[str, int], file: str) -> str:
-    """The command that shows a crash at other sizes than the example's; "" where `run` does."""
+def _trace_at(challenge: Challenge, failed: CheckResult, file: str) -> str:
+    """The command that shows a call at other sizes than the example's; "" where `run` does, and
+    where a trace does not show what failed."""
     contract = challenge.contract
-    known = {symbol: n for symbol, n in sizes.items() if symbol in contract.sizes}
-    if not known or known == contract.sizes or file.startswith(challenge.slug):
+    known = {symbol: n for symbol, n in failed.sizes.items() if symbol in contract.sizes}
+    crashed = failed.reason == "crashed"
+    if not known or known == contract.sizes or not (crashed or failed.id in TRACED):
         return ""
     command = TraceCommand(
-        target=f"{file.removeprefix('./')}:{challenge.class_name}",
-        init=", ".join(f"{name}={value}" for name, value in contract.init.items()),
+        target=challenge.name,
         sizes=", ".join(f"{symbol}={n}" for symbol, n in known.items()),
-        inputs=tuple(map(input_flag, contract.inputs)),
+        rest=("--backward",) if "gradient" in failed.message else (),
     )
-    return f"{command.command()} shows the shapes up to the crash"
+    if not _is_own_file(challenge, file):
+        command = replace(
+            command,
+            target=f"{file}:{challenge.class_name}",
+            init=", ".join(f"{name}={value}" for name, value in contract.init.items()),
+            inputs=tuple(map(input_flag, contract.inputs)),
+        )
+    seen = "the shapes up to the crash" if crashed else "a call at these sizes"
+    return f"{command.command()} shows {seen}"
 
 
 def _crash_advice(challenge: Challenge, report: Report, file: str) -> str:
@@ -201,9 +216,14 @@ def _crash_advice(challenge: Challenge, report: Report, file: str) -> str:
 
 def _trace_command(challenge: Challenge, file: str) -> str:
     """The command that shows what it does: `run` takes a challenge's own file and started ones."""
-    if file.removeprefix("./") == f"{challenge.name}.py" or file.startswith(challenge.slug):
+    if _is_own_file(challenge, file):
         return f"attnlab run {challenge.slug}"
     return f"attnlab trace {file}:{challenge.class_name}"
+
+
+def _is_own_file(challenge: Challenge, file: str) -> bool:
+    """Whether commands that are given the challenge's name take this file: started or shipped."""
+    return file.removeprefix("./") == f"{challenge.name}.py" or file.startswith(challenge.slug)
 
 
 # ---------------------------------------------------------------- rounds

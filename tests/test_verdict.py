@@ -250,6 +250,39 @@ def test_what_could_not_even_be_imported_has_no_steps_to_show():
     assert grade(outcome="crashed", message="x.py:1: importing x.py raised").next.startswith("fix")
 
 
+@pytest.mark.parametrize(
+    ("id_", "message", "command"),
+    [
+        ("matches-reference", "wrong", 'attnlab trace too-sharp --sizes "B=4, S=1"'),
+        ("finite", "NaN", 'attnlab trace too-sharp --sizes "B=4, S=1"'),
+        (
+            "gradients-match",
+            "the gradient",
+            'attnlab trace too-sharp --sizes "B=4, S=1" --backward',
+        ),
+        ("dropout", "wrong", ""),
+    ],
+)
+def test_what_a_trace_shows_at_other_sizes_is_traced_at_these(id_, message, command):
+    """The values of the example may be right; what a trace does not show keeps its own advice."""
+    challenge = replace(CHALLENGE, contract=Contract(sizes={"B": 2, "S": 9}))
+    failed = replace(
+        check("failed", message=message, sizes={"B": 4, "S": 1}, advice="Ask."), id=id_
+    )
+    said = make_verdict(
+        challenge, "attention/too-sharp/buggy.py", Report(outcome="ok", checks=(failed,))
+    )
+    assert said.next == (f"{command} shows a call at these sizes" if command else "Ask.")
+
+
+def test_what_is_not_written_is_to_be_written():
+    """No trace and no advice on shapes says more than the place."""
+    hole = check("failed", reason="unwritten", file="net.py", line=7, sizes={"S": 1})
+    verdict = grade(hole)
+    assert verdict.outcome == "crashed"
+    assert verdict.next == "write what net.py:7 leaves open, then grade it again"
+
+
 def test_a_crash_at_other_sizes_is_followed_at_these():
     """`attnlab run` shows the example's sizes, at which nothing may be wrong."""
     contract = Contract(
@@ -264,6 +297,10 @@ def test_a_crash_at_other_sizes_is_followed_at_these():
     assert verdict.next == (
         'attnlab trace net.py:Net --init width=D --sizes "B=4, S=1, D=30" --input "x: B S D" '
         "shows the shapes up to the crash"
+    )
+    started = make_verdict(challenge, "./too-sharp.py", Report(outcome="ok", checks=(crash,)))
+    assert started.next == (
+        'attnlab trace too-sharp --sizes "B=4, S=1, D=30" shows the shapes up to the crash'
     )
     example = replace(crash, sizes={**contract.sizes, "hd": 16})
     verdict = make_verdict(challenge, "net.py", Report(outcome="ok", checks=(example,)))

@@ -16,7 +16,7 @@ from attnlab.probe.answers import LOUD
     title="Outputs are finite",
     needs=("output",),
     tier=Tier.FINITE,
-    advice="Run `attnlab run`: the row flagged NaN or Inf first is where to look.",
+    advice="Look at a trace of such a call: the row flagged NaN or Inf first is where to look.",
 )
 def run(probe: Probe) -> Failure | None:
     return _not_finite(probe, 1.0) or _not_finite(probe, LOUD)

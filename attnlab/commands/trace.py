@@ -266,13 +266,13 @@ def _job(
     """The job of a challenge, or of the user's own code with these flags."""
     from dataclasses import replace
 
-    from attnlab.target.resolve import own_job, tiny_job
+    from attnlab.target.resolve import own_job, resized_job, tiny_job
     from attnlab.target.trace_advice import guessed_inputs
 
-    if chosen is not None and not typed.describes_module and not options.step:
+    if chosen is not None and not (typed.init or typed.inputs or typed.case or options.step):
         announce("tracing", chosen)
         job = replace(challenge_job_for(chosen, bounds, "trace"), options=options)
-        return tiny_job(job) if typed.tiny else job
+        return resized_job(tiny_job(job) if typed.tiny else job, typed.sizes)
     job = own_job(typed, limits=bounds, options=options)
     note(f"tracing {typed.target} (your own code: under limits, not isolated)")
     fed = ", ".join(f'"{entry}"' for entry in guessed_inputs(typed, job))

@@ -25,6 +25,8 @@ SHAPES = "Print the shapes of this call step by step: squeeze() drops every axis
 OUT_OF_PLACE = "Make a new tensor where += or a method that ends in _ changes one in place."
 ODD = "odd"  # the reason of a failure by an output that is no tensor of the right shape
 IN_PLACE = ("in-place operation", "inplace operation")  # how autograd says what it cannot follow
+ENDS = "A call ends in time"
+WRITTEN = "Every part of the module is written"
 HANGS = "Look for a loop that never ends, or that takes too long at these sizes."
 BASIC = 3  # checks that are enough to see most leaks and layouts that mix
 PLAIN = ("call", "calls", "gradients")  # what `attnlab run` shows or nearly shows
@@ -219,7 +221,8 @@ class Round:
         if error.error == HUNG and self._out_of_time():
             return unseen(part, LATE)
         self.state.crashes[part.id] = (error.file, error.line)
-        return _crashed(part, error, self.probe.latest.sizes_of(error.shapes))
+        found = _crashed(part, error, self.probe.latest.sizes_of(error.shapes))
+        return _unwritten(found, error, self.probe.context.name) if _is_open(error) else found
 
     def _out_of_time(self) -> bool:
         """Nothing more can be asked. Returns whether that is so because every call is slow, and not
@@ -295,12 +298,24 @@ def _crashed(part: Part, error: Raised, sizes: Sizes) -> CheckResult:
         advice = IN_INIT
     return replace(
         result_of(part, outcome, message),
+        title=ENDS if error.error == HUNG else result_of(part, outcome, message).title,
         file=error.file,
         line=error.line,
         sizes=sizes,
         reason=reason,
         advice=advice,
     )
+
+
+def _is_open(error: Raised) -> bool:
+    """Whether a starter's own line says that something is still to be written."""
+    return error.error == "NotImplementedError" and error.source.startswith("raise")
+
+
+def _unwritten(crashed: CheckResult, error: Raised, name: str | None) -> CheckResult:
+    part = "building it" if error.verb == "build" else "calling it"
+    message = f"{name or 'the module'} is not written yet: {part} raises {error}"
+    return replace(crashed, title=WRITTEN, message=message, reason="unwritten", advice="")
 
 
 def _died(part: Part, death: Died, sizes: Sizes) -> CheckResult:

@@ -90,6 +90,17 @@ def tiny_job(job: Job) -> Job:
     return replace(job, contract=replace(job.contract, sizes=sizes))
 
 
+def resized_job(job: Job, text: str) -> Job:
+    """The job with the sizes that `--sizes` gives to symbols of its contract; raises `Refused`."""
+    if job.contract is None or not text:
+        return job
+    sizes = parse_sizes(text)
+    if unknown := [symbol for symbol in sizes if symbol not in job.contract.sizes]:
+        hint = f"Its sizes are {', '.join(job.contract.sizes)}."
+        raise Refused(f"--sizes: the challenge has no {unknown[0]}", hint, "--sizes")
+    return replace(job, contract=replace(job.contract, sizes={**job.contract.sizes, **sizes}))
+
+
 def own_job(
     typed: TraceCommand, *, limits: Limits | None = None, options: TraceOptions | None = None
 ) -> Job:

@@ -14,7 +14,7 @@ from own_target import own_job
 from attnlab.catalogue.load import read_challenge
 from attnlab.errors import AttnlabError, Refused, Unreadable
 from attnlab.records import Code, Input, Job, Limits, TraceOptions, from_json, to_json
-from attnlab.target.resolve import challenge_job, tiny_job
+from attnlab.target.resolve import challenge_job, resized_job, tiny_job
 
 NET = """\
 from torch import nn
@@ -331,6 +331,16 @@ def test_a_challenge_may_be_made_small(here):
     assert set(tiny_job(job).contract.sizes) == names
     assert tiny_job(job).contract.sizes["S"] == 4
     assert tiny_job(own_job("net.py")).contract.sizes["B"] == 1
+
+
+def test_a_challenge_may_have_other_sizes(here):
+    """Those that are given; a symbol that its contract does not have is refused."""
+    job = challenge_job(read_challenge(write(here)), Path("net.py"))
+    sizes = job.contract.sizes
+    assert resized_job(job, "S=13").contract.sizes == {**sizes, "S": 13}
+    assert resized_job(job, "") == job
+    with pytest.raises(Refused, match="the challenge has no Q"):
+        resized_job(job, "Q=1")
 
 
 PIECES = [

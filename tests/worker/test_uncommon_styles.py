@@ -96,7 +96,10 @@ def test_what_pytorch_has_for_other_machines_alone_cannot_be_compared(grader):
 def test_an_error_that_only_looks_like_it_is_a_crash(grader):
     """A forward that is yet to be written raises NotImplementedError, too."""
     todo = HONEST.replace("        self.calls += 1", "        raise NotImplementedError('todo')")
-    assert grader.grade(todo).outcome == "crashed"
+    verdict = grader.grade(todo)
+    assert verdict.outcome == "crashed"
+    assert "is not written yet: calling it raises NotImplementedError: todo" in verdict.message
+    assert verdict.checks[0].title == "Every part of the module is written"
 
 
 def test_a_type_that_an_operation_does_not_know_is_a_crash(grader):

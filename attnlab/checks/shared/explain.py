@@ -9,9 +9,7 @@ from attnlab.checks.base import Failure, Inputs, Probe, Tensor
 from attnlab.sizes import Sizes
 
 NEAR = 1e-3  # relative, between a factor and the one that it is called
-JOINED = (
-    "Transpose heads and positions before they are joined: out.transpose(1, 2).reshape(B, S, D)."
-)
+JOINED = "Write the axes of the heads beside each line up to where they become (B, S, D) again."
 FILL = 1e4  # scores beyond it were put there by a mask
 
 
@@ -66,14 +64,15 @@ def factor_beside(probe: Probe, inputs: Inputs, out: Tensor, expected: Tensor) -
 
 
 def joined_heads(probe: Probe, failure: Failure, position: int, rows: Iterable[int]) -> Failure:
-    """The failure by which changing a position changed these rows of the output; told as a missing
-    transpose where they are those where (B, H, S, hd) puts it when it is reshaped to (B, S, D)."""
+    """The failure by which changing a position changed these rows of the output; explained by the
+    layout where they hold that position when (B, H, S, hd) is read as (B, S, D)."""
     length, heads = probe.sizes.get("S", 1), probe.sizes.get("H", 1)
     reached = {(head * length + position) // heads for head in range(heads)} - {position}
     neighbours = set(range(min(reached, default=0), position))  # as a shifted mask reaches them
     if set(rows) - {position} != reached or reached == neighbours or len(reached) >= length - 1:
         return failure
-    message = f"{failure.message}; these are the rows that it reaches where (B, H, S, hd) is "
-    return replace(
-        failure, message=message + "reshaped to (B, S, D) without a transpose", advice=JOINED
+    message = (
+        f"{failure.message}; these are the rows that hold position {position} where the memory of "
+        "(B, H, S, hd) is read as (B, S, D)"
     )
+    return replace(failure, message=message, advice=JOINED)
