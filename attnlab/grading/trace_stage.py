@@ -89,7 +89,7 @@ def _with_calls(job: Job, host: Host, contract: Contract, trace: Trace) -> Trace
     )
     tokens = 1 if options.decode else sizes.get(symbol, 0)
     calls = tuple(_next_calls(answer, options.calls, tokens))
-    found, notes = trace.findings, trace.notes
+    found, notes = (*trace.findings, *_later_findings(trace, calls)), trace.notes
     if differs := answer.get("differs"):
         found = (*found, from_json(Finding, str(differs)[:LONGEST]))
     elif isinstance(gap := answer.get("gap"), float) and gap <= GAP:
@@ -129,6 +129,19 @@ def _next_calls(answer: Mapping[str, Any], total: int, tokens: int) -> Iterator[
         new += [f"cache {length[0]} -> {length[1]}"] if _is_pair(length) else []
         trace = replace(trace, ops=ops, crash=crash)
         yield NextCall(number=number, total=total, inputs=", ".join(new), trace=trace)
+
+
+def _later_findings(trace: Trace, calls: Sequence[NextCall]) -> tuple[Finding, ...]:
+    """What is wrong in later calls alone; it stands at no row of the first one."""
+    known = {(finding.rule, finding.line) for finding in trace.findings}
+    return unique_findings(
+        [
+            replace(finding, index=None, message=f"in call {call.number}: {finding.message}")
+            for call in calls
+            for finding in call.trace.grave
+            if (finding.rule, finding.line) not in known
+        ]
+    )
 
 
 def _is_pair(value: object) -> bool:

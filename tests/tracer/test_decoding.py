@@ -86,6 +86,15 @@ def test_a_step_that_crashes_is_told(trace):
     assert {op["call"] for op in said.json["ops"]} == {1, 2}
 
 
+def test_a_fault_of_a_later_call_is_found(trace):
+    """It names its call; every call has it from then on, and it is told once."""
+    said = trace(CACHED.replace("[cache[1], v]", "[cache[1] / 0, v]"), "--calls", "3", "--json")
+    found = said.json["findings"]
+    assert (said.code, said.json["outcome"]) == (1, "found")
+    assert sorted(f["rule"] for f in found) == ["infinity-origin", "nan-origin"]
+    assert all(f["index"] is None and f["message"].startswith("in call 2: ") for f in found)
+
+
 MASKED = (
     CACHED.replace("x, cache=None", "x, mask, store")
     .replace("cache", "store")
