@@ -34,6 +34,7 @@ LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have
 LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
 GAP = 1e-4  # that float32 may leave between a step and a pass over all positions
 UNTAKEN = "call 1 returned more than its output; --feed NAME says which argument takes it"
+ONCE = "a demo runs once: name its class for several calls, as in file.py:Net"
 SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
 
 
@@ -45,7 +46,8 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
     contract = job.contract
     if contract is None:
         raw = _read(host, "demo", **surroundings(job), step=job.options.step)
-        return build_trace(SizedTrace(raw, raw.sizes), None)
+        demo = build_trace(SizedTrace(raw, raw.sizes), None)
+        return replace(demo, notes=(*demo.notes, ONCE)) if job.options.calls > 1 else demo
     sizes = with_head_dim(contract.sizes)
     run = SizedTrace(_run(job, host, contract, sizes, job.options), sizes)
     telling, trace = None, None
@@ -97,7 +99,7 @@ def _with_calls(job: Job, host: Host, contract: Contract, trace: Trace) -> Trace
     elif isinstance(gap, float):
         found = (*found, _unpaired(job, trace, gap))
     if isinstance(name := answer.get("unfed"), str):
-        without = f"forward takes {name}, but call 1 returned nothing to feed it with"
+        without = f"call 1 returned nothing that could be fed to {name}"
         notes = (*notes, without if name else UNTAKEN)
     crash = calls[-1].trace.crash if calls else None
     return replace(trace, calls=calls, crash=crash, findings=found, notes=notes)

@@ -125,7 +125,7 @@ def test_a_wrong_feed_is_refused(trace):
 def test_nothing_to_feed_is_told(trace):
     """A cache that is taken and never returned is forgotten."""
     said = trace(CACHED.replace(", (k, v)\n", "\n"), "--calls", "2")
-    assert "· forward takes cache, but call 1 returned nothing to feed it with" in said.out
+    assert "· call 1 returned nothing that could be fed to cache" in said.out
 
 
 BUGS = {  # and a text on the line that is named: one without a row in the full pass is passed over
@@ -238,3 +238,11 @@ def test_lengths_of_a_cache():
     assert cache_length([[2, 5, 4]], [[3, 6, 4]], None) is None
     assert cache_length([[2, 8, 4]], [[2, 8, 4]], None) is None
     assert cache_length([], [[2, 6, 4]], 1) is None
+
+
+def test_a_demo_is_no_place_for_several_calls(shell, tmp_path):
+    """Nothing that was asked for is left out in silence."""
+    demo = "from torch import nn, ones\nif __name__ == '__main__':\n    nn.Linear(3, 2)(ones(3))\n"
+    (tmp_path / "here" / "demo.py").write_text(demo)
+    said = shell("trace", "demo.py", "--calls", "2")
+    assert (said.code, "a demo runs once: name its class" in said.out) == (0, True), said.err
