@@ -10,7 +10,7 @@ import importlib
 import os
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -163,10 +163,32 @@ def app() -> TyperGroup:
     modules = [importlib.import_module(f"attnlab.commands.{name}") for name in names]
     for module in sorted(modules, key=lambda module: int(module.PLACE)):
         name = module.__name__.rpartition(".")[2]
-        made.command(name, cls=_Command)(module.command)
+        if hasattr(module, "COMMANDS"):
+            several = _subcommands(module.COMMANDS)
+            made.add_typer(several, name=name, help=module.__doc__)
+        else:
+            made.command(name, cls=_Command)(module.command)
     group = get_command(made)
     assert isinstance(group, TyperGroup)
     return group
+
+
+def _subcommands(commands: Mapping[str, Callable[..., int]]) -> typer.Typer:
+    made = typer.Typer(
+        cls=_Group,
+        callback=_show_help_alone,
+        invoke_without_command=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    for name, function in commands.items():
+        made.command(name, cls=_Command)(function)
+    return made
+
+
+def _show_help_alone(ctx: typer.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
 
 
 def _version(wanted: bool) -> None:

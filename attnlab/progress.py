@@ -11,11 +11,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from attnlab.records import ChallengeProgress
+from attnlab.records import ChallengeProgress, plain
+from attnlab.records.practice import Event
 
 T = TypeVar("T")
 FILE = "progress.db"
@@ -42,7 +44,28 @@ _SCHEMA = (
     CREATE INDEX grade_slug ON grade (slug);
     """,
     "ALTER TABLE challenge ADD COLUMN peeked INTEGER NOT NULL DEFAULT 0",
+    """
+    CREATE TABLE event (
+        id INTEGER PRIMARY KEY,
+        at REAL NOT NULL,
+        kind TEXT NOT NULL,
+        base TEXT NOT NULL,
+        bug TEXT NOT NULL DEFAULT '',
+        question TEXT NOT NULL DEFAULT '',
+        outcome TEXT NOT NULL DEFAULT '',
+        seconds REAL NOT NULL DEFAULT 0,
+        hints INTEGER NOT NULL DEFAULT 0,
+        interview INTEGER NOT NULL DEFAULT 0,
+        text TEXT NOT NULL DEFAULT ''
+    );
+    CREATE INDEX event_base ON event (base);
+    INSERT INTO event (at, kind, base, outcome, text)
+        SELECT CAST(strftime('%s', at) AS REAL), 'grade', slug, outcome, file FROM grade;
+    """,
 )
+_EVENT = tuple(field.name for field in fields(Event))
+_ADD_EVENT = f"INSERT INTO event ({', '.join(_EVENT)}) VALUES ({', '.join('?' * len(_EVENT))})"  # noqa: S608
+_EVENTS = f"SELECT {', '.join(_EVENT)} FROM event ORDER BY id"  # noqa: S608
 _ALL_PROGRESS = """
     SELECT slug, max(started), max(hints), max(revealed), max(solution_seen), max(peeked),
            sum(tries), max(best), max(solved)
@@ -127,8 +150,9 @@ class Progress:
                 _mark(db, slug, "peeked")
 
         self._do(mark)
+        self.add_event(Event(kind="solution", base=slug))
 
-    def add_hint(self, slug: str) -> int:
+    def add_hint(self, slug: str, event: Event | None = None) -> int:
         """Count one more hint; returns how many hints were shown."""
 
         def count(db: sqlite3.Connection) -> int:
@@ -136,13 +160,30 @@ class Progress:
             row = db.execute("SELECT hints FROM challenge WHERE slug = ?", (slug,)).fetchone()
             return int(row[0])
 
-        return self._do(count)
+        shown = self._do(count)
+        self.add_event(event or Event(kind="hint", base=slug, hints=shown))
+        return shown
 
-    def add_grade(self, slug: str, outcome: str, score: float, file: str) -> None:
+    def add_grade(
+        self, slug: str, outcome: str, score: float, file: str, event: Event | None = None
+    ) -> None:
+        """Keep a grade, and the event of it where the caller knows more."""
         name = os.fsencode(file).decode("utf-8", "backslashreplace")  # a name may be any bytes
         row = (slug, outcome, score, name)
         insert = "INSERT INTO grade (slug, outcome, score, file) VALUES (?, ?, ?, ?)"
         self._do(lambda db: db.execute(insert, row))
+        self.add_event(event or Event(kind="grade", base=slug, outcome=outcome, text=name))
+
+    def add_event(self, event: Event) -> None:
+        """Note what was done; one without a time happens now."""
+        known = plain(replace(event, at=event.at or time.time()))
+        row = [known[name] for name in _EVENT]
+        self._do(lambda db: db.execute(_ADD_EVENT, row))
+
+    def events(self) -> list[Event]:
+        """Everything that was done, the first thing first."""
+        rows = self._do(lambda db: db.execute(_EVENTS).fetchall(), "BEGIN")
+        return [Event(**dict(zip(_EVENT, row, strict=True))) for row in rows]
 
     def _do(self, act: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
         """`act` as one transaction; in memory from now on where the file refuses it."""

@@ -19,6 +19,7 @@ ROOMS = (
     {"catalogue"},
     {"target"},
     {"lessons", "progress", "verdict"},
+    {"practice"},
     {"tracer"},
     {"candidate"},
     {"references"},
@@ -35,7 +36,17 @@ ROOMS = (
     {"cli"},
     {"__main__"},
 )
-FRONT = {"render", "commands", "cli", "__main__", "doctor", "progress", "verdict", "catalogue"}
+FRONT = {
+    "render",
+    "commands",
+    "cli",
+    "__main__",
+    "doctor",
+    "progress",
+    "practice",
+    "verdict",
+    "catalogue",
+}
 LONGEST = 350  # lines of a file, without its classes
 SECRET = {
     "probe",

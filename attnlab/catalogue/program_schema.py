@@ -102,4 +102,5 @@ SUMMARY: dict[str, Rule] = {
     "training": TRAINING,
     "goals": listing(GOAL, least=1),
 }
-PROGRAM = table(SUMMARY, required=tuple(SUMMARY))
+QUESTIONS: dict[str, Rule] = {"questions": listing(FOLLOW_UP)}
+PROGRAM = table(SUMMARY | QUESTIONS, required=tuple(SUMMARY))

@@ -113,6 +113,7 @@ def read_program(folder: Path) -> Program:
         decoys=decoys,
         chosen=found["round"],
         styles=_read_styles(folder / "styles", files, found["edit"]),
+        questions=found.get("questions", ()),
     )
     _check_ids(document, program)
     return program
@@ -269,6 +270,20 @@ def compose(program: Program, ids: Iterable[str]) -> Files:
     """The right files with these bugs and decoys in them."""
     edits = [edit for patch in ids for edit in program.patches[patch].edits]
     return apply_edits(program.files, edits)
+
+
+def count_changed_lines(before: Files, after: Files) -> int:
+    """How many lines were added or removed in the files that both have."""
+    import difflib  # not before a round is compared: lists are instant
+
+    return sum(
+        line[:1] in "+-" and line[:3] not in ("+++", "---")
+        for name, text in after.items()
+        if name in before
+        for line in difflib.unified_diff(
+            before[name].splitlines(), text.splitlines(), lineterm="", n=0
+        )
+    )
 
 
 def apply_edits(files: Files, edits: Iterable[Edit]) -> Files:

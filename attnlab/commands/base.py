@@ -5,7 +5,7 @@ A command is one module in this folder. Its file name is its name; it defines
 * `PLACE`    where it stands in `attnlab --help`: lower numbers first;
 * `command`  the function: its signature is the command line, its docstring the help text. It
   turns the arguments into one call, shows the page that comes of it with `emit`, and returns the
-  exit code.
+  exit code; or `COMMANDS`, several of them by name, under the docstring of the module.
 
 What a command needs is imported inside its function, so that help and completion stay instant.
 """
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from attnlab.catalogue.programs import ProgramEntry
     from attnlab.progress import Progress
     from attnlab.records import Challenge, Job, Limits, Report, Trace
+    from attnlab.records.practice import Interview
     from attnlab.records.program import ProgramJob, ProgramReport
     from attnlab.render.json import Page
 
@@ -203,13 +204,17 @@ def limits(timeout: str, memory: str, flag: str = "--memory", usual: float | Non
 
 def parse_seed(text: str) -> int | None:
     """The number of `--seed`, None where it is not given; raises `Refused` where it is none."""
+    return whole_number("--seed", text, 0, SEEDS, "as in 7") if text else None
+
+
+def whole_number(flag: str, text: str, least: int, most: int, hint: str = "") -> int:
+    """The value of a flag; raises `Refused` where it is no number between these."""
     from attnlab.errors import Refused
 
-    if text and not (text.isdecimal() and int(text) <= SEEDS):
-        raise Refused(
-            f"--seed {text}: a whole number from 0 to {SEEDS} is needed", "as in 7", "--seed"
-        )
-    return int(text) if text else None
+    if text.isascii() and text.isdecimal() and least <= int(text[:20]) <= most:
+        return int(text)
+    message = f"{flag} {text}: a whole number from {least} to {most} is needed"
+    raise Refused(message, hint, flag)
 
 
 def _number(text: str) -> float:
@@ -285,6 +290,30 @@ def emit(page: Page, json: bool, code: int = 0) -> int:
 
         page.show(stdout())
     return code
+
+
+def running_interview(kept: Progress, program: str) -> Interview | None:
+    """The interview that is going on, if it is about this program; its clock is shown."""
+    from time import time
+
+    from attnlab.practice.interviews import clock_text, current
+
+    found = current(kept)
+    if found is None or found.slug != program:
+        return None
+    note(f"interview {found.number}: {clock_text(found, time())}")
+    return found
+
+
+def refuse_answers(kept: Progress, program: str, asked: str) -> None:
+    """Raise `Refused` where an interview about the program is going on."""
+    from attnlab.errors import Refused
+
+    if running_interview(kept, program):
+        raise Refused(
+            f"{asked} would end the interview that is going on",
+            "attnlab interview end shows the scorecard and every bug; abandon drops it",
+        )
 
 
 def note(text: str) -> None:

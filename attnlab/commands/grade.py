@@ -17,8 +17,10 @@ from attnlab.commands.base import (
     note,
     parse_seed,
     progress,
+    refuse_answers,
     run_job,
     run_program,
+    running_interview,
     select_file,
 )
 
@@ -86,24 +88,42 @@ def _grade_round(
     chosen: SelectedRound, bounds: Limits, seed: int | None, reveal: bool, json: bool
 ) -> int:
     """Grade a program: parts are counted, and named once the round has ended."""
+    from dataclasses import replace
+
+    from attnlab.practice.interviews import make_event, report_text
     from attnlab.render.round import RoundGradePage
     from attnlab.target.rounds import Stage, round_job
     from attnlab.verdict import EXIT_CODES, next_of_round
 
-    stages: tuple[Stage, ...] = ("grade", "goals", "bugs") if reveal else ("grade", "goals")
     note(f"grading {chosen.program.slug} {chosen.label}")
+    with progress() as kept:
+        if reveal:
+            refuse_answers(kept, chosen.program.slug, "--reveal")
+        interview = running_interview(kept, chosen.program.slug) if chosen.yours else None
+    if interview:
+        chosen = replace(chosen, bugs=interview.bugs)
+    whole = reveal or interview
+    stages: tuple[Stage, ...] = ("grade", "goals", "bugs") if whole else ("grade", "goals")
     report = run_program(round_job(chosen, stages, bounds, seed or 0))
     page = RoundGradePage(
         program=chosen.program,
         folder=chosen.label,
         report=report,
-        ended=reveal or report.outcome == "passed",
+        ended=reveal or (report.outcome == "passed" and not interview),
         notes=chosen.notes,
-        next=next_of_round(report, chosen.program.name, chosen.yours, graded=True),
+        next=(
+            f"attnlab interview submit hands in; attnlab hint {chosen.program.name} costs"
+            if interview
+            else next_of_round(report, chosen.program.name, chosen.yours, graded=True)
+        ),
     )
     with progress() as kept:
         if chosen.yours:
-            kept.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder)
+            event = None
+            if interview:
+                text = report_text(report)
+                event = make_event(interview, "grade", outcome=report.outcome, text=text)
+            kept.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder, event)
         if reveal and report.outcome != "passed":
             kept.mark_revealed(chosen.program.slug)
     return emit(page, json, EXIT_CODES[report.outcome])

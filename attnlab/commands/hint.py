@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from attnlab.commands.base import Json, NameOrFile, catalogue, emit, progress, select_file
+from attnlab.commands.base import (
+    Json,
+    NameOrFile,
+    catalogue,
+    emit,
+    progress,
+    running_interview,
+    select_file,
+)
 
 if TYPE_CHECKING:
     from attnlab.target.rounds import SelectedRound
@@ -33,6 +41,7 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
 
 def _hint_round(chosen: SelectedRound, json: bool) -> int:
     """The hints of a round's bugs, one bug after the other."""
+    from attnlab.practice.interviews import make_event
     from attnlab.render.round import RoundHintPage
 
     program = chosen.program
@@ -43,6 +52,13 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
         for number, text in enumerate(bug.hints, 1)
     ]
     with progress() as kept:
-        more = kept.challenge_progress(program.slug).hints < len(hints)
-        taken = kept.add_hint(program.slug) if more else len(hints)
+        interview = running_interview(kept, program.slug)
+        if interview:  # it has a count of its own
+            taken = len(interview.of_kind("hint"))
+        else:
+            taken = kept.challenge_progress(program.slug).hints
+        more = taken < len(hints)
+        if more:
+            kept.add_hint(program.slug, make_event(interview, "hint") if interview else None)
+            taken += 1
     return emit(RoundHintPage(program=program, shown=tuple(hints[:taken]), more=more), json)

@@ -20,6 +20,7 @@ from attnlab.commands.base import (
     progress,
     run_job,
     run_program,
+    running_interview,
     select_file,
 )
 
@@ -77,12 +78,16 @@ def command(
 
 def _run_round(chosen: SelectedRound, timeout: str, memory: str, json: bool) -> int:
     """Train a program once, and look at its goals."""
+    from attnlab.practice.interviews import make_event
     from attnlab.render.round import RoundRunPage
     from attnlab.target.rounds import SECONDS, round_job
     from attnlab.verdict import EXIT_CODES, next_of_round
 
     bounds = limits(timeout, memory, usual=SECONDS)
     note(f"running {chosen.program.slug} {chosen.label}")
+    with progress() as kept:
+        if interview := running_interview(kept, chosen.program.slug):
+            kept.add_event(make_event(interview, "run"))
     report = run_program(round_job(chosen, ("train",), bounds))
     page = RoundRunPage(
         program=chosen.program,

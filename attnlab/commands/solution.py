@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, NameOrFile, catalogue, emit, progress, select_file
+from attnlab.commands.base import (
+    Json,
+    NameOrFile,
+    catalogue,
+    emit,
+    progress,
+    refuse_answers,
+    select_file,
+)
 
 if TYPE_CHECKING:
     from attnlab.records import ChallengeProgress
@@ -23,6 +31,8 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
 
     chosen = select_round(catalogue(ctx), what)
     if chosen:
+        with progress() as kept:
+            refuse_answers(kept, chosen.program.slug, "the solution")
         _may_see(chosen.program.slug, chosen.program.name, yes)
         return emit(RoundSolutionPage(program=chosen.program, bugs=chosen.bugs), json)
     challenge = select_file(ctx, what).challenge

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from attnlab.candidate.host import Died, Host, LastingHost, Raised, Spawn, checked_answer
-from attnlab.catalogue.programs import compose
+from attnlab.catalogue.programs import compose, count_changed_lines
 from attnlab.catalogue.weight_expressions import Misfit
 from attnlab.grading.observations import (
     TITLES,
@@ -450,7 +450,11 @@ class ProgramGrader:
                 for left, side in sides.items()
                 if self._behaves_alike(part, mine, side, right)
             }
-        return tuple(BugResult(id=bug, fixed=_agreed(bug, list(sides))) for bug in bugs)
+        choices = list(sides)
+        if len(choices) > 1:  # they do the same, as where one bug crashes before the others: what
+            # was written tells which it is, if one of them is nearer than all others
+            choices = _nearest(choices, self.program, self.job.files)
+        return tuple(BugResult(id=bug, fixed=_agreed(bug, choices)) for bug in bugs)
 
     def _behaves_alike(self, part: str, mine: Observed, side: Side, right: RightProgram) -> bool:
         theirs = observe_part(part, side, right.weights, right.cases)
@@ -678,6 +682,14 @@ def _add_noise(weights: Weights, tied: Mapping[str, str], dice: Dice) -> dict[st
 def _subsets(bugs: Sequence[str]) -> list[tuple[str, ...]]:
     """Every choice of bugs that may be left."""
     return list(chain.from_iterable(combinations(bugs, n) for n in range(len(bugs) + 1)))
+
+
+def _nearest(
+    choices: Sequence[tuple[str, ...]], program: Program, files: Files
+) -> list[tuple[str, ...]]:
+    """The choices of bugs with which the right program differs from these files in fewest lines."""
+    changes = {left: count_changed_lines(compose(program, left), files) for left in choices}
+    return [left for left in choices if changes[left] == min(changes.values())]
 
 
 def _agreed(bug: str, matches: Sequence[tuple[str, ...]]) -> bool | None:

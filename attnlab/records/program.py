@@ -145,6 +145,7 @@ class Program:
     decoys: tuple[ProgramBug, ...]
     chosen: tuple[str, ...]  # bugs and decoys of the round that `start` gives
     styles: dict[str, Files] = field(default_factory=dict)  # other right programs
+    questions: tuple[FollowUp, ...] = ()  # that a good candidate asks before starting
 
     @property
     def topic(self) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 from attnlab.catalogue.load import Catalogue
 from attnlab.catalogue.programs import compose, read_program
 from attnlab.catalogue.rounds import MARK, read_mark
-from attnlab.errors import Refused
+from attnlab.errors import AttnlabError, Refused
 from attnlab.records import Limits, record
 from attnlab.records.program import Files, Program, ProgramJob
 from attnlab.target.source import read_source
@@ -115,3 +115,14 @@ def round_job(
         seed=seed,
         limits=limits,
     )
+
+
+def read_files(program: Program, folder: Path) -> Files:
+    """Those of the files to edit that can be read."""
+    found = {}
+    for name in program.edit:
+        try:
+            found[name] = read_source(folder / name).text
+        except AttnlabError:
+            continue
+    return found

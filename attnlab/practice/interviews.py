@@ -1,0 +1,152 @@
+"""Interviews: rounds against a clock that runs on between commands. All there is of one lies in the
+events of the progress store, so nothing is lost with a terminal, a folder or a machine."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterable, Sequence
+
+from attnlab.errors import Refused
+from attnlab.progress import Progress
+from attnlab.records.practice import Event, EventKind, Interview
+from attnlab.records.program import Program, ProgramBug, ProgramReport
+
+MINUTES = range(1, 481)
+END = "attnlab interview end shows the scorecard, attnlab interview abandon drops it"
+
+
+def begin(
+    kept: Progress, program: Program, bugs: Sequence[str], minutes: int, seed: int
+) -> Interview:
+    """Note that an interview begins now; raises `Refused` where one is going on."""
+    refuse_second(kept)
+    number = max((event.interview for event in kept.events()), default=0) + 1
+    known = {"folder": program.name, "bugs": list(bugs), "minutes": minutes, "seed": seed}
+    kept.add_event(Event(kind="start", base=program.slug, interview=number, text=json.dumps(known)))
+    return all_interviews(kept)[-1]
+
+
+def refuse_second(kept: Progress) -> None:
+    """Raise `Refused` where an interview is going on."""
+    if running := current(kept):
+        clock = clock_text(running, time.time())
+        raise Refused(f"interview {running.number}, {running.name}, is going on ({clock})", END)
+
+
+def all_interviews(kept: Progress) -> list[Interview]:
+    """Every interview that was begun, the first one first."""
+    by_number: dict[int, list[Event]] = {}
+    for event in kept.events():
+        if event.interview:
+            by_number.setdefault(event.interview, []).append(event)
+    return [_interview(events) for _, events in sorted(by_number.items())]
+
+
+def current(kept: Progress) -> Interview | None:
+    """The interview that is going on."""
+    return next((i for i in reversed(all_interviews(kept)) if i.closing is None), None)
+
+
+def require_current(kept: Progress) -> Interview:
+    """The interview that is going on; raises `Refused` where there is none."""
+    if found := current(kept):
+        return found
+    raise Refused("no interview is going on", "attnlab interview start begins one")
+
+
+def make_event(interview: Interview, kind: EventKind, **more: str) -> Event:
+    """What is done now in an interview, with the time on its clock."""
+    seconds = interview.elapsed(time.time())
+    return Event(
+        kind=kind,
+        base=interview.slug,
+        at=interview.started + seconds,
+        seconds=seconds,
+        hints=len(interview.of_kind("hint")),
+        interview=interview.number,
+        **more,
+    )
+
+
+def report_text(report: ProgramReport) -> str:
+    """What the event of a grade keeps of it: which bugs are gone, how many parts are right."""
+    known = {
+        "bugs": {result.id: result.fixed for result in report.bugs},
+        "right": report.parts_right,
+        "parts": len(report.parts),
+    }
+    return json.dumps(known)
+
+
+def clock_text(interview: Interview, now: float) -> str:
+    """`38 minutes left of 60 minutes`."""
+    if not interview.minutes:
+        return f"{_minutes(interview.elapsed(now))}, no limit"
+    left = interview.left(now)
+    if left < 0:
+        return f"time is up since {_minutes(-left)}"
+    return f"{_minutes(left)} left of {_minutes(60 * interview.minutes)}"
+
+
+def _minutes(seconds: float) -> str:
+    """`38 minutes`, or seconds where there are few."""
+    count, unit = (int(seconds), "second") if seconds < 120 else (int(seconds // 60), "minute")
+    return f"{count} {unit}" + ("" if count == 1 else "s")
+
+
+def _interview(events: Sequence[Event]) -> Interview:
+    first = events[0]
+    known = json.loads(first.text)
+    return Interview(
+        number=first.interview,
+        slug=first.base,
+        folder=str(known["folder"]),
+        bugs=tuple(known["bugs"]),
+        minutes=int(known["minutes"]),
+        seed=int(known["seed"]),
+        started=first.at,
+        events=tuple(events[1:]),
+    )
+
+
+# ---------------------------------------------------------------- choosing
+
+
+def choose_program(programs: Sequence[str], kept: Progress, seed: int) -> str:
+    """The program that was practised least, by slug; one of several is drawn."""
+    begun = [interview.slug for interview in all_interviews(kept)]
+    fewest = min(begun.count(slug) for slug in programs)
+    return random.Random(seed).choice([slug for slug in programs if begun.count(slug) == fewest])
+
+
+def draw_bugs(program: Program, seed: int, count: int, level: int) -> tuple[str, ...]:
+    """So many bugs at different places, none above the level where that leaves enough, and a decoy;
+    the same for the same seed."""
+    dice = random.Random(f"interview {program.slug} {seed} {count} {level}")
+    wanted = [bug for bug in program.bugs if bug.level <= level]
+    others = [bug for bug in program.bugs if bug.level > level]
+    chosen = _disjoint([*dice.sample(wanted, len(wanted)), *_easiest(others, dice)], count, ())
+    if len(chosen) < count:
+        raise Refused(
+            f"{program.name} has no {count} bugs at different places",
+            f"ask for {len(chosen)} at most",
+            "--bugs",
+        )
+    decoys = _disjoint(dice.sample(program.decoys, len(program.decoys)), 1, chosen)
+    return tuple(sorted(patch.id for patch in (*chosen, *decoys)))
+
+
+def _easiest(bugs: Sequence[ProgramBug], dice: random.Random) -> list[ProgramBug]:
+    return sorted(dice.sample(bugs, len(bugs)), key=lambda bug: bug.level)
+
+
+def _disjoint(
+    pool: Iterable[ProgramBug], count: int, beside: Sequence[ProgramBug]
+) -> list[ProgramBug]:
+    chosen: list[ProgramBug] = []
+    for patch in pool:
+        if len(chosen) < count and not any(patch.overlaps(o) for o in (*chosen, *beside)):
+            chosen.append(patch)
+    return chosen

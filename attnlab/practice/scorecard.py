@@ -1,0 +1,113 @@
+"""The scorecard of an interview, from its events and from one last grade."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+from attnlab.catalogue.programs import compose, count_changed_lines
+from attnlab.records import GradeOutcome
+from attnlab.records.practice import (
+    BugCard,
+    Event,
+    Interview,
+    QuestionCard,
+    Scorecard,
+)
+from attnlab.records.program import BugResult, Files, Program, ProgramReport
+
+
+def build_scorecard(
+    program: Program,
+    interview: Interview,
+    report: ProgramReport,
+    files: Files | None,
+    seconds: float,
+) -> Scorecard:
+    """`report` is of the files as they are now, and tells which bugs are gone. `seconds` stand on
+    the clock at the end; what was submitted ended before."""
+    bugs = [b for b in interview.bugs if not program.patches[b].decoy]
+    gone = {result.id: result.fixed for result in report.bugs}
+    asked = {event.question for event in interview.of_kind("ask")}
+    submitted = interview.of_kind("submit")
+    ended = submitted[-1].seconds if submitted else seconds
+    return Scorecard(
+        number=interview.number,
+        slug=interview.slug,
+        title=program.title,
+        outcome=report.outcome,
+        seconds=ended,
+        minutes=interview.minutes,
+        late=bool(interview.minutes) and ended > 60 * interview.minutes,
+        bugs=tuple(_bug_card(program, interview, bug, gone.get(bug)) for bug in bugs),
+        parts=report.parts,
+        goals=report.goals,
+        new_fault=report.outcome != "passed"
+        and bool(report.bugs)
+        and all(result.fixed is not False for result in report.bugs),
+        changed_lines=count_changed_lines(compose(program, interview.bugs), files or {}),
+        grades=len(interview.of_kind("grade")) + len(submitted),
+        hints=len(interview.of_kind("hint")),
+        asked=tuple(q for q in program.questions if q.question in asked),
+        questions=len(program.questions),
+        follow_ups=follow_ups(program, interview),
+    )
+
+
+def follow_ups(program: Program, interview: Interview) -> tuple[QuestionCard, ...]:
+    """The questions about the bugs of a round, with what was said of the answers."""
+    said = {event.question: event.outcome for event in interview.of_kind("answer")}
+    outcomes = {"said": "said", "stayed": "stayed"}
+    return tuple(
+        QuestionCard(
+            bug=bug,
+            question=each.question,
+            answer=each.answer,
+            outcome=outcomes.get(said.get(each.question, ""), "open"),  # type: ignore[arg-type]
+        )
+        for bug in interview.bugs
+        for each in program.patches[bug].follow_ups
+    )
+
+
+def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | None) -> BugCard:
+    patch = program.patches[bug]
+    graded = [e for e in interview.events if e.kind in ("grade", "submit")]
+    named = [event for event in interview.of_kind("note") if event.bug == bug]
+    return BugCard(
+        id=bug,
+        category=patch.category,
+        level=patch.level,
+        fixed=fixed,
+        named=bool(named),
+        reason=any(event.outcome == "reason" for event in named),
+        fixed_at=_first_gone(graded, bug) if fixed else None,
+        named_at=named[0].seconds if named else None,
+        why=patch.why,
+        find=patch.find,
+    )
+
+
+def _first_gone(graded: Sequence[Event], bug: str) -> float | None:
+    """The time of the first of the last grades in a row that found a bug gone."""
+    first = None
+    for event in graded:
+        gone = json.loads(event.text or "{}").get("bugs", {}).get(bug)
+        if gone is None:
+            continue
+        first = (first if first is not None else event.seconds) if gone else None
+    return first
+
+
+def last_report(interview: Interview) -> ProgramReport:
+    """What the last grade of an interview found, as far as its event keeps it."""
+    kinds = ("grade", "submit", "end")
+    graded = [event for event in interview.events if event.kind in kinds and event.text]
+    if not graded:
+        return ProgramReport(outcome="failed")
+    bugs = json.loads(graded[-1].text).get("bugs", {})
+    return ProgramReport(
+        outcome=cast("GradeOutcome", graded[-1].outcome),
+        bugs=tuple(BugResult(id=bug, fixed=fixed) for bug, fixed in bugs.items()),
+    )

@@ -1,0 +1,132 @@
+"""What a person did while practising, and what became of an interview."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attnlab.records.base import record
+from attnlab.records.program import FollowUp, GoalResult, PartResult
+
+EventKind = Literal[
+    "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",
+    "answer", "stage",
+]  # fmt: skip
+STAYED = "stayed"  # the outcome of a question whose answer was not said
+
+
+@record
+class Event:
+    """One thing that a person did, at a challenge or in an interview."""
+
+    kind: EventKind
+    base: str  # the slug of the challenge or program
+    at: float = 0.0  # seconds since 1970
+    bug: str = ""  # which it is about, where it is about one
+    question: str = ""  # that was asked or answered
+    outcome: str = ""
+    seconds: float = 0.0  # since the interview began, or that it took
+    hints: int = 0  # that had been shown
+    interview: int = 0  # its number; 0 for none
+    text: str = ""  # what was typed, or JSON of what the kind has besides
+
+
+@record
+class Interview:
+    """A round against the clock, and what was done in it."""
+
+    number: int
+    slug: str
+    folder: str
+    bugs: tuple[str, ...]  # and decoys
+    minutes: int  # 0: without a limit
+    seed: int
+    started: float  # seconds since 1970
+    events: tuple[Event, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.slug.partition("/")[2]
+
+    @property
+    def closing(self) -> Event | None:
+        """The event that ended it, if one did."""
+        return next((e for e in self.events if e.kind in ("end", "abandon")), None)
+
+    def elapsed(self, now: float) -> float:
+        """Seconds on its clock. It stands still while the clock of the machine is behind what was
+        noted last, and after the end."""
+        if closing := self.closing:
+            return closing.at - self.started
+        return max([now, self.started, *(event.at for event in self.events)]) - self.started
+
+    def left(self, now: float) -> float:
+        """Seconds until the time is up; negative once it was."""
+        return self.minutes * 60 - self.elapsed(now)
+
+    def of_kind(self, kind: EventKind) -> tuple[Event, ...]:
+        return tuple(event for event in self.events if event.kind == kind)
+
+
+@record
+class BugCard:
+    """What became of one bug; `why`, `find` and the questions are the material's."""
+
+    id: str
+    category: str
+    level: int
+    fixed: bool | None  # None where the program does what no choice of bugs explains
+    named: bool  # a note pointed at its line
+    reason: bool  # the note said more than the place
+    fixed_at: float | None  # seconds on the clock at which a grade found it gone
+    named_at: float | None
+    why: str
+    find: str
+
+    @property
+    def found(self) -> bool:
+        return self.named or bool(self.fixed)
+
+
+@record
+class QuestionCard:
+    """A follow-up question, and what a person said of the own answer."""
+
+    bug: str
+    question: str
+    answer: str
+    outcome: Literal["said", "stayed", "open"] = "open"
+
+
+@record
+class StageCard:
+    """A task after the bugs."""
+
+    id: str
+    title: str
+    outcome: Literal["passed", "failed", "open", "locked"]
+    message: str = ""
+
+
+@record
+class Scorecard:
+    """One interview at its end."""
+
+    number: int
+    slug: str
+    title: str
+    outcome: str  # of the last grade
+    seconds: float
+    minutes: int
+    late: bool  # it was submitted after the time
+    bugs: tuple[BugCard, ...]
+    parts: tuple[PartResult, ...]
+    goals: tuple[GoalResult, ...]
+    new_fault: bool  # something is wrong that was not before
+    changed_lines: int  # added or removed, over all files
+    grades: int
+    hints: int
+    asked: tuple[FollowUp, ...]  # clarifying questions, with their answers
+    questions: int  # that could be asked
+    follow_ups: tuple[QuestionCard, ...] = ()
+    stages: tuple[StageCard, ...] = ()
+    notes: tuple[str, ...] = ()

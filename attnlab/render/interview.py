@@ -1,0 +1,385 @@
+"""Pages about an interview: its start, its clock, notes and questions, and the scorecard."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from attnlab.practice.interviews import clock_text
+from attnlab.records import plain, record
+from attnlab.records.practice import BugCard, Interview, QuestionCard, Scorecard
+from attnlab.records.program import FollowUp, Program, ProgramReport
+from attnlab.render.json import Document
+from attnlab.render.round import WORDS, show_head
+from attnlab.render.screen import Screen, bare_table, plural
+
+HELP = (
+    ("run, grade, hint NAME", "as in any round; each hint costs"),
+    ("interview note TEXT", 'name a bug: "train.py:40 why it is wrong"'),
+    ("interview ask", "ask the interviewer a question"),
+    ("interview submit", "hand in; interview end shows the scorecard"),
+)
+
+
+@record
+class InterviewStartPage:
+    """The round that was drawn, and what counts."""
+
+    program: Program
+    interview: Interview
+    bugs: int
+    decoys: bool
+    kept: tuple[str, ...]
+
+    def show(self, screen: Screen) -> None:
+        program, interview = self.program, self.interview
+        show_head(program, screen)
+        for heading, text in (("symptom", program.symptom), ("task", program.task)):
+            screen.gap()
+            screen.say((heading, "title"))
+            screen.prose(text, indent=2)
+        screen.gap()
+        limit = f"{interview.minutes} minutes" if interview.minutes else "no time limit"
+        screen.say(
+            (f"{screen.marks.ok} ", "ok"),
+            "the clock runs: ",
+            (limit, "title"),
+            f", {plural(self.bugs, 'bug')}" + (", and code that only looks wrong" * self.decoys),
+        )
+        screen.say(f"wrote ./{interview.folder}/ (seed {interview.seed})", indent=2)
+        for copy in self.kept:
+            screen.say(f"the old file is kept as {copy}", indent=2)
+        screen.gap()
+        rows = [(command.replace("NAME", interview.name), text) for command, text in HELP]
+        wide = max(len(command) for command, _ in rows) + 2
+        for command, text in rows:
+            screen.say((command.ljust(wide), "name"), text, indent=2)
+        screen.do_next(f"read ./{interview.folder}/, then attnlab run {interview.name}")
+
+    def document(self) -> Document:
+        return {
+            "interview": self.interview.number,
+            "challenge": self.interview.slug,
+            "folder": f"./{self.interview.folder}",
+            "minutes": self.interview.minutes,
+            "seed": self.interview.seed,
+            "bugs": self.bugs,
+            "kept": list(self.kept),
+        }
+
+
+@record
+class InterviewStatusPage:
+    """The clock, and what was done."""
+
+    program: Program
+    interview: Interview
+    now: float
+
+    def show(self, screen: Screen) -> None:
+        interview = self.interview
+        late = bool(interview.minutes) and interview.left(self.now) < 0
+        screen.say(
+            (f"interview {interview.number}: ", "title"),
+            (clock_text(interview, self.now), "bad" if late else "ok"),
+        )
+        screen.say((interview.slug, "name"), f"  ./{interview.folder}/", indent=2)
+        screen.say(", ".join(_counted(interview)), indent=2)
+        for event in interview.of_kind("note"):
+            screen.hang(f"  {_clock(event.seconds)}  ", event.text)
+        screen.do_next("attnlab interview submit hands in; attnlab interview end ends it")
+
+    def document(self) -> Document:
+        interview = self.interview
+        return {
+            "interview": interview.number,
+            "challenge": interview.slug,
+            "folder": f"./{interview.folder}",
+            "minutes": interview.minutes,
+            "elapsed": interview.elapsed(self.now),
+            "left": interview.left(self.now) if interview.minutes else None,
+            "grades": len(interview.of_kind("grade")) + len(interview.of_kind("submit")),
+            "hints": len(interview.of_kind("hint")),
+            "asked": [event.question for event in interview.of_kind("ask")],
+            "notes": [event.text for event in interview.of_kind("note")],
+        }
+
+
+@record
+class NotePage:
+    """A note that was taken. Whether it names a bug is told at the end."""
+
+    text: str
+    places: tuple[tuple[str, int], ...]
+    known: bool
+    files: tuple[str, ...]
+
+    def show(self, screen: Screen) -> None:
+        screen.say((f"{screen.marks.ok} ", "ok"), "noted: ", self.text)
+        if not self.places:
+            example = f"{self.files[-1]}:40 labels are not shifted"
+            screen.hang("  ", f'it has no place, so it names no bug; as in "{example}"')
+        elif not self.known:
+            screen.hang("  ", f"the files of the round are {', '.join(self.files)}")
+
+    def document(self) -> Document:
+        return {"note": self.text, "places": [f"{file}:{line}" for file, line in self.places]}
+
+
+@record
+class AskPage:
+    """A clarifying question with its answer."""
+
+    program: Program
+    question: FollowUp | None
+    left: int
+
+    def show(self, screen: Screen) -> None:
+        if self.question is None:
+            screen.say("there is nothing more to ask")
+            return
+        screen.say(("you ask  ", "title"), self.question.question)
+        screen.hang("answer   ", self.question.answer)
+        more = f"attnlab interview ask shows the next of {self.left}" if self.left else ""
+        screen.do_next(more or "there is nothing more to ask: find the bugs")
+
+    def document(self) -> Document:
+        return {"question": plain(self.question), "left": self.left}
+
+
+@record
+class SubmitPage:
+    """How many parts are right. Which bugs are gone is told at the end."""
+
+    program: Program
+    interview: Interview
+    report: ProgramReport
+    seconds: float
+
+    @property
+    def late(self) -> bool:
+        return bool(self.interview.minutes) and self.seconds > 60 * self.interview.minutes
+
+    def show(self, screen: Screen) -> None:
+        report, passed = self.report, self.report.outcome == "passed"
+        mark, style = (screen.marks.ok, "bold green") if passed else (screen.marks.bad, "bad")
+        parts = f"{report.parts_right} of {plural(len(report.parts), 'part')} right"
+        word = WORDS.get(report.outcome, report.outcome)
+        screen.say((f"{mark} submitted: {word}, {parts}", style))
+        late = (", after the time", "bad") if self.late else ""
+        screen.say(f"{_clock(self.seconds)} on the clock", late, indent=2)
+        for goal in report.goals:
+            screen.say(f"{goal.title}: {goal.outcome} {goal.message}", indent=2)
+        name = self.interview.name
+        again = f"attnlab grade {name} as often as you like; " if not passed else ""
+        screen.do_next(f"{again}attnlab interview end shows the scorecard")
+
+    def document(self) -> Document:
+        report = self.report
+        return {
+            "interview": self.interview.number,
+            "challenge": self.interview.slug,
+            "outcome": report.outcome,
+            "parts_right": report.parts_right,
+            "parts": len(report.parts),
+            "goals": plain(report.goals),
+            "seconds": self.seconds,
+            "late": self.late,
+        }
+
+
+@record
+class ScorecardPage:
+    """One page at the end: what was found and how, and why each bug is one."""
+
+    card: Scorecard
+
+    def show(self, screen: Screen) -> None:
+        card, marks = self.card, screen.marks
+        fixed, found = (sum(map(bool, each)) for each in _fixed_and_found(card))
+        named = sum(b.named for b in card.bugs)
+        good = fixed == len(card.bugs) and card.outcome == "passed"
+        screen.say(
+            (f"{marks.ok if good else marks.unsure} ", "ok" if good else "warn"),
+            (f"{fixed} of {plural(len(card.bugs), 'bug')} fixed", "title"),
+            f", {found} found, {named} named",
+        )
+        limit = f" of {card.minutes} minutes" if card.minutes else ""
+        late = ("  handed in after the time", "bad") if card.late else ""
+        screen.say((card.slug, "name"), f"  {_clock(card.seconds)}{limit}", late, indent=2)
+        screen.say(
+            f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}, "
+            f"{plural(card.changed_lines, 'changed line')}, "
+            f"{len(card.asked)} of {plural(card.questions, 'question')} asked",
+            indent=2,
+        )
+        if card.new_fault:
+            screen.hang(
+                (f"  {marks.bad} ", "bad"),
+                "something is wrong that is none of the bugs: a fix went wrong, or only half way",
+            )
+        for bug in card.bugs:
+            _show_bug(bug, screen)
+        for stage in card.stages:
+            screen.gap()
+            screen.say((stage.title, "title"), f"  {stage.outcome} {stage.message}")
+        wrong = [part for part in card.parts if part.outcome != "passed"]
+        if wrong:
+            screen.gap()
+            screen.say(("parts that are not right", "title"))
+            for part in wrong:
+                text = f"{part.title}: {part.message}" if part.message else part.title
+                screen.hang((f"  {marks.bad} ", "bad"), text)
+        for note in card.notes:
+            screen.hang((f"{marks.unsure} ", "warn"), note)
+        screen.do_next(_next_after(card))
+
+    def document(self) -> Document:
+        shown: Document = plain(self.card)
+        fixed, found = (sum(map(bool, each)) for each in _fixed_and_found(self.card))
+        return shown | {"fixed": fixed, "found": found}
+
+
+@record
+class QuestionsPage:
+    """The follow-up questions of an interview, with what was said of each."""
+
+    interview: Interview
+    cards: tuple[QuestionCard, ...]
+
+    def show(self, screen: Screen) -> None:
+        for card in self.cards:
+            show_question(card, 0, 0, screen)
+            show_answer(card, screen)
+
+    def document(self) -> Document:
+        return {"interview": self.interview.number, "questions": plain(self.cards)}
+
+
+@record
+class AbandonPage:
+    interview: Interview
+
+    def show(self, screen: Screen) -> None:
+        folder = self.interview.folder
+        screen.say(f"interview {self.interview.number} is dropped; ./{folder}/ stays as it is")
+        screen.do_next(f"attnlab grade {self.interview.name} goes on without a clock")
+
+    def document(self) -> Document:
+        return {"interview": self.interview.number, "folder": f"./{self.interview.folder}"}
+
+
+@record
+class HistoryPage:
+    """All interviews, and over them the share of bugs that was found, by category."""
+
+    interviews: tuple[Interview, ...]
+    cards: tuple[Scorecard, ...]
+    now: float
+
+    def show(self, screen: Screen) -> None:
+        if not self.interviews:
+            screen.say("no interview yet")
+            screen.do_next("attnlab interview start begins one")
+            return
+        table = bare_table("no", "program", "time", "fixed", "named", "grades", "hints", "")
+        cards = {card.number: card for card in self.cards}
+        for interview in self.interviews:
+            table.add_row(*_history_row(interview, cards.get(interview.number), self.now))
+        screen.print(table)
+        bugs = [bug for card in self.cards for bug in card.bugs]
+        if bugs:
+            screen.gap()
+            screen.say(("found by category", "title"))
+            for category, count in Counter(bug.category for bug in bugs).most_common():
+                found = sum(bug.found for bug in bugs if bug.category == category)
+                screen.say(f"{category:<14} {found} of {count}", indent=2)
+
+    def document(self) -> Document:
+        numbers = {card.number for card in self.cards}
+        left = [i.number for i in self.interviews if i.number not in numbers]
+        return {"scorecards": plain(self.cards), "without_scorecard": left}
+
+
+# ---------------------------------------------------------------- parts of pages
+
+
+def show_question(card: QuestionCard, number: int, count: int, screen: Screen) -> None:
+    screen.gap()
+    place = f"question {number} of {count}, " if count else ""
+    screen.say((f"{place}about {card.bug}", "title"))
+    screen.prose(card.question, indent=2)
+
+
+def show_answer(card: QuestionCard, screen: Screen) -> None:
+    screen.hang("  answer  ", card.answer)
+
+
+def _fixed_and_found(card: Scorecard) -> tuple[list[bool | None], list[bool]]:
+    return [bug.fixed for bug in card.bugs], [bug.found for bug in card.bugs]
+
+
+def _show_bug(bug: BugCard, screen: Screen) -> None:
+    marks = screen.marks
+    mark, style = (marks.ok, "ok") if bug.fixed else (marks.bad, "bad")
+    if bug.fixed is None:
+        mark, style = marks.unsure, "warn"
+    screen.gap()
+    screen.say((f"{mark} ", style), (bug.id, "title"), f"  {bug.category}, level {bug.level}")
+    screen.say(_became(bug), indent=4)
+    screen.prose(f"{bug.why}\n\n{bug.find}", indent=4)
+
+
+def _became(bug: BugCard) -> str:
+    """`fixed at 12:30, named at 8:10 with a reason`."""
+    fixed = "fixed" if bug.fixed else "not fixed"
+    if bug.fixed is None:
+        fixed = "whether it is gone cannot be told"
+    elif bug.fixed_at is not None:
+        fixed += f" by {_clock(bug.fixed_at)}"
+    if not bug.named:
+        return f"{fixed}, not named" if bug.found else f"{fixed}: missed"
+    named = f"named at {_clock(bug.named_at or 0.0)}"
+    return f"{fixed}, {named}" + (" with a reason" if bug.reason else ", without a reason")
+
+
+def _next_after(card: Scorecard) -> str:
+    missed = Counter(bug.category for bug in card.bugs if not bug.found)
+    name = card.slug.partition("/")[2]
+    show = f"attnlab solution {name} shows every change; "
+    if missed:
+        return f"{show}attnlab interview start draws another round"
+    return f"{show}attnlab interview start --level {min(max(b.level for b in card.bugs) + 1, 5)}"
+
+
+def _counted(interview: Interview) -> list[str]:
+    grades = len(interview.of_kind("grade")) + len(interview.of_kind("submit"))
+    return [
+        plural(grades, "grade"),
+        plural(len(interview.of_kind("hint")), "hint"),
+        plural(len(interview.of_kind("note")), "note"),
+        f"{plural(len(interview.of_kind('ask')), 'question')} asked",
+    ]
+
+
+def _history_row(interview: Interview, card: Scorecard | None, now: float) -> Sequence[str]:
+    number, name = str(interview.number), interview.name
+    if card is None:
+        state = "dropped" if interview.closing else "going on"
+        return (number, name, _clock(interview.elapsed(now)), "", "", "", "", state)
+    fixed, named = sum(bool(b.fixed) for b in card.bugs), sum(b.named for b in card.bugs)
+    return (
+        number,
+        name,
+        _clock(card.seconds),
+        f"{fixed} of {len(card.bugs)}",
+        str(named),
+        str(card.grades),
+        str(card.hints),
+        "late" if card.late else "",
+    )
+
+
+def _clock(seconds: float) -> str:
+    """`12:30`, in minutes and seconds."""
+    return f"{int(seconds // 60)}:{int(seconds % 60):02}"

@@ -1,0 +1,114 @@
+"""The clock of an interview, and which bugs it draws."""
+
+import sqlite3
+import time
+
+import pytest
+
+from attnlab.catalogue.load import load
+from attnlab.catalogue.programs import compose, read_program
+from attnlab.errors import Refused
+from attnlab.practice import interviews
+from attnlab.practice.interviews import (
+    all_interviews,
+    begin,
+    choose_program,
+    clock_text,
+    current,
+    draw_bugs,
+    make_event,
+)
+from attnlab.progress import Progress
+
+
+@pytest.fixture(scope="module")
+def programs():
+    from pathlib import Path
+
+    return [read_program(Path(entry.folder)) for entry in load().programs]
+
+
+@pytest.fixture
+def kept(tmp_path):
+    with Progress.open(tmp_path) as found:
+        yield found
+
+
+def at(monkeypatch, moment):
+    monkeypatch.setattr(interviews.time, "time", lambda: moment)
+    monkeypatch.setattr(time, "time", lambda: moment)
+
+
+def test_the_clock_runs_on_and_never_back(kept, programs, monkeypatch):
+    """It stands still while the machine's clock is set back, and ends with the interview."""
+    at(monkeypatch, 1000.0)
+    interview = begin(kept, programs[0], ("a",), 60, 7)
+    assert (interview.number, interview.elapsed(1000.0), interview.seed) == (1, 0.0, 7)
+    at(monkeypatch, 1600.0)
+    kept.add_event(make_event(interview, "note", text="x"))
+    interview = current(kept)
+    assert interview.elapsed(1600.0) == 600.0
+    assert interview.elapsed(900.0) == 600.0
+    assert interview.left(1660.0) == 60 * 60 - 660
+    assert clock_text(interview, 1660.0) == "49 minutes left of 60 minutes"
+    assert clock_text(interview, 1000.0 + 3600 + 90) == "time is up since 90 seconds"
+    at(monkeypatch, 1700.0)
+    kept.add_event(make_event(interview, "end"))
+    assert current(kept) is None
+    assert all_interviews(kept)[0].elapsed(99999.0) == 700.0
+
+
+def test_two_at_once_are_refused(kept, programs):
+    """The one that is going on is named; a dropped one makes room, with the next number."""
+    first = begin(kept, programs[0], (), 0, 1)
+    with pytest.raises(Refused, match=f"interview 1, {programs[0].name}, is going on"):
+        begin(kept, programs[1], (), 0, 1)
+    kept.add_event(make_event(first, "abandon"))
+    assert begin(kept, programs[1], (), 0, 1).number == 2
+
+
+def test_rounds_that_are_drawn_can_be_solved_by_undoing_their_patches(programs):
+    """No two places overlap, the same seed draws the same, and without its patches it is right."""
+    for program in programs:
+        for seed in range(30):
+            ids = draw_bugs(program, seed, 4, 3)
+            assert ids == draw_bugs(program, seed, 4, 3)
+            patches = [program.patches[i] for i in ids]
+            assert sum(not patch.decoy for patch in patches) == 4
+            assert sum(patch.decoy for patch in patches) == 1
+            assert not any(a.overlaps(b) for n, a in enumerate(patches) for b in patches[:n])
+            for patch in patches:
+                left = [i for i in ids if i != patch.id]
+                assert compose(program, ids) != compose(program, left)
+
+
+def test_no_bug_is_above_the_level_where_there_are_enough(programs):
+    """Level 2 draws none of level 3; more bugs than there are places are refused."""
+    program = programs[0]
+    ids = draw_bugs(program, 0, 3, 2)
+    assert all(program.patches[i].level <= 2 for i in ids if not program.patches[i].decoy)
+    with pytest.raises(Refused, match="has no 99 bugs"):
+        draw_bugs(program, 0, 99, 5)
+
+
+def test_the_program_that_was_practised_least_comes_next(kept, programs):
+    """A program that was begun comes again after all others."""
+    slugs = [program.slug for program in programs]
+    first = choose_program(slugs, kept, 1)
+    chosen = next(p for p in programs if p.slug == first)
+    kept.add_event(make_event(begin(kept, chosen, (), 0, 1), "abandon"))
+    assert all(choose_program(slugs, kept, seed) != first for seed in range(20))
+
+
+def test_grades_of_an_older_store_become_events(tmp_path):
+    """What was done before there were events is there as such, and nothing of it is lost."""
+    with Progress.open(tmp_path) as kept:
+        kept.add_grade("a/b", "passed", 1.0, "b.py")
+        kept.add_hint("a/c")
+    with sqlite3.connect(tmp_path / "progress.db") as db:
+        db.execute("DROP TABLE event")
+        db.execute("PRAGMA user_version = 2")
+    with Progress.open(tmp_path) as kept:
+        assert [(e.kind, e.base, e.outcome) for e in kept.events()] == [("grade", "a/b", "passed")]
+        assert kept.events()[0].at > 1e9
+        assert kept.challenge_progress("a/c").hints == 1

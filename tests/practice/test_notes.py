@@ -1,0 +1,51 @@
+"""A note names the bug whose line it points at, wherever that line stands by now."""
+
+import pytest
+
+from attnlab.catalogue.load import shipped_folder
+from attnlab.catalogue.programs import compose, read_program
+from attnlab.practice.notes import bug_lines, read_note
+
+PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
+IDS = ("mask-one-late", "no-zero-grad", "odd-loss-layout")
+GIVEN = compose(PROGRAM, IDS)
+MASK = next(n for n, line in enumerate(GIVEN["model.py"].splitlines(), 1) if "triu" in line)
+
+
+def read(text, files=GIVEN):
+    return read_note(text, PROGRAM, IDS, files)
+
+
+def test_the_lines_of_each_bug_are_those_of_the_round():
+    """Spans lie in the text that was given, with all patches in it; decoys have theirs."""
+    spans = bug_lines(PROGRAM, IDS)
+    assert set(spans) == set(IDS)
+    for bug, places in spans.items():
+        for (file, first, last), edit in zip(places, PROGRAM.patches[bug].edits, strict=True):
+            lines = GIVEN[file].splitlines()[first - 1 : last]
+            assert edit.new.strip("\n") == "" or edit.new.strip() in "\n".join(lines).strip()
+
+
+@pytest.mark.parametrize("off", [-2, 0, 2])
+def test_a_note_near_the_line_names_the_bug(off):
+    """Two lines beside it still point at it, and words make a reason."""
+    reading = read(f"model.py:{MASK + off} the diagonal is off, so each position sees the next")
+    assert (reading.bug, reading.reason) == ("mask-one-late", True)
+
+
+def test_a_note_elsewhere_names_nothing():
+    """Neither another file, nor a line far away, nor a note without a place, nor a decoy's line."""
+    file, line, _ = bug_lines(PROGRAM, IDS)["odd-loss-layout"][0]
+    for text in (f"train.py:{MASK} x", f"model.py:{MASK + 20} x", "the mask is wrong",
+                 f"{file}:{line} wrong layout"):  # fmt: skip
+        assert read(text).bug in ("", "no-zero-grad") if file in text else not read(text).bug
+    assert not read(f"model.py:{MASK}").reason
+
+
+def test_lines_that_moved_are_followed():
+    """With ten new lines above it, the number on the screen is meant; the old one is as good."""
+    moved = GIVEN | {"model.py": "# new\n" * 10 + GIVEN["model.py"]}
+    assert read(f"model.py:{MASK + 10} the mask", moved).bug == "mask-one-late"
+    assert read(f"model.py:{MASK} the mask", moved).bug == "mask-one-late"
+    gone = GIVEN | {"model.py": ""}
+    assert read(f"model.py:{MASK} the mask", gone).bug == "mask-one-late"
