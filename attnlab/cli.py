@@ -170,6 +170,8 @@ def app() -> TyperGroup:
             made.command(name, cls=_Command)(module.command)
     group = get_command(made)
     assert isinstance(group, TyperGroup)
+    order = [name for _, name in sorted((m.PLACE, m.__name__.rpartition(".")[2]) for m in modules)]
+    group.commands = {name: group.commands[name] for name in order}  # typer puts groups last
     return group
 
 
