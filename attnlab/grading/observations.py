@@ -173,7 +173,8 @@ def _other_start(mine: Weights, right: Weights) -> str:
             differs = not abs(tensor.double() - wanted.flatten()[0]).max() <= START_SHIFT
         else:  # drawn at random: the fewer there are, the more it may differ by chance
             most = math.log(START_FACTOR) + 4.0 / math.sqrt(wanted.numel())
-            differs = not (size and abs(math.log(size / expected)) <= most)
+            bias = wanted.dim() == 1 and max(size, expected) <= START_SHIFT  # 0, or small numbers
+            differs = not (bias or (size and abs(math.log(size / expected)) <= most))
         if differs:
             return (
                 f"the parameter {name} starts with values of size {size:.2g}, in the right "

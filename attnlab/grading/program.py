@@ -631,8 +631,8 @@ def unit_code(
 
 
 def _uses(files: Files, unit: Unit, other: Unit) -> bool:
-    """Whether the class of a unit is made with that of another one, or with one that is."""
-    classes = _names_in_classes(files[unit.file]) | _names_in_classes(files[other.file])
+    """Whether a unit is made with another one, or with something that is."""
+    classes = _names_in_units(files[unit.file]) | _names_in_units(files[other.file])
     seen, left = {unit.class_name}, [unit.class_name]
     while left:
         new = classes.get(left.pop(), set()) & classes.keys() - seen
@@ -642,12 +642,12 @@ def _uses(files: Files, unit: Unit, other: Unit) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _names_in_classes(text: str) -> dict[str, set[str]]:
-    """The names that each class of a source text has in it."""
+def _names_in_units(text: str) -> dict[str, set[str]]:
+    """The names that each class and function of a source text has in it."""
     return {
         node.name: {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
         for node in ast.parse(text).body
-        if isinstance(node, ast.ClassDef)
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef))
     }
 
 
