@@ -234,12 +234,16 @@ def next_of_round(report: ProgramReport, name: str, yours: bool, *, graded: bool
     again = f"attnlab grade {name}"
     if not yours and report.outcome != "passed":
         return f"attnlab start {name} writes ./{name}/; fix its files, then {again}"
-    if not graded:
+    crashed = report.outcome in ("crashed", "timeout", "memory")
+    if not graded and not crashed:
         return f"{again} compares every part with the right program"
     if report.outcome == "passed":
         return "attnlab list shows what is left"
-    if not report.parts or report.outcome in ("crashed", "timeout", "memory"):
-        return f"{report.hint or _remedy(report.message)}; then {again}"
+    if not report.parts or crashed:
+        run = f"attnlab run {name}"
+        shows = graded and report.outcome == "crashed"
+        then = f"{run} shows the step" if shows else f"then {run if not graded else again}"
+        return f"{report.hint or _remedy(report.message)}; {then}"
     if report.bugs:
         return (
             f"attnlab solution {name} shows every change; "

@@ -113,7 +113,7 @@ def _grade_round(
         notes=chosen.notes,
         next=(
             f"attnlab interview submit hands in; attnlab hint {chosen.program.name} costs"
-            if interview
+            if interview and report.outcome in ("passed", "failed")
             else next_of_round(report, chosen.program.name, chosen.yours, graded=True)
         ),
     )
