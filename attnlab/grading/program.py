@@ -398,6 +398,8 @@ class ProgramGrader:
         run = side.ask("train_model", seed=self.job.seed, steps=right.steps)
         if ended := run.get("ended"):
             raise Raised({"verb": "train", **ended})
+        if wrong := self._eval_step(run["modes"]):
+            yield wrong
         results = [self.goal_result(side, goal) for goal in self.program.goals]
         for _ in range(1, PATIENCE):
             if all(result.outcome == "passed" for result in results):
@@ -405,6 +407,16 @@ class ProgramGrader:
             side.ask("continue_training", steps=right.steps)
             results = [self.goal_result(side, goal) for goal in self.program.goals]
         yield from results
+
+    def _eval_step(self, modes: Sequence[bool]) -> GoalResult | None:
+        """A step in eval mode, late in training, where the right program drops values in all."""
+        right = self.right().observed["training"]["runs"][0]
+        if all(modes) or not (right["dropout"] and all(right["modes"])):
+            return None
+        step = modes.index(False) * self.right().steps // len(modes) + 1
+        message = f"step {step} ran in eval mode, so that its dropout dropped nothing"
+        title = "every training step runs in train mode"
+        return GoalResult(id="train-mode", title=title, outcome="failed", message=message)
 
     def goal_result(self, side: Side, goal: Goal) -> GoalResult:
         values = self.right().values

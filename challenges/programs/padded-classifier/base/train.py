@@ -13,6 +13,7 @@ BATCH_SIZE = 32
 LEARNING_RATE = 1e-2
 DECAY_AT = 90  # the step from which on the rate is a tenth
 CLIP = 0.5
+REPORT_EVERY = 40
 
 
 def make_model() -> Classifier:
@@ -68,7 +69,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> lis
         optimizer.zero_grad()
         scheduler.step()
         losses.append(loss.detach().item())
-        if step % 40 == 39:
+        if (step + 1) % REPORT_EVERY == 0:
             print(f"step {step + 1}: loss {losses[-1]:.3f}, mean recall {evaluate(model):.3f}")
     return losses
 

@@ -20,6 +20,7 @@ DECAY_UNTIL = STEPS  # the step at which it is at its floor
 FLOOR = 0.1  # of the peak
 WEIGHT_DECAY = 0.05
 CLIP = 1.0
+EVALUATE_EVERY = 40
 IGNORED = -100  # the label of what is not to be predicted
 
 
@@ -79,7 +80,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> lis
         optimizer.step()
         scheduler.step()
         losses.append(total)
-        if (step + 1) % 40 == 0:
+        if (step + 1) % EVALUATE_EVERY == 0:
             print(f"step {step + 1}: loss {total:.3f}, accuracy {evaluate(model):.3f}")
     return losses
 

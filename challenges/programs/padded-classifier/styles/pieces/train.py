@@ -13,6 +13,7 @@ BATCH_SIZE = 32
 LEARNING_RATE = 1e-2
 DECAY_AT = 90
 CLIP = 0.5
+REPORT_EVERY = 40
 
 
 def make_model() -> Classifier:
