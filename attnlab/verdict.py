@@ -236,7 +236,8 @@ def next_of_round(report: ProgramReport, name: str, yours: bool, *, graded: bool
         return f"attnlab start {name} writes ./{name}/; fix its files, then {again}"
     crashed = report.outcome in ("crashed", "timeout", "memory")
     if not graded and not crashed:
-        return f"{again} compares every part with the right program"
+        so = "goals do not show every mistake: " if report.outcome == "passed" else ""
+        return f"{so}{again} compares every part with the right program"
     if report.outcome == "passed":
         return "attnlab list shows what is left"
     if not report.parts or crashed:

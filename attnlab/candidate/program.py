@@ -96,7 +96,7 @@ class CandidateProgram:
         """What `train.STEPS` is; raises `MissingName`."""
         module, _, name = dotted.partition(".")
         if not hasattr(self.modules.get(module), name):
-            raise MissingName(f"{module}.py defines no {name}, which is declared: put it back")
+            raise MissingName(f"{name} is missing from {module}.py: put it back")
         return getattr(self.modules[module], name)
 
     def call(self, entry: str, *args: Any) -> Any:

@@ -120,6 +120,9 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
     from attnlab.suggest import did_you_mean
 
     found = catalogue(ctx)
+    if program := found.find_program(what):
+        hint = f"attnlab start {program.name} writes it; grade {program.name} --reveal explains it"
+        raise Refused(f"{program.name} is a program with {program.bugs} bugs", hint)
     names = [*checks, *(c.name for c in found.challenges), *(c.slug for c in found.challenges)]
     if what not in names and what not in [slug.rpartition("/")[2] for slug in found.broken_slugs]:
         guess = (

@@ -126,4 +126,5 @@ def _grade_round(
             kept.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder, event)
         if reveal and report.outcome != "passed":
             kept.mark_revealed(chosen.program.slug)
+            kept.mark_solution_seen(chosen.program.slug)  # bugs are named: a later pass is no find
     return emit(page, json, EXIT_CODES[report.outcome])

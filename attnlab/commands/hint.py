@@ -41,24 +41,17 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
 
 def _hint_round(chosen: SelectedRound, json: bool) -> int:
     """The hints of a round's bugs, one bug after the other."""
-    from attnlab.practice.interviews import make_event
+    from attnlab.practice.hints import hint_event, hint_texts, hints_before, next_hint
     from attnlab.render.round import RoundHintPage
 
     program = chosen.program
-    bugs = [program.patches[bug] for bug in chosen.bugs if not program.patches[bug].decoy]
-    hints = [
-        (f"bug {place} of {len(bugs)}, hint {number} of {len(bug.hints)}", text)
-        for place, bug in enumerate(bugs, 1)
-        for number, text in enumerate(bug.hints, 1)
-    ]
+    bugs = [bug for bug in chosen.bugs if not program.patches[bug].decoy]
     with progress() as kept:
         interview = running_interview(kept, program.slug)
-        if interview:  # it has a count of its own
-            taken = len(interview.of_kind("hint"))
-        else:
-            taken = kept.challenge_progress(program.slug).hints
-        more = taken < len(hints)
-        if more:
-            kept.add_hint(program.slug, make_event(interview, "hint") if interview else None)
-            taken += 1
-    return emit(RoundHintPage(program=program, shown=tuple(hints[:taken]), more=more), json)
+        before = hints_before(kept, program, bugs, interview)
+        new = next_hint(program, bugs, chosen.files, before)
+        if new:
+            kept.add_hint(program.slug, hint_event(program, new, interview))
+    shown = hint_texts(program, bugs, (*before, new) if new else before)
+    page = RoundHintPage(program=program, shown=shown, more=new is not None)
+    return emit(page, json)

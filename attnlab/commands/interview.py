@@ -193,6 +193,7 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
         event = make_event(interview, "end", outcome=report.outcome, text=report_text(report))
         kept.add_event(event)
         kept.mark_revealed(program.slug)
+        kept.mark_solution_seen(program.slug)
     card = build_scorecard(program, interview, report, files, event.seconds)
     card = replace(card, notes=notes)
     code = emit(ScorecardPage(card=card), json)

@@ -17,7 +17,10 @@ def command(ctx: typer.Context, what: NameOrFile, file: File = None, json: Json 
     from attnlab.errors import Refused
     from attnlab.render.challenge import StartPage
 
-    name = Path(what).name
+    path = Path(what)
+    name, around = path.name, path.parent.name
+    if file is None and around and catalogue(ctx).find_program(around):  # a file of a round
+        name, file = around, path.name
     if entry := catalogue(ctx).find_program(name):
         return _reset_round(entry.folder, file, json)
     if file:
@@ -48,8 +51,11 @@ def _reset_round(entry: str, file: str | None, json: bool) -> int:
     else:
         hint = f"attnlab start {program.name} writes it"
         raise Refused(f"there is no ./{folder}/ in this folder", hint)
-    count = sum(not program.patches[bug].decoy for bug in bugs)
     page = RoundStartPage(
-        program=program, folder=f"./{folder}", kept=tuple(filter(None, kept)), bugs=count
+        program=program,
+        folder=f"./{folder}",
+        kept=tuple(filter(None, kept)),
+        round=bugs,
+        file=Path(file).name if file else "",
     )
     return emit(page, json)

@@ -33,8 +33,10 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
     if chosen:
         with progress() as kept:
             refuse_answers(kept, chosen.program.slug, "the solution")
-        _may_see(chosen.program.slug, chosen.program.name, yes)
-        return emit(RoundSolutionPage(program=chosen.program, bugs=chosen.bugs), json)
+        standing = _may_see(chosen.program.slug, chosen.program.name, yes)
+        solved = standing.status == "solved"
+        changes = RoundSolutionPage(program=chosen.program, bugs=chosen.bugs, solved=solved)
+        return emit(changes, json)
     challenge = select_file(ctx, what).challenge
     standing = _may_see(challenge.slug, challenge.name, yes)
     texts = [Path(p).read_text("utf-8") for p in (challenge.file, challenge.solution)]

@@ -67,6 +67,7 @@ def _start_round(folder: str, bugs: str, seed: str, force: bool, json: bool) -> 
     kept = write_round(program, chosen, replace=force)
     with progress() as done:
         done.mark_started(program.slug)
-    count = sum(not program.patches[bug].decoy for bug in chosen)
-    page = RoundStartPage(program=program, folder=f"./{program.name}", kept=tuple(kept), bugs=count)
+    page = RoundStartPage(
+        program=program, folder=f"./{program.name}", kept=tuple(kept), round=chosen
+    )
     return emit(page, json)

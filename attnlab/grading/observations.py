@@ -48,6 +48,16 @@ class Extent:
     new_ids: int = 5  # of a prompt; odd, so that what is turned round each time shows
 
 
+# The entry that a verb calls, for what goes wrong in the call itself.
+CALLED = {
+    "observe_training": "train",
+    "train_model": "train",
+    "observe_evaluation": "evaluate",
+    "observe_generation": "generate",
+    "observe_prediction": "predict",
+}
+
+
 class Answering(Protocol):
     """A process with a program in it."""
 
@@ -59,6 +69,8 @@ def crash_text(error: Raised) -> str:
     if error.error == MISSING:
         return error.message
     place = f"{error.file}:{error.line}: " if error.line else ""
+    if not place and error.verb in CALLED:
+        place = f"{CALLED[error.verb]} cannot be called as it was given: "
     if error.error == HUNG:
         return f"{place}still running when the time was up: {error.source}"
     return f"{place}{error}"

@@ -562,7 +562,7 @@ def _changed_constants(grader: ProgramGrader) -> str:
     grader.mine.ask("evaluate_expressions", expressions=[])
     for name, value in grader.mine.constants.items():
         if value != right[name]:
-            return f"{name} is {value}, in the program as it was given {right[name]}: put it back"
+            return f"{name} is {value}, but was {right[name]} as given: put it back"
     return ""
 
 

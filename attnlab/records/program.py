@@ -6,6 +6,7 @@ right files; a round is a program with several of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal
 
@@ -154,6 +155,14 @@ class Program:
     @property
     def name(self) -> str:
         return self.slug.partition("/")[2]
+
+    def symptom_of(self, bugs: Sequence[str]) -> str:
+        """What a person sees of a round with these bugs; a drawn one has not been looked at."""
+        if set(bugs) == set(self.chosen):
+            return self.symptom
+        count = sum(not self.patches[bug].decoy for bug in bugs)
+        several = f"{count} bugs are" if count != 1 else "One bug is"
+        return f"{several} in it. Some show when it runs, others only in what it computes."
 
     @property
     def patches(self) -> dict[str, ProgramBug]:

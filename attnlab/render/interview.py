@@ -34,7 +34,8 @@ class InterviewStartPage:
     def show(self, screen: Screen) -> None:
         program, interview = self.program, self.interview
         show_head(program, screen)
-        for heading, text in (("symptom", program.symptom), ("task", program.task)):
+        symptom = program.symptom_of(interview.bugs)
+        for heading, text in (("symptom", symptom), ("task", program.task)):
             screen.gap()
             screen.say((heading, "title"))
             screen.prose(text, indent=2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from attnlab.records import plain, record
 from attnlab.records.program import (
@@ -20,6 +22,7 @@ from attnlab.render.run import show_output
 from attnlab.render.screen import ASCII, Screen, level_marks, plural
 from attnlab.render.steps import show_table
 
+LAST_ROWS = 24  # of a step that crashed
 SPARKS = 48  # characters of a curve at most
 ASCII_SPARKS = " .:-=+*#"
 WORDS = {
@@ -45,14 +48,25 @@ class RoundStartPage:
     program: Program
     folder: str
     kept: tuple[str, ...]
-    bugs: int
+    round: tuple[str, ...]  # ids of its bugs and decoys
+    file: str = ""  # the only one that was written
+
+    @property
+    def bugs(self) -> int:
+        return sum(not self.program.patches[bug].decoy for bug in self.round)
 
     def show(self, screen: Screen) -> None:
         program = self.program
+        if self.file:
+            screen.say((f"{screen.marks.ok} ", "ok"), f"put back {self.folder}/{self.file}")
+            for kept in self.kept:
+                screen.say(f"your file is kept as {kept}", indent=2)
+            screen.do_next(f"attnlab grade {program.name}")
+            return
         show_head(program, screen)
         screen.gap()
         screen.say(("symptom", "title"))
-        screen.prose(program.symptom, indent=2)
+        screen.prose(program.symptom_of(self.round), indent=2)
         screen.gap()
         screen.say(("task", "title"))
         screen.prose(program.task, indent=2)
@@ -69,7 +83,7 @@ class RoundStartPage:
         return {
             "challenge": self.program.slug,
             "folder": self.folder,
-            "files": [*self.program.edit, *self.program.given],
+            "files": [self.file] if self.file else [*self.program.edit, *self.program.given],
             "kept": list(self.kept),
             "bugs": self.bugs,
         }
@@ -84,12 +98,14 @@ class RoundRunPage:
     report: ProgramReport
     notes: tuple[str, ...]
     next: str
+    round: tuple[str, ...]  # ids of its bugs and decoys, where they are known
 
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen, self.folder)
-        screen.gap()
-        screen.say(("symptom", "title"))
-        screen.prose(self.program.symptom, indent=2)
+        if self.round:
+            screen.gap()
+            screen.say(("symptom", "title"))
+            screen.prose(self.program.symptom_of(self.round), indent=2)
         if self.report.run:
             _show_run(self.report.run, screen)
         else:
@@ -163,7 +179,8 @@ class RoundGradePage:
         _show_goals(report.goals, screen)
         if not report.goals and report.parts:
             screen.gap()
-            screen.say("the goals are looked at once every part is right", indent=2)
+            shared = "; several bugs may be in one part" if report.parts_right else ""
+            screen.say(f"goals are checked after all parts are right{shared}", indent=2)
         if self.ended:
             _show_bugs(self.program, report, screen)
         _show_notes(self.notes, screen)
@@ -223,6 +240,7 @@ class RoundSolutionPage:
 
     program: Program
     bugs: tuple[str, ...]
+    solved: bool = False
 
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen)
@@ -232,11 +250,12 @@ class RoundSolutionPage:
             screen.say((patch.id, "title"), f"  {kind}")
             for edit in patch.edits:
                 screen.say((edit.file, "name"), indent=2)
-                for sign, text, style in (("-", edit.new, "red"), ("+", edit.old, "green")):
-                    for line in [] if patch.decoy and sign == "+" else text.splitlines():
-                        screen.one_line((f"  {sign} {line}", "" if patch.decoy else style))
+                styles = {"-": "red", "+": "green"}
+                for line in _changed_lines(edit.new, edit.new if patch.decoy else edit.old):
+                    screen.message(f"  {line[:2]}", (line[2:], styles.get(line[0], "")))
             screen.prose(f"{patch.why}\n\n{patch.find}", indent=2)
-        screen.do_next(f"make the changes yourself, then attnlab grade {self.program.name}")
+        if not self.solved:
+            screen.do_next(f"make the changes yourself, then attnlab grade {self.program.name}")
 
     def document(self) -> Document:
         patches = [self.program.patches[bug] for bug in self.bugs]
@@ -244,6 +263,12 @@ class RoundSolutionPage:
 
 
 # ---------------------------------------------------------------- parts of pages
+
+
+def _changed_lines(before: str, after: str) -> list[str]:
+    """Lines of a diff, each with "- ", "+ " or "  " before it."""
+    lines = difflib.ndiff(before.strip("\n").splitlines(), after.strip("\n").splitlines())
+    return [line for line in lines if not line.startswith("?")]
 
 
 def _show_run(run: TrainingRun, screen: Screen) -> None:
@@ -271,7 +296,11 @@ def _show_run(run: TrainingRun, screen: Screen) -> None:
     if run.trace:
         screen.gap()
         screen.say((f"step {run.failed_step}, operation by operation", "title"))
-        show_table(run.trace, screen)
+        left = max(len(run.trace.ops) - LAST_ROWS, 0)
+        if left:
+            command = f"attnlab trace train.py --step {run.failed_step}"
+            screen.say((f"{plural(left, 'row')} before these: {command}", "aside"))
+        show_table(replace(run.trace, ops=run.trace.ops[left:]), screen)
 
 
 def sparkline(values: Sequence[float], screen: Screen) -> str:

@@ -30,7 +30,9 @@ class SelectedRound:
 
     @property
     def label(self) -> str:
-        return f"./{self.folder}/" if self.yours else "as shipped"
+        if not self.yours:
+            return "as shipped"
+        return "./" if self.folder == "." else f"./{self.folder}/"
 
 
 def select_round(
@@ -44,6 +46,8 @@ def select_round(
     entry = catalogue.find_program(what) if "." not in what[:1] else None
     if entry is None:
         path = Path(what.rstrip("/") or what)
+        if path.suffix == ".py" and (path.parent / MARK).is_file():  # one of its files
+            path = path.parent
         mark = read_mark(path) if path.is_dir() else None
         entry = catalogue.find_program(mark.program) if mark else None
         if entry is None and path.is_dir():
@@ -57,6 +61,8 @@ def select_round(
     program = read_program(Path(entry.folder))
     if path is None and Path(program.name).is_dir():
         path = Path(program.name)
+    elif path is None and (mark := read_mark(Path())) and mark.program == program.slug:
+        path = Path()  # the command was typed inside the folder
     if path is None:
         files = compose(program, program.chosen)
         return SelectedRound(

@@ -178,7 +178,7 @@ def test_a_crash_in_training_keeps_the_losses_before_it(session):
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("def evaluate", "def evaluated", "defines no evaluate"),
+        ("def evaluate", "def evaluated", "evaluate is missing from train.py"),
         ("return Net()", "return None", "make_model returned nothing"),
         ("return torch.optim.SGD(model.parameters(), lr=0.1)", "return 3", "not an optimizer"),
         ("return losses", "return None", "train returned nothing"),

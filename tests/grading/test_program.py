@@ -172,9 +172,9 @@ ENDED = {
     "wants a GPU": ("    losses = []\n", "    losses = []\n    model.cuda()\n", "crashed", "CUDA"),
     "wants a package": ("import torch\n", "import torch\nimport no_such_package\n", "crashed",
                         "no_such_package"),
-    "deletes a declared name": ("def evaluate(", "def evaluated(", "crashed", "no evaluate"),
+    "deletes a declared name": ("def evaluate(", "def evaluated(", "crashed", "is missing from"),
     "returns nothing": ("    return losses\n", "    return None\n", "crashed", "train returned"),
-    "changes a constant": ("CLIP = 1.0", "CLIP = 2.0", "failed", "train.CLIP is 2.0"),
+    "changes a constant": ("CLIP = 1.0", "CLIP = 2.0", "failed", "train.CLIP is 2.0, but was 1.0"),
 }  # fmt: skip
 
 

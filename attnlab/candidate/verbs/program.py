@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import time
+import warnings
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -41,6 +42,7 @@ def load_program(
 ) -> Any:
     """Import the files as modules; `exact` in float64. The values of the constants, as text."""
     skip_compiler(files.values())
+    warnings.filterwarnings("ignore", module=r"attnlab\.")  # of lines that only pass calls on
     session.file = label
     torch.set_default_dtype(torch.float64 if exact else torch.float32)
     with ExactNumbers() if exact else nullcontext():
