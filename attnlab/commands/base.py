@@ -292,24 +292,24 @@ def emit(page: Page, json: bool, code: int = 0) -> int:
     return code
 
 
-def running_interview(kept: Progress, program: str) -> Interview | None:
+def running_interview(store: Progress, program: str) -> Interview | None:
     """The interview that is going on, if it is about this program; its clock is shown."""
     from time import time
 
     from attnlab.practice.interviews import clock_text, current
 
-    found = current(kept)
+    found = current(store)
     if found is None or found.slug != program:
         return None
     note(f"interview {found.number}: {clock_text(found, time())}")
     return found
 
 
-def refuse_answers(kept: Progress, program: str, asked: str) -> None:
+def refuse_answers(store: Progress, program: str, asked: str) -> None:
     """Raise `Refused` where an interview about the program is going on."""
     from attnlab.errors import Refused
 
-    if running_interview(kept, program):
+    if running_interview(store, program):
         raise Refused(
             f"{asked} would end the interview that is going on",
             "attnlab interview end shows the scorecard and every bug; abandon drops it",

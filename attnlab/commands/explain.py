@@ -130,8 +130,8 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
         )
         raise Refused(f'"{what}" is no check, finding or challenge', guess)
     challenge = found.find(what)
-    with progress() as kept:
-        standing = kept.challenge_progress(challenge.slug)
+    with progress() as store:
+        standing = store.challenge_progress(challenge.slug)
     if standing.status != "solved" and not standing.solution_seen:
         hint = f"attnlab hint {challenge.name} helps; attnlab solution {challenge.name} shows all"
         raise Refused(f"the notes of {challenge.slug} open once it is solved", hint)

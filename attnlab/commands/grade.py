@@ -74,8 +74,8 @@ def command(
     announce("grading", chosen)
     verdict = make_verdict(chosen.challenge, chosen.file, run_job(job))
     if chosen.yours:
-        with progress() as kept:
-            kept.add_grade(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)
+        with progress() as store:
+            store.add_grade(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)
     if not chosen.yours and verdict.outcome != "passed":
         name = chosen.challenge.name
         start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"
@@ -96,10 +96,10 @@ def _grade_round(
     from attnlab.verdict import EXIT_CODES, next_of_round
 
     note(f"grading {chosen.program.slug} {chosen.label}")
-    with progress() as kept:
+    with progress() as store:
         if reveal:
-            refuse_answers(kept, chosen.program.slug, "--reveal")
-        interview = running_interview(kept, chosen.program.slug) if chosen.yours else None
+            refuse_answers(store, chosen.program.slug, "--reveal")
+        interview = running_interview(store, chosen.program.slug) if chosen.yours else None
     if interview:
         chosen = replace(chosen, bugs=interview.bugs)
     whole = reveal or interview
@@ -117,14 +117,14 @@ def _grade_round(
             else next_of_round(report, chosen.program.name, chosen.yours, graded=True)
         ),
     )
-    with progress() as kept:
+    with progress() as store:
         if chosen.yours:
             event = None
             if interview:
                 text = report_text(report)
                 event = make_event(interview, "grade", outcome=report.outcome, text=text)
-            kept.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder, event)
+            store.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder, event)
         if reveal and report.outcome != "passed":
-            kept.mark_revealed(chosen.program.slug)
-            kept.mark_solution_seen(chosen.program.slug)  # bugs are named: a later pass is no find
+            store.mark_revealed(chosen.program.slug)
+            store.mark_solution_seen(chosen.program.slug)  # bugs are named: a later pass is no find
     return emit(page, json, EXIT_CODES[report.outcome])

@@ -31,10 +31,10 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
     if chosen := select_round(catalogue(ctx), what):
         return _hint_round(chosen, json)
     challenge = select_file(ctx, what).challenge
-    with progress() as kept:
-        standing = kept.challenge_progress(challenge.slug)
+    with progress() as store:
+        standing = store.challenge_progress(challenge.slug)
         more = standing.hints < len(challenge.hints)
-        taken = kept.add_hint(challenge.slug) if more else len(challenge.hints)
+        taken = store.add_hint(challenge.slug) if more else len(challenge.hints)
     solved = standing.status == "solved"
     return emit(HintPage(challenge=challenge, taken=taken, more=more, solved=solved), json)
 
@@ -46,12 +46,12 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
 
     program = chosen.program
     bugs = [bug for bug in chosen.bugs if not program.patches[bug].decoy]
-    with progress() as kept:
-        interview = running_interview(kept, program.slug)
-        before = hints_before(kept, program, bugs, interview)
+    with progress() as store:
+        interview = running_interview(store, program.slug)
+        before = hints_before(store, program, bugs, interview)
         new = next_hint(program, bugs, chosen.files, before)
         if new:
-            kept.add_hint(program.slug, hint_event(program, new, interview))
+            store.add_hint(program.slug, hint_event(program, new, interview))
     shown = hint_texts(program, bugs, (*before, new) if new else before)
     page = RoundHintPage(program=program, shown=shown, more=new is not None)
     return emit(page, json)

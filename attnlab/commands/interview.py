@@ -74,17 +74,17 @@ def start(
     count, hardest = whole_number("--bugs", bugs, 1, 8), whole_number("--level", level, 1, 5)
     limit = whole_number("--minutes", minutes, 1, 480) if minutes else 0
     found = catalogue(ctx)
-    with progress() as kept:
-        refuse_second(kept)
+    with progress() as store:
+        refuse_second(store)
         slugs = [entry.slug for entry in found.programs]
-        entry = found.find_program(program or choose_program(slugs, kept, number))
+        entry = found.find_program(program or choose_program(slugs, store, number))
         if entry is None:
             raise Refused(f"{program} is not a program", "attnlab list --kind program shows them")
         chosen = read_program(Path(entry.folder))
         ids = draw_bugs(chosen, number, count, hardest)
         copies = write_round(chosen, ids, replace=force)
-        kept.mark_started(chosen.slug)
-        interview = begin(kept, chosen, ids, 0 if untimed else limit or chosen.minutes, number)
+        store.mark_started(chosen.slug)
+        interview = begin(store, chosen, ids, 0 if untimed else limit or chosen.minutes, number)
     page = InterviewStartPage(
         program=chosen, interview=interview, bugs=count, kept=tuple(copies), decoys=len(ids) > count
     )
@@ -96,8 +96,8 @@ def status(ctx: typer.Context, json: Json = False) -> int:
     from attnlab.practice.interviews import require_current
     from attnlab.render.interview import InterviewStatusPage
 
-    with progress() as kept:
-        interview = require_current(kept)
+    with progress() as store:
+        interview = require_current(store)
     program = _program(ctx, interview)
     page = InterviewStatusPage(program=program, interview=interview, now=time.time())
     return emit(page, json)
@@ -113,13 +113,13 @@ def write_note(ctx: typer.Context, text: Text, json: Json = False) -> int:
     from attnlab.render.interview import NotePage
     from attnlab.target.rounds import read_files
 
-    with progress() as kept:
-        interview = require_current(kept)
+    with progress() as store:
+        interview = require_current(store)
         program = _program(ctx, interview)
         reading = read_note(
             text, program, interview.bugs, read_files(program, Path(interview.folder))
         )
-        kept.add_event(
+        store.add_event(
             make_event(
                 interview,
                 "note",
@@ -139,13 +139,13 @@ def ask(ctx: typer.Context, json: Json = False) -> int:
     from attnlab.practice.interviews import make_event, require_current
     from attnlab.render.interview import AskPage
 
-    with progress() as kept:
-        interview = require_current(kept)
+    with progress() as store:
+        interview = require_current(store)
         program = _program(ctx, interview)
         asked = {event.question for event in interview.of_kind("ask")}
         left = [q for q in program.questions if q.question not in asked]
         if left:
-            kept.add_event(make_event(interview, "ask", question=left[0].question))
+            store.add_event(make_event(interview, "ask", question=left[0].question))
     _show_clock(interview)
     page = AskPage(program=program, question=left[0] if left else None, left=max(len(left) - 1, 0))
     return emit(page, json)
@@ -159,14 +159,14 @@ def submit(
     from attnlab.render.interview import SubmitPage
     from attnlab.verdict import EXIT_CODES
 
-    with progress() as kept:
-        interview = require_current(kept)
+    with progress() as store:
+        interview = require_current(store)
     program, chosen = _program(ctx, interview), _chosen(ctx, interview)
     report = _graded(chosen, interview, timeout, memory)
-    with progress() as kept:
+    with progress() as store:
         event = make_event(interview, "submit", outcome=report.outcome, text=report_text(report))
         score = report.parts_right / max(len(report.parts), 1)
-        kept.add_grade(program.slug, report.outcome, score, chosen.folder, event)
+        store.add_grade(program.slug, report.outcome, score, chosen.folder, event)
     page = SubmitPage(program=program, interview=interview, report=report, seconds=event.seconds)
     return emit(page, json, EXIT_CODES[report.outcome])
 
@@ -179,8 +179,8 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
     from attnlab.practice.scorecard import build_scorecard, last_report
     from attnlab.render.interview import ScorecardPage
 
-    with progress() as kept:
-        interview = require_current(kept)
+    with progress() as store:
+        interview = require_current(store)
     program = _program(ctx, interview)
     notes: tuple[str, ...] = ()
     files, report = None, last_report(interview)
@@ -189,11 +189,11 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
         files, report = chosen.files, _graded(chosen, interview, timeout, memory)
     else:
         notes = (f"./{interview.folder} is gone: the last grade stands for what became of it",)
-    with progress() as kept:
+    with progress() as store:
         event = make_event(interview, "end", outcome=report.outcome, text=report_text(report))
-        kept.add_event(event)
-        kept.mark_revealed(program.slug)
-        kept.mark_solution_seen(program.slug)
+        store.add_event(event)
+        store.mark_revealed(program.slug)
+        store.mark_solution_seen(program.slug)
     card = build_scorecard(program, interview, report, files, event.seconds)
     card = replace(card, notes=notes)
     code = emit(ScorecardPage(card=card), json)
@@ -209,8 +209,8 @@ def questions(ctx: typer.Context, json: Json = False) -> int:
     from attnlab.practice.scorecard import follow_ups
     from attnlab.render.interview import QuestionsPage
 
-    with progress() as kept:
-        ended = [i for i in all_interviews(kept) if i.closing and i.closing.kind == "end"]
+    with progress() as store:
+        ended = [i for i in all_interviews(store) if i.closing and i.closing.kind == "end"]
     if not ended:
         raise Refused("no interview has ended yet", "attnlab interview end ends the one going on")
     cards = follow_ups(_program(ctx, ended[-1]), ended[-1])
@@ -225,9 +225,9 @@ def abandon(json: Json = False) -> int:
     from attnlab.practice.interviews import make_event, require_current
     from attnlab.render.interview import AbandonPage
 
-    with progress() as kept:
-        interview = require_current(kept)
-        kept.add_event(make_event(interview, "abandon"))
+    with progress() as store:
+        interview = require_current(store)
+        store.add_event(make_event(interview, "abandon"))
     return emit(AbandonPage(interview=interview), json)
 
 
@@ -237,8 +237,8 @@ def history(ctx: typer.Context, json: Json = False) -> int:
     from attnlab.practice.scorecard import build_scorecard, last_report
     from attnlab.render.interview import HistoryPage
 
-    with progress() as kept:
-        interviews = all_interviews(kept)
+    with progress() as store:
+        interviews = all_interviews(store)
     cards: list[Scorecard] = []
     for interview in interviews:
         entry = catalogue(ctx).find_program(interview.slug)
@@ -333,16 +333,16 @@ def _ask_follow_ups(interview: Interview, cards: tuple[QuestionCard, ...]) -> No
             typer.prompt("answer aloud, then press Enter", default="", show_default=False)
             show_answer(card, stdout())
             said = typer.confirm("did you say that?", default=True)
-            with progress() as kept:
-                _note_answer(kept, interview, card, said)
+            with progress() as store:
+                _note_answer(store, interview, card, said)
     except (typer.Abort, KeyboardInterrupt, EOFError):
         note("the other questions wait: attnlab interview questions goes on with them")
 
 
-def _note_answer(kept: Progress, interview: Interview, card: QuestionCard, said: bool) -> None:
+def _note_answer(store: Progress, interview: Interview, card: QuestionCard, said: bool) -> None:
     from attnlab.practice.interviews import make_event
     from attnlab.records.practice import STAYED
 
     outcome = "said" if said else STAYED
     event = make_event(interview, "answer", bug=card.bug, question=card.question, outcome=outcome)
-    kept.add_event(event)
+    store.add_event(event)

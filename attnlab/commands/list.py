@@ -46,8 +46,8 @@ def _listing(ctx: typer.Context, kind: str = "") -> ListPage:
     for error in found.broken:
         where = f"{error.where}: " if error.where else ""
         warn(f"left out: {where}{error.message}" + (f" ({error.hint})" if error.hint else ""))
-    with progress() as kept:
-        standings = kept.all_progress()
+    with progress() as store:
+        standings = store.all_progress()
     units: list[Challenge | ProgramEntry] = [*found.challenges, *found.programs]
     units = [u for u in units if kind in ("", u.kind)]
     rows = tuple((u, standings.get(u.slug, ChallengeProgress())) for u in units)

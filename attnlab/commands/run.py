@@ -59,10 +59,10 @@ def command(
     report = run_job(job)
     verdict = make_verdict(chosen.challenge, chosen.file, report)
     whole = report.trace or Trace()
-    with progress() as kept:
+    with progress() as store:
         if reveal and whole.findings:
-            kept.mark_revealed(chosen.challenge.slug)
-        standing = kept.challenge_progress(chosen.challenge.slug)
+            store.mark_revealed(chosen.challenge.slug)
+        standing = store.challenge_progress(chosen.challenge.slug)
     trace = whole if reveal or standing.status == "solved" else hide_findings(whole)
     page = RunPage(
         challenge=chosen.challenge,
@@ -85,9 +85,9 @@ def _run_round(chosen: SelectedRound, timeout: str, memory: str, json: bool) -> 
 
     bounds = limits(timeout, memory, usual=SECONDS)
     note(f"running {chosen.program.slug} {chosen.label}")
-    with progress() as kept:
-        if interview := running_interview(kept, chosen.program.slug):
-            kept.add_event(make_event(interview, "run"))
+    with progress() as store:
+        if interview := running_interview(store, chosen.program.slug):
+            store.add_event(make_event(interview, "run"))
     report = run_program(round_job(chosen, ("train",), bounds))
     page = RoundRunPage(
         program=chosen.program,

@@ -31,8 +31,8 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
 
     chosen = select_round(catalogue(ctx), what)
     if chosen:
-        with progress() as kept:
-            refuse_answers(kept, chosen.program.slug, "the solution")
+        with progress() as store:
+            refuse_answers(store, chosen.program.slug, "the solution")
         standing = _may_see(chosen.program.slug, chosen.program.name, yes)
         solved = standing.status == "solved"
         changes = RoundSolutionPage(program=chosen.program, bugs=chosen.bugs, solved=solved)
@@ -53,11 +53,11 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
 
 def _may_see(slug: str, name: str, yes: bool) -> ChallengeProgress:
     """Ask where nothing says that the solution may be seen; note that it was."""
-    with progress() as kept:
-        standing = kept.challenge_progress(slug)
+    with progress() as store:
+        standing = store.challenge_progress(slug)
         if not (yes or standing.status == "solved" or standing.solution_seen):
             _confirm(name)
-        kept.mark_solution_seen(slug)
+        store.mark_solution_seen(slug)
     return standing
 
 

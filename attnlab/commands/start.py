@@ -52,21 +52,23 @@ def command(
         hint = "attnlab list --kind program shows what takes it"
         raise Refused(f"{flag}: {slug} is one file with one bug", hint, flag)
     file, kept = write_starter(challenge, replace=force)
-    with progress() as done:
-        done.mark_started(challenge.slug)
+    with progress() as store:
+        store.mark_started(challenge.slug)
     return emit(StartPage(challenge=challenge, file=file, kept=kept), json)
 
 
 def _start_round(folder: str, bugs: str, seed: str, force: bool, json: bool) -> int:
     from attnlab.catalogue.programs import read_program
     from attnlab.catalogue.rounds import choose_bugs, write_round
+    from attnlab.records.practice import Event
     from attnlab.render.round import RoundStartPage
 
     program = read_program(Path(folder))
     chosen = choose_bugs(program, bugs, parse_seed(seed))
     kept = write_round(program, chosen, replace=force)
-    with progress() as done:
-        done.mark_started(program.slug)
+    with progress() as store:
+        store.mark_started(program.slug)
+        store.add_event(Event(kind="start", base=program.slug))
     page = RoundStartPage(
         program=program, folder=f"./{program.name}", kept=tuple(kept), round=chosen
     )

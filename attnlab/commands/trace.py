@@ -305,10 +305,10 @@ def _outcome(report: Report) -> str:
 
 def _note_reveal(chosen: Selection, report: Report, reveal: bool) -> bool:
     """Remember that the findings of a challenge were shown. Returns whether it is solved."""
-    with progress() as kept:
+    with progress() as store:
         if reveal and report.trace and report.trace.findings:
-            kept.mark_revealed(chosen.challenge.slug)
-        return kept.challenge_progress(chosen.challenge.slug).status == "solved"
+            store.mark_revealed(chosen.challenge.slug)
+        return store.challenge_progress(chosen.challenge.slug).status == "solved"
 
 
 def _hidden(report: Report) -> tuple[Report, int]:

@@ -14,10 +14,10 @@ Hint = tuple[str, int]  # the bug, and which of its hints, from 0
 
 
 def hints_before(
-    kept: Progress, program: Program, bugs: Sequence[str], interview: Interview | None
+    store: Progress, program: Program, bugs: Sequence[str], interview: Interview | None
 ) -> tuple[Hint, ...]:
     """The hints that were shown since the round, or its interview, was begun."""
-    events = [e for e in kept.events() if e.base == program.slug]
+    events = [e for e in store.events() if e.base == program.slug]
     starts = [n for n, e in enumerate(events) if e.kind == "start"]
     since = events[starts[-1] :] if starts else events
     mine = interview.events if interview else since

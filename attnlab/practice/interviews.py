@@ -18,40 +18,42 @@ END = "attnlab interview end shows the scorecard, attnlab interview abandon drop
 
 
 def begin(
-    kept: Progress, program: Program, bugs: Sequence[str], minutes: int, seed: int
+    store: Progress, program: Program, bugs: Sequence[str], minutes: int, seed: int
 ) -> Interview:
     """Note that an interview begins now; raises `Refused` where one is going on."""
-    refuse_second(kept)
-    number = max((event.interview for event in kept.events()), default=0) + 1
+    refuse_second(store)
+    number = max((event.interview for event in store.events()), default=0) + 1
     known = {"folder": program.name, "bugs": list(bugs), "minutes": minutes, "seed": seed}
-    kept.add_event(Event(kind="start", base=program.slug, interview=number, text=json.dumps(known)))
-    return all_interviews(kept)[-1]
+    store.add_event(
+        Event(kind="start", base=program.slug, interview=number, text=json.dumps(known))
+    )
+    return all_interviews(store)[-1]
 
 
-def refuse_second(kept: Progress) -> None:
+def refuse_second(store: Progress) -> None:
     """Raise `Refused` where an interview is going on."""
-    if running := current(kept):
+    if running := current(store):
         clock = clock_text(running, time.time())
         raise Refused(f"interview {running.number}, {running.name}, is going on ({clock})", END)
 
 
-def all_interviews(kept: Progress) -> list[Interview]:
+def all_interviews(store: Progress) -> list[Interview]:
     """Every interview that was begun, the first one first."""
     by_number: dict[int, list[Event]] = {}
-    for event in kept.events():
+    for event in store.events():
         if event.interview:
             by_number.setdefault(event.interview, []).append(event)
     return [_interview(events) for _, events in sorted(by_number.items())]
 
 
-def current(kept: Progress) -> Interview | None:
+def current(store: Progress) -> Interview | None:
     """The interview that is going on."""
-    return next((i for i in reversed(all_interviews(kept)) if i.closing is None), None)
+    return next((i for i in reversed(all_interviews(store)) if i.closing is None), None)
 
 
-def require_current(kept: Progress) -> Interview:
+def require_current(store: Progress) -> Interview:
     """The interview that is going on; raises `Refused` where there is none."""
-    if found := current(kept):
+    if found := current(store):
         return found
     raise Refused("no interview is going on", "attnlab interview start begins one")
 
@@ -114,9 +116,9 @@ def _interview(events: Sequence[Event]) -> Interview:
 # ---------------------------------------------------------------- choosing
 
 
-def choose_program(programs: Sequence[str], kept: Progress, seed: int) -> str:
+def choose_program(programs: Sequence[str], store: Progress, seed: int) -> str:
     """The program that was practised least, by slug; one of several is drawn."""
-    begun = [interview.slug for interview in all_interviews(kept)]
+    begun = [interview.slug for interview in all_interviews(store)]
     fewest = min(begun.count(slug) for slug in programs)
     return random.Random(seed).choice([slug for slug in programs if begun.count(slug) == fewest])
 
