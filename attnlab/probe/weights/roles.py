@@ -214,7 +214,9 @@ def _groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]]:
         for first in columns[0]:
             group = [first]
             for column in columns[1:]:
-                group += [p for p in column if _same_kind(p, first)][:1]
+                alike = [p for p in column if _same_kind(p, first)]
+                beside = [p for p in alike if _module_around(p) == _module_around(first)]
+                group += (beside or alike)[:1]
             if len(group) == len(roles):
                 yield tuple(group)
     if not letters:  # two halves that no name tells of: a gate and what it opens
