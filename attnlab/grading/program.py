@@ -100,11 +100,20 @@ class Side:
             self.host = None
             raise
 
+    def take_process(self, other: Side) -> None:
+        """Load this program into the process of another one, which has done what it was for."""
+        self.host, other.host = other.host, None
+        if self.host is not None:
+            self._load()
+
     def _start(self) -> None:
-        grader, training = self.grader, self.grader.program.training
-        self.host = grader.spawn_host()
+        self.host = self.grader.spawn_host()
         if self.mine:
-            grader.my_hosts.append(self.host)
+            self.grader.my_hosts.append(self.host)
+        self._load()
+
+    def _load(self) -> None:
+        grader, training = self.grader, self.grader.program.training
         asked = {
             "files": self.files,
             "label": grader.label,
@@ -369,6 +378,8 @@ class ProgramGrader:
             return list(parts)
         right, loop = self.right(), self._loop_files()
         side = Side(self, self.program.files | {file: self.job.files[file] for file in loop})
+        if any(part.outcome == "failed" for part in parts):
+            side.take_process(self.mine)
         found = []
         for part in parts:
             if part.outcome == "failed":
