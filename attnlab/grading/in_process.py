@@ -83,8 +83,8 @@ def examine(subject: Subject, part: str) -> Examined:
 
 
 def _with_trace(subject: Subject, result: CheckResult) -> Examined:
-    """With the rows; advice to use a command gives way to them."""
-    if "`attnlab run`" in result.advice:
+    """With the rows; advice to trace such a call gives way to them."""
+    if "a trace of such a call" in result.advice:
         result = replace(result, advice=FLAGGED)
     return Examined(result, _traced(subject, result.sizes))
 

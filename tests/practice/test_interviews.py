@@ -75,7 +75,7 @@ def test_rounds_that_are_drawn_can_be_solved_by_undoing_their_patches(programs):
             assert ids == draw_bugs(program, seed, 4, 3)
             patches = [program.patches[i] for i in ids]
             assert sum(not patch.decoy for patch in patches) == 4
-            assert sum(patch.decoy for patch in patches) == 1
+            assert sum(patch.decoy for patch in patches) <= 1  # it may have no place of its own
             assert not any(a.overlaps(b) for n, a in enumerate(patches) for b in patches[:n])
             for patch in patches:
                 left = [i for i in ids if i != patch.id]
