@@ -199,9 +199,11 @@ class ScorecardPage:
         card, marks = self.card, screen.marks
         fixed, found = (sum(map(bool, each)) for each in _fixed_and_found(card))
         named = sum(b.named for b in card.bugs)
-        good = fixed == len(card.bugs) and card.outcome == "passed"
+        mark, style = (marks.unsure, "warn") if found else (marks.bad, "bad")
+        if fixed == len(card.bugs) and card.outcome == "passed":
+            mark, style = marks.ok, "ok"
         screen.say(
-            (f"{marks.ok if good else marks.unsure} ", "ok" if good else "warn"),
+            (f"{mark} ", style),
             (f"{fixed} of {plural(len(card.bugs), 'bug')} fixed", "title"),
             f", {found} found, {named} named",
         )
