@@ -94,10 +94,10 @@ class Trainer:
     def fit(self, steps: int) -> list[float]:
         """Take `steps` steps and go back to the best state that was measured; the losses."""
         history = []
-        for step in range(steps):
-            history.append(self.training_step(step))
-            if (step + 1) % self.cfg.eval_every == 0:
-                print(f"step {step + 1}: {history[-1]:.3f}, held out {self.checkpoint():.3f}")
+        for step in range(1, steps + 1):
+            history.append(self.training_step(step - 1))
+            if step % self.cfg.eval_every == 0:
+                print(f"step {step}: {history[-1]:.3f}, held out {self.checkpoint():.3f}")
         if self.best_state is not None:
             self.model.load_state_dict(self.best_state)
         return history
