@@ -201,9 +201,11 @@ class ExactNumbers(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         if func not in CHANGED:
-            if any(type(value) is torch.dtype for value in args):
+            if torch.dtype in map(type, args):
                 args = tuple(map(self._widened, args))
-            return func(*args, **{n: self._widened(value) for n, value in kwargs.items()})
+            if kwargs:
+                kwargs = {n: self._widened(value) for n, value in kwargs.items()}
+            return func(*args, **kwargs)
         if func in DROPOUTS:
             return self._without_dropout(func, args, kwargs)
         if func is FUSED:

@@ -18,15 +18,15 @@ def decode(ids: Tensor) -> str:
     return "".join(SYMBOLS[number] for number in ids.tolist())
 
 
-def write_line(generator: torch.Generator) -> str:
-    """Two to four digits, then the same ones in ascending order."""
-    count = int(torch.randint(2, 5, (), generator=generator))
-    digits = torch.randint(0, 10, (count,), generator=generator).tolist()
+def write_line(digits: list[int]) -> str:
+    """The digits, then the same ones in ascending order."""
     return "".join(map(str, digits)) + "=" + "".join(map(str, sorted(digits))) + "."
 
 
 _generator = torch.Generator().manual_seed(7)
-_lines = list(dict.fromkeys(write_line(_generator) for _ in range(700)))
+_digits = torch.randint(0, 10, (1000, 4), generator=_generator).tolist()
+_counts = torch.randint(2, 5, (1000,), generator=_generator).tolist()
+_lines = list(dict.fromkeys(write_line(row[:n]) for row, n in zip(_digits, _counts)))
 HELD_OUT, TRAINING = _lines[:60], _lines[60:]  # no line of one is in the other
 
 
