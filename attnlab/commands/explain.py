@@ -17,11 +17,11 @@ RULES = "rules"  # the page that tells what every challenge asks
 def complete_id(incomplete: str) -> list[tuple[str, str]]:
     """Rules, checks and challenges that begin with this word."""
     try:
-        from attnlab.catalogue.trace_findings import FINDINGS
+        from attnlab.catalogue.finding_rules import RULES as FINDINGS
         from attnlab.checks.base import load_checks
 
         known = [(RULES, "what every challenge asks"), *((c.id, c.title) for c in load_checks())]
-        known += [(rule, title) for rule, (title, _) in FINDINGS.items()]
+        known += [(rule, told.title) for rule, told in FINDINGS.items()]
     except Exception:  # completion must never print an error
         return []
     return [pair for pair in known if pair[0].startswith(incomplete)] + complete_slug(incomplete)
@@ -75,7 +75,7 @@ def _check(id_: str) -> ExplainPage | None:
 
 def _index() -> ExplainPage:
     """What there is to be explained, by name."""
-    from attnlab.catalogue.trace_findings import FINDINGS
+    from attnlab.catalogue.finding_rules import RULES as FINDINGS
     from attnlab.checks.base import load_checks
     from attnlab.render.explain import ExplainPage
 
@@ -91,13 +91,14 @@ def _index() -> ExplainPage:
 
 def _finding(rule: str) -> ExplainPage | None:
     """A finding of a trace, by the rule that stands beside it."""
-    from attnlab.catalogue.trace_findings import FINDINGS
+    from attnlab.catalogue.finding_rules import RULES as FINDINGS
     from attnlab.render.explain import ExplainPage
 
     if rule not in FINDINGS:
         return None
-    title, text = FINDINGS[rule]
-    return ExplainPage(id=rule, kind="finding", title=title, text=text)
+    found = FINDINGS[rule]
+    text = f"{found.text}\n\n{found.experiment}".strip()
+    return ExplainPage(id=rule, kind="finding", title=found.title, text=text)
 
 
 def _mutation(id_: str) -> ExplainPage | None:
@@ -114,7 +115,7 @@ def _mutation(id_: str) -> ExplainPage | None:
 
 def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
     """The notes of a challenge that is solved, or whose solution was shown."""
-    from attnlab.catalogue.trace_findings import FINDINGS
+    from attnlab.catalogue.finding_rules import RULES as FINDINGS
     from attnlab.errors import Refused
     from attnlab.render.explain import ExplainPage
     from attnlab.suggest import did_you_mean

@@ -11,12 +11,12 @@ from attnlab.records.base import (
     record,
     to_json,
 )
+from attnlab.records.checks import CheckResult, Outcome
 from attnlab.records.job import (
     Bug,
     Cache,
     Challenge,
     ChallengeProgress,
-    CheckResult,
     Code,
     Container,
     Contract,
@@ -25,7 +25,6 @@ from attnlab.records.job import (
     Job,
     JobOutcome,
     Limits,
-    Outcome,
     Position,
     Refusal,
     Report,
@@ -50,6 +49,8 @@ from attnlab.records.trace import (
     Trace,
     TraceOptions,
 )
+from attnlab.records.training import Promise, TrainingReport
+from attnlab.records.triage import Suspicion, Triage
 
 __all__ = [
     "FORMAT",
@@ -80,11 +81,15 @@ __all__ = [
     "Outcome",
     "ParameterGradient",
     "Position",
+    "Promise",
     "Refusal",
     "Report",
     "Severity",
+    "Suspicion",
     "Trace",
     "TraceOptions",
+    "TrainingReport",
+    "Triage",
     "Until",
     "UserEnvironment",
     "Verdict",

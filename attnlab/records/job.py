@@ -6,11 +6,12 @@ from dataclasses import field
 from typing import Literal
 
 from attnlab.records.base import record
+from attnlab.records.checks import CheckResult
 from attnlab.records.trace import Trace, TraceOptions
+from attnlab.records.training import Promise, TrainingReport
 
 # ---------------------------------------------------------------- what is asked
 
-Outcome = Literal["passed", "failed", "skipped", "error"]
 JobOutcome = Literal["ok", "crashed", "timeout", "memory", "unreadable", "refused", "error"]
 # What ends the checks: the first failure, the first with what explains it, or nothing.
 Until = Literal["verdict", "reason", "end"]
@@ -155,7 +156,7 @@ class Job:
     candidate: Code
     contract: Contract | None = None
     reference: str | Code | None = None  # a unit of references/, or source run in its own child
-    stages: tuple[Literal["trace", "check"], ...] = ("trace", "check")
+    stages: tuple[Literal["trace", "check", "training"], ...] = ("trace", "check")
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
     own: UserEnvironment | None = None
@@ -164,26 +165,13 @@ class Job:
     quick: bool = False  # only the sizes that tell most: to blame, not to pass
     only: tuple[str, ...] = ()  # the checks to make; none named = all
     options: TraceOptions = field(default_factory=TraceOptions)
+    steps: int = 0  # of training, to be watched
+    evaluate: tuple[str, ...] = ()  # functions of a script to call after its training
+    promised: tuple[str, ...] = ()  # by the user, besides what the module seems to promise
+    unpromised: tuple[str, ...] = ()  # what the module does not promise, as the user says
 
 
 # ---------------------------------------------------------------- what was found
-
-
-@record
-class CheckResult:
-    """What one property check says. A failed one ends with what to do next."""
-
-    id: str
-    title: str
-    outcome: Outcome
-    message: str = ""
-    file: str = ""
-    line: int | None = None
-    advice: str = ""
-    folded_under: str = ""  # the more basic failed check that explains this one
-    sizes: dict[str, int] = field(default_factory=dict)  # where it failed
-    trusted: bool = True  # False: rests on the candidate process's own word
-    reason: str = ""  # of an error: "no-weights", "crashed", "timeout", "memory", ...
 
 
 @record
@@ -195,7 +183,9 @@ class Report:
     hint: str = ""
     target: str = ""  # what was built: "MultiHeadSelfAttention(embed_dim=8, num_heads=2)"
     trace: Trace | None = None
+    promises: tuple[Promise, ...] = ()  # of a module that no contract describes
     checks: tuple[CheckResult, ...] = ()
+    training: TrainingReport | None = None
     output: str = ""  # captured stdout and stderr, capped
     isolation: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # isolation layers this machine does not give

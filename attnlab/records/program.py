@@ -11,13 +11,8 @@ from dataclasses import field
 from typing import Literal
 
 from attnlab.records.base import record
-from attnlab.records.job import (
-    CheckResult,
-    Contract,
-    GradeOutcome,
-    Limits,
-    Outcome,
-)
+from attnlab.records.checks import CheckResult, Outcome
+from attnlab.records.job import Contract, GradeOutcome, Limits
 from attnlab.records.trace import Trace
 
 Files = dict[str, str]  # texts by file name: {"model.py": "import ..."}

@@ -1,0 +1,30 @@
+"""What a module seems to promise, and what was seen of a script's training."""
+
+from __future__ import annotations
+
+from attnlab.records.base import record
+from attnlab.records.checks import CheckResult
+from attnlab.records.trace import Finding, Trace
+
+
+@record
+class Promise:
+    """A property that a module seems to promise, and what shows it."""
+
+    name: str  # see catalogue/contract_facts.py
+    reason: str  # "line 12 masks with a triangle"; "--promise" where the user said it
+
+
+@record
+class TrainingReport:
+    """What was seen of the first optimizer steps of a script."""
+
+    steps: int  # of its optimizers, as many as were watched
+    losses: tuple[float, ...] = ()  # those that `backward` was called on
+    findings: tuple[Finding, ...] = ()
+    properties: tuple[CheckResult, ...] = ()  # of the model, on copies of its own batches
+    trace: Trace | None = None  # of one of the steps
+    looked_at: tuple[str, ...] = ()
+    not_looked_at: tuple[str, ...] = ()  # each with the reason
+    crash: str = ""  # what ended it: "train.py:31: RuntimeError: ..."
+    redirected: tuple[str, ...] = ()  # files that were written to a scratch folder instead
