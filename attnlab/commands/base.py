@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from attnlab.records.practice import Interview
     from attnlab.records.program import ProgramJob, ProgramReport
     from attnlab.render.json import Page
+    from attnlab.target.rounds import SelectedRound
 
 
 SEEDS = 2**63 - 1  # the largest that torch takes
@@ -294,15 +295,38 @@ def emit(page: Page, json: bool, code: int = 0) -> int:
 
 def running_interview(store: Progress, program: str) -> Interview | None:
     """The interview that is going on, if it is about this program; its clock is shown."""
-    from time import time
-
-    from attnlab.practice.interviews import clock_text, current
+    from attnlab.practice.interviews import current
 
     found = current(store)
     if found is None or found.slug != program:
         return None
-    note(f"interview {found.number}: {clock_text(found, time())}")
+    show_clock(found)
     return found
+
+
+def join_interview(
+    store: Progress, chosen: SelectedRound
+) -> tuple[SelectedRound, Interview | None]:
+    """The round with the bugs of the interview that is going on, whatever its mark says; as it is
+    where none is about it."""
+    from dataclasses import replace
+
+    from attnlab.catalogue.rounds import MARK
+
+    interview = running_interview(store, chosen.program.slug) if chosen.yours else None
+    if interview is None or not set(interview.bugs) <= chosen.program.patches.keys():
+        return chosen, None
+    notes = tuple(note for note in chosen.notes if MARK not in note)
+    return replace(chosen, bugs=interview.bugs, notes=notes), interview
+
+
+def show_clock(interview: Interview) -> None:
+    """Print the time that is left, on stderr."""
+    from time import time
+
+    from attnlab.practice.interviews import clock_text
+
+    note(f"interview {interview.number}: {clock_text(interview, time())}")
 
 
 def refuse_answers(store: Progress, program: str, asked: str) -> None:

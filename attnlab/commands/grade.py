@@ -13,6 +13,7 @@ from attnlab.commands.base import (
     catalogue,
     challenge_job_for,
     emit,
+    join_interview,
     limits,
     note,
     parse_seed,
@@ -20,7 +21,6 @@ from attnlab.commands.base import (
     refuse_answers,
     run_job,
     run_program,
-    running_interview,
     select_file,
 )
 
@@ -88,8 +88,6 @@ def _grade_round(
     chosen: SelectedRound, bounds: Limits, seed: int | None, reveal: bool, json: bool
 ) -> int:
     """Grade a program: parts are counted, and named once the round has ended."""
-    from dataclasses import replace
-
     from attnlab.practice.interviews import make_event, report_text
     from attnlab.render.round import RoundGradePage
     from attnlab.target.rounds import Stage, round_job
@@ -99,9 +97,7 @@ def _grade_round(
     with progress() as store:
         if reveal:
             refuse_answers(store, chosen.program.slug, "--reveal")
-        interview = running_interview(store, chosen.program.slug) if chosen.yours else None
-    if interview:
-        chosen = replace(chosen, bugs=interview.bugs)
+        chosen, interview = join_interview(store, chosen)
     whole = reveal or interview
     stages: tuple[Stage, ...] = ("grade", "goals", "bugs") if whole else ("grade", "goals")
     report = run_program(round_job(chosen, stages, bounds, seed or 0))

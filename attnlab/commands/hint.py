@@ -9,8 +9,8 @@ from attnlab.commands.base import (
     NameOrFile,
     catalogue,
     emit,
+    join_interview,
     progress,
-    running_interview,
     select_file,
 )
 
@@ -45,9 +45,9 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
     from attnlab.render.round import RoundHintPage
 
     program = chosen.program
-    bugs = [bug for bug in chosen.bugs if not program.patches[bug].decoy]
     with progress() as store:
-        interview = running_interview(store, program.slug)
+        chosen, interview = join_interview(store, chosen)
+        bugs = [bug for bug in chosen.bugs if not program.patches[bug].decoy]
         before = hints_before(store, program, bugs, interview)
         new = next_hint(program, bugs, chosen.files, before)
         if new:

@@ -21,8 +21,10 @@ from attnlab.commands.base import (
     note,
     progress,
     run_program,
+    show_clock,
     whole_number,
 )
+from attnlab.files import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +101,12 @@ def status(ctx: typer.Context, json: Json = False) -> int:
     with progress() as store:
         interview = require_current(store)
     program = _program(ctx, interview)
-    page = InterviewStatusPage(program=program, interview=interview, now=time.time())
+    page = InterviewStatusPage(
+        program=program,
+        interview=interview,
+        folder=shown_path(_folder(interview)),
+        now=time.time(),
+    )
     return emit(page, json)
 
 
@@ -108,7 +115,7 @@ def write_note(ctx: typer.Context, text: Text, json: Json = False) -> int:
 
     As in: attnlab interview note "train.py:40 labels are not shifted: it learns to copy".
     """
-    from attnlab.practice.interviews import make_event, require_current
+    from attnlab.practice.interviews import keep, make_event, require_current
     from attnlab.practice.notes import read_note
     from attnlab.render.interview import NotePage
     from attnlab.target.rounds import read_files
@@ -116,19 +123,10 @@ def write_note(ctx: typer.Context, text: Text, json: Json = False) -> int:
     with progress() as store:
         interview = require_current(store)
         program = _program(ctx, interview)
-        reading = read_note(
-            text, program, interview.bugs, read_files(program, Path(interview.folder))
-        )
-        store.add_event(
-            make_event(
-                interview,
-                "note",
-                bug=reading.bug,
-                outcome="reason" if reading.reason else "",
-                text=text,
-            )
-        )
-    _show_clock(interview)
+        reading = read_note(text, program, interview.bugs, read_files(program, _folder(interview)))
+        outcome = "reason" if reading.reason else ""
+        keep(store, make_event(interview, "note", bug=reading.bug, outcome=outcome, text=text))
+    show_clock(interview)
     known = all(file in program.edit for file, _ in reading.places)
     page = NotePage(text=text, places=reading.places, known=known, files=program.edit)
     return emit(page, json)
@@ -136,7 +134,7 @@ def write_note(ctx: typer.Context, text: Text, json: Json = False) -> int:
 
 def ask(ctx: typer.Context, json: Json = False) -> int:
     """Ask one more clarifying question; shows the answer."""
-    from attnlab.practice.interviews import make_event, require_current
+    from attnlab.practice.interviews import keep, make_event, require_current
     from attnlab.render.interview import AskPage
 
     with progress() as store:
@@ -145,8 +143,8 @@ def ask(ctx: typer.Context, json: Json = False) -> int:
         asked = {event.question for event in interview.of_kind("ask")}
         left = [q for q in program.questions if q.question not in asked]
         if left:
-            store.add_event(make_event(interview, "ask", question=left[0].question))
-    _show_clock(interview)
+            keep(store, make_event(interview, "ask", question=left[0].question))
+    show_clock(interview)
     page = AskPage(program=program, question=left[0] if left else None, left=max(len(left) - 1, 0))
     return emit(page, json)
 
@@ -184,11 +182,12 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
     program = _program(ctx, interview)
     notes: tuple[str, ...] = ()
     files, report = None, last_report(interview)
-    if Path(interview.folder).is_dir():
+    if _folder(interview).is_dir():
         chosen = _chosen(ctx, interview)
         files, report = chosen.files, _graded(chosen, interview, timeout, memory)
     else:
-        notes = (f"./{interview.folder} is gone: the last grade stands for what became of it",)
+        folder = shown_path(_folder(interview))
+        notes = (f"{folder}/ is gone: the last grade stands for what became of it",)
     with progress() as store:
         event = make_event(interview, "end", outcome=report.outcome, text=report_text(report))
         store.add_event(event)
@@ -274,7 +273,8 @@ def _program(ctx: typer.Context, interview: Interview) -> Program:
 
     entry = catalogue(ctx).find_program(interview.slug)
     program = read_program(Path(entry.folder)) if entry else None
-    if program is None or any(bug not in program.patches for bug in interview.bugs):
+    known = program.patches if program else {}
+    if program is None or not interview.bugs or not set(interview.bugs) <= known.keys():
         raise Refused(
             f"interview {interview.number} is about {interview.slug} of another version of attnlab",
             "attnlab interview abandon drops it",
@@ -289,12 +289,13 @@ def _chosen(ctx: typer.Context, interview: Interview) -> SelectedRound:
     from attnlab.errors import Refused
     from attnlab.target.rounds import select_round
 
-    if not Path(interview.folder).is_dir():
+    folder = _folder(interview)
+    if not folder.is_dir():
         raise Refused(
-            f"./{interview.folder} is not in this folder",
-            f"go where it was started; attnlab reset {interview.name} writes it again",
+            f"{shown_path(folder)}/ is gone: the files of interview {interview.number} were there",
+            f"attnlab reset {interview.name} writes them again; the clock and the notes are kept",
         )
-    chosen = select_round(catalogue(ctx), interview.name, interview.folder)
+    chosen = select_round(catalogue(ctx), interview.name, shown_path(folder))
     assert chosen is not None
     return replace(chosen, bugs=interview.bugs)
 
@@ -305,15 +306,15 @@ def _graded(
     from attnlab.target.rounds import SECONDS, round_job
 
     note(f"grading {chosen.program.slug} {chosen.label}")
-    _show_clock(interview)
+    show_clock(interview)
     bounds = limits(timeout, memory, usual=SECONDS)
     return run_program(round_job(chosen, ("grade", "goals", "bugs"), bounds))
 
 
-def _show_clock(interview: Interview) -> None:
-    from attnlab.practice.interviews import clock_text
-
-    note(f"interview {interview.number}: {clock_text(interview, time.time())}")
+def _folder(interview: Interview) -> Path:
+    """Where its files lie: where it was started, else in this folder."""
+    there, here = Path(interview.path), Path(interview.folder)
+    return here if here.is_dir() and not there.is_dir() else there
 
 
 def _ask_follow_ups(interview: Interview, cards: tuple[QuestionCard, ...]) -> None:

@@ -5,7 +5,15 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, NameOrFile, catalogue, emit, select_file
+from attnlab.commands.base import (
+    Json,
+    NameOrFile,
+    catalogue,
+    emit,
+    progress,
+    running_interview,
+    select_file,
+)
 
 PLACE = 80
 File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="Of a program: only this file.")]
@@ -44,6 +52,10 @@ def _reset_round(entry: str, file: str | None, json: bool) -> int:
     except Unreadable:  # of another format: the round is written anew
         mark = None
     bugs = mark.bugs if mark and set(mark.bugs) <= program.patches.keys() else program.chosen
+    with progress() as store:
+        interview = running_interview(store, program.slug)
+    if interview and set(interview.bugs) <= program.patches.keys():
+        bugs = interview.bugs
     if file is None:
         kept = write_round(program, bugs, replace=True)
     elif folder.is_dir():

@@ -15,12 +15,12 @@ from attnlab.commands.base import (
     challenge_job_for,
     emit,
     hide_findings,
+    join_interview,
     limits,
     note,
     progress,
     run_job,
     run_program,
-    running_interview,
     select_file,
 )
 
@@ -86,7 +86,8 @@ def _run_round(chosen: SelectedRound, timeout: str, memory: str, json: bool) -> 
     bounds = limits(timeout, memory, usual=SECONDS)
     note(f"running {chosen.program.slug} {chosen.label}")
     with progress() as store:
-        if interview := running_interview(store, chosen.program.slug):
+        chosen, interview = join_interview(store, chosen)
+        if interview:
             store.add_event(make_event(interview, "run"))
     report = run_program(round_job(chosen, ("train",), bounds))
     page = RoundRunPage(

@@ -14,6 +14,7 @@ from attnlab.commands.base import (
     looks_like_path,
     parse_seed,
     progress,
+    refuse_answers,
     select_file,
 )
 
@@ -65,8 +66,9 @@ def _start_round(folder: str, bugs: str, seed: str, force: bool, json: bool) -> 
 
     program = read_program(Path(folder))
     chosen = choose_bugs(program, bugs, parse_seed(seed))
-    kept = write_round(program, chosen, replace=force)
     with progress() as store:
+        refuse_answers(store, program.slug, "another round of the same program")
+        kept = write_round(program, chosen, replace=force)
         store.mark_started(program.slug)
         store.add_event(Event(kind="start", base=program.slug))
     page = RoundStartPage(

@@ -7,6 +7,8 @@ import json
 import random
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 from attnlab.errors import Refused
 from attnlab.progress import Progress
@@ -23,15 +25,35 @@ def begin(
     """Note that an interview begins now; raises `Refused` where one is going on."""
     refuse_second(store)
     number = max((event.interview for event in store.events()), default=0) + 1
-    known = {"folder": program.name, "bugs": list(bugs), "minutes": minutes, "seed": seed}
-    store.add_event(
-        Event(kind="start", base=program.slug, interview=number, text=json.dumps(known))
-    )
+    place = str(Path.cwd())
+    known = {
+        "folder": program.name,
+        "place": place,
+        "bugs": list(bugs),
+        "minutes": minutes,
+        "seed": seed,
+    }
+    keep(store, Event(kind="start", base=program.slug, interview=number, text=json.dumps(known)))
     return all_interviews(store)[-1]
 
 
+def keep(store: Progress, event: Event) -> None:
+    """Note what was done; raises `Refused` where it would be forgotten with this command."""
+    store.add_event(event)
+    require_kept(store)
+
+
+def require_kept(store: Progress) -> None:
+    """Raise `Refused` where what is done is forgotten with this command."""
+    if store.path is None:
+        why, _, hint = store.warning.rpartition("; ")
+        store.warning = ""  # it is said by this error
+        raise Refused(f"{why}, and an interview lives on between commands", hint)
+
+
 def refuse_second(store: Progress) -> None:
-    """Raise `Refused` where an interview is going on."""
+    """Raise `Refused` where an interview is going on, or where none can be kept."""
+    require_kept(store)
     if running := current(store):
         clock = clock_text(running, time.time())
         raise Refused(f"interview {running.number}, {running.name}, is going on ({clock})", END)
@@ -43,7 +65,8 @@ def all_interviews(store: Progress) -> list[Interview]:
     for event in store.events():
         if event.interview:
             by_number.setdefault(event.interview, []).append(event)
-    return [_interview(events) for _, events in sorted(by_number.items())]
+    begun = (events for _, events in sorted(by_number.items()) if events[0].kind == "start")
+    return [_interview(events) for events in begun]
 
 
 def current(store: Progress) -> Interview | None:
@@ -72,6 +95,15 @@ def make_event(interview: Interview, kind: EventKind, **more: str) -> Event:
     )
 
 
+def read_details(event: Event) -> dict[str, Any]:
+    """What an event of a kind with details holds; {} where its text is none of ours."""
+    try:
+        known = json.loads(event.text or "{}")
+    except ValueError:
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
 def report_text(report: ProgramReport) -> str:
     """What the event of a grade keeps of it: which bugs are gone, how many parts are right."""
     known = {
@@ -84,6 +116,9 @@ def report_text(report: ProgramReport) -> str:
 
 def clock_text(interview: Interview, now: float) -> str:
     """`38 minutes left of 60 minutes`."""
+    if now < interview.last:
+        behind = _minutes(interview.last - now)
+        return f"the clock stands: that of the machine was set back by {behind} at least"
     if not interview.minutes:
         return f"{_minutes(interview.elapsed(now))}, no limit"
     left = interview.left(now)
@@ -99,15 +134,17 @@ def _minutes(seconds: float) -> str:
 
 
 def _interview(events: Sequence[Event]) -> Interview:
+    """An interview of another version may lack what this one notes: it can be dropped."""
     first = events[0]
-    known = json.loads(first.text)
+    known = read_details(first)
     return Interview(
         number=first.interview,
         slug=first.base,
-        folder=str(known["folder"]),
-        bugs=tuple(known["bugs"]),
-        minutes=int(known["minutes"]),
-        seed=int(known["seed"]),
+        folder=str(known.get("folder", first.base.partition("/")[2])),
+        place=str(known.get("place", "")),
+        bugs=tuple(known.get("bugs", ())),
+        minutes=int(known.get("minutes", 0)),
+        seed=int(known.get("seed", 0)),
         started=first.at,
         events=tuple(events[1:]),
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import cast
 
 from attnlab.catalogue.programs import compose, count_changed_lines
+from attnlab.practice.interviews import read_details
 from attnlab.records import GradeOutcome
 from attnlab.records.practice import (
     BugCard,
@@ -93,7 +93,7 @@ def _first_gone(graded: Sequence[Event], bug: str) -> float | None:
     """The time of the first of the last grades in a row that found a bug gone."""
     first = None
     for event in graded:
-        gone = json.loads(event.text or "{}").get("bugs", {}).get(bug)
+        gone = read_details(event).get("bugs", {}).get(bug)
         if gone is None:
             continue
         first = (first if first is not None else event.seconds) if gone else None
@@ -106,7 +106,7 @@ def last_report(interview: Interview) -> ProgramReport:
     graded = [event for event in interview.events if event.kind in kinds and event.text]
     if not graded:
         return ProgramReport(outcome="failed")
-    bugs = json.loads(graded[-1].text).get("bugs", {})
+    bugs = read_details(graded[-1]).get("bugs", {})
     return ProgramReport(
         outcome=cast("GradeOutcome", graded[-1].outcome),
         bugs=tuple(BugResult(id=bug, fixed=fixed) for bug, fixed in bugs.items()),

@@ -41,6 +41,7 @@ class Interview:
     minutes: int  # 0: without a limit
     seed: int
     started: float  # seconds since 1970
+    place: str = ""  # the folder in which it was started
     events: tuple[Event, ...] = ()
 
     @property
@@ -52,12 +53,22 @@ class Interview:
         """The event that ended it, if one did."""
         return next((e for e in self.events if e.kind in ("end", "abandon")), None)
 
+    @property
+    def path(self) -> str:
+        """Where its files lie."""
+        return f"{self.place}/{self.folder}" if self.place else self.folder
+
+    @property
+    def last(self) -> float:
+        """When something was done last."""
+        return max([self.started, *(event.at for event in self.events)])
+
     def elapsed(self, now: float) -> float:
         """Seconds on its clock. It stands still while the clock of the machine is behind what was
         noted last, and after the end."""
         if closing := self.closing:
             return closing.at - self.started
-        return max([now, self.started, *(event.at for event in self.events)]) - self.started
+        return max(now, self.last) - self.started
 
     def left(self, now: float) -> float:
         """Seconds until the time is up; negative once it was."""

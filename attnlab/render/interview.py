@@ -75,6 +75,7 @@ class InterviewStatusPage:
 
     program: Program
     interview: Interview
+    folder: str
     now: float
 
     def show(self, screen: Screen) -> None:
@@ -84,7 +85,7 @@ class InterviewStatusPage:
             (f"interview {interview.number}: ", "title"),
             (clock_text(interview, self.now), "bad" if late else "ok"),
         )
-        screen.say((interview.slug, "name"), f"  ./{interview.folder}/", indent=2)
+        screen.say((interview.slug, "name"), f"  {self.folder}/", indent=2)
         screen.say(", ".join(_counted(interview)), indent=2)
         for event in interview.of_kind("note"):
             screen.hang(f"  {_clock(event.seconds)}  ", event.text)
@@ -95,7 +96,7 @@ class InterviewStatusPage:
         return {
             "interview": interview.number,
             "challenge": interview.slug,
-            "folder": f"./{interview.folder}",
+            "folder": self.folder,
             "minutes": interview.minutes,
             "elapsed": interview.elapsed(self.now),
             "left": interview.left(self.now) if interview.minutes else None,

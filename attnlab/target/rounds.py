@@ -8,7 +8,7 @@ from typing import Literal
 from attnlab.catalogue.load import Catalogue
 from attnlab.catalogue.programs import compose, read_program
 from attnlab.catalogue.rounds import MARK, read_mark
-from attnlab.errors import AttnlabError, Refused
+from attnlab.errors import AttnlabError, Refused, Unreadable
 from attnlab.records import Limits, record
 from attnlab.records.program import Files, Program, ProgramJob
 from attnlab.target.source import read_source
@@ -74,16 +74,20 @@ def select_round(
 def _started_round(program: Program, folder: Path) -> SelectedRound:
     if not folder.is_dir():
         raise Refused(f"{folder} is not a folder", f"attnlab start {program.name} writes one")
-    mark = read_mark(folder)
+    notes = []
+    try:
+        mark = read_mark(folder)
+        unknown = f"{folder / MARK} is missing or of no use: which bugs are gone cannot be told"
+    except Unreadable as error:  # the files can be graded all the same
+        mark, unknown = None, f"{error.message}: which bugs are gone cannot be told; {error.hint}"
     if mark and mark.program != program.slug:
         raise Refused(
             f"{folder} is a round of {mark.program}, not of {program.slug}",
             f"attnlab grade {folder} grades it",
         )
     known = bool(mark) and all(bug in program.patches for bug in mark.bugs) if mark else False
-    notes = []
     if not known:
-        notes.append(f"{folder / MARK} is missing or of no use: which bugs are gone cannot be told")
+        notes.append(unknown)
     files = {name: _read_edited(program, folder, name) for name in program.edit}
     for name in program.given:
         path = folder / name

@@ -84,11 +84,11 @@ def test_a_deleted_folder_costs_no_more_than_itself(shell):
     shutil.rmtree("char-gpt")
     said = shell("interview", "submit")
     assert said.code == 2
-    assert "./char-gpt is not in this folder" in said.err
+    assert "char-gpt/ is gone: the files of interview 1 were there" in said.err
     assert shell("interview", "note", "train.py:3 still taken").code == 0
     said = shell("interview", "end", "--json")
     assert said.code == 0, said.err
-    assert said.json["notes"] == ["./char-gpt is gone: the last grade stands for what became of it"]
+    assert said.json["notes"] == ["char-gpt/ is gone: the last grade stands for what became of it"]
     assert [bug["fixed"] for bug in said.json["bugs"]] == [False]
 
 
@@ -102,3 +102,126 @@ def test_numbers_that_are_none_are_refused_in_a_line(shell):
     assert "is not a program" in shell("interview", "start", "too-sharp").err
     assert "no interview is going on" in shell("interview", "status").err
     assert not Path("char-gpt").exists()
+
+
+def shift(seconds):
+    """Let the interview have begun so much earlier."""
+    with Progress.open() as kept:
+        kept._db.execute("UPDATE event SET at = at - ?", (seconds,))
+
+
+def test_every_command_of_the_round_shows_the_clock(shell, monkeypatch):
+    """Also reset, what is refused, and all of them from other folders."""
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--minutes", "30")
+    commands = (
+        ("run", "char-gpt"), ("grade", "char-gpt"), ("hint", "char-gpt"), ("reset", "char-gpt"),
+        ("start", "char-gpt", "--force"), ("solution", "char-gpt"),
+        ("grade", "char-gpt", "--reveal"), ("interview", "note", "x"), ("interview", "ask"),
+        ("interview", "submit"),
+    )  # fmt: skip
+    for command in commands:
+        said = shell(*command)
+        assert "interview 1: 29 minutes left of 30 minutes" in said.err, command
+    assert shell("interview", "status").out.startswith("interview 1: 29 minutes left")
+    monkeypatch.chdir("char-gpt")
+    said = shell("interview", "submit")
+    assert (said.code, "submitted: not yet" in said.out) == (1, True)
+    monkeypatch.chdir("/")
+    assert "submitted: not yet" in shell("interview", "submit").out
+
+
+def test_what_is_handed_in_after_the_time_is_graded_and_marked(shell):
+    """On the page of the hand-in, in the scorecard, and in the history."""
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--minutes", "10")
+    shift(10 * 60 + 90)
+    said = shell("interview", "submit")
+    assert said.code == 1
+    assert "time is up since" in said.err
+    assert "11:3" in said.out
+    assert "after the time" in said.out
+    assert shell("interview", "end", "--json").json["late"]
+    assert "late" in shell("interview", "history").out
+
+
+def test_a_clock_that_was_set_back_is_told(shell):
+    """Time never runs back: it stands, and a line says why."""
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--minutes", "10")
+    shift(-7200)
+    assert "was set back by 119 minutes" in shell("interview", "status").out
+    assert shell("interview", "status", "--json").json["elapsed"] == 0
+
+
+def test_a_deleted_or_older_folder_is_written_anew_with_the_same_bugs(shell):
+    """Reset takes the interview's bugs; a mark that cannot be read stops no grade."""
+    shell("interview", "start", "char-gpt", "--seed", "5", "--bugs", "2")
+    given = Path("char-gpt/model.py").read_text() + Path("char-gpt/train.py").read_text()
+    shutil.rmtree("char-gpt")
+    assert shell("reset", "char-gpt").code == 0
+    assert Path("char-gpt/model.py").read_text() + Path("char-gpt/train.py").read_text() == given
+    Path("char-gpt/.attnlab.json").write_text('{"format": 0}')
+    said = shell("grade", "char-gpt")
+    assert said.code == 1
+    assert "another version" not in said.out
+    shell("interview", "abandon")
+    assert "another version of attnlab (format 0)" in shell("grade", "char-gpt").out
+
+
+def test_an_interview_of_another_version_can_be_dropped(shell):
+    """It lacks what this version notes: a line says so, and the next one starts."""
+    from attnlab.records.practice import Event
+
+    with Progress.open() as kept:
+        kept.add_event(Event(kind="note", base="programs/char-gpt", interview=1, text="no start"))
+        kept.add_event(Event(kind="start", base="programs/char-gpt", interview=2, text="[1"))
+    said = shell("interview", "submit")
+    assert (said.code, "of another version of attnlab" in said.err) == (2, True)
+    assert shell("interview", "history").code == 0
+    assert shell("interview", "abandon").code == 0
+    assert shell("interview", "start", "char-gpt").code == 0
+
+
+def test_no_interview_begins_where_its_clock_cannot_be_kept(shell, monkeypatch, tmp_path):
+    """A read-only home or a full disk: one line, no folder, and a note is not said to be taken."""
+    (tmp_path / "file").write_text("")
+    home = tmp_path / "home"
+    monkeypatch.setenv("ATTNLAB_HOME", str(tmp_path / "file"))
+    said = shell("interview", "start", "char-gpt")
+    assert (said.code, said.out, Path("char-gpt").exists()) == (2, "", False)
+    assert "progress is not saved" in said.err
+    assert "set ATTNLAB_HOME" in said.err
+    monkeypatch.setenv("ATTNLAB_HOME", str(home))
+    shell("interview", "start", "char-gpt", "--bugs", "1")
+    monkeypatch.setattr(Progress, "add_event", fail_to_write)
+    for command in (("interview", "note", "train.py:3 x y z"), ("interview", "ask")):
+        said = shell(*command)
+        assert (said.code, "disk is full" in said.err, said.out) == (2, True, "")
+    said = shell("interview", "submit")
+    assert (said.code, "disk is full" in said.err, "submitted" in said.out) == (1, True, True)
+
+
+def fail_to_write(store, event):
+    store.path, store.warning = None, "progress is not saved: disk is full; set ATTNLAB_HOME to x"
+
+
+def test_follow_ups_are_kept_answer_by_answer(shell, monkeypatch):
+    """Ctrl-C in the middle loses none, and the others wait for the next time."""
+    import sys
+
+    import typer
+
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--seed", "2")
+    shell("interview", "end")
+    keys = iter(["", KeyboardInterrupt])
+
+    def press(*_, **__):
+        if key := next(keys):
+            raise key
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(typer, "prompt", press)
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
+    said = shell("interview", "questions")
+    assert said.code == 0
+    assert "the other questions wait" in said.err
+    cards = shell("interview", "questions", "--json").json["questions"]
+    assert [card["outcome"] for card in cards] == ["said", "open"]
