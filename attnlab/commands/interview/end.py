@@ -1,0 +1,103 @@
+"""The end of an interview: the scorecard, then the follow-up questions."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from attnlab.commands.base import Json, Memory, Timeout, emit, note, progress
+from attnlab.commands.interview.shared import (
+    grade_interview,
+    interview_folder,
+    interview_program,
+    interview_round,
+)
+from attnlab.files import shown_path
+
+if TYPE_CHECKING:
+    from attnlab.progress import Progress
+    from attnlab.records.practice import Interview, QuestionCard
+
+
+def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Json = False) -> int:
+    """End it: scorecard, bugs explained, follow-up questions."""
+    from dataclasses import replace
+
+    from attnlab.practice.interviews import make_event, report_text, require_current
+    from attnlab.practice.scorecard import build_scorecard, last_report
+    from attnlab.render.interview import ScorecardPage
+
+    with progress() as store:
+        interview = require_current(store)
+    program = interview_program(ctx, interview)
+    notes: tuple[str, ...] = ()
+    files, report = None, last_report(interview)
+    if interview_folder(interview).is_dir():
+        chosen = interview_round(ctx, interview)
+        files, report = chosen.files, grade_interview(chosen, interview, timeout, memory)
+    else:
+        folder = shown_path(interview_folder(interview))
+        notes = (f"{folder}/ is gone: the last grade stands for what became of it",)
+    with progress() as store:
+        event = make_event(interview, "end", outcome=report.outcome, text=report_text(report))
+        store.add_event(event)
+        store.mark_revealed(program.slug)
+        store.mark_solution_seen(program.slug)
+    card = build_scorecard(program, interview, report, files, event.seconds)
+    card = replace(card, notes=notes)
+    code = emit(ScorecardPage(card=card), json)
+    if not json:
+        _ask_follow_ups(interview, card.follow_ups)
+    return code
+
+
+def questions(ctx: typer.Context, json: Json = False) -> int:
+    """Go on with the follow-up questions."""
+    from attnlab.errors import Refused
+    from attnlab.practice.interviews import all_interviews
+    from attnlab.practice.scorecard import follow_ups
+    from attnlab.render.interview import QuestionsPage
+
+    with progress() as store:
+        ended = [i for i in all_interviews(store) if i.closing and i.closing.kind == "end"]
+    if not ended:
+        raise Refused("no interview has ended yet", "attnlab interview end ends the one going on")
+    cards = follow_ups(interview_program(ctx, ended[-1]), ended[-1])
+    if json or not any(card.outcome == "open" for card in cards):
+        return emit(QuestionsPage(interview=ended[-1], cards=cards), json)
+    _ask_follow_ups(ended[-1], cards)
+    return 0
+
+
+def _ask_follow_ups(interview: Interview, cards: tuple[QuestionCard, ...]) -> None:
+    """One question after the other at a terminal; each answer is noted at once."""
+    from attnlab.render.interview import show_answer, show_question
+    from attnlab.render.screen import stdout
+
+    left = [card for card in cards if card.outcome == "open"]
+    if not left:
+        return
+    if not sys.stdin.isatty():
+        note("the follow-up questions need a terminal: attnlab interview questions")
+        return
+    try:
+        for number, card in enumerate(left, 1):
+            show_question(card, number, len(left), stdout())
+            typer.prompt("answer aloud, then press Enter", default="", show_default=False)
+            show_answer(card, stdout())
+            said = typer.confirm("did you say that?", default=True)
+            with progress() as store:
+                _note_answer(store, interview, card, said)
+    except (typer.Abort, KeyboardInterrupt, EOFError):
+        note("the other questions wait: attnlab interview questions goes on with them")
+
+
+def _note_answer(store: Progress, interview: Interview, card: QuestionCard, said: bool) -> None:
+    from attnlab.practice.interviews import make_event
+    from attnlab.records.practice import STAYED
+
+    outcome = "said" if said else STAYED
+    event = make_event(interview, "answer", bug=card.bug, question=card.question, outcome=outcome)
+    store.add_event(event)

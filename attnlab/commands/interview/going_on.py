@@ -1,0 +1,108 @@
+"""What is done while an interview is going on."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from attnlab.commands.base import Json, Memory, Timeout, emit, progress, show_clock
+from attnlab.commands.interview.shared import (
+    grade_interview,
+    interview_folder,
+    interview_program,
+    interview_round,
+)
+from attnlab.files import shown_path
+
+Text = Annotated[str, typer.Argument(metavar="TEXT", help="A place and what is wrong there.")]
+
+
+def status(ctx: typer.Context, json: Json = False) -> int:
+    """Show the clock and what was done so far."""
+    from attnlab.practice.interviews import require_current
+    from attnlab.render.interview import InterviewStatusPage
+
+    with progress() as store:
+        interview = require_current(store)
+    program = interview_program(ctx, interview)
+    page = InterviewStatusPage(
+        program=program,
+        interview=interview,
+        folder=shown_path(interview_folder(interview)),
+        now=time.time(),
+    )
+    return emit(page, json)
+
+
+def write_note(ctx: typer.Context, text: Text, json: Json = False) -> int:
+    """Name a bug: its place, and why it matters.
+
+    As in: attnlab interview note "train.py:40 labels are not shifted: it learns to copy".
+    """
+    from attnlab.practice.interviews import keep, make_event, require_current
+    from attnlab.practice.notes import read_note
+    from attnlab.render.interview import NotePage
+    from attnlab.target.rounds import read_files
+
+    with progress() as store:
+        interview = require_current(store)
+        program = interview_program(ctx, interview)
+        reading = read_note(
+            text, program, interview.bugs, read_files(program, interview_folder(interview))
+        )
+        outcome = "reason" if reading.reason else ""
+        keep(store, make_event(interview, "note", bug=reading.bug, outcome=outcome, text=text))
+    show_clock(interview)
+    known = all(file in program.edit for file, _ in reading.places)
+    page = NotePage(text=text, places=reading.places, known=known, files=program.edit)
+    return emit(page, json)
+
+
+def ask(ctx: typer.Context, json: Json = False) -> int:
+    """Ask one more clarifying question; shows the answer."""
+    from attnlab.practice.interviews import keep, make_event, require_current
+    from attnlab.render.interview import AskPage
+
+    with progress() as store:
+        interview = require_current(store)
+        program = interview_program(ctx, interview)
+        asked = {event.question for event in interview.of_kind("ask")}
+        left = [q for q in program.questions if q.question not in asked]
+        if left:
+            keep(store, make_event(interview, "ask", question=left[0].question))
+    show_clock(interview)
+    page = AskPage(program=program, question=left[0] if left else None, left=max(len(left) - 1, 0))
+    return emit(page, json)
+
+
+def submit(
+    ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Json = False
+) -> int:
+    """Hand in: graded, and marked late after the time."""
+    from attnlab.practice.interviews import make_event, report_text, require_current
+    from attnlab.render.interview import SubmitPage
+    from attnlab.verdict import EXIT_CODES
+
+    with progress() as store:
+        interview = require_current(store)
+    program, chosen = interview_program(ctx, interview), interview_round(ctx, interview)
+    report = grade_interview(chosen, interview, timeout, memory)
+    with progress() as store:
+        event = make_event(interview, "submit", outcome=report.outcome, text=report_text(report))
+        score = report.parts_right / max(len(report.parts), 1)
+        store.add_grade(program.slug, report.outcome, score, chosen.folder, event)
+    page = SubmitPage(program=program, interview=interview, report=report, seconds=event.seconds)
+    return emit(page, json, EXIT_CODES[report.outcome])
+
+
+def abandon(json: Json = False) -> int:
+    """Drop it: no scorecard, nothing is revealed."""
+    from attnlab.practice.interviews import make_event, require_current
+    from attnlab.render.interview import AbandonPage
+
+    with progress() as store:
+        interview = require_current(store)
+        store.add_event(make_event(interview, "abandon"))
+    return emit(AbandonPage(interview=interview), json)

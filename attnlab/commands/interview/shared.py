@@ -1,0 +1,66 @@
+"""What the commands of an interview share: its program, its folder, its grade."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from attnlab.commands.base import catalogue, limits, note, run_program, show_clock
+from attnlab.files import shown_path
+
+if TYPE_CHECKING:
+    from attnlab.records.practice import Interview
+    from attnlab.records.program import Program, ProgramReport
+    from attnlab.target.rounds import SelectedRound
+
+
+def interview_program(ctx: typer.Context, interview: Interview) -> Program:
+    from attnlab.catalogue.programs import read_program
+    from attnlab.errors import Refused
+
+    entry = catalogue(ctx).find_program(interview.slug)
+    program = read_program(Path(entry.folder)) if entry else None
+    known = program.patches if program else {}
+    if program is None or not interview.bugs or not set(interview.bugs) <= known.keys():
+        raise Refused(
+            f"interview {interview.number} is about {interview.slug} of another version of attnlab",
+            "attnlab interview abandon drops it",
+        )
+    return program
+
+
+def interview_folder(interview: Interview) -> Path:
+    """Where its files lie: where it was started, else in this folder."""
+    there, here = Path(interview.path), Path(interview.folder)
+    return here if here.is_dir() and not there.is_dir() else there
+
+
+def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
+    """The folder of an interview, whatever its mark says of its bugs."""
+    from dataclasses import replace
+
+    from attnlab.errors import Refused
+    from attnlab.target.rounds import select_round
+
+    folder = interview_folder(interview)
+    if not folder.is_dir():
+        raise Refused(
+            f"{shown_path(folder)}/ is gone: the files of interview {interview.number} were there",
+            f"attnlab reset {interview.name} writes them again; the clock and the notes are kept",
+        )
+    chosen = select_round(catalogue(ctx), interview.name, shown_path(folder))
+    assert chosen is not None
+    return replace(chosen, bugs=interview.bugs)
+
+
+def grade_interview(
+    chosen: SelectedRound, interview: Interview, timeout: str, memory: str
+) -> ProgramReport:
+    from attnlab.target.rounds import SECONDS, round_job
+
+    note(f"grading {chosen.program.slug} {chosen.label}")
+    show_clock(interview)
+    bounds = limits(timeout, memory, usual=SECONDS)
+    return run_program(round_job(chosen, ("grade", "goals", "bugs"), bounds))
