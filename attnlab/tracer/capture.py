@@ -11,6 +11,7 @@ from torch import Tensor
 from attnlab.tracer.call_setup import TracedCall, run_call, setup_notes
 from attnlab.tracer.cast import cast, cast_inputs, fresh
 from attnlab.tracer.nan_origin import MeasuringRecorder, first_nan, rows_to_measure
+from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.raw_trace import KnownAxes, RawCrash, RawTrace, build_raw_trace, crash_of
 from attnlab.tracer.recorder import Recorder
 
@@ -59,7 +60,8 @@ def record_run(traced: TracedCall, recorder: Recorder | None = None) -> RawTrace
         recorder.names |= {id(t): n for n, t in tensors}
     crash = None
     try:
-        run_call(traced, recorder, given)
+        out = run_call(traced, recorder, given)
+        recorder.name_outputs(tensors_in(out))
     except Exception as error:
         crash = crash_of(recorder, error, traced.file, traced.entry)
     known = KnownAxes([traced.axes.get(n) for n, _ in tensors], traced.sizes)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
 from attnlab.tracer.bind_arguments import bound_arguments, keyword_arguments, named_tensors
+from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.recorder import Recorder, module_names
 
 
@@ -60,5 +61,6 @@ class FirstCallRecorder(Recorder):
         self._deep = max(self._deep - 1, 0)
         if self.active and not self._deep:
             self.active = False
+            self.name_outputs(tensors_in(out))
             if sys.exception() is self._before:  # else the call raised, which ends the script
                 raise StopDemo

@@ -47,6 +47,7 @@ class Kind:
         "same_elements",
         "sets",
         "shares",
+        "starts",
         "twin",
         "uninitialised",
         "writes",
@@ -59,6 +60,7 @@ class Kind:
         self.exposes = self.writes or name in EXPOSES
         self.shares = name in SHARES
         self.sets = name == "__setitem__"
+        self.starts = name == "backward"
         self.same_elements = name in SAME_ELEMENTS
         self.uninitialised = name in UNINITIALISED
 

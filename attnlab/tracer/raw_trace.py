@@ -14,6 +14,7 @@ from typing import Any
 from attnlab.records.base import plain, record
 from attnlab.records.trace import Attention, Backward, Finding, Guard, Heat, Op, Severity
 from attnlab.tracer.axes import Axes, follow
+from attnlab.tracer.flow import Flow, read_flow
 from attnlab.tracer.recorder import MAX_ROWS, OURS, TORCH, FailedOperation, Recorder
 from attnlab.tracer.rows import OutputRow, Row, plain_sizes, replay
 
@@ -81,6 +82,7 @@ class RawTrace:
     attention: tuple[Attention, ...] = ()
     values: tuple[Heat, ...] = ()
     guards: tuple[Guard, ...] = ()
+    flow: Flow = field(default_factory=Flow)
 
 
 def is_consistent(raw: RawTrace) -> bool:
@@ -96,6 +98,7 @@ def is_consistent(raw: RawTrace) -> bool:
         and all(0 <= m.row < len(ops) for m in raw.measured)
         and all(f.index is None or 0 <= f.index < len(ops) for f in raw.findings)
         and all(row is None or 0 <= row < len(ops) for row in _referenced_rows(raw))
+        and all(inputs <= row < len(ops) for row in _rows_of_flow(raw.flow))
         and (raw.backward is None or (raw.backward.origin or 0) in range(max(len(ops), 1)))
     )
 
@@ -106,6 +109,13 @@ def _referenced_rows(raw: RawTrace) -> Iterator[int | None]:
     for seen in raw.attention:
         yield from (seen.scores, seen.mask, seen.weights, seen.context)
         yield from (head.weights.index for head in seen.heads)
+
+
+def _rows_of_flow(flow: Flow) -> Iterator[int]:
+    yield from flow.outputs
+    yield from flow.dropped
+    yield from (row for row, _ in (*flow.numbers, *flow.unread))
+    yield from (row for held in flow.held for row in held.rows)
 
 
 def build_raw_trace(
@@ -140,6 +150,7 @@ def build_raw_trace(
         findings=tuple(finding_at(ops[a.row], a.rule, "warning", a.message) for a in axes.findings)
         if axes
         else (),
+        flow=read_flow(recorder, seen),
         **more,
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
@@ -97,6 +97,7 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.log: list[LogEntry] = []
         self.inputs: list[LoggedInput] = []
+        self.outputs: list[LoggedInput] = []  # what was returned, or what a backward pass began at
         self.failure: FailedOperation | None = None
         self.full = False  # MAX_ROWS reached: later operations are not recorded
         self.unseen = 0  # operations on tensors that have no shape, such as nested ones
@@ -111,6 +112,9 @@ class Recorder(TorchFunctionMode):
 
     def name_inputs(self, tensors: list[Tensor]) -> None:
         self.inputs = [(id(t), _storage(t), _shape(t)) for t in tensors]
+
+    def name_outputs(self, tensors: Iterable[Tensor]) -> None:
+        self.outputs += [(id(t), _storage(t), _shape(t)) for t in tensors]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         try:
@@ -136,6 +140,8 @@ class Recorder(TorchFunctionMode):
                     self._note(kind, args, kwargs, outs)
                 except Exception:  # what cannot be described must not stop the run
                     self.unseen += 1
+            elif kind.starts:
+                self.name_outputs(_tensors_among(args, kwargs)[:1])
         return out
 
     def _note(self, kind: Kind, args: Any, kwargs: Any, outs: tuple[Tensor, ...]) -> None:

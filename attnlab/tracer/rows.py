@@ -55,6 +55,7 @@ class Replay(NamedTuple):
     crash_parents: tuple[int, ...]  # of the operation that raised
     crash_operands: tuple[tuple[int, ...], ...]
     crash_sources: tuple[Source, ...]
+    outputs: tuple[int, ...]  # of the recorder, as rows
 
 
 def replay(recorder: Recorder) -> Replay:
@@ -84,7 +85,8 @@ def replay(recorder: Recorder) -> Replay:
     ins = recorder.failure.ins if recorder.failure else []
     known = [_row(born, tensor) for tensor in ins]
     shapes = tuple(plain_sizes(shape) for _, _, shape in ins)
-    return Replay(rows, _parents(known), shapes, _sources(ins, known, weights))
+    outputs = _parents([_row(born, tensor) for tensor in recorder.outputs])
+    return Replay(rows, _parents(known), shapes, _sources(ins, known, weights), outputs)
 
 
 def _sources(

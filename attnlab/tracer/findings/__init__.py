@@ -8,8 +8,24 @@ explains another finding and is harmless alone.
 from __future__ import annotations
 
 from attnlab.records.trace import Finding
+from attnlab.tracer.findings.attention import (
+    live_dropout,
+    multiplied_masks,
+    scales,
+    second_softmaxes,
+    undone_masks,
+    weak_masks,
+)
 from attnlab.tracer.findings.base import Rows, show
 from attnlab.tracer.findings.shapes import broadcasts, idle_squeezes, leftovers
+from attnlab.tracer.findings.unused import (
+    constant_outputs,
+    dropped_results,
+    odd_structure,
+    unread_results,
+    unused_inputs,
+    unused_weights,
+)
 from attnlab.tracer.findings.values import (
     constants,
     denormals,
@@ -23,6 +39,9 @@ __all__ = ["Rows", "find", "show"]
 RULES = (
     *(broadcasts, idle_squeezes, leftovers, nan_origin, overflows, late_masks),
     *(saturated, constants, denormals),
+    *(odd_structure, dropped_results, unread_results, unused_weights, unused_inputs),
+    *(constant_outputs, weak_masks, multiplied_masks, undone_masks, second_softmaxes),
+    *(scales, live_dropout),
 )
 
 

@@ -1,0 +1,157 @@
+"""Findings from the flow: what is given, held or made and reaches nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from attnlab.records.trace import Finding
+from attnlab.tracer.findings.base import Rows, show
+from attnlab.tracer.flow import HeldTensor
+from attnlab.tracer.raw_trace import finding_at
+
+FEW = 8  # elements that may be equal by chance
+MOST = 3  # names that a message lists
+
+
+def odd_structure(rows: Rows) -> Iterator[Finding]:
+    """What is odd about the module as it was built."""
+    yield from rows.raw.flow.structure
+
+
+def dropped_results(rows: Rows) -> Iterator[Finding]:
+    """A statement that computes a new tensor and throws it away."""
+    for row in rows.raw.flow.dropped:
+        op = rows.raw.ops[row]
+        yield finding_at(
+            op,
+            "result-dropped",
+            "warning",
+            f"{op.op} returns a new tensor {show(rows.axes[row])}, and this line throws it away: "
+            "what it was called on stays as it was. Assign the result",
+        )
+
+
+def unread_results(rows: Rows) -> Iterator[Finding]:
+    """A variable that is given a tensor and is never read."""
+    for row, name in rows.raw.flow.unread:
+        op = rows.raw.ops[row]
+        yield finding_at(
+            op,
+            "result-unread",
+            "warning",
+            f"{name} {show(rows.axes[row])} is computed here and never read: what follows goes on "
+            "with something else",
+        )
+
+
+def unused_weights(rows: Rows) -> Iterator[Finding]:
+    """Parameters that no operation took, or that nothing of the output descends from."""
+    flow = rows.raw.flow
+    if not flow.whole or rows.raw.crash is not None:
+        return
+    alive = living_rows(rows)
+    idle = [h for h in flow.held if h.kind == "parameter" and not alive.intersection(h.rows)]
+    used = [h for h in flow.held if h.kind == "parameter" and h not in idle]
+    if not used:
+        return
+    for group in _by_module(idle, used):
+        untouched = not any(held.rows for held in group)
+        names = [held.name for held in group]
+        listed = ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" * (len(names) > MOST))
+        many = len(names) > 1
+        what = (
+            f"{'take' if many else 'takes'} part in no operation"
+            if untouched
+            else f"{'are' if many else 'is'} used, but nothing of the output descends from "
+            f"{'them' if many else 'it'}"
+        )
+        first = next((row for held in group for row in held.rows), None)
+        op = rows.raw.ops[first] if first is not None else None
+        yield Finding(
+            rule="unused-parameter",
+            file=op.file if op else _first_file(rows),
+            line=op.line if op else 0,
+            op=op.op if op else "",
+            # Left-out arguments, and train mode, may be what it is for.
+            severity="note" if flow.partial or not _in_own_module(rows) else "warning",
+            message=f"{listed} {what}: no gradient will ever reach {'them' if many else 'it'}",
+            index=first,
+        )
+
+
+def living_rows(rows: Rows) -> set[int]:
+    """Rows (and inputs, -1 - i) that the output descends from, or that write into something."""
+    ops = rows.raw.ops
+    todo = [*rows.raw.flow.outputs, *(op.index for op in ops if _writes(op.op))]
+    alive: set[int] = set()
+    while todo:
+        row = todo.pop()
+        if row not in alive:
+            alive.add(row)
+            todo += ops[row].parents if row >= 0 else ()
+    return alive
+
+
+def _writes(op: str) -> bool:
+    return op.endswith("_") or op in ("setitem", "iadd", "isub", "imul", "itruediv", "iand", "ior")
+
+
+def _by_module(
+    idle: Sequence[HeldTensor], used: Sequence[HeldTensor]
+) -> Iterator[list[HeldTensor]]:
+    """Idle parameters together that belong to one module none of whose parameters is used."""
+    groups: dict[str, list[HeldTensor]] = {}
+    for held in idle:
+        path = held.name.rpartition(".")[0]
+        while path.rpartition(".")[0] and not any(
+            other.name.startswith(f"{path.rpartition('.')[0]}.") for other in used
+        ):
+            path = path.rpartition(".")[0]
+        key = path if path and not any(u.name.startswith(f"{path}.") for u in used) else held.name
+        groups.setdefault(key, []).append(held)
+    yield from groups.values()
+
+
+def _first_file(rows: Rows) -> str:
+    return rows.raw.ops[0].file if rows.raw.ops else ""
+
+
+def _in_own_module(rows: Rows) -> bool:
+    """The rows stand in a user's file, not in an installed package."""
+    return not any("site-packages" in op.file for op in rows.raw.ops[:1])
+
+
+def unused_inputs(rows: Rows) -> Iterator[Finding]:
+    """An input that operations take and that nothing of the output descends from."""
+    flow, ops = rows.raw.flow, rows.raw.ops
+    if not flow.whole or rows.raw.crash is not None:
+        return
+    alive = living_rows(rows)
+    for number, name in enumerate(rows.raw.input_names):
+        takers = [op for op in ops if -1 - number in op.parents]
+        if -1 - number in alive or not takers:
+            continue
+        last = takers[-1]
+        yield finding_at(
+            last,
+            "unused-input",
+            "note" if flow.partial and rows.raw.input_kinds[number] != "bool" else "warning",
+            f"{name} {show(rows.inputs[number])} goes into {last.op} here, and nothing of the "
+            "output descends from it: the result would be the same without it",
+        )
+
+
+def constant_outputs(rows: Rows) -> Iterator[Finding]:
+    """An output that is the same number everywhere."""
+    for row in rows.raw.flow.outputs:
+        op = rows.raw.ops[row] if row >= 0 else None
+        if op is None or op.min is None or op.min != op.max or math.prod(op.shape) <= FEW:
+            continue
+        if op.dtype.startswith(("float", "bfloat")) and op.index in rows.data:
+            yield finding_at(
+                op,
+                "output-constant",
+                "warning",
+                f"the output {show(rows.axes[row])} is {op.min:.4g} everywhere, whatever the input",
+            )

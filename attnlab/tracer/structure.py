@@ -1,0 +1,334 @@
+"""What is odd about a module as it was built, read from its attributes and its source."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.files import shown_path
+from attnlab.records.trace import Finding
+
+TORCH = str(Path(torch.__file__).parent)
+
+
+def odd_structure(root: nn.Module) -> tuple[Finding, ...]:
+    """What training, saving or a move to another device will not see, and layers that are one."""
+    found: dict[tuple[str, str, int], Finding] = {}
+    registered = {id(m) for m in root.modules()} | {id(p) for p in root.parameters()}
+    for path, module in root.named_modules():
+        source = class_source_of(module)
+        for finding in (
+            *_hidden_layers(path, module, source, registered),
+            *_loose_tensors(path, module, source),
+            *_same_layers(path, module, root),
+            *_lost_ties(module, source),
+        ):
+            found.setdefault((finding.rule, finding.file, finding.line), finding)
+    for finding in _unread_arguments(root):
+        found.setdefault((finding.rule, finding.file, finding.line), finding)
+    return tuple(found.values())
+
+
+class ClassSource(NamedTuple):
+    """Where a class is written."""
+
+    file: str
+    line: int
+    tree: ast.ClassDef | None
+
+    def assignment(self, attribute: str) -> int:
+        """The line where `self.ATTRIBUTE` is assigned; the class's own where it is not seen."""
+        for node in ast.walk(self.tree) if self.tree else ():
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            if any(_is_own(target, attribute) for target in targets):
+                return self.line + int(getattr(node, "lineno", 1)) - 1
+        return self.line
+
+    def method(self, name: str) -> ast.FunctionDef | None:
+        body = self.tree.body if self.tree else []
+        return next((n for n in body if isinstance(n, ast.FunctionDef) and n.name == name), None)
+
+    def finding(self, rule: str, severity: Any, line: int, message: str) -> Finding:
+        return Finding(
+            rule=rule,
+            file=shown_path(Path(self.file)),
+            line=line,
+            op="",
+            severity=severity,
+            message=message,
+        )
+
+
+def class_source_of(module: nn.Module) -> ClassSource:
+    kind: Any = type(module)
+    return class_source(kind)
+
+
+@lru_cache(maxsize=256)
+def class_source(kind: Any) -> ClassSource:
+    """The source of a class; without a tree for one of PyTorch, or made at run time."""
+    try:
+        file = inspect.getsourcefile(kind) or ""
+        lines, start = inspect.getsourcelines(kind)
+        tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError, ValueError):
+        return ClassSource("", 0, None)
+    own = not file.startswith(TORCH) and isinstance(tree, ast.ClassDef)
+    return ClassSource(file, start, tree if own and isinstance(tree, ast.ClassDef) else None)
+
+
+def _is_own(node: ast.AST, attribute: str) -> bool:
+    owner = node.value if isinstance(node, ast.Attribute) else None
+    own = isinstance(owner, ast.Name) and owner.id == "self"
+    return own and isinstance(node, ast.Attribute) and node.attr == attribute
+
+
+# ---------------------------------------------------------------- what is not registered
+
+
+def _hidden_layers(
+    path: str, module: nn.Module, source: ClassSource, registered: set[int]
+) -> Iterator[Finding]:
+    for name, value in vars(module).items():
+        if name.startswith("_") or source.tree is None:
+            continue
+        parts = list(value.values()) if isinstance(value, dict) else value
+        if not isinstance(parts, (list, tuple)) or not 1 < len(parts) < 10_000:
+            continue
+        hidden = [
+            p for p in parts if isinstance(p, (nn.Module, nn.Parameter)) and id(p) not in registered
+        ]
+        weights = sum(
+            p.numel()
+            for part in hidden
+            for p in (part.parameters() if isinstance(part, nn.Module) else [part])
+        )
+        if not weights:
+            continue
+        kind = type(value).__name__
+        better = "nn.ModuleDict" if kind == "dict" else "nn.ModuleList"
+        if isinstance(hidden[0], nn.Parameter):
+            better = better.replace("Module", "Parameter")
+        full = f"{path}.{name}".lstrip(".")
+        yield source.finding(
+            "layers-in-list",
+            "warning",
+            source.assignment(name),
+            f"{full} is a plain {kind} of {len(hidden)} {type(hidden[0]).__name__}: its "
+            f"{weights:,} weights are not in parameters(), so no optimizer trains them and no "
+            f"state dict holds them; make it an {better}",
+        )
+
+
+def _loose_tensors(path: str, module: nn.Module, source: ClassSource) -> Iterator[Finding]:
+    for name, value in vars(module).items():
+        if not isinstance(value, Tensor) or source.tree is None:
+            continue
+        full, line = f"{path}.{name}".lstrip("."), source.assignment(name)
+        assigned = _is_assigned(source, name)
+        if value.requires_grad and assigned:
+            why = (
+                "the result of an operation on one"
+                if value.grad_fn is not None
+                else "a plain tensor"
+            )
+            yield source.finding(
+                "parameter-not-registered",
+                "warning",
+                line,
+                f"{full} wants gradients but is {why}, not an nn.Parameter: it is not in "
+                "parameters(), so no optimizer trains it; wrap the final tensor in nn.Parameter",
+            )
+        elif value.is_floating_point() and value.numel() > 1 and assigned:
+            yield source.finding(
+                "buffer-not-registered",
+                "note",
+                line,
+                f"{full} is a plain tensor, not a buffer: .to(device), .half() and state_dict() "
+                "leave it behind; register_buffer keeps it with the module",
+            )
+
+
+def _is_assigned(source: ClassSource, name: str) -> bool:
+    """Whether the constructor assigns it: what forward leaves behind is another matter."""
+    init = source.method("__init__")
+    nodes = ast.walk(init) if init else ()
+    assigned = (t for node in nodes if isinstance(node, ast.Assign) for t in node.targets)
+    return any(_is_own(target, name) for target in assigned)
+
+
+# ---------------------------------------------------------------- layers that are one
+
+
+def _same_layers(path: str, module: nn.Module, root: nn.Module) -> Iterator[Finding]:
+    if not isinstance(module, (nn.ModuleList, nn.Sequential)):
+        return
+    counts = Counter(id(m) for m in module._modules.values() if m is not None)
+    for layer in module.children():
+        times, weights = counts[id(layer)], sum(p.numel() for p in layer.parameters())
+        if times < 2 or not weights:
+            continue
+        owner = root.get_submodule(path.rpartition(".")[0]) if "." in path else root
+        source = class_source_of(owner)
+        line = source.assignment(path.rpartition(".")[2])
+        if source.tree is not None and _is_multiplied(source, line):
+            yield source.finding(
+                "layer-shared",
+                "warning",
+                line,
+                f"{path} holds one {type(layer).__name__} {times} times: [layer] * {times} repeats "
+                "the object, so all depths share the same weights; build one in each round of a "
+                "comprehension",
+            )
+
+
+def _is_multiplied(source: ClassSource, line: int) -> bool:
+    """Whether a list that holds a call is multiplied there."""
+    for node in ast.walk(source.tree) if source.tree else ():
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+            continue
+        inside = range(source.line + node.lineno - 1, source.line + (node.end_lineno or 0))
+        lists = [side for side in (node.left, node.right) if isinstance(side, ast.List)]
+        near = range(inside.start - 3, inside.stop + 3)
+        if line in near and any(e for side in lists for e in side.elts):
+            return True
+    return False
+
+
+def _lost_ties(module: nn.Module, source: ClassSource) -> Iterator[Finding]:
+    """`self.a.weight = self.b.weight` in the constructor, and yet they are two."""
+    init = source.method("__init__")
+    for node in ast.walk(init) if init else ():
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        left, right = _path_of(node.targets[0]), _path_of(node.value)
+        if not left or not right or "." not in left:
+            continue
+        mine, other = _tensor_at(module, left), _tensor_at(module, right)
+        if mine is None or other is None or mine is other or mine.data_ptr() == other.data_ptr():
+            continue
+        yield source.finding(
+            "tying-lost",
+            "warning",
+            source.line + node.lineno - 1,
+            f"self.{left} was made one with self.{right} here and is no longer: a later line gives "
+            "one of them a new tensor, so they train apart; tie them last",
+        )
+
+
+def _path_of(node: ast.AST) -> str:
+    """`a.weight` of `self.a.weight`; "" for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    return ".".join(parts) if isinstance(node, ast.Name) and node.id == "self" else ""
+
+
+def _tensor_at(module: nn.Module, path: str) -> nn.Parameter | None:
+    try:
+        found: Any = module
+        for part in path.split("."):
+            found = getattr(found, part)
+    except AttributeError:
+        return None
+    return found if isinstance(found, nn.Parameter) else None
+
+
+# ---------------------------------------------------------------- arguments that nothing reads
+
+
+def _unread_arguments(root: nn.Module) -> Iterator[Finding]:
+    """Arguments of a user's forward that its body never names, though a caller gives them."""
+    kinds: set[Any] = {type(m) for m in root.modules()}
+    for kind in sorted(kinds, key=lambda k: k.__qualname__):
+        source = class_source(kind)
+        forward = source.method("forward")
+        if forward is None or _does_nothing(forward):
+            continue
+        named = {n.id for n in ast.walk(forward) if isinstance(n, ast.Name)}
+        names = [a.arg for a in (*forward.args.args[1:], *forward.args.kwonlyargs)]
+        for place, name in enumerate(names):
+            if name in named or name.startswith("_") or "locals" in named:
+                continue
+            keywords = place >= len(forward.args.args) - 1
+            given = _is_given(source.file, kind.__name__, name, None if keywords else place)
+            tells = kind is type(root) or given
+            yield source.finding(
+                "unused-argument",
+                "warning" if given else "note",
+                source.line + forward.lineno - 1,
+                f"{kind.__name__}.forward takes {name} and never reads it"
+                + ("" if tells else "; nothing in this file gives it"),
+            )
+
+
+def _does_nothing(function: ast.FunctionDef) -> bool:
+    """A placeholder: only a docstring, `pass`, `...` or `raise`."""
+    return all(isinstance(n, (ast.Expr, ast.Pass, ast.Raise)) for n in function.body)
+
+
+@lru_cache(maxsize=64)
+def _calls(file: str) -> tuple[ast.Call, ...]:
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return ()
+    return tuple(n for n in ast.walk(tree) if isinstance(n, ast.Call))
+
+
+def _is_given(file: str, kind: str, name: str, place: int | None) -> bool:
+    """Whether some call in the file gives this argument to something that is made of this class."""
+    holders = _holders(file, kind)
+    for call in _calls(file):
+        function = call.func
+        owner = (
+            function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        )
+        if owner not in holders:
+            continue
+        keyword = next((k.value for k in call.keywords if k.arg == name), None)
+        value = keyword or (
+            call.args[place] if place is not None and len(call.args) > place else None
+        )
+        if value is not None and not (isinstance(value, ast.Constant) and value.value is None):
+            return True
+    return False
+
+
+@lru_cache(maxsize=256)
+def _holders(file: str, kind: str) -> frozenset[str]:
+    """Names that are assigned what a call of the class makes, and names that walk over such."""
+    found: set[str] = set()
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return frozenset()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and _makes(node.value, kind):
+            found |= {
+                t.attr if isinstance(t, ast.Attribute) else getattr(t, "id", "")
+                for t in node.targets
+            }
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Name):
+            over = {n.attr for n in ast.walk(node.iter) if isinstance(n, ast.Attribute)}
+            over |= {n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name)}
+            if over & found:
+                found.add(node.target.id)
+    return frozenset(found - {""})
+
+
+def _makes(node: ast.AST, kind: str) -> bool:
+    calls = (n.func for n in ast.walk(node) if isinstance(n, ast.Call))
+    return any(isinstance(f, ast.Name) and f.id == kind for f in calls)
