@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -51,7 +52,7 @@ def unique_findings(found: Sequence[Finding]) -> tuple[Finding, ...]:
     kinds: dict[tuple[str, int], Finding] = {}
     for finding in found:
         kinds.setdefault((finding.rule, finding.line), finding)
-    return tuple(sorted(kinds.values(), key=lambda f: -1 if f.index is None else f.index))
+    return tuple(sorted(kinds.values(), key=lambda f: math.inf if f.index is None else f.index))
 
 
 def _hidden_findings(

@@ -15,7 +15,7 @@ from attnlab.records.trace import Finding
 from attnlab.tracer.recorder import Recorder
 from attnlab.tracer.rows import Replay, Row, plain_sizes
 from attnlab.tracer.source_statements import statements
-from attnlab.tracer.structure import odd_structure
+from attnlab.tracer.structure import call_places, never_named, odd_structure
 
 # Operations whose plain numbers say what they do.
 NUMBERED = {
@@ -54,6 +54,8 @@ class Flow:
     numbers: tuple[tuple[int, Numbers], ...] = ()  # among a row's arguments: ("1", -1e9)
     dropped: tuple[int, ...] = ()  # rows of statements that throw their value away
     unread: tuple[tuple[int, str], ...] = ()  # rows whose value a variable takes that none reads
+    calls: tuple[tuple[str, str, int], ...] = ()  # of submodules: path, file and line of the call
+    unnamed: tuple[tuple[str, str, int], ...] = ()  # what no method names: path, file, line
     structure: tuple[Finding, ...] = ()  # what is odd about the module, run or not
 
 
@@ -71,6 +73,8 @@ def read_flow(recorder: Recorder, seen: Replay, partial: bool = False) -> Flow:
         numbers=tuple(_numbers(rows)),
         dropped=dropped,
         unread=unread,
+        calls=call_places(recorder.root) if recorder.root is not None else (),
+        unnamed=never_named(recorder.root) if recorder.root is not None else (),
         structure=odd_structure(recorder.root) if recorder.root is not None else (),
     )
 

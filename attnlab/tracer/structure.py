@@ -93,6 +93,73 @@ def _is_own(node: ast.AST, attribute: str) -> bool:
     return own and isinstance(node, ast.Attribute) and node.attr == attribute
 
 
+def call_places(root: nn.Module) -> tuple[tuple[str, str, int], ...]:
+    """The path of each submodule with file and line of the first call that its owner's source
+    makes of it."""
+    modules = dict(root.named_modules())
+    found = []
+    for path in modules:
+        owner, _, leaf = path.rpartition(".")
+        if leaf.isdigit():  # of a list: what its owner loops over
+            owner, _, leaf = owner.rpartition(".")
+        source = class_source_of(modules[owner]) if owner in modules else None
+        place = _called_lines(source).get(leaf) if source and source.tree else None
+        if place is not None and source is not None:
+            found.append((path, shown_path(Path(source.file)), place))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _called_lines(source: ClassSource) -> dict[str, int]:
+    """By attribute: the line of the first call of `self.ATTRIBUTE` outside the constructor."""
+    lines: dict[str, int] = {}
+    for method in source.tree.body if source.tree else ():
+        if not isinstance(method, ast.FunctionDef) or method.name == "__init__":
+            continue
+        for node in ast.walk(method):
+            function = node.func if isinstance(node, ast.Call) else None
+            if isinstance(function, ast.Attribute) and _is_own(function, function.attr):
+                line = source.line + function.lineno - 1
+                lines[function.attr] = min(lines.get(function.attr, line), line)
+    return lines
+
+
+def never_named(root: nn.Module) -> tuple[tuple[str, str, int], ...]:
+    """Submodules and parameters that their class names in its constructor alone: the path, file
+    and line of each."""
+    found = []
+    for path, module in root.named_modules():
+        source = class_source_of(module)
+        if source.tree is None or isinstance(module, (nn.ModuleList, nn.Sequential)):
+            continue
+        names = _named_outside(source)
+        for name in (*module._modules, *module._parameters):
+            if names is not None and name not in names and _is_assigned(source, name):
+                place = (shown_path(Path(source.file)), source.assignment(name))
+                found.append((f"{path}.{name}".lstrip("."), *place))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _named_outside(source: ClassSource) -> frozenset[str] | None:
+    """Attributes of anything that methods besides the constructor name, and strings; None where
+    they may be reached in other ways, or another class has the forward."""
+    if source.method("forward") is None:
+        return None
+    named: set[str] = set()
+    for method in source.tree.body if source.tree else ():
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            continue
+        for node in ast.walk(method):
+            if isinstance(node, ast.Attribute):
+                named.add(node.attr)
+            elif isinstance(node, ast.Name) and node.id in ("getattr", "vars"):
+                return None
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named.add(node.value)
+    return frozenset(named)
+
+
 # ---------------------------------------------------------------- what is not registered
 
 

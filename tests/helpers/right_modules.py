@@ -109,7 +109,7 @@ y = scores.softmax(-1) @ v"""
         module(
             SPLIT
             + """\
-scores = (q @ k.mT).masked_fill(mask[:, None], float("-inf"))
+scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask[:, None], float("-inf"))
 top = scores.amax(-1, keepdim=True)
 top = torch.where(top == float("-inf"), 0.0, top)
 e = (scores - top).exp()
@@ -227,7 +227,7 @@ y = scores.softmax(-1) @ v"""
 q = self.q(x.transpose(0, 1)).contiguous()
 S, B, D = q.shape
 q = q.view(S, B * 2, D // 2).transpose(0, 1)
-y = torch.bmm(torch.bmm(q, q.mT).softmax(-1), q)
+y = torch.bmm((torch.bmm(q, q.mT) / (D // 2) ** 0.5).softmax(-1), q)
 return y.transpose(0, 1).reshape(S, B, D).transpose(0, 1)""",
             "self.q = nn.Linear(width, width)",
         ),

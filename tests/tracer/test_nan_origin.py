@@ -174,7 +174,10 @@ def test_an_activation_that_is_constant_is_noted():
     """A ReLU of which nothing is left, though its input varies."""
     net = nn.Linear(8, 8)
     net.bias.data -= 100
-    assert told(lambda x: net(x).relu(), X) == [("constant-output", "note")]
+    assert told(lambda x: net(x).relu(), X) == [
+        ("constant-output", "note"),
+        ("output-constant", "warning"),
+    ]
 
 
 def test_denormal_values_are_noted():

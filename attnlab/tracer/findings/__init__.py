@@ -7,6 +7,8 @@ explains another finding and is harmless alone.
 
 from __future__ import annotations
 
+import math
+
 from attnlab.records.trace import Finding
 from attnlab.tracer.findings.attention import (
     live_dropout,
@@ -17,6 +19,7 @@ from attnlab.tracer.findings.attention import (
     weak_masks,
 )
 from attnlab.tracer.findings.base import Rows, show
+from attnlab.tracer.findings.residuals import missing_residuals
 from attnlab.tracer.findings.shapes import broadcasts, idle_squeezes, leftovers
 from attnlab.tracer.findings.unused import (
     constant_outputs,
@@ -41,11 +44,11 @@ RULES = (
     *(saturated, constants, denormals),
     *(odd_structure, dropped_results, unread_results, unused_weights, unused_inputs),
     *(constant_outputs, weak_masks, multiplied_masks, undone_masks, second_softmaxes),
-    *(scales, live_dropout),
+    *(scales, live_dropout, missing_residuals),
 )
 
 
 def find(rows: Rows) -> tuple[Finding, ...]:
     """All findings, in the order of their rows; several of one rule may stand at one row."""
     found = (finding for rule in RULES for finding in rule(rows))
-    return tuple(sorted(found, key=lambda f: -1 if f.index is None else f.index))
+    return tuple(sorted(found, key=lambda f: math.inf if f.index is None else f.index))

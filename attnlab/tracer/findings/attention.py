@@ -127,7 +127,7 @@ def scales(rows: Rows) -> Iterator[Finding]:
         for row in site.chain[:-1]:
             factor *= _factor(rows, ops[row], numbers) or 1.0
         sides = [_side_factor(rows, p, numbers) for p in product.parents[:2]]
-        if None in sides:
+        if None in sides or not all(_is_projected(rows, p) for p in product.parents[:2]):
             continue
         factor *= math.prod(s for s in sides if s)
         yield from _judge_scale(rows, product, factor, width)
@@ -198,6 +198,20 @@ def _factor(rows: Rows, op: Op, numbers: Mapping[int, Sequence[tuple[str, float]
     if not value:
         return None
     return value if op.op in PRODUCTS else 1 / value
+
+
+def _is_projected(rows: Rows, row: int) -> bool:
+    """What it is made of, through views and factors, came out of a layer."""
+    for _ in range(12):
+        if row < 0:
+            return False
+        op = rows.raw.ops[row]
+        if op.op in ("linear", "einsum", "matmul", "conv1d", "addmm"):
+            return True
+        if not op.parents:
+            return False
+        row = op.parents[0]
+    return False
 
 
 def _side_factor(

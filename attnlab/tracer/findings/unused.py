@@ -67,17 +67,29 @@ def unused_weights(rows: Rows) -> Iterator[Finding]:
             f"{'them' if many else 'it'}"
         )
         first = next((row for held in group for row in held.rows), None)
-        op = rows.raw.ops[first] if first is not None else None
+        file, line, op = _place(rows, group, first)
+        if untouched and not line:  # other branches, or other inputs, may be what it is for
+            continue
         yield Finding(
             rule="unused-parameter",
-            file=op.file if op else _first_file(rows),
-            line=op.line if op else 0,
-            op=op.op if op else "",
-            # Left-out arguments, and train mode, may be what it is for.
-            severity="note" if flow.partial or not _in_own_module(rows) else "warning",
+            file=file,
+            line=line,
+            op=op,
+            severity="note" if flow.partial else "warning",
             message=f"{listed} {what}: no gradient will ever reach {'them' if many else 'it'}",
             index=first,
         )
+
+
+def _place(rows: Rows, group: Sequence[HeldTensor], first: int | None) -> tuple[str, int, str]:
+    """File, line and operation of the first use; of the attribute, where no method names it."""
+    if first is not None:
+        op = rows.raw.ops[first]
+        return op.file, op.line, op.op
+    for path, file, line in rows.raw.flow.unnamed:
+        if all(held.name == path or held.name.startswith(f"{path}.") for held in group):
+            return file, line, ""
+    return "", 0, ""
 
 
 def living_rows(rows: Rows) -> set[int]:
@@ -111,15 +123,6 @@ def _by_module(
         key = path if path and not any(u.name.startswith(f"{path}.") for u in used) else held.name
         groups.setdefault(key, []).append(held)
     yield from groups.values()
-
-
-def _first_file(rows: Rows) -> str:
-    return rows.raw.ops[0].file if rows.raw.ops else ""
-
-
-def _in_own_module(rows: Rows) -> bool:
-    """The rows stand in a user's file, not in an installed package."""
-    return not any("site-packages" in op.file for op in rows.raw.ops[:1])
 
 
 def unused_inputs(rows: Rows) -> Iterator[Finding]:

@@ -1,0 +1,160 @@
+"""Findings about sublayers that are not added to what they were given."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from attnlab.records.trace import Finding, Op
+from attnlab.tracer.findings.base import Rows, show
+from attnlab.tracer.raw_trace import finding_at
+from attnlab.tracer.views.attention_sites import VIEWS, find_sites
+
+ACTIVATIONS = {"relu", "gelu", "silu", "tanh", "elu", "leaky_relu", "relu6", "sigmoid", "glu"}
+SUMS = {"add", "add_", "iadd", "radd"}
+# On the way from a sublayer to its sum: what keeps a token's vector where it is.
+PASSED = VIEWS | {"dropout", "contiguous", "to", "type_as", "float", "layer_norm", "rms_norm"}
+PASSED |= {"mul", "div", "mul_", "pow", "rsqrt", "mean", "sub", "truediv", "clone", "cat", "sum"}
+NEAR = 14  # steps
+
+
+@dataclass(frozen=True)
+class Sublayer:
+    """An attention or a feed-forward network in a block."""
+
+    kind: str
+    exit: int  # its last row
+    entry: int  # the row, or input, that its first projection took
+    added: bool = False
+
+
+def missing_residuals(rows: Rows) -> Iterator[Finding]:
+    """Sublayers without a sum, where others of the same run have one."""
+    if rows.raw.crash is not None:
+        return
+    found = list(_sublayers(rows))
+    streams = [s for s in found if _is_stream(rows, s)]
+    added = [s for s in streams if s.added]
+    bare = [s for s in streams if not s.added]
+    attentions = sum(s.kind == "attention" for s in streams)
+    if not bare or not (added or (attentions > 1 and len(streams) > attentions)):
+        return
+    told: set[tuple[str, int]] = set()
+    for sublayer in bare:
+        op = rows.raw.ops[sublayer.exit]
+        file, line, name = _call_of(rows, op)
+        if (file, line) in told:
+            continue
+        told.add((file, line))
+        others = (
+            f"{len(added)} other sublayers of this run are"
+            if added
+            else "no sublayer of this run is"
+        )
+        message = (
+            f"the output of {name or sublayer.kind} {show(rows.axes[op.index])} is not added to "
+            f"what it was given, and {others}: x = x + {name.rpartition('.')[2] or 'f'}(...)"
+        )
+        yield replace(finding_at(op, "residual-missing", "warning", message), file=file, line=line)
+
+
+def _sublayers(rows: Rows) -> Iterator[Sublayer]:
+    ops = rows.raw.ops
+    children: dict[int, list[int]] = defaultdict(list)
+    for op in ops:
+        for parent in op.parents:
+            children[parent].append(op.index)
+    for site in find_sites(ops):
+        entry = _projected(
+            rows, site.soft if site.fused else (site.chain[-1] if site.chain else -1)
+        )
+        if entry is not None:
+            yield _followed(rows, children, Sublayer("attention", site.context, entry))
+    for op in ops:
+        if op.op == "linear" and (entry := _widened(rows, op)) is not None:
+            yield _followed(rows, children, Sublayer("feed-forward", op.index, entry))
+
+
+def _projected(rows: Rows, product: int) -> int | None:
+    """What the projection of the queries took."""
+    row = product
+    for _ in range(NEAR):
+        if row < 0 or not rows.raw.ops[row].parents:
+            return None
+        op = rows.raw.ops[row]
+        if op.op == "linear":
+            return op.parents[0]
+        row = op.parents[0]
+    return None
+
+
+def _widened(rows: Rows, last: Op) -> int | None:
+    """What the first layer of a feed-forward network took, of which this is the last layer."""
+    ops, row, active = rows.raw.ops, last.parents[0] if last.parents else -1, False
+    for _ in range(6):
+        if row < 0:
+            return None
+        op = ops[row]
+        active |= op.op in ACTIVATIONS
+        if op.op == "linear":
+            wide = active and op.shape[-1] > last.shape[-1] and op.parents
+            return op.parents[0] if wide else None
+        if op.op not in ACTIVATIONS | {"dropout", "mul", "to", "layer_norm"} or not op.parents:
+            return None
+        row = op.parents[0]
+    return None
+
+
+def _followed(rows: Rows, children: dict[int, list[int]], sublayer: Sublayer) -> Sublayer:
+    """The sublayer, with whether its output meets, in a sum, something that it was made of."""
+    ops = rows.raw.ops
+    above = _ancestors(rows, sublayer.exit)
+    todo, seen, last = [(sublayer.exit, sublayer.kind == "attention", 0)], set(), sublayer.exit
+    while todo:
+        row, projects, steps = todo.pop()
+        if row in seen or steps > NEAR:
+            continue
+        seen.add(row)
+        for child in children[row]:
+            op = ops[child]
+            others = [p for p in op.parents if p not in seen]
+            if op.op in SUMS and any(p in above for p in others):
+                return replace(sublayer, exit=last, added=True)
+            if op.op == "linear" and projects:
+                last = child
+                todo.append((child, False, steps + 1))
+            elif op.op in PASSED | SUMS:
+                todo.append((child, projects, steps + 1))
+    return replace(sublayer, exit=last)
+
+
+def _ancestors(rows: Rows, row: int) -> set[int]:
+    todo, found = [row], set()
+    while todo:
+        for parent in rows.raw.ops[todo.pop()].parents:
+            if parent not in found:
+                found.add(parent)
+                if parent >= 0:
+                    todo.append(parent)
+    return found
+
+
+def _is_stream(rows: Rows, sublayer: Sublayer) -> bool:
+    """Its output has the shape of what it took, which descends from an input: it could be added."""
+    shape = rows.raw.ops[sublayer.exit].shape
+    fits = len(shape) > 2 and rows.shape(sublayer.entry) == shape
+    given = sublayer.entry < 0 or any(p < 0 for p in _ancestors(rows, sublayer.entry))
+    return fits and given
+
+
+def _call_of(rows: Rows, op: Op) -> tuple[str, int, str]:
+    """File and line of the statement that calls the sublayer's module, and its path."""
+    calls = {path: (file, line) for path, file, line in rows.raw.flow.calls}
+    path = op.module
+    while path:
+        # A plain layer, such as the linear one that ends the sublayer, calls nothing.
+        if path in calls and any(other.startswith(f"{path}.") for other in calls):
+            return (*calls[path], path)
+        path = path.rpartition(".")[0]
+    return op.file, op.line, ""
