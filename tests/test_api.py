@@ -20,7 +20,7 @@ class Net(nn.Module):
         self.num_heads = num_heads
         self.qkv = nn.Linear(12, 36)
 
-    def forward(self, x, mask=None, *, scale=1.0, extra=()):
+    def forward(self, x, mask=None, *, scale=0.5, extra=()):
         q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         scores = q @ k.mT * scale
         if mask is not None:

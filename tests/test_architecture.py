@@ -18,7 +18,7 @@ ROOMS = (
     {"records"},
     {"catalogue"},
     {"target"},
-    {"lessons", "progress", "verdict"},
+    {"lessons", "progress", "triage", "verdict"},
     {"practice"},
     {"tracer"},
     {"candidate"},
@@ -44,6 +44,7 @@ FRONT = {
     "doctor",
     "progress",
     "practice",
+    "triage",
     "verdict",
     "catalogue",
 }

@@ -131,15 +131,14 @@ def _training_job(typed: TraceCommand, limits: Limits, options: TraceOptions) ->
     if name or typed.describes_module or not place.endswith(".py"):
         hint = "name the file alone: attnlab trace train.py --step 2"
         raise Refused("--step runs a whole file, as python does", hint, "--step")
+    return replace(script_job(place, limits), options=options)
+
+
+def script_job(place: str, limits: Limits) -> Job:
+    """The job that runs a whole file, as `python FILE` does."""
     path = Path(place)
     own = _user_environment(str(path.absolute().parent))
-    return Job(
-        candidate=read_source(path, place),
-        stages=("trace",),
-        limits=limits,
-        own=own,
-        options=options,
-    )
+    return Job(candidate=read_source(path, place), stages=("trace",), limits=limits, own=own)
 
 
 def _merge_options(base: Contract, typed: TraceCommand) -> UserOptions:

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from attnlab.records.base import record
 from attnlab.records.trace import Finding
+from attnlab.tracer.class_source import call_places, never_named
 from attnlab.tracer.recorder import Recorder
 from attnlab.tracer.rows import Replay, Row, plain_sizes
 from attnlab.tracer.source_statements import statements
-from attnlab.tracer.structure import call_places, never_named, odd_structure
+from attnlab.tracer.structure import odd_structure
 
 # Operations whose plain numbers say what they do.
 NUMBERED = {
@@ -63,7 +64,7 @@ def read_flow(recorder: Recorder, seen: Replay, partial: bool = False) -> Flow:
     """The facts of a finished run."""
     rows = list(_numbered(seen.rows))
     held, whole = _held(recorder, rows)
-    dropped, unread = _thrown_away(rows, recorder.root)
+    dropped, unread = _thrown_away(rows, recorder)
     return Flow(
         outputs=seen.outputs,
         whole=whole and bool(seen.outputs),
@@ -160,17 +161,18 @@ def _numbers(rows: list[tuple[int, Row]]) -> Iterator[tuple[int, Numbers]]:
 
 
 def _thrown_away(
-    rows: list[tuple[int, Row]], root: nn.Module | None
+    rows: list[tuple[int, Row]], recorder: Recorder
 ) -> tuple[tuple[int, ...], tuple[tuple[int, str], ...]]:
     """The last rows of statements whose value nothing takes, and of those that fill a variable
     which nothing reads."""
+    root = recorder.root
     submodules = (
         {n.rpartition(".")[2] for n, _ in root.named_modules()} if root is not None else set()
     )
     read = {parent for _, row in rows for parent in row.parents}
     last: dict[tuple[CodeType, int], tuple[int, Row]] = {}
     for index, row in rows:
-        if row.code is not None:
+        if row.code is not None and row.code is not recorder.caller:
             last[row.code, row.line] = (index, row)
     dropped, unread = [], []
     for (code, line), (index, row) in last.items():

@@ -116,6 +116,7 @@ class BlockRecorder(Recorder):
         self.said = dict(axes)
         self.given: dict[str, Tensor] = dict(_variables(frame, axes))
         self.deep = 0
+        self.caller = frame.f_code if frame is not None else None
 
     def __enter__(self) -> Self:
         self.hook = hooks.register_module_forward_pre_hook(self._first_call)

@@ -107,6 +107,7 @@ class Recorder(TorchFunctionMode):
         self._sampled: set[int] = set()  # storages of which a row has the numbers
         self._uninitialised: set[int] = set()  # storages that came without values
         self._written: set[int] = set()  # storages that were written to after they were made
+        self.caller: CodeType | None = None  # what holds the block that is recorded
         self.root = root
         self._names = module_names(root) if root is not None else {}
 

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from attnlab.commands.base import Json, Timeout, emit, limits, note, run_job, whole_number
+from attnlab.commands.trace import Case, Init, Inputs, Sizes
+
+PLACE = 105
+OWN_TIME = "60"  # seconds: the user's own code may import large packages
+LAYERS = ("trace", "unused", "property", "training")
+
+
+def complete_symptom(incomplete: str) -> list[str]:
+    from attnlab.triage import SYMPTOMS
+
+    return [name for name in SYMPTOMS if name.startswith(incomplete)]
+
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="A script that trains, file.py, file.py:Class or package.module:Class.",
+    ),
+]
+Symptom = Annotated[
+    str,
+    typer.Option(
+        "--symptom",
+        metavar="NAME",
+        help="What you see: loss-does-not-fall, nan, val-too-good, repeats-itself, slow, "
+        "alone-fine-batched-not, crash or worse-than-paper.",
+        autocompletion=complete_symptom,
+    ),
+]
+Only = Annotated[
+    str,
+    typer.Option("--only", metavar="LAYER", help="trace, unused, property or training."),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", metavar="RULE", help="Leave out this rule; once for each."),
+]
+Steps = Annotated[
+    str, typer.Option("--steps", metavar="N", help="Optimizer steps of a script to watch (20).")
+]
+Everything = Annotated[bool, typer.Option("--all", help="Show notes in full as well.")]
+
+
+def command(
+    target: Target,
+    symptom: Symptom = "",
+    only: Only = "",
+    ignore: Ignore = None,
+    steps: Steps = "",
+    init: Init = "",
+    sizes: Sizes = "",
+    inputs: Inputs = None,
+    case: Case = "",
+    timeout: Timeout = "",
+    everything: Everything = False,
+    json: Json = False,
+) -> int:
+    """Say what is likely wrong with code that runs and does not work.
+
+    Traces a module, checks its properties, or watches the first optimizer steps of a script. What
+    was found stands in order, with its evidence and the experiment that would settle it.
+    """
+    from attnlab.render.triage import TriagePage
+    from attnlab.target.command_line import TraceCommand
+    from attnlab.target.triage_target import STEPS, ignored_lines, triage_job
+    from attnlab.triage import SYMPTOMS, Wishes, make_triage
+
+    _must_be_one_of("--symptom", symptom, tuple(SYMPTOMS))
+    _must_be_one_of("--only", only, LAYERS)
+    _must_be_rules(ignore or [])
+    many = whole_number("--steps", steps, 1, 10_000, "as in 50") if steps else STEPS
+    typed = TraceCommand(
+        target=target, init=init, sizes=sizes, inputs=tuple(inputs or ()), case=case
+    )
+    job = triage_job(typed, limits(timeout or OWN_TIME, ""), many)
+    doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
+    note(f"{doing} {target} (your own code: under limits, not isolated)")
+    report = run_job(job)
+    wishes = Wishes(symptom=symptom, only=only, ignored=tuple(ignore or ()))
+    first = make_triage(target, report, wishes)
+    files = frozenset(suspicion.file for suspicion in first.suspicions if suspicion.file)
+    lines = ignored_lines(files)
+    found = make_triage(target, report, wishes, lines) if lines else first
+    page = TriagePage(triage=found, report=report, everything=everything)
+    return emit(page, json, 0 if found.outcome == "nothing-found" else 1)
+
+
+def _must_be_one_of(flag: str, given: str, known: tuple[str, ...]) -> None:
+    from attnlab.errors import Refused
+    from attnlab.suggest import did_you_mean
+
+    if given and given not in known:
+        hint = did_you_mean(given, known) or f"one of {', '.join(known)}"
+        raise Refused(f'{flag} {given}: there is no "{given}"', hint, flag)
+
+
+def _must_be_rules(given: list[str]) -> None:
+    from attnlab.catalogue.finding_rules import RULES
+    from attnlab.checks.base import load_checks
+
+    known = (*RULES, *(check.id for check in load_checks()), "crash")
+    for rule in given:
+        _must_be_one_of("--ignore", rule, known)

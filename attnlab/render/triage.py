@@ -1,0 +1,121 @@
+"""A triage: the ranked list of causes, and what was looked at."""
+
+from __future__ import annotations
+
+from attnlab.records import Report, Suspicion, Triage, plain, record
+from attnlab.render.formats import format_place
+from attnlab.render.json import Document
+from attnlab.render.round import sparkline
+from attnlab.render.run import show_output
+from attnlab.render.screen import Screen, plural, truncate
+
+FULL = 5  # suspicions that are shown with their evidence and experiment
+
+
+@record
+class TriagePage:
+    triage: Triage
+    report: Report
+    everything: bool = False  # notes in full as well
+
+    def show(self, screen: Screen) -> None:
+        found = self.triage
+        grave = [s for s in found.suspicions if s.severity != "note"]
+        notes = [s for s in found.suspicions if s.severity == "note"]
+        screen.say(("triage  ", "title"), (found.target, ""))
+        self._show_losses(screen)
+        full = found.suspicions if self.everything else grave[:FULL]
+        for suspicion in full:
+            screen.gap()
+            _show_suspicion(suspicion, screen)
+        rest = [] if self.everything else [*grave[FULL:], *notes]
+        if rest:
+            screen.gap()
+            for suspicion in rest[: 2 * FULL]:
+                _show_line(suspicion, screen)
+            if len(rest) > 2 * FULL:
+                screen.say((f"{screen.marks.dots} {len(rest) - 2 * FULL} more: --all", "aside"))
+        if found.outcome in ("timeout", "error", "crashed") and found.message:
+            screen.gap()
+            screen.say((f"{screen.marks.bad} {found.outcome}  ", "bad"), (found.message, ""))
+            show_output(self.report.output, screen)
+        screen.gap()
+        _show_end(found, len(grave), len(notes), screen)
+        if full:
+            rule = full[0].rule
+            screen.do_next(f"{full[0].experiment or 'look at the line'} (attnlab explain {rule})")
+
+    def _show_losses(self, screen: Screen) -> None:
+        training = self.report.training
+        if training is None or not training.losses:
+            return
+        first, last = training.losses[0], training.losses[-1]
+        curve = sparkline(training.losses, screen)
+        steps = plural(training.steps, "step")
+        screen.say((f"{steps}  ", "aside"), f"loss {first:.4g} {curve} {last:.4g}")
+
+    def document(self) -> Document:
+        found = self.triage
+        return {
+            "target": found.target,
+            "outcome": found.outcome,
+            "suspicions": [plain(suspicion) for suspicion in found.suspicions],
+            "looked_at": list(found.looked_at),
+            "not_looked_at": list(found.not_looked_at),
+            "losses": list(self.report.training.losses) if self.report.training else [],
+            "message": found.message,
+            "seconds": found.seconds,
+            "output": self.report.output,
+        }
+
+
+def _show_suspicion(suspicion: Suspicion, screen: Screen) -> None:
+    look = {"error": "bad", "warning": "warn", "note": "bold"}[suspicion.severity]
+    place = format_place(suspicion.file, suspicion.line or 0) if suspicion.file else ""
+    screen.say(
+        (f"{suspicion.rank}. {suspicion.rule}", look),
+        (f"  {place}", "name"),
+        (f"  {_likely(suspicion.confidence)}", "aside"),
+    )
+    screen.say(suspicion.message, indent=3)
+    for name, text in (
+        ("evidence", suspicion.evidence),
+        ("means", suspicion.meaning),
+        ("settles it", suspicion.experiment),
+    ):
+        if text:
+            screen.say((f"{name}: ", "aside"), text.replace("`", ""), indent=3)
+
+
+def _show_line(suspicion: Suspicion, screen: Screen) -> None:
+    """One line for what is less likely."""
+    mark = screen.marks.note if suspicion.severity == "note" else screen.marks.warn
+    place = format_place(suspicion.file, suspicion.line or 0) if suspicion.file else ""
+    head = f"{mark} {suspicion.rule}  {place}  "
+    screen.one_line(
+        (f"{mark} {suspicion.rule}", "bold"),
+        (f"  {place}  ", "name"),
+        truncate(suspicion.message, max(screen.width - len(head), 10), screen.marks.dots),
+    )
+
+
+def _likely(confidence: float) -> str:
+    """Figures behind the point would claim more than is known."""
+    if confidence >= 0.9:
+        return "almost surely a fault"
+    return "likely" if confidence >= 0.7 else "possibly"
+
+
+def _show_end(found: Triage, grave: int, notes: int, screen: Screen) -> None:
+    marks = screen.marks
+    told = f" and {plural(notes, 'note')}" if notes else ""
+    if grave:
+        screen.say((f"{marks.warn} {plural(grave, 'suspicion')}{told}", "warn"))
+    elif found.outcome == "nothing-found":
+        screen.say((f"{marks.note} nothing suspicious in what was looked at{told}", "title"))
+    for head, texts in (
+        ("looked at", found.looked_at),
+        ("not looked at", found.not_looked_at),
+    ):
+        for number, text in enumerate(texts):
+            screen.hang((f"  {head if not number else '':<14}", "aside"), (text, "aside"))

@@ -1,0 +1,280 @@
+"""Turn the report on a user's own code into a ranked list of causes. Pure: no files asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from attnlab.catalogue.finding_rules import RULES, Layer
+from attnlab.records import CheckResult, Finding, Report, Suspicion, Trace, Triage, record
+from attnlab.records.triage import TriageOutcome
+
+# How much a finding's severity says beside the confidence of its rule.
+WEIGHTS = {"error": 0.3, "warning": 0.1, "note": -0.4}
+SAME_LINE = 0.15  # that a second suspicion of one line loses: other lines should be seen as well
+SYMPTOM = 0.35  # that a rule which explains the symptom gains
+LATER = 0.02  # for each finding before it of the same rule
+PROPERTY = 0.75  # confidence in a property that does not hold
+PROPERTIES = {  # where it is another
+    "causality": 0.9,
+    "batch-independence": 0.9,
+    "cache-equals-full": 0.85,
+    "padding-invariance": 0.85,
+    "mask-effect": 0.85,
+    "train-mode": 0.5,
+    "deterministic-eval": 0.7,
+    "reach": 0.6,
+    "dtype-parity": 0.5,
+    "call-signature": 0.3,
+    "long-positions": 0.4,
+}
+# What explains a symptom: rules, checks, and layers.
+SYMPTOMS: dict[str, tuple[str, ...]] = {
+    "loss-does-not-fall": (
+        *("training", "result-dropped", "unused-parameter", "layers-in-list", "output-constant"),
+        *("parameter-not-registered", "residual-missing", "scale", "softmax-saturated"),
+    ),
+    "nan": ("nan-origin", "infinity-origin", "fully-masked-row", "finite", "gradient-origin"),
+    "val-too-good": (
+        *("causality", "mask-value", "mask-multiplied", "mask-undone", "mask-after-softmax"),
+        *(
+            "labels-not-shifted",
+            "train-validation-overlap",
+            "batch-independence",
+            "unused-argument",
+        ),
+    ),
+    "repeats-itself": (
+        *(
+            "cache-equals-full",
+            "decode-differs",
+            "ordered",
+            "labels-not-shifted",
+            "no-hidden-state",
+        ),
+        *("labels-shifted-twice", "position-sensitivity"),
+    ),
+    "slow": ("graph-kept", "graph-grows", "same-batch", "denormal-values"),
+    "alone-fine-batched-not": (
+        *("batch-independence", "padding-invariance", "mask-effect", "batch-contraction"),
+        *("silent-broadcast", "padding-counted", "masked-keys-ignored"),
+    ),
+    "crash": ("size-coincidence", "axes-meet", "output-shape"),
+    "worse-than-paper": (
+        *("scale", "residual-missing", "layer-shared", "tying-lost", "dropout-in-evaluation"),
+        *("weight-decay", "learning-rate", "softmax-twice", "unused-parameter"),
+    ),
+}
+
+
+@record
+class Wishes:
+    """What the user asked of a triage."""
+
+    symptom: str = ""
+    only: str = ""  # a layer
+    ignored: tuple[str, ...] = ()  # rules
+
+
+def make_triage(
+    target: str,
+    report: Report,
+    wishes: Wishes,
+    ignored_lines: Mapping[tuple[str, int], frozenset[str]] | None = None,
+) -> Triage:
+    """The ranked list. `ignored_lines` are the rules that comments of the source switch off."""
+    found = [
+        suspicion
+        for suspicion in _suspicions(report)
+        if (not wishes.only or suspicion.layer == wishes.only)
+        and not _is_ignored(suspicion, wishes, ignored_lines or {})
+    ]
+    ranked = tuple(_ranked(found, wishes.symptom))
+    return Triage(
+        target=target,
+        outcome=_outcome(report, ranked),
+        suspicions=ranked,
+        looked_at=tuple(_looked_at(report)),
+        not_looked_at=tuple(_not_looked_at(report)),
+        message=report.message or (report.training.crash if report.training else ""),
+        seconds=report.seconds,
+    )
+
+
+def _is_ignored(
+    suspicion: Suspicion, wishes: Wishes, lines: Mapping[tuple[str, int], frozenset[str]]
+) -> bool:
+    here = lines.get((suspicion.file, suspicion.line or 0), frozenset())
+    return suspicion.rule in wishes.ignored or not here.isdisjoint((suspicion.rule, "*"))
+
+
+def _outcome(report: Report, ranked: tuple[Suspicion, ...]) -> TriageOutcome:
+    if report.outcome == "timeout" and not ranked:
+        return "timeout"
+    if any(s.severity != "note" for s in ranked):
+        return "found"
+    crashed = report.outcome in ("crashed", "memory") or any(t.crash for t in _traces(report))
+    if crashed or (report.training is not None and report.training.crash):
+        return "crashed"
+    return "nothing-found"
+
+
+def _traces(report: Report) -> Iterator[Trace]:
+    if report.trace is not None:
+        yield report.trace
+    if report.training is not None and report.training.trace is not None:
+        yield report.training.trace
+
+
+# ---------------------------------------------------------------- what is suspected
+
+
+def _suspicions(report: Report) -> Iterator[Suspicion]:
+    for trace in _traces(report):
+        if trace.crash is not None:
+            yield _of_crash(trace)
+        yield from (_of_finding(finding, trace) for finding in trace.findings)
+    training = report.training
+    results = (*report.checks, *(training.properties if training else ()))
+    yield from (_of_property(check) for check in results if check.outcome == "failed")
+    if training is not None:
+        yield from (_of_finding(finding, training.trace) for finding in training.findings)
+
+
+def _of_finding(finding: Finding, trace: Trace | None) -> Suspicion:
+    rule = RULES.get(finding.rule)
+    layer: Layer = rule.layer if rule else "trace"
+    return Suspicion(
+        rank=0,
+        layer=layer,
+        rule=finding.rule,
+        severity=finding.severity,
+        confidence=_clipped((rule.confidence if rule else 0.6) + WEIGHTS[finding.severity]),
+        file=finding.file,
+        line=finding.line or None,
+        message=finding.message,
+        evidence=_row(finding, trace),
+        experiment=rule.experiment if rule else "",
+        meaning=rule.text if rule else "",
+    )
+
+
+def _row(finding: Finding, trace: Trace | None) -> str:
+    """The row that a finding stands at, as the table would show it."""
+    if trace is None or finding.index is None or finding.index >= len(trace.ops):
+        return ""
+    op = trace.ops[finding.index]
+    if (op.op, op.line) != (finding.op, finding.line):
+        return ""
+    numbers = f", {op.min:.3g} to {op.max:.3g}" if op.min is not None and op.max is not None else ""
+    return f"{op.op} ({', '.join(op.axes)}){numbers}: {op.source}"
+
+
+def _of_crash(trace: Trace) -> Suspicion:
+    crash = trace.crash
+    assert crash is not None
+    operands = " and ".join(f"({', '.join(o.axes)})" for o in crash.operands)
+    return Suspicion(
+        rank=0,
+        layer="trace",
+        rule="crash",
+        severity="error",
+        confidence=1.0,
+        file=crash.file,
+        line=crash.line or None,
+        message=f"{crash.error}: {crash.message} {crash.explanation}".strip(),
+        evidence=f"{crash.op} of {operands}: {crash.source}" if operands else crash.source,
+        experiment="attnlab trace shows the rows before it",
+        meaning="Nothing after this line ran, so nothing after it was looked at.",
+    )
+
+
+def _of_property(check: CheckResult) -> Suspicion:
+    sizes = " ".join(f"{name}={size}" for name, size in check.sizes.items())
+    return Suspicion(
+        rank=0,
+        layer="property",
+        rule=check.id,
+        severity="error" if check.id == "finite" else "warning",
+        confidence=_clipped(PROPERTIES.get(check.id, PROPERTY) + WEIGHTS["warning"]),
+        file=check.file,
+        line=check.line,
+        message=f"{check.title}: {check.message}" if check.title else check.message,
+        evidence=f"at {sizes}" if sizes else "",
+        experiment=check.advice,
+        meaning="",
+    )
+
+
+def _clipped(confidence: float) -> float:
+    return round(min(max(confidence, 0.05), 1.0), 2)
+
+
+def _ranked(found: Iterable[Suspicion], symptom: str) -> Iterator[Suspicion]:
+    """The likeliest first; of a rule and line, and of what says the same of many layers, one."""
+    explains = SYMPTOMS.get(symptom, ())
+
+    def raised(suspicion: Suspicion) -> Suspicion:
+        more = SYMPTOM if {suspicion.rule, suspicion.layer} & set(explains) else 0.0
+        return replace(suspicion, confidence=_clipped(suspicion.confidence + more))
+
+    grave = {"error": 0, "warning": 1, "note": 2}
+    left = sorted(map(raised, found), key=lambda s: (grave[s.severity] > 1, -s.confidence))
+    seen: set[tuple[str, str, int | None]] = set()
+    lines: dict[tuple[str, int | None], int] = {}
+    rules: dict[str, int] = {}
+    weighed: list[tuple[float, Suspicion]] = []
+    for suspicion in left:
+        key = (suspicion.rule, suspicion.file, suspicion.line)
+        if key in seen:
+            continue
+        seen.add(key)
+        place = (suspicion.file, suspicion.line)
+        less = SAME_LINE * (lines.get(place, 0) > 0) + LATER * rules.get(suspicion.rule, 0)
+        lines[place] = lines.get(place, 0) + 1
+        rules[suspicion.rule] = rules.get(suspicion.rule, 0) + 1
+        weighed.append((suspicion.confidence - less - (suspicion.severity == "note"), suspicion))
+    weighed.sort(key=lambda pair: -pair[0])
+    yield from (replace(s, rank=rank) for rank, (_, s) in enumerate(weighed, 1))
+
+
+# ---------------------------------------------------------------- what was looked at
+
+
+def _looked_at(report: Report) -> Iterator[str]:
+    for trace in _traces(report):
+        if trace.ops:
+            yield (
+                f"the axes, values and flow of {len(trace.ops)} operations"
+                f"{f' of {report.target}' if report.target else ''}"
+            )
+    known = [c for c in report.checks if c.outcome in ("passed", "failed")]
+    if known:
+        yield f"{len(known)} properties: {', '.join(c.id for c in known)}"
+    if report.promises:
+        yield "promises: " + "; ".join(f"{p.name} ({p.reason})" for p in report.promises)
+    if report.training is not None:
+        yield from report.training.looked_at
+        held = [p for p in report.training.properties if p.outcome in ("passed", "failed")]
+        if held:
+            yield f"properties of the model on its own batch: {', '.join(p.id for p in held)}"
+
+
+def _not_looked_at(report: Report) -> Iterator[str]:
+    for trace in _traces(report):
+        yield from trace.notes
+    unsure: dict[str, list[str]] = {}
+    live = report.training.properties if report.training else ()
+    for check in (*report.checks, *live):
+        if check.outcome == "error":
+            unsure.setdefault(check.message, []).append(check.id)
+    yield from (f"{', '.join(ids)}: {why}" for why, ids in unsure.items())
+    if aside := sum(check.outcome == "skipped" for check in report.checks):
+        yield f"{aside} properties that do not apply to it: attnlab verify says why of each"
+    if report.training is not None:
+        yield from report.training.not_looked_at
+        if report.training.redirected:
+            yield f"files written to a scratch folder: {', '.join(report.training.redirected)}"
+    elif report.trace is not None:
+        yield "training: the target is a module and trains nothing here"
+    yield "values were not compared with a reference: nothing says that a formula is the right one"
