@@ -42,6 +42,7 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
 def _hint_round(chosen: SelectedRound, json: bool) -> int:
     """The hints of a round's bugs, one bug after the other."""
     from attnlab.practice.hints import hint_event, hint_texts, hints_before, next_hint
+    from attnlab.practice.levels import cost_of_hints
     from attnlab.render.round import RoundHintPage
 
     program = chosen.program
@@ -53,5 +54,7 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
         if new:
             store.add_hint(program.slug, hint_event(program, new, interview))
     shown = hint_texts(program, bugs, (*before, new) if new else before)
-    page = RoundHintPage(program=program, shown=shown, more=new is not None)
+    taken = len(before) + (new is not None)
+    cost = cost_of_hints(taken, len(bugs)) if interview else ""
+    page = RoundHintPage(program=program, shown=shown, more=new is not None, cost=cost)
     return emit(page, json)

@@ -160,13 +160,17 @@ def choose_program(programs: Sequence[str], store: Progress, seed: int) -> str:
     return random.Random(seed).choice([slug for slug in programs if begun.count(slug) == fewest])
 
 
-def draw_bugs(program: Program, seed: int, count: int, level: int) -> tuple[str, ...]:
+def draw_bugs(
+    program: Program, seed: int, count: int, level: int, about: str = ""
+) -> tuple[str, ...]:
     """So many bugs at different places, none above the level where that leaves enough, and a decoy;
-    the same for the same seed."""
-    dice = random.Random(f"interview {program.slug} {seed} {count} {level}")
+    the same for the same seed. Half of them are of the kind `about` where there are so many."""
+    dice = random.Random(f"interview {program.slug} {seed} {count} {level}{about}")
     wanted = [bug for bug in program.bugs if bug.level <= level]
     others = [bug for bug in program.bugs if bug.level > level]
-    chosen = _disjoint([*dice.sample(wanted, len(wanted)), *_easiest(others, dice)], count, ())
+    pool = [*dice.sample(wanted, len(wanted)), *_easiest(others, dice)]
+    first = _disjoint((bug for bug in pool if bug.category == about), (count + 1) // 2, ())
+    chosen = _disjoint([*first, *(bug for bug in pool if bug not in first)], count, ())
     if len(chosen) < count:
         raise Refused(
             f"{program.name} has no {count} bugs at different places",

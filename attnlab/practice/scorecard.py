@@ -7,6 +7,8 @@ from typing import cast
 
 from attnlab.catalogue.programs import compose, count_changed_lines
 from attnlab.practice.interviews import read_details
+from attnlab.practice.levels import level_of
+from attnlab.practice.notes import PLACE
 from attnlab.records import GradeOutcome
 from attnlab.records.practice import (
     BugCard,
@@ -27,11 +29,30 @@ def build_scorecard(
 ) -> Scorecard:
     """`report` is of the files as they are now, and tells which bugs are gone. `seconds` stand on
     the clock at the end; what was submitted ended before."""
-    bugs = [b for b in interview.bugs if not program.patches[b].decoy]
+    patches = [program.patches[bug] for bug in interview.bugs]
+    bugs = [patch.id for patch in patches if not patch.decoy]
     gone = {result.id: result.fixed for result in report.bugs}
     asked = {event.question for event in interview.of_kind("ask")}
     submitted = interview.of_kind("submit")
     ended = submitted[-1].seconds if submitted else seconds
+    cards = tuple(_bug_card(program, interview, bug, gone.get(bug)) for bug in bugs)
+    late = bool(interview.minutes) and ended > 60 * interview.minutes
+    new_fault = (
+        report.outcome != "passed"
+        and bool(report.bugs)
+        and all(result.fixed is not False for result in report.bugs)
+    )
+    hints = len(interview.of_kind("hint"))
+    notes = interview.of_kind("note")
+    slips = len({place for e in notes if not e.bug for place in PLACE.findall(e.text)})
+    level = level_of(
+        cards,
+        right=report.outcome == "passed",
+        clean=not new_fault,
+        late=late,
+        slips=slips,
+        hints=hints,
+    )
     return Scorecard(
         number=interview.number,
         slug=interview.slug,
@@ -39,16 +60,17 @@ def build_scorecard(
         outcome=report.outcome,
         seconds=ended,
         minutes=interview.minutes,
-        late=bool(interview.minutes) and ended > 60 * interview.minutes,
-        bugs=tuple(_bug_card(program, interview, bug, gone.get(bug)) for bug in bugs),
+        late=late,
+        bugs=cards,
         parts=report.parts,
         goals=report.goals,
-        new_fault=report.outcome != "passed"
-        and bool(report.bugs)
-        and all(result.fixed is not False for result in report.bugs),
+        new_fault=new_fault,
         changed_lines=count_changed_lines(compose(program, interview.bugs), files or {}),
         grades=len(interview.of_kind("grade")) + len(submitted),
-        hints=len(interview.of_kind("hint")),
+        hints=hints,
+        level=level,
+        slips=slips,
+        decoys=tuple((patch.id, patch.why) for patch in patches if patch.decoy),
         asked=tuple(q for q in program.questions if q.question in asked),
         questions=len(program.questions),
         follow_ups=follow_ups(program, interview),
@@ -86,6 +108,7 @@ def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | No
         named_at=named[0].seconds if named else None,
         why=patch.why,
         find=patch.find,
+        hints=sum(event.bug == bug for event in interview.of_kind("hint")),
     )
 
 

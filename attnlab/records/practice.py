@@ -11,6 +11,7 @@ EventKind = Literal[
     "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",
     "answer", "stage",
 ]  # fmt: skip
+LEVELS = ("early", "partial", "solid", "strong")  # of an interview
 STAYED = "stayed"  # the outcome of a question whose answer was not said
 
 
@@ -79,6 +80,15 @@ class Interview:
 
 
 @record
+class Level:
+    """How good an interview was, in a word."""
+
+    name: str
+    next: str = ""  # the level above; "" at the highest
+    missing: tuple[str, ...] = ()  # what was missing for that
+
+
+@record
 class BugCard:
     """What became of one bug; `why`, `find` and the questions are the material's."""
 
@@ -92,6 +102,7 @@ class BugCard:
     named_at: float | None
     why: str
     find: str
+    hints: int = 0  # that were shown about it
 
     @property
     def found(self) -> bool:
@@ -138,6 +149,58 @@ class Scorecard:
     hints: int
     asked: tuple[FollowUp, ...]  # clarifying questions, with their answers
     questions: int  # that could be asked
+    level: Level
+    slips: int = 0  # notes that point at a line without a bug
+    decoys: tuple[tuple[str, str], ...] = ()  # id, and why it only looks wrong
     follow_ups: tuple[QuestionCard, ...] = ()
     stages: tuple[StageCard, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> int:
+        return sum(bug.found for bug in self.bugs)
+
+    @property
+    def fixed(self) -> int:
+        return sum(bool(bug.fixed) for bug in self.bugs)
+
+    @property
+    def named(self) -> int:
+        return sum(bug.named for bug in self.bugs)
+
+
+@record
+class RoundSummary:
+    """One interview of several, in a line."""
+
+    number: int
+    slug: str
+    bugs: int
+    found: int
+    fixed: int
+    named: int
+    hints: int
+    seconds: float
+    late: bool
+    level: str
+
+
+@record
+class CategoryTrend:
+    """What became of all bugs of one kind."""
+
+    category: str
+    bugs: int
+    found: int
+    fixed: int
+    named: int
+    lately: tuple[bool, ...]  # whether each of the last ones was found, the newest last
+
+
+@record
+class Trend:
+    """What several interviews show."""
+
+    rounds: tuple[RoundSummary, ...]  # the last ones, the newest last
+    categories: tuple[CategoryTrend, ...]  # the weakest first
+    weakest: str  # the category to practise; "" where nothing was missed lately

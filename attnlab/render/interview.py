@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from attnlab.practice.interviews import clock_text
+from attnlab.practice.trend import summarize
 from attnlab.records import plain, record
-from attnlab.records.practice import BugCard, Interview, QuestionCard, Scorecard
+from attnlab.records.practice import (
+    LEVELS,
+    BugCard,
+    Interview,
+    Level,
+    QuestionCard,
+    RoundSummary,
+    Scorecard,
+    Trend,
+)
 from attnlab.records.program import FollowUp, Program, ProgramReport
 from attnlab.render.json import Document
 from attnlab.render.round import WORDS, show_head
 from attnlab.render.screen import Screen, bare_table, plural
 
 HELP = (
-    ("run, grade, hint NAME", "as in any round; each hint costs"),
+    ("run, grade, hint NAME", "as in any round; hints lower your level"),
     ("interview note TEXT", 'name a bug: "train.py:40 why it is wrong"'),
     ("interview ask", "ask the interviewer a question"),
     ("interview submit", "hand in; interview end shows the scorecard"),
@@ -195,35 +204,17 @@ class ScorecardPage:
     """One page at the end: what was found and how, and why each bug is one."""
 
     card: Scorecard
+    trend: Trend
 
     def show(self, screen: Screen) -> None:
         card, marks = self.card, screen.marks
-        fixed, found = (sum(map(bool, each)) for each in _fixed_and_found(card))
-        named = sum(b.named for b in card.bugs)
-        mark, style = (marks.unsure, "warn") if found else (marks.bad, "bad")
-        if fixed == len(card.bugs) and card.outcome == "passed":
-            mark, style = marks.ok, "ok"
-        screen.say(
-            (f"{mark} ", style),
-            (f"{fixed} of {plural(len(card.bugs), 'bug')} fixed", "title"),
-            f", {found} found, {named} named",
-        )
-        limit = f" of {card.minutes} minutes" if card.minutes else ""
-        late = ("  handed in after the time", "bad") if card.late else ""
-        screen.say((card.slug, "name"), f"  {_clock(card.seconds)}{limit}", late, indent=2)
-        screen.say(
-            f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}, "
-            f"{plural(card.changed_lines, 'changed line')}, "
-            f"{len(card.asked)} of {plural(card.questions, 'question')} asked",
-            indent=2,
-        )
-        if card.new_fault:
-            screen.hang(
-                (f"  {marks.bad} ", "bad"),
-                "something is wrong that is none of the bugs: a fix went wrong, or only half way",
-            )
+        _show_result(card, screen)
         for bug in card.bugs:
             _show_bug(bug, screen)
+        for name, why in card.decoys:
+            screen.gap()
+            screen.say((f"{marks.ok} ", "ok"), (name, "title"), "  looks wrong, and is right")
+            screen.prose(why, indent=4)
         for stage in card.stages:
             screen.gap()
             screen.say((stage.title, "title"), f"  {stage.outcome} {stage.message}")
@@ -236,12 +227,16 @@ class ScorecardPage:
                 screen.hang((f"  {marks.bad} ", "bad"), text)
         for note in card.notes:
             screen.hang((f"{marks.unsure} ", "warn"), note)
-        screen.do_next(_next_after(card))
+        if len(self.trend.rounds) > 1:
+            _show_trend(self.trend, screen)
+        show = f"attnlab solution {card.slug.partition('/')[2]} shows every change"
+        screen.do_next(f"{show}; {_practise(self.trend, card)}")
 
     def document(self) -> Document:
-        shown: Document = plain(self.card)
-        fixed, found = (sum(map(bool, each)) for each in _fixed_and_found(self.card))
-        return shown | {"fixed": fixed, "found": found}
+        card = self.card
+        shown: Document = plain(card)
+        counts = {"fixed": card.fixed, "found": card.found, "named": card.named}
+        return shown | counts | {"trend": plain(self.trend)}
 
 
 @record
@@ -279,6 +274,7 @@ class HistoryPage:
 
     interviews: tuple[Interview, ...]
     cards: tuple[Scorecard, ...]
+    trend: Trend
     now: float
 
     def show(self, screen: Screen) -> None:
@@ -286,23 +282,21 @@ class HistoryPage:
             screen.say("no interview yet")
             screen.do_next("attnlab interview start begins one")
             return
-        table = bare_table("no", "program", "time", "fixed", "named", "grades", "hints", "")
+        table = bare_table("no", "program", "time", "found", "fixed", "named", "hints", "level")
         cards = {card.number: card for card in self.cards}
         for interview in self.interviews:
             table.add_row(*_history_row(interview, cards.get(interview.number), self.now))
         screen.print(table)
-        bugs = [bug for card in self.cards for bug in card.bugs]
-        if bugs:
-            screen.gap()
-            screen.say(("found by category", "title"))
-            for category, count in Counter(bug.category for bug in bugs).most_common():
-                found = sum(bug.found for bug in bugs if bug.category == category)
-                screen.say(f"{category:<14} {found} of {count}", indent=2)
+        if self.cards:
+            _show_categories(self.trend, screen)
+            screen.do_next(_practise(self.trend, self.cards[-1]))
 
     def document(self) -> Document:
         numbers = {card.number for card in self.cards}
         left = [i.number for i in self.interviews if i.number not in numbers]
-        return {"scorecards": plain(self.cards), "without_scorecard": left}
+        return {"scorecards": plain(self.cards), "without_scorecard": left} | {
+            "trend": plain(self.trend)
+        }
 
 
 # ---------------------------------------------------------------- parts of pages
@@ -319,8 +313,62 @@ def show_answer(card: QuestionCard, screen: Screen) -> None:
     screen.hang("  answer  ", card.answer)
 
 
-def _fixed_and_found(card: Scorecard) -> tuple[list[bool | None], list[bool]]:
-    return [bug.fixed for bug in card.bugs], [bug.found for bug in card.bugs]
+def _show_result(card: Scorecard, screen: Screen) -> None:
+    """The head of a scorecard: what counts, in a few lines."""
+    marks = screen.marks
+    mark, style = (marks.unsure, "warn") if card.found else (marks.bad, "bad")
+    if card.fixed == len(card.bugs) and card.outcome == "passed":
+        mark, style = marks.ok, "ok"
+    screen.say(
+        (f"{mark} ", style),
+        (f"{card.fixed} of {plural(len(card.bugs), 'bug')} fixed", "title"),
+        f", {card.found} found, {card.named} named",
+    )
+    limit = f" of {card.minutes} minutes" if card.minutes else ""
+    late = ("  handed in after the time", "bad") if card.late else ""
+    screen.say((card.slug, "name"), f"  {_clock(card.seconds)}{limit}", late, indent=2)
+    screen.say(
+        f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}, "
+        f"{plural(card.changed_lines, 'changed line')}, "
+        f"{len(card.asked)} of {plural(card.questions, 'question')} asked",
+        indent=2,
+    )
+    if card.slips:
+        screen.say(f"{plural(card.slips, 'line')} noted that hold no bug", indent=2)
+    screen.hang("  level ", (card.level.name, "title"), _above(card.level))
+    if card.new_fault:
+        screen.hang(
+            (f"  {marks.bad} ", "bad"),
+            "something is wrong that is none of the bugs: a fix went wrong, or only half way",
+        )
+
+
+def _above(level: Level) -> str:
+    """`, third of four; strong also takes: no hint`."""
+    place = ("first", "second", "third", "highest")[LEVELS.index(level.name)]
+    more = f"; {level.next} also takes: {'; '.join(level.missing)}" if level.next else ""
+    return f", the {place} of four{more}"
+
+
+def _show_trend(trend: Trend, screen: Screen) -> None:
+    screen.gap()
+    screen.say(("last rounds", "title"))
+    table = bare_table("no", "program", "time", "found", "fixed", "named", "hints", "level")
+    for one in trend.rounds:
+        table.add_row(*_round_row(one))
+    screen.print(table)
+    _show_categories(trend, screen)
+
+
+def _show_categories(trend: Trend, screen: Screen) -> None:
+    screen.gap()
+    screen.say(("kinds of bugs, those that were missed first", "title"))
+    table = bare_table("kind", "found", "fixed", "named", "lately")
+    for one in trend.categories:
+        marks = [screen.marks.ok if found else screen.marks.bad for found in one.lately]
+        of = f"{one.found} of {one.bugs}"
+        table.add_row(one.category, of, str(one.fixed), str(one.named), "".join(marks))
+    screen.print(table)
 
 
 def _show_bug(bug: BugCard, screen: Screen) -> None:
@@ -330,7 +378,8 @@ def _show_bug(bug: BugCard, screen: Screen) -> None:
         mark, style = marks.unsure, "warn"
     screen.gap()
     screen.say((f"{mark} ", style), (bug.id, "title"), f"  {bug.category}, level {bug.level}")
-    screen.say(_became(bug), indent=4)
+    hints = f", after {plural(bug.hints, 'hint')}" if bug.hints else ""
+    screen.say(_became(bug) + hints, indent=4)
     screen.prose(f"{bug.why}\n\n{bug.find}", indent=4)
 
 
@@ -344,16 +393,14 @@ def _became(bug: BugCard) -> str:
     if not bug.named:
         return f"{fixed}, not named" if bug.found else f"{fixed}: missed"
     named = f"named at {_clock(bug.named_at or 0.0)}"
-    return f"{fixed}, {named}" + (" with a reason" if bug.reason else ", without a reason")
+    return f"{fixed}, {named}" + (" with a reason" if bug.reason else " without a reason")
 
 
-def _next_after(card: Scorecard) -> str:
-    missed = Counter(bug.category for bug in card.bugs if not bug.found)
-    name = card.slug.partition("/")[2]
-    show = f"attnlab solution {name} shows every change; "
-    if missed:
-        return f"{show}attnlab interview start draws another round"
-    return f"{show}attnlab interview start --level {min(max(b.level for b in card.bugs) + 1, 5)}"
+def _practise(trend: Trend, card: Scorecard) -> str:
+    """What to do after an interview: what was missed, else something harder."""
+    if trend.weakest:
+        return f"attnlab interview start --about {trend.weakest} practises what was missed"
+    return f"attnlab interview start --level {min(max(b.level for b in card.bugs) + 1, 5)}"
 
 
 def _counted(interview: Interview) -> list[str]:
@@ -371,16 +418,19 @@ def _history_row(interview: Interview, card: Scorecard | None, now: float) -> Se
     if card is None:
         state = "dropped" if interview.closing else "going on"
         return (number, name, _clock(interview.elapsed(now)), "", "", "", "", state)
-    fixed, named = sum(bool(b.fixed) for b in card.bugs), sum(b.named for b in card.bugs)
+    return _round_row(summarize(card))
+
+
+def _round_row(one: RoundSummary) -> Sequence[str]:
     return (
-        number,
-        name,
-        _clock(card.seconds),
-        f"{fixed} of {len(card.bugs)}",
-        str(named),
-        str(card.grades),
-        str(card.hints),
-        "late" if card.late else "",
+        str(one.number),
+        one.slug.partition("/")[2],
+        _clock(one.seconds),
+        f"{one.found} of {one.bugs}",
+        str(one.fixed),
+        str(one.named),
+        str(one.hints),
+        one.level + ", late" * one.late,
     )
 
 

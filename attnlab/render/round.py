@@ -217,6 +217,7 @@ class RoundHintPage:
     program: Program
     shown: tuple[tuple[str, str], ...]  # a heading and a text for each
     more: bool
+    cost: str = ""  # what the hints so far do to the level of an interview
 
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen)
@@ -224,11 +225,15 @@ class RoundHintPage:
         if not self.more:
             screen.gap()
             screen.say(("There is no further hint.", "warn"))
+        if self.cost:
+            screen.gap()
+            screen.say((self.cost, "warn"))
         screen.do_next(f"fix it, then attnlab grade {self.program.name}")
 
     def document(self) -> Document:
         return {
             "challenge": self.program.slug,
+            "cost": self.cost,
             "hints": [text for _, text in self.shown],
             "more": self.more,
         }

@@ -51,10 +51,13 @@ def test_an_interview_from_start_to_scorecard(shell):
     assert (by_id[second.id]["fixed"], by_id[second.id]["named"]) == (False, False)
     assert (card["fixed"], card["found"], len(card["asked"])) == (1, 1, 1)
     assert not card["new_fault"]
+    assert (card["level"]["name"], card["level"]["next"]) == ("partial", "solid")
+    assert card["trend"]["weakest"] == second.category
     assert 0 < card["changed_lines"] < 20
     history = shell("interview", "history")
     assert "1 of 2" in history.out
-    assert "found by category" in history.out
+    assert "kinds of bugs, those that were missed first" in history.out
+    assert f"interview start --about {second.category}" in history.out
     again = shell("interview", "questions")
     assert "need a terminal" in again.err
 
@@ -69,6 +72,7 @@ def test_what_would_end_it_is_refused_while_it_is_going_on(shell):
         assert "going on" in said.err
     hint = shell("hint", "char-gpt")
     assert "no limit" in hint.err
+    assert "1 hint so far: the level is solid at most, partial after 5" in hint.out
     assert shell("interview", "status", "--json").json["hints"] == 1
     assert shell("interview", "abandon").code == 0
     said = shell("interview", "submit")

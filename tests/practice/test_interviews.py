@@ -91,6 +91,14 @@ def test_no_bug_is_above_the_level_where_there_are_enough(programs):
         draw_bugs(program, 0, 99, 5)
 
 
+def test_half_of_the_bugs_are_of_a_kind_that_is_asked_for(programs):
+    """The rest is not, so that the kind gives no place away."""
+    program = next(p for p in programs if p.name == "reverse-seq2seq")
+    for seed in range(10):
+        ids = draw_bugs(program, seed, 4, 5, "mask")
+        assert sum(program.patches[i].category == "mask" for i in ids) >= 2
+
+
 def test_the_program_that_was_practised_least_comes_next(kept, programs):
     """A program that was begun comes again after all others."""
     slugs = [program.slug for program in programs]

@@ -13,6 +13,7 @@ from attnlab.commands.interview.shared import (
     interview_folder,
     interview_program,
     interview_round,
+    past_scorecards,
 )
 from attnlab.files import shown_path
 
@@ -25,8 +26,14 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
     """End it: scorecard, bugs explained, follow-up questions."""
     from dataclasses import replace
 
-    from attnlab.practice.interviews import make_event, report_text, require_current
+    from attnlab.practice.interviews import (
+        all_interviews,
+        make_event,
+        report_text,
+        require_current,
+    )
     from attnlab.practice.scorecard import build_scorecard, last_report
+    from attnlab.practice.trend import build_trend
     from attnlab.render.interview import ScorecardPage
 
     with progress() as store:
@@ -43,11 +50,13 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
     with progress() as store:
         event = make_event(interview, "end", outcome=report.outcome, text=report_text(report))
         store.add_event(event)
+        before = all_interviews(store)[:-1]
         store.mark_revealed(program.slug)
         store.mark_solution_seen(program.slug)
     card = build_scorecard(program, interview, report, files, event.seconds)
     card = replace(card, notes=notes)
-    code = emit(ScorecardPage(card=card), json)
+    trend = build_trend([*past_scorecards(ctx, before), card])
+    code = emit(ScorecardPage(card=card, trend=trend), json)
     if not json:
         _ask_follow_ups(interview, card.follow_ups)
     return code

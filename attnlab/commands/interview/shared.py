@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ from attnlab.commands.base import catalogue, limits, note, run_program, show_clo
 from attnlab.files import shown_path
 
 if TYPE_CHECKING:
-    from attnlab.records.practice import Interview
+    from collections.abc import Sequence
+
+    from attnlab.records.practice import Interview, Scorecard
     from attnlab.records.program import Program, ProgramReport
     from attnlab.target.rounds import SelectedRound
 
@@ -29,6 +32,21 @@ def interview_program(ctx: typer.Context, interview: Interview) -> Program:
             "attnlab interview abandon drops it",
         )
     return program
+
+
+def past_scorecards(ctx: typer.Context, interviews: Sequence[Interview]) -> list[Scorecard]:
+    """Those of the interviews that ended, but for those about programs of another version."""
+    from attnlab.errors import Refused
+    from attnlab.practice.scorecard import build_scorecard, last_report
+
+    cards = []
+    for interview in interviews:
+        if (closing := interview.closing) and closing.kind == "end":
+            with suppress(Refused):
+                program = interview_program(ctx, interview)
+                report = last_report(interview)
+                cards.append(build_scorecard(program, interview, report, None, closing.seconds))
+    return cards
 
 
 def interview_folder(interview: Interview) -> Path:

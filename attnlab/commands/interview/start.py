@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from attnlab.commands.base import (
     whole_number,
 )
 
+if TYPE_CHECKING:
+    from attnlab.records.program import Program
+
 LARGEST = 2**31 - 1
 Round = Annotated[
     str,
@@ -29,6 +32,9 @@ Untimed = Annotated[bool, typer.Option("--untimed", help="No time limit.")]
 Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Draw the round with this seed.")]
 Bugs = Annotated[str, typer.Option("--bugs", metavar="N", help="How many bugs to find.")]
 Level = Annotated[str, typer.Option("--level", metavar="N", help="None harder than this, 1 to 5.")]
+About = Annotated[
+    str, typer.Option("--about", metavar="KIND", help="Half of the bugs of this kind: mask, loss.")
+]
 
 
 def start(
@@ -39,13 +45,13 @@ def start(
     seed: Seed = "",
     bugs: Bugs = "4",
     level: Level = "3",
+    about: About = "",
     force: Force = False,
     json: Json = False,
 ) -> int:
     """Draw a round, write its folder, and start the clock."""
     import random
 
-    from attnlab.catalogue.programs import read_program
     from attnlab.catalogue.rounds import write_round
     from attnlab.errors import Refused
     from attnlab.practice.interviews import begin, choose_program, draw_bugs, refuse_second
@@ -56,15 +62,11 @@ def start(
     number = whole_number("--seed", seed, 0, LARGEST) if seed else random.randrange(10_000)
     count, hardest = whole_number("--bugs", bugs, 1, 8), whole_number("--level", level, 1, 5)
     limit = whole_number("--minutes", minutes, 1, 480) if minutes else 0
-    found = catalogue(ctx)
+    programs = {one.slug: one for one in _programs(ctx, program, about)}
     with progress() as store:
         refuse_second(store)
-        slugs = [entry.slug for entry in found.programs]
-        entry = found.find_program(program or choose_program(slugs, store, number))
-        if entry is None:
-            raise Refused(f"{program} is not a program", "attnlab list --kind program shows them")
-        chosen = read_program(Path(entry.folder))
-        ids = draw_bugs(chosen, number, count, hardest)
+        chosen = programs[choose_program(list(programs), store, number)]
+        ids = draw_bugs(chosen, number, count, hardest, about)
         copies = write_round(chosen, ids, replace=force)
         store.mark_started(chosen.slug)
         interview = begin(store, chosen, ids, 0 if untimed else limit or chosen.minutes, number)
@@ -72,3 +74,22 @@ def start(
         program=chosen, interview=interview, bugs=count, kept=tuple(copies), decoys=len(ids) > count
     )
     return emit(page, json)
+
+
+def _programs(ctx: typer.Context, name: str, about: str) -> list[Program]:
+    """Those that may be drawn: one by its name, or all; with bugs of a kind."""
+    from attnlab.catalogue.programs import read_program
+    from attnlab.errors import Refused
+    from attnlab.suggest import did_you_mean
+
+    found = catalogue(ctx)
+    if name and found.find_program(name) is None:
+        raise Refused(f"{name} is not a program", "attnlab list --kind program shows them")
+    entries = [found.find_program(name)] if name else found.programs
+    programs = [read_program(Path(entry.folder)) for entry in entries if entry]
+    kinds = sorted({bug.category for program in programs for bug in program.bugs})
+    if about and about not in kinds:
+        hint = did_you_mean(about, kinds) or f"there are {', '.join(kinds)}"
+        whose = f"{name} has no" if name else "there are no"
+        raise Refused(f"--about {about}: {whose} such bugs", hint, "--about")
+    return [p for p in programs if not about or any(bug.category == about for bug in p.bugs)]

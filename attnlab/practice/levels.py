@@ -1,0 +1,49 @@
+"""The level of an interview: a word and not a number, with what the next one takes.
+
+A number would say more than four bugs tell. What a level takes stands in one table, so that the
+card and the cost of a hint agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attnlab.records.practice import LEVELS, BugCard, Level
+
+
+def level_of(
+    bugs: Sequence[BugCard], *, right: bool, clean: bool, late: bool, slips: int, hints: int
+) -> Level:
+    """The highest level of which everything holds, and of all below. `right`: every part is right;
+    `clean`: nothing else is wrong; `slips`: notes that point at no bug."""
+    count, fixed = len(bugs), sum(bool(bug.fixed) for bug in bugs)
+    demands = {
+        "partial": {"half of the bugs found": 2 * sum(bug.found for bug in bugs) >= count},
+        "solid": {
+            "three of four bugs fixed": 4 * fixed >= 3 * count,
+            "nothing broken by a fix": clean,
+            "handed in in time": not late,
+            "no more hints than bugs": hints <= count,
+        },
+        "strong": {
+            "every part right": right and fixed == count,
+            "each bug named with a reason": all(bug.reason for bug in bugs),
+            "at most one note that points at no bug": slips <= 1,
+            "no hint": not hints,
+        },
+    }
+    reached = LEVELS[0]
+    for level, demanded in demands.items():
+        if missing := tuple(text for text, holds in demanded.items() if not holds):
+            return Level(name=reached, next=level, missing=missing)
+        reached = level
+    return Level(name=reached)
+
+
+def cost_of_hints(hints: int, bugs: int) -> str:
+    """What the hints of an interview so far cost: `1 hint so far: the level is solid at most`."""
+    if not hints:
+        return ""
+    so_far = "1 hint" if hints == 1 else f"{hints} hints"
+    best, more = ("solid", f", partial after {bugs + 1}") if hints <= bugs else ("partial", "")
+    return f"{so_far} so far: the level is {best} at most{more}"

@@ -1,0 +1,60 @@
+"""What several interviews show: how the last ones went, and which kinds of bugs are missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attnlab.records.practice import BugCard, CategoryTrend, RoundSummary, Scorecard, Trend
+
+ROUNDS = 5
+LATELY = 4  # bugs of a category by which it is called weak
+
+
+def build_trend(cards: Sequence[Scorecard]) -> Trend:
+    """`cards` are those of all interviews that ended, the first one first."""
+    by_category: dict[str, list[BugCard]] = {}
+    for card in cards:
+        for bug in card.bugs:
+            by_category.setdefault(bug.category, []).append(bug)
+    weakest_first = sorted(by_category, key=lambda category: _strength(by_category[category]))
+    weakest = weakest_first[0] if weakest_first else ""
+    return Trend(
+        rounds=tuple(summarize(card) for card in cards[-ROUNDS:]),
+        categories=tuple(_category(category, by_category[category]) for category in weakest_first),
+        weakest=weakest if weakest and _strength(by_category[weakest])[:2] < (1.0, 1.0) else "",
+    )
+
+
+def _strength(bugs: Sequence[BugCard]) -> tuple[float, float, int]:
+    """The share of the latest ones that was found, and fixed; the more bugs, the weaker."""
+    last = bugs[-LATELY:]
+    found = sum(bug.found for bug in last) / len(last)
+    fixed = sum(bool(bug.fixed) for bug in last) / len(last)
+    return found, fixed, -len(last)
+
+
+def _category(category: str, bugs: Sequence[BugCard]) -> CategoryTrend:
+    return CategoryTrend(
+        category=category,
+        bugs=len(bugs),
+        found=sum(bug.found for bug in bugs),
+        fixed=sum(bool(bug.fixed) for bug in bugs),
+        named=sum(bug.named for bug in bugs),
+        lately=tuple(bug.found for bug in bugs[-2 * LATELY :]),
+    )
+
+
+def summarize(card: Scorecard) -> RoundSummary:
+    """An interview in a line."""
+    return RoundSummary(
+        number=card.number,
+        slug=card.slug,
+        bugs=len(card.bugs),
+        found=card.found,
+        fixed=card.fixed,
+        named=card.named,
+        hints=card.hints,
+        seconds=card.seconds,
+        late=card.late,
+        level=card.level.name,
+    )

@@ -1,0 +1,49 @@
+"""The level of an interview, what the next one takes, and what hints cost."""
+
+import pytest
+
+from attnlab.practice.levels import cost_of_hints, level_of
+from attnlab.records.practice import BugCard
+
+
+def bug(fixed=True, named=True, reason=True):
+    return BugCard(id="b", category="mask", level=2, fixed=fixed, named=named, reason=reason,
+                   fixed_at=None, named_at=None, why="", find="")  # fmt: skip
+
+
+BEST = {"right": True, "clean": True, "late": False, "slips": 0, "hints": 0}
+LEFT = bug(False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("bugs", "changed", "name", "missing"),
+    [
+        ([bug()] * 4, {}, "strong", ()),
+        ([bug()] * 4, {"hints": 1}, "solid", ("no hint",)),
+        ([bug()] * 4, {"slips": 2}, "solid", ("at most one note that points at no bug",)),
+        ([bug(reason=False)] * 4, {}, "solid", ("each bug named with a reason",)),
+        ([bug()] * 3 + [LEFT], {"right": False}, "solid",
+         ("every part right", "each bug named with a reason")),
+        ([bug()] * 4, {"late": True}, "partial", ("handed in in time",)),
+        ([bug()] * 4, {"hints": 5}, "partial", ("no more hints than bugs",)),
+        ([bug()] * 4, {"clean": False, "right": False}, "partial", ("nothing broken by a fix",)),
+        ([bug(fixed=False)] * 2 + [LEFT] * 2, {"right": False}, "partial",
+         ("three of four bugs fixed",)),
+        ([bug()] + [LEFT] * 3, {"right": False}, "early", ("half of the bugs found",)),
+        ([bug(fixed=None, named=False)], {"right": False}, "early", ("half of the bugs found",)),
+    ],
+)  # fmt: skip
+def test_a_level_says_what_the_next_one_takes(bugs, changed, name, missing):
+    """Each demand alone keeps an interview from the level that makes it, and is named."""
+    level = level_of(bugs, **(BEST | changed))
+    assert (level.name, level.missing) == (name, missing)
+
+
+def test_hints_cost_what_the_levels_say():
+    """What is told when a hint is taken is what the level then is at most."""
+    assert cost_of_hints(0, 4) == ""
+    assert cost_of_hints(1, 4) == "1 hint so far: the level is solid at most, partial after 5"
+    assert cost_of_hints(5, 4) == "5 hints so far: the level is partial at most"
+    for hints in range(1, 9):
+        name = level_of([bug()] * 4, **(BEST | {"hints": hints})).name
+        assert f"the level is {name} at most" in cost_of_hints(hints, 4)

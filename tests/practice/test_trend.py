@@ -1,0 +1,37 @@
+"""What several interviews show: the last ones, and the kinds of bugs that are missed."""
+
+from attnlab.practice.trend import build_trend
+from attnlab.records.practice import BugCard, Level, Scorecard
+
+
+def card(number, **found):
+    """One bug of each category named, found and fixed, found, or missed."""
+    bugs = tuple(
+        BugCard(id=category, category=category, level=2, fixed=how == "fixed", named=how == "named",
+                reason=False, fixed_at=None, named_at=None, why="", find="")
+        for category, how in found.items()
+    )  # fmt: skip
+    return Scorecard(number=number, slug="programs/p", title="", outcome="failed", seconds=60.0,
+                     minutes=60, late=False, bugs=bugs, parts=(), goals=(), new_fault=False,
+                     changed_lines=0, grades=0, hints=0, asked=(), questions=0,
+                     level=Level(name="early"))  # fmt: skip
+
+
+def test_the_kind_that_was_missed_most_comes_first():
+    """Found but not fixed is better than missed; rounds are in the order they were done."""
+    trend = build_trend([
+        card(1, mask="fixed", loss="named", data=""),
+        card(2, mask="fixed", loss="fixed", data="fixed"),
+    ])  # fmt: skip
+    assert [one.category for one in trend.categories] == ["data", "loss", "mask"]
+    assert (trend.weakest, trend.categories[0].lately) == ("data", (False, True))
+    assert [(one.number, one.found, one.fixed) for one in trend.rounds] == [(1, 2, 1), (2, 3, 3)]
+
+
+def test_what_is_found_by_now_is_not_weak():
+    """Only the last four bugs of a kind count; where nothing was missed there is no weakest."""
+    cards = [card(1, mask="")] + [card(n, mask="fixed") for n in range(2, 6)]
+    trend = build_trend(cards)
+    assert (trend.weakest, trend.categories[0].found, trend.categories[0].bugs) == ("", 4, 5)
+    assert build_trend([]).weakest == ""
+    assert len(build_trend(cards * 2).rounds) == 5
