@@ -109,7 +109,8 @@ def _look(id_: str, bench: Bench, hints: Hints, ends: float) -> CheckResult:
         PROPERTIES[id_](bench)
     except Broken as broken:
         file, line = broken.place or ("", None)
-        result = replace(_result(id_, "failed", str(broken)), file=file, line=line)
+        failed = _result(id_, "failed", str(broken))
+        result = replace(failed, file=file, line=line, advice=PROPERTY_FINDINGS[id_][3])
     except NotApplicable as reason:
         result = _result(id_, "skipped", str(reason))
     except CannotTry as reason:

@@ -10,7 +10,7 @@ from attnlab.commands.trace import OWN_TIME, Case, Init, Inputs, Sizes, Target
 if TYPE_CHECKING:
     from attnlab.records import Report
 
-PLACE = 105
+PLACE = 106
 Promises = Annotated[
     list[str] | None,
     typer.Option("--promise", metavar="NAME", help="It also promises this: causal, ordered."),
