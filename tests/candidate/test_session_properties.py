@@ -17,7 +17,7 @@ class Net(nn.Module):
         super().__init__()
         self.w = nn.Linear(4, 4)
     def forward(self, x, *, gain):
-        return self.w(x - x.mean(0)) * gain
+        return self.w(x - x.mean((0, 1))) * gain
 for step in range(2):
     Net()(torch.randn(3, 5, 4), gain=torch.ones(1))
     raise ValueError("what follows the first call is not run")
@@ -32,7 +32,9 @@ def failed(answer):
 
 def test_the_properties_of_the_target():
     """They are looked at on the inputs that are sent."""
-    session = made(module("return self.w(x - x.mean(0))", "self.w = nn.Linear(4, 4)"))
+    session = made(
+        module("return self.w(x - x.mean(0)) + x.mean(1, True)", "self.w = nn.Linear(4, 4)")
+    )
     answer = called(session, ("x", randn(3, 5, 4)), verb="look_at_properties", **SAID)
     assert failed(answer) == {"batch-independence", "edge-shapes"}
 
@@ -55,6 +57,6 @@ def test_the_properties_of_a_demos_module(tmp_path):
 def test_a_function_has_properties_too():
     """It is looked at as a module without parameters."""
     session = Session()
-    session.target = lambda x: x.softmax(0)
+    session.target = lambda x: x.softmax(0) + x.sum(1, True)
     answer = called(session, ("x", torch.randn(3, 5, 4)), verb="look_at_properties", **SAID)
     assert "batch-independence" in failed(answer)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from contextlib import suppress
+
 from attnlab.candidate.live import properties
 from attnlab.candidate.live.layout import Layout
 from attnlab.candidate.live.properties import Bench, Broken, NotApplicable
 
+UNPACKED = re.compile(r"(\w+)\s*,\s*(\w+)\s*(?:,\s*\w+\s*)?=\s*\w+\.(?:shape|size\(\))")
 TURNED = {"sequence-first": "only if inputs are read as (S, B, ...) are samples independent"}
 UNSURE = (
     "samples mix along the first axis of the inputs, and not along the second: right for (S, B, "
@@ -26,14 +31,33 @@ def read_turned(bench: Bench) -> dict[str, str]:
     )
     if turned.samples > 1 and _independent(bench):
         along, across = _counts_along(bench, layout)
-        own = type(bench.live.model).__module__.startswith("torch.nn")
-        if own or (across and not along):
+        first = _first_axis(bench)
+        if first == "S" or (across and not along):
             return TURNED
-        if not along:
+        if not along and first != "B":
             bench.doubt = UNSURE
             return {}
     bench.layout = layout
     return {}
+
+
+def _first_axis(bench: Bench) -> str:
+    """B or S, as the code itself names what it unpacks: `B, T, C = x.shape`; "" where it does not.
+
+    PyTorch's own layers read the sequence first.
+    """
+    for module in bench.live.model.modules():
+        if type(module).__module__.startswith("torch.nn"):
+            if module is bench.live.model:
+                return "S"
+            continue
+        with suppress(OSError, TypeError):
+            if found := UNPACKED.search(inspect.getsource(type(module).forward)):
+                names = found[1].lower(), found[2].lower()
+                batch = [name[0] in "bn" for name in names]
+                if batch[0] is not batch[1]:
+                    return "B" if batch[0] else "S"
+    return ""
 
 
 def _independent(bench: Bench) -> bool:
