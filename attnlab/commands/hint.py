@@ -42,7 +42,7 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
 def _hint_round(chosen: SelectedRound, json: bool) -> int:
     """The hints of a round's bugs, one bug after the other."""
     from attnlab.practice.hints import hint_event, hint_texts, hints_before, next_hint
-    from attnlab.practice.levels import cost_of_hints
+    from attnlab.practice.rating import cost_of_hints
     from attnlab.render.round import RoundHintPage
 
     program = chosen.program

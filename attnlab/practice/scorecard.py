@@ -7,8 +7,8 @@ from typing import cast
 
 from attnlab.catalogue.programs import compose, count_changed_lines
 from attnlab.practice.interviews import read_details
-from attnlab.practice.levels import level_of
 from attnlab.practice.notes import PLACE
+from attnlab.practice.rating import rate
 from attnlab.records import GradeOutcome
 from attnlab.records.practice import (
     BugCard,
@@ -45,7 +45,7 @@ def build_scorecard(
     hints = len(interview.of_kind("hint"))
     notes = interview.of_kind("note")
     slips = len({place for e in notes if not e.bug for place in PLACE.findall(e.text)})
-    level = level_of(
+    rating = rate(
         cards,
         right=report.outcome == "passed",
         clean=not new_fault,
@@ -68,7 +68,7 @@ def build_scorecard(
         changed_lines=count_changed_lines(compose(program, interview.bugs), files or {}),
         grades=len(interview.of_kind("grade")) + len(submitted),
         hints=hints,
-        level=level,
+        rating=rating,
         slips=slips,
         decoys=tuple((patch.id, patch.why) for patch in patches if patch.decoy),
         asked=tuple(q for q in program.questions if q.question in asked),
