@@ -16,7 +16,7 @@ SUMS = {"add", "add_", "iadd", "radd"}
 # On the way from a sublayer to its sum: what keeps a token's vector where it is.
 PASSED = VIEWS | {"dropout", "contiguous", "to", "type_as", "float", "layer_norm", "rms_norm"}
 PASSED |= {"mul", "div", "mul_", "pow", "rsqrt", "mean", "sub", "truediv", "clone", "cat", "sum"}
-PASSED |= {"roll", "pad", "split", "chunk", "movedim", "masked_fill"}
+PASSED |= {"roll", "pad", "split", "chunk", "movedim"}
 NEAR = 24  # steps
 
 

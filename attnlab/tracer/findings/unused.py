@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from attnlab.records.trace import Finding
 from attnlab.tracer.findings.base import Rows, show
-from attnlab.tracer.findings.values import FLAT
 from attnlab.tracer.flow import HeldTensor
 from attnlab.tracer.raw_trace import finding_at
 
@@ -146,15 +145,6 @@ def unused_inputs(rows: Rows) -> Iterator[Finding]:
         )
 
 
-def _near(rows: Rows, row: int) -> Iterator[int]:
-    """The row and the first operands that it was made of."""
-    for _ in range(6):
-        if row < 0:
-            return
-        yield row
-        row = next((p for p in rows.raw.ops[row].parents), -1)
-
-
 def constant_outputs(rows: Rows) -> Iterator[Finding]:
     """An output that is the same number everywhere."""
     for row in rows.raw.flow.outputs:
@@ -162,10 +152,9 @@ def constant_outputs(rows: Rows) -> Iterator[Finding]:
         if op is None or op.min is None or op.min != op.max or math.prod(op.shape) <= FEW:
             continue
         if op.dtype.startswith(("float", "bfloat")) and op.index in rows.data:
-            dead = op.min == 0 and any(rows.raw.ops[i].op in FLAT for i in _near(rows, row))
             yield finding_at(
                 op,
                 "output-constant",
-                "note" if dead else "warning",  # random weights may do that to a small network
+                "warning" if op.min else "note",  # random weights may kill a small network
                 f"the output {show(rows.axes[row])} is {op.min:.4g} everywhere, whatever the input",
             )
