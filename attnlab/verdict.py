@@ -229,6 +229,12 @@ def _is_own_file(challenge: Challenge, file: str) -> bool:
 # ---------------------------------------------------------------- rounds
 
 
+def grade_outcome(report: ProgramReport) -> GradeOutcome:
+    """The outcome of a grade as a whole: with the bugs done, that of the stage that is open."""
+    done = report.outcome == "passed" and not report.passed
+    return "failed" if done else report.outcome
+
+
 def next_of_round(report: ProgramReport, name: str, yours: bool, *, graded: bool) -> str:
     """The one thing to do after a program was trained or graded."""
     again = f"attnlab grade {name}"

@@ -21,7 +21,7 @@ from attnlab.catalogue.toml_rules import (
     whole,
 )
 from attnlab.records import FORMAT
-from attnlab.records.program import ENTRIES, FORWARD, PARTS, Effect, FollowUp, Goal
+from attnlab.records.program import ENTRIES, FORWARD, PARTS, Effect, FollowUp, Goal, StageCheck
 
 ID = r"[a-z0-9]+(-[a-z0-9]+)*"
 CATEGORIES = (
@@ -104,3 +104,31 @@ SUMMARY: dict[str, Rule] = {
 }
 QUESTIONS: dict[str, Rule] = {"questions": listing(FOLLOW_UP)}
 PROGRAM = table(SUMMARY | QUESTIONS, required=tuple(SUMMARY))
+STAGE_CHECK = fields_of(
+    StageCheck,
+    {
+        "id": matching(ID, "an id such as decode"),
+        "title": line,
+        "setup": _verbatim,
+        "value": line,
+        "right": line,
+        "tolerance": number,
+        "rows": whole(1),
+        "largest": whole(1),
+    },
+    required=("id", "title", "value"),
+)
+_STAGE: dict[str, Rule] = {
+    "title": line,
+    "minutes": whole(5, 240),
+    "order": whole(1),
+    "task": text,
+    "hints": listing(text, least=2, most=3),
+    "follow_ups": listing(FOLLOW_UP, least=2, most=3),
+    "checks": listing(STAGE_CHECK, least=1),
+}
+STAGE = table(_STAGE, required=tuple(_STAGE))
+SLIP = table(
+    {"edits": listing(EDIT, least=1), "seen_by": BUG["seen_by"], "why": text},
+    required=("edits", "seen_by", "why"),
+)

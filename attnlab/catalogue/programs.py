@@ -5,6 +5,7 @@ base/          the right files, as a person would write them
 units/         a contract for each class of the model that is graded alone
 bugs/ decoys/  one patch of the right files each
 styles/        other right programs, a folder each
+stages/        tasks after the bugs, a folder each
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.catalogue import schema
+from attnlab.catalogue.patches import apply_edits, read_edits, read_files, read_styles
 from attnlab.catalogue.program_schema import BUG, DECOY, FIXES, PROGRAM, UNIT
+from attnlab.catalogue.stages import read_stages
 from attnlab.catalogue.toml_rules import (
     Document,
-    InvalidValue,
     read_document,
     table,
 )
 from attnlab.errors import Refused, Unreadable
-from attnlab.files import read_bytes, shown_path
+from attnlab.files import shown_path
 from attnlab.records import record
 from attnlab.records.program import (
     ENTRIES,
     FORWARD,
     PARTS,
-    Edit,
     Files,
     Program,
     ProgramBug,
@@ -41,7 +42,6 @@ from attnlab.suggest import did_you_mean
 
 DESCRIPTION = "program.toml"
 TOPIC = "programs"
-LARGEST = 256 << 10  # bytes of a file of a program
 BUGS = 4  # of a round that is drawn
 
 
@@ -58,6 +58,7 @@ class ProgramEntry:
     minutes: int
     bugs: int
     folder: str
+    stages: int = 0
     kind: str = "program"
 
     @property
@@ -79,6 +80,7 @@ def read_program_entry(folder: Path) -> ProgramEntry:
         minutes=found["minutes"],
         bugs=len(_described(folder / "bugs")),
         folder=str(folder),
+        stages=len(list(folder.glob("stages/*/stage.toml"))),
     )
 
 
@@ -87,7 +89,7 @@ def read_program(folder: Path) -> Program:
     folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links: another slug
     document = read_document(folder / DESCRIPTION)
     found = document.read(PROGRAM)
-    files = _read_files(folder / "base", (*found["edit"], *found["given"]))
+    files = read_files(folder / "base", (*found["edit"], *found["given"]))
     units = tuple(_read_unit(path, files) for path in _described(folder / "units"))
     training = _training(document, found["training"], units)
     bugs = tuple(_read_patch(path, files, found["edit"]) for path in _described(folder / "bugs"))
@@ -112,8 +114,9 @@ def read_program(folder: Path) -> Program:
         bugs=bugs,
         decoys=decoys,
         chosen=found["round"],
-        styles=_read_styles(folder / "styles", files, found["edit"]),
+        styles=read_styles(folder / "styles", files, found["edit"]),
         questions=found.get("questions", ()),
+        stages=read_stages(folder / "stages", files, found["edit"]),
     )
     _check_ids(document, program)
     return program
@@ -121,27 +124,6 @@ def read_program(folder: Path) -> Program:
 
 def _described(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.toml"))
-
-
-def _read_files(folder: Path, names: Iterable[str]) -> Files:
-    return {name: _read_text(folder / name) for name in names}
-
-
-def _read_text(path: Path) -> str:
-    data = read_bytes(path, shown_path(path), LARGEST)
-    return data.decode("utf-8").replace("\r\n", "\n")
-
-
-def _read_styles(folder: Path, files: Files, edit: Sequence[str]) -> dict[str, Files]:
-    """Other right programs: a style holds the files that differ."""
-    if not folder.is_dir():
-        return {}
-    return {
-        style.name: files
-        | {name: _read_text(style / name) for name in edit if (style / name).exists()}
-        for style in sorted(folder.iterdir())
-        if style.is_dir() and style.name[0] not in "._"
-    }
 
 
 def _read_unit(path: Path, files: Files) -> Unit:
@@ -182,35 +164,12 @@ def _read_patch(path: Path, files: Files, edit: Sequence[str]) -> ProgramBug:
     decoy = path.parent.name == "decoys"
     rule = table(DECOY, tuple(DECOY)) if decoy else table(BUG | FIXES, tuple(BUG))
     found = document.read(rule)
-    try:
-        edits = tuple(
-            _inside("edits", i, _edit, said, files, edit) for i, said in enumerate(found["edits"])
-        )
-        fixes = tuple(
-            tuple(_inside("fixes", i, _edit, said, files, edit) for said in fix["edits"])
-            for i, fix in enumerate(found.get("fixes", ()))
-        )
-    except InvalidValue as wrong:
-        raise document.error(wrong.at, wrong.says, wrong.hint) from None
+    edits = read_edits(document, found["edits"], files, edit, ("edits",))
+    fixes = tuple(
+        read_edits(document, fix["edits"], files, edit, ("fixes", number, "edits"))
+        for number, fix in enumerate(found.get("fixes", ()))
+    )
     return ProgramBug(id=path.stem, decoy=decoy, **(found | {"edits": edits, "fixes": fixes}))
-
-
-def _inside(key: str, index: int, make: Any, *args: Any) -> Any:
-    try:
-        return make(*args)
-    except InvalidValue as wrong:
-        raise InvalidValue(wrong.says, (key, index), wrong.hint) from None
-
-
-def _edit(said: dict[str, str], files: Files, edit: Sequence[str]) -> Edit:
-    file, old = said["file"], said["old"]
-    if file not in edit:
-        raise InvalidValue(f": {file} is not among the files to edit", hint=f"Name {edit[0]}.")
-    count = files[file].count(old) if old else 0
-    if count != 1:
-        hint = "Copy the lines from base/, with enough around them to be found once."
-        raise InvalidValue(f": `old` stands {count} times in {file}", hint=hint)
-    return Edit(file=file, old=old, new=said["new"], start=files[file].index(old))
 
 
 def _check_ids(document: Document, program: Program) -> None:
@@ -284,12 +243,3 @@ def count_changed_lines(before: Files, after: Files) -> int:
             before[name].splitlines(), text.splitlines(), lineterm="", n=0
         )
     )
-
-
-def apply_edits(files: Files, edits: Iterable[Edit]) -> Files:
-    """The files with every edit made at its place in the right text."""
-    texts = dict(files)
-    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
-        text = texts[edit.file]
-        texts[edit.file] = text[: edit.start] + edit.new + text[edit.start + len(edit.old) :]
-    return texts

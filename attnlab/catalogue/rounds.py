@@ -14,7 +14,7 @@ from attnlab.catalogue.programs import check_compatible, compose, draw_round
 from attnlab.errors import Refused, Unreadable
 from attnlab.files import read_bytes, set_aside, shown_path
 from attnlab.records import FORMAT, record
-from attnlab.records.program import Program
+from attnlab.records.program import Files, Program, Stage
 
 MARK = ".attnlab.json"  # in the folder: which program it is, and which bugs it was given
 LARGEST = 64 << 10
@@ -26,6 +26,7 @@ class RoundMark:
 
     program: str  # its slug
     bugs: tuple[str, ...]  # bugs and decoys that it was given
+    stage: str = ""  # the one after the bugs that is open
 
 
 def choose_bugs(program: Program, bugs: str, seed: int | None) -> tuple[str, ...]:
@@ -51,22 +52,39 @@ def write_round(program: Program, bugs: Sequence[str], *, replace: bool = False)
             "which keeps a copy of the old files",
             f"./{folder}",
         )
-    mark = {"format": FORMAT, "program": program.slug, "bugs": _hidden(bugs)}
-    texts = compose(program, bugs) | {MARK: json.dumps(mark) + "\n"}
+    return _write_all(folder, compose(program, bugs) | _mark(program, bugs))
+
+
+def write_stage(program: Program, stage: Stage, folder: Path, bugs: Sequence[str]) -> list[str]:
+    """Put the files of a stage into the folder of a round with these bugs; into one that is not
+    there yet, those of the right program as well. Returns where files that stood there are kept."""
+    files = {} if folder.is_dir() else program.files
+    return _write_all(folder, files | stage.given | _mark(program, bugs, stage.id))
+
+
+def _mark(program: Program, bugs: Sequence[str], stage: str = "") -> Files:
+    known = {"format": FORMAT, "program": program.slug, "bugs": _hidden(bugs)}
+    return {MARK: json.dumps(known | ({"stage": stage} if stage else {})) + "\n"}
+
+
+def _write_all(folder: Path, texts: Files) -> list[str]:
     try:
         folder.mkdir(exist_ok=True)
         return [kept for name, text in texts.items() if (kept := _write(folder / name, text))]
     except OSError as error:
         raise Refused(
-            f"./{folder} cannot be written: {error.strerror or error}",
+            f"{shown_path(folder)} cannot be written: {error.strerror or error}",
             "change to a folder where you can write",
-            f"./{folder}",
+            shown_path(folder),
         ) from None
 
 
 def restore_file(program: Program, folder: Path, name: str, bugs: Sequence[str]) -> str:
-    """Put one file back as the round gave it; returns where the old one is kept, or ""."""
+    """Put one file back as the round, or one of its stages, gave it; returns where the old one is
+    kept, or ""."""
     texts = compose(program, bugs)
+    for stage in program.stages:
+        texts |= stage.given
     if name not in texts:
         hint = f"Its files are {', '.join(texts)}."
         raise Refused(f"{program.name} has no file {name}", hint, name)
@@ -101,7 +119,8 @@ def read_mark(folder: Path) -> RoundMark | None:
                 f"attnlab reset {folder.name} writes the round anew and keeps your files",
                 str(path),
             )
-        return RoundMark(program=str(found["program"]), bugs=_shown(found["bugs"]))
+        bugs, stage = _shown(found["bugs"]), str(found.get("stage", ""))
+        return RoundMark(program=str(found["program"]), bugs=bugs, stage=stage)
     except (ValueError, KeyError, TypeError, zlib.error):
         return None
 

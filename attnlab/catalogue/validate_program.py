@@ -1,7 +1,8 @@
 """Validate a program: right files reach its goals, every choice of bugs is rejected, as it claims.
 
 The right program and its styles pass with their goals, other fixes and decoys pass, each bug alone
-is seen by what it claims, and all pairs of bugs and some rounds are rejected. The caller grades.
+is seen by what it claims, and all pairs and some fours of bugs are rejected. Of a stage, the
+solution and its styles pass, slips and the untouched program are rejected. The caller grades.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from typing import Literal
 
-from attnlab.catalogue.programs import apply_edits, compose, draw_round
+from attnlab.catalogue.patches import apply_edits
+from attnlab.catalogue.programs import compose, draw_round
 from attnlab.catalogue.validate import REJECTED, Validation, make_validation, quotes_fix
 from attnlab.records import record
-from attnlab.records.program import Files, Program, ProgramBug, ProgramReport
+from attnlab.records.program import Files, Program, ProgramBug, ProgramReport, Stage
 
 SEEDS = 3  # under which the right program reaches its goals
-ROUNDS = 15  # that are drawn: as they are given, and with one bug fixed
+FOURS = 30  # choices of four bugs
 BUGS, DECOYS, FIXES = 12, 2, 2  # that a program has at least; other fixes of a bug of its loop
-GROUPS = (("bug", "several"), ("right",), ("style", "fix"), ("decoy",))  # as they are counted
-Role = Literal["right", "style", "decoy", "fix", "bug", "several"]
+SLIPS, STYLES = 5, 2  # that a stage has at least
+# As they are counted.
+GROUPS = (("bug", "several", "slip"), ("right",), ("style", "fix", "stage"), ("decoy",))
+Role = Literal["right", "style", "decoy", "fix", "bug", "several", "stage", "slip"]
 
 
 @record
@@ -33,11 +37,12 @@ class ProgramCase:
     files: Files
     seed: int = 0
     goals: bool = False  # whether they must be reached as well
-    seen_by: tuple[str, ...] = ()  # parts or goals that must fail
+    seen_by: tuple[str, ...] = ()  # parts, goals or checks of the stage that must fail
+    stage: str = ""  # that is open
 
     @property
     def wrong(self) -> bool:
-        return self.role in ("bug", "several")
+        return self.role in ("bug", "several", "slip")
 
 
 Grade = Callable[[Program, ProgramCase], ProgramReport]
@@ -72,37 +77,49 @@ def program_cases(program: Program) -> Iterator[ProgramCase]:
     for several in _choices(program):
         name, files = " + ".join(several), compose(program, several)
         yield ProgramCase(role="several", name=name, files=files)
+    for stage in program.stages:
+        yield from _stage_cases(program, stage)
+
+
+def _stage_cases(program: Program, stage: Stage) -> Iterator[ProgramCase]:
+    for name, files in {"solution": stage.solution, **stage.styles}.items():
+        yield ProgramCase(role="stage", name=f"{stage.id}, {name}", files=files, stage=stage.id)
+    untouched = program.files | stage.given
+    yield ProgramCase(role="slip", name=f"{stage.id}, untouched", files=untouched, stage=stage.id)
+    for slip in stage.slips:
+        yield ProgramCase(
+            role="slip",
+            name=f"{stage.id}, {slip.id}",
+            files=apply_edits(stage.solution, slip.edits),
+            seen_by=slip.seen_by,
+            stage=stage.id,
+        )
 
 
 def _choices(program: Program) -> list[tuple[str, ...]]:
-    """All pairs of bugs at different places, and some rounds, also with one bug fixed."""
+    """All pairs of bugs at different places, and some fours."""
     pairs = [(a.id, b.id) for a, b in combinations(program.bugs, 2) if not a.overlaps(b)]
     dice = random.Random(program.slug)
-    rounds = {draw_round(program, dice.getrandbits(31)) for _ in range(ROUNDS)}
-    bugs = {bug.id for bug in program.bugs}
-    fixed = {
-        tuple(patch for patch in one if patch != gone)
-        for one in sorted(rounds)
-        for gone in (dice.choice(sorted(bugs & set(one))),)
-    }
-    several = {one for one in rounds | fixed if len(bugs & set(one)) > len("ab")}
-    return [*pairs, *sorted(several)]
+    fours = {draw_round(program, dice.getrandbits(31), decoys=0) for _ in range(FOURS)}
+    return [*pairs, *sorted(four for four in fours if len(four) > len("ab"))]
 
 
 def case_problem(case: ProgramCase, report: ProgramReport) -> str:
     """Why a case was not graded as it should be, in one line; "" when it was."""
     if not case.wrong:
-        if report.outcome == "passed":
+        if report.passed:
             return ""
-        first = next((p for p in report.parts if p.outcome != "passed"), None)
+        part = next((p for p in report.parts if p.outcome != "passed"), None)
+        first = part or (report.stage.failed if report.stage else None)
         why = f"{first.id}: {first.message}" if first else report.message
         return f"{case.name}: must pass, came out {report.outcome} ({why})"
     if report.outcome not in REJECTED:
         return f"{case.name}: must be rejected, came out {report.outcome}"
     failed = {part.id for part in report.parts if part.outcome == "failed"}
     failed |= {goal.id for goal in report.goals if goal.outcome == "failed"}
+    failed |= {c.id for c in (report.stage.checks if report.stage else ()) if c.outcome == "failed"}
     missing = [seer for seer in case.seen_by if seer not in failed]
-    if missing and report.parts:
+    if missing and (report.parts or report.stage):
         seen = ", ".join(sorted(failed)) or "none"
         return f"{case.name}: {', '.join(missing)} must fail, those that failed are {seen}"
     return ""
@@ -122,6 +139,22 @@ def text_problems(program: Program) -> Iterator[str]:
         if any(edit.file in loop for edit in bug.edits) and len(bug.fixes) < FIXES:
             yield f"bugs/{bug.id}.toml: {len(bug.fixes)} other fixes, at least {FIXES} are needed"
         yield from _spoiled(bug)
+    for stage in program.stages:
+        yield from _stage_problems(program, stage)
+
+
+def _stage_problems(program: Program, stage: Stage) -> Iterator[str]:
+    place = f"stages/{stage.id}"
+    for count, least, what in (
+        (len(stage.slips), SLIPS, "wrong ones"),
+        (len(stage.styles), STYLES, "styles"),
+    ):
+        if count < least:
+            yield f"{place}: it has {count} {what}, at least {least} are needed"
+    for text in (stage.task, *stage.hints):
+        for file in program.edit:
+            if quoted := quotes_fix(text, program.files[file], stage.solution[file]):
+                yield f"{place}: its task or a hint quotes the solution: {quoted}"
 
 
 def _spoiled(bug: ProgramBug) -> Iterator[str]:

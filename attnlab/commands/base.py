@@ -312,12 +312,15 @@ def join_interview(
     from dataclasses import replace
 
     from attnlab.catalogue.rounds import MARK
+    from attnlab.practice.stages import open_stage
+    from attnlab.target.rounds import with_stage
 
     interview = running_interview(store, chosen.program.slug) if chosen.yours else None
     if interview is None or not set(interview.bugs) <= chosen.program.patches.keys():
         return chosen, None
     notes = tuple(note for note in chosen.notes if MARK not in note)
-    return replace(chosen, bugs=interview.bugs, notes=notes), interview
+    chosen = replace(chosen, bugs=interview.bugs, notes=notes)
+    return with_stage(chosen, open_stage(interview.events)), interview
 
 
 def show_clock(interview: Interview) -> None:

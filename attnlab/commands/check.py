@@ -135,19 +135,25 @@ def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Itera
     from attnlab.catalogue.validate_program import ProgramCase, validate_program
     from attnlab.records import Limits
     from attnlab.records.program import Program, ProgramJob, ProgramReport
-    from attnlab.target.rounds import SECONDS
+    from attnlab.target.rounds import SECONDS, Stage
 
     def grade(program: Program, case: ProgramCase) -> ProgramReport:
         job = ProgramJob(
             program=program,
             files=case.files,
             label=program.name,
-            stages=("grade", "goals") if case.goals else ("grade",),
+            stages=_steps(case),
+            open_stage=case.stage,
             seed=case.seed,
             limits=Limits(seconds=SECONDS),
             first_failure=not case.seen_by,
         )
         return workers.run_program(job)
+
+    def _steps(case: ProgramCase) -> tuple[Stage, ...]:
+        if case.stage:
+            return ("stage",) if case.wrong else ("grade", "stage")
+        return ("grade", "goals") if case.goals else ("grade",)
 
     for entry in entries:
         one = validate_program(read_program(Path(entry.folder)), grade, AT_ONCE)

@@ -88,10 +88,14 @@ def _grade_round(
     chosen: SelectedRound, bounds: Limits, seed: int | None, reveal: bool, json: bool
 ) -> int:
     """Grade a program: parts are counted, and named once the round has ended."""
+    from dataclasses import replace
+
     from attnlab.practice.interviews import make_event, report_text
+    from attnlab.practice.stages import keep_stage
     from attnlab.render.round import RoundGradePage
+    from attnlab.render.stage import next_stage
     from attnlab.target.rounds import Stage, round_job
-    from attnlab.verdict import EXIT_CODES, next_of_round
+    from attnlab.verdict import EXIT_CODES, grade_outcome, next_of_round
 
     note(f"grading {chosen.program.slug} {chosen.label}")
     with progress() as store:
@@ -107,12 +111,17 @@ def _grade_round(
         report=report,
         ended=reveal or (report.outcome == "passed" and not interview),
         notes=chosen.notes,
-        next=(
-            f"attnlab interview submit hands in; attnlab hint {chosen.program.name} costs"
-            if interview and report.outcome in ("passed", "failed")
-            else next_of_round(report, chosen.program.name, chosen.yours, graded=True)
-        ),
+        next=next_of_round(report, chosen.program.name, chosen.yours, graded=True),
     )
+    if interview and report.outcome in ("passed", "failed"):
+        hands_in = f"attnlab interview submit hands in; attnlab hint {chosen.program.name} costs"
+        page = replace(page, next=next_stage(chosen.program, report) + hands_in)
+    elif chosen.stage and report.outcome == "passed" and not report.passed:
+        place = chosen.folder
+        hint = f"attnlab hint {place} gives a hint; attnlab grade {place} grades again"
+        page = replace(page, next=hint)
+    elif chosen.yours and report.passed:
+        page = replace(page, next=next_stage(chosen.program, report) + page.next)
     with progress() as store:
         if chosen.yours:
             event = None
@@ -120,7 +129,8 @@ def _grade_round(
                 text = report_text(report)
                 event = make_event(interview, "grade", outcome=report.outcome, text=text)
             store.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder, event)
+            keep_stage(store, chosen.program, report, interview)
         if reveal and report.outcome != "passed":
             store.mark_revealed(chosen.program.slug)
             store.mark_solution_seen(chosen.program.slug)  # bugs are named: a later pass is no find
-    return emit(page, json, EXIT_CODES[report.outcome])
+    return emit(page, json, EXIT_CODES[grade_outcome(report)])

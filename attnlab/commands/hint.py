@@ -40,21 +40,32 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
 
 
 def _hint_round(chosen: SelectedRound, json: bool) -> int:
-    """The hints of a round's bugs, one bug after the other."""
-    from attnlab.practice.hints import hint_event, hint_texts, hints_before, next_hint
-    from attnlab.practice.rating import cost_of_hints
+    """The hints of a round's bugs, one bug after the other; or of the stage that is open."""
+    from attnlab.practice.hints import (
+        hint_event,
+        hint_texts,
+        hints_before,
+        next_hint,
+        next_stage_hint,
+        stage_hint_texts,
+    )
+    from attnlab.practice.levels import cost_of_hints
     from attnlab.render.round import RoundHintPage
 
     program = chosen.program
     with progress() as store:
         chosen, interview = join_interview(store, chosen)
+        stage = program.stage(chosen.stage)
         bugs = [bug for bug in chosen.bugs if not program.patches[bug].decoy]
-        before = hints_before(store, program, bugs, interview)
-        new = next_hint(program, bugs, chosen.files, before)
+        before = hints_before(store, program, [stage.id] if stage else bugs, interview)
+        if stage:
+            new = next_stage_hint(stage, before)
+        else:
+            new = next_hint(program, bugs, chosen.files, before)
         if new:
             store.add_hint(program.slug, hint_event(program, new, interview))
-    shown = hint_texts(program, bugs, (*before, new) if new else before)
-    taken = len(before) + (new is not None)
-    cost = cost_of_hints(taken, len(bugs)) if interview else ""
+    taken = (*before, new) if new else before
+    shown = stage_hint_texts(stage, taken) if stage else hint_texts(program, bugs, taken)
+    cost = cost_of_hints(len(taken), len(bugs)) if interview and not stage else ""
     page = RoundHintPage(program=program, shown=shown, more=new is not None, cost=cost)
     return emit(page, json)

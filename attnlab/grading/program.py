@@ -40,6 +40,7 @@ from attnlab.grading.observations import (
     observe_part,
 )
 from attnlab.grading.pipeline import run_job
+from attnlab.grading.stages import cannot_compare, grade_stage, right_values
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.reference import FileReference, ReferenceCache
 from attnlab.probe.weights.layouts import Indices, map_weights, weight_indices
@@ -64,6 +65,8 @@ from attnlab.records.program import (
     Program,
     ProgramJob,
     ProgramReport,
+    Stage,
+    StageResult,
     TrainingRun,
     Unit,
 )
@@ -452,6 +455,19 @@ class ProgramGrader:
         outcome: Outcome = "passed" if reached else "failed"
         return GoalResult(id=goal.id, title=goal.title, outcome=outcome, message=message)
 
+    # ------------------------------------------------------------ stages
+
+    def grade_stage(self, stage: Stage) -> StageResult:
+        """The checks of the stage that is open, with the right program's weights."""
+        weights, refusal = self.my_weights()
+        if refusal:
+            return cannot_compare(stage, refusal)
+        key = f"{self.job.seed} {self.program.slug} {hash(repr(stage))}"
+        if key not in self.known:
+            right = Side(self, stage.solution)
+            self.known[key] = right_values(right, self.right().weights, stage)
+        return grade_stage(self.mine, weights, stage, self.known[key])
+
     # ------------------------------------------------------------ bugs
 
     @property
@@ -515,15 +531,19 @@ def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
         report = train_once(grader, report)
     if "grade" in job.stages:
         report = _grade(grader, report)
-    if "goals" in job.stages and report.outcome == "passed":
+    stage = grader.program.stage(job.open_stage)
+    if "stage" in job.stages and stage:
+        report = replace(report, stage=grader.grade_stage(stage))
+    if report.outcome == "error" and report.stage:  # nothing else was asked for
+        report = replace(report, outcome="passed" if report.stage.passed else "failed")
+    if "goals" in job.stages and report.passed:
         goals = tuple(grader.reach_goals())
         missed = [goal for goal in goals if goal.outcome != "passed"]
         outcome: GradeOutcome = "failed" if missed else "passed"
         message = f"{missed[0].title}: {missed[0].message}" if missed else report.message
         report = replace(report, goals=goals, outcome=outcome, message=message)
-        if not missed:
-            told = tuple(BugResult(id=b, fixed=True) for b in grader.bugs)
-            return replace(report, bugs=told)
+    if "goals" in job.stages and report.outcome == "passed":
+        return replace(report, bugs=tuple(BugResult(id=b, fixed=True) for b in grader.bugs))
     if "bugs" in job.stages and report.parts:
         report = replace(report, bugs=grader.tell_bugs())
     return report

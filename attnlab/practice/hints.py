@@ -6,21 +6,20 @@ from collections.abc import Sequence
 
 from attnlab.catalogue.programs import compose
 from attnlab.practice.interviews import make_event
+from attnlab.practice.stages import events_of_round
 from attnlab.progress import Progress
 from attnlab.records.practice import Event, Interview
-from attnlab.records.program import Files, Program
+from attnlab.records.program import Files, Program, Stage
 
-Hint = tuple[str, int]  # the bug, and which of its hints, from 0
+Hint = tuple[str, int]  # the bug or stage, and which of its hints, from 0
 
 
 def hints_before(
     store: Progress, program: Program, bugs: Sequence[str], interview: Interview | None
 ) -> tuple[Hint, ...]:
-    """The hints that were shown since the round, or its interview, was begun."""
-    events = [e for e in store.events() if e.base == program.slug]
-    starts = [n for n, e in enumerate(events) if e.kind == "start"]
-    since = events[starts[-1] :] if starts else events
-    mine = interview.events if interview else since
+    """The hints of these bugs, or of a stage, that were shown since the round or its interview was
+    begun."""
+    mine = interview.events if interview else events_of_round(store, program)
     shown = [(e.bug, int(e.question)) for e in mine if e.kind == "hint" and e.bug in bugs]
     return tuple(dict.fromkeys(shown))
 
@@ -47,6 +46,19 @@ def hint_texts(
         for bug, number in shown
         for hints in (program.patches[bug].hints,)
         for text in hints[number : number + 1]
+    )
+
+
+def next_stage_hint(stage: Stage, before: Sequence[Hint]) -> Hint | None:
+    """The next hint of a stage."""
+    return (stage.id, len(before)) if len(before) < len(stage.hints) else None
+
+
+def stage_hint_texts(stage: Stage, shown: Sequence[Hint]) -> tuple[tuple[str, str], ...]:
+    """A heading and a text for each."""
+    return tuple(
+        (f"stage {stage.id}, hint {number + 1} of {len(stage.hints)}", stage.hints[number])
+        for _, number in shown
     )
 
 

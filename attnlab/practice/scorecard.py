@@ -7,8 +7,9 @@ from typing import cast
 
 from attnlab.catalogue.programs import compose, count_changed_lines
 from attnlab.practice.interviews import read_details
+from attnlab.practice.levels import level_of
 from attnlab.practice.notes import PLACE
-from attnlab.practice.rating import rate
+from attnlab.practice.stages import stage_cards
 from attnlab.records import GradeOutcome
 from attnlab.records.practice import (
     BugCard,
@@ -28,13 +29,15 @@ def build_scorecard(
     seconds: float,
 ) -> Scorecard:
     """`report` is of the files as they are now, and tells which bugs are gone. `seconds` stand on
-    the clock at the end; what was submitted ended before."""
+    the clock at the end; what was submitted, or followed by a stage, ended before."""
     patches = [program.patches[bug] for bug in interview.bugs]
     bugs = [patch.id for patch in patches if not patch.decoy]
     gone = {result.id: result.fixed for result in report.bugs}
     asked = {event.question for event in interview.of_kind("ask")}
     submitted = interview.of_kind("submit")
     ended = submitted[-1].seconds if submitted else seconds
+    if opened := interview.of_kind("stage"):
+        ended = opened[0].seconds
     cards = tuple(_bug_card(program, interview, bug, gone.get(bug)) for bug in bugs)
     late = bool(interview.minutes) and ended > 60 * interview.minutes
     new_fault = (
@@ -42,10 +45,10 @@ def build_scorecard(
         and bool(report.bugs)
         and all(result.fixed is not False for result in report.bugs)
     )
-    hints = len(interview.of_kind("hint"))
+    hints = sum(event.bug in program.patches for event in interview.of_kind("hint"))
     notes = interview.of_kind("note")
     slips = len({place for e in notes if not e.bug for place in PLACE.findall(e.text)})
-    rating = rate(
+    level = level_of(
         cards,
         right=report.outcome == "passed",
         clean=not new_fault,
@@ -68,28 +71,33 @@ def build_scorecard(
         changed_lines=count_changed_lines(compose(program, interview.bugs), files or {}),
         grades=len(interview.of_kind("grade")) + len(submitted),
         hints=hints,
-        rating=rating,
+        level=level,
         slips=slips,
         decoys=tuple((patch.id, patch.why) for patch in patches if patch.decoy),
         asked=tuple(q for q in program.questions if q.question in asked),
         questions=len(program.questions),
         follow_ups=follow_ups(program, interview),
+        stages=stage_cards(program, interview),
     )
 
 
 def follow_ups(program: Program, interview: Interview) -> tuple[QuestionCard, ...]:
-    """The questions about the bugs of a round, with what was said of the answers."""
+    """The questions about the bugs of a round and the stages that were opened, with what was said
+    of the answers."""
+    opened = {event.question for event in interview.of_kind("stage")}
+    asked = [(bug, program.patches[bug].follow_ups) for bug in interview.bugs]
+    asked += [(stage.id, stage.follow_ups) for stage in program.stages if stage.id in opened]
     said = {event.question: event.outcome for event in interview.of_kind("answer")}
     outcomes = {"said": "said", "stayed": "stayed"}
     return tuple(
         QuestionCard(
-            bug=bug,
+            bug=subject,
             question=each.question,
             answer=each.answer,
             outcome=outcomes.get(said.get(each.question, ""), "open"),  # type: ignore[arg-type]
         )
-        for bug in interview.bugs
-        for each in program.patches[bug].follow_ups
+        for subject, questions in asked
+        for each in questions
     )
 
 

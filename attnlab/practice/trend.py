@@ -56,5 +56,5 @@ def summarize(card: Scorecard) -> RoundSummary:
         hints=card.hints,
         seconds=card.seconds,
         late=card.late,
-        rating=card.rating.name,
+        level=card.level.name,
     )

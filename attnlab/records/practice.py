@@ -11,7 +11,7 @@ EventKind = Literal[
     "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",
     "answer", "stage",
 ]  # fmt: skip
-RATINGS = ("early", "partial", "solid", "strong")  # of an interview
+LEVELS = ("early", "partial", "solid", "strong")  # of an interview
 STAYED = "stayed"  # the outcome of a question whose answer was not said
 
 
@@ -80,11 +80,11 @@ class Interview:
 
 
 @record
-class Rating:
+class Level:
     """How good an interview was, in a word."""
 
     name: str
-    next: str = ""  # the one above; "" at the highest
+    next: str = ""  # the level above; "" at the highest
     missing: tuple[str, ...] = ()  # what was missing for that
 
 
@@ -113,7 +113,7 @@ class BugCard:
 class QuestionCard:
     """A follow-up question, and what a person said of the own answer."""
 
-    bug: str
+    bug: str  # or the stage, which it is about
     question: str
     answer: str
     outcome: Literal["said", "stayed", "open"] = "open"
@@ -121,12 +121,15 @@ class QuestionCard:
 
 @record
 class StageCard:
-    """A task after the bugs."""
+    """What became of a task after the bugs: it may never have been opened, or never graded."""
 
     id: str
     title: str
     outcome: Literal["passed", "failed", "open", "locked"]
-    message: str = ""
+    message: str = ""  # the first check that failed
+    seconds: float = 0.0  # from when it was opened until it passed, or was graded last
+    minutes: int = 0  # that it is meant to take
+    grades: int = 0
 
 
 @record
@@ -149,7 +152,7 @@ class Scorecard:
     hints: int
     asked: tuple[FollowUp, ...]  # clarifying questions, with their answers
     questions: int  # that could be asked
-    rating: Rating
+    level: Level
     slips: int = 0  # notes that point at a line without a bug
     decoys: tuple[tuple[str, str], ...] = ()  # id, and why it only looks wrong
     follow_ups: tuple[QuestionCard, ...] = ()
@@ -182,7 +185,7 @@ class RoundSummary:
     hints: int
     seconds: float
     late: bool
-    rating: str
+    level: str
 
 
 @record

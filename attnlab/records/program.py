@@ -98,6 +98,48 @@ class Goal:
 
 
 @record
+class StageCheck:
+    """One thing that a stage asks for. Texts are Python over the modules, `model` and `fill`."""
+
+    id: str
+    title: str
+    value: str  # tensors, numbers or lists of the candidate's program; a dict names several
+    setup: str = ""  # lines before it
+    right: str = ""  # what the right program gives; the same expression where it is left out
+    tolerance: float = 1e-9
+    rows: int = 0  # that may go through one weight while the value is computed; 0: as many as like
+    largest: int = 0  # elements of a tensor that is made meanwhile
+
+
+@record
+class Slip:
+    """A wrong way to write a stage, as edits of its solution."""
+
+    id: str
+    edits: tuple[Edit, ...]
+    seen_by: tuple[str, ...]  # ids of checks that must fail
+    why: str
+
+
+@record
+class Stage:
+    """A task after the bugs, on the program as the candidate left it. Texts are Markdown."""
+
+    id: str
+    order: int
+    title: str
+    minutes: int
+    task: str
+    hints: tuple[str, ...]
+    follow_ups: tuple[FollowUp, ...]
+    checks: tuple[StageCheck, ...]
+    given: Files  # what is put beside the program's files
+    solution: Files  # the whole right program with it
+    styles: dict[str, Files] = field(default_factory=dict)  # other right ones
+    slips: tuple[Slip, ...] = ()
+
+
+@record
 class Training:
     """How the training half is called: entries are `file.function`, sizes in elements."""
 
@@ -142,6 +184,7 @@ class Program:
     chosen: tuple[str, ...]  # bugs and decoys of the round that `start` gives
     styles: dict[str, Files] = field(default_factory=dict)  # other right programs
     questions: tuple[FollowUp, ...] = ()  # that a good candidate asks before starting
+    stages: tuple[Stage, ...] = ()  # in the order in which they open
 
     @property
     def topic(self) -> str:
@@ -159,6 +202,10 @@ class Program:
         several = f"{count} bugs are" if count != 1 else "One bug is"
         return f"{several} in it. Some show when it runs, others only in what it computes."
 
+    def stage(self, name: str) -> Stage | None:
+        """The stage of that name; None where there is none."""
+        return next((stage for stage in self.stages if stage.id == name), None)
+
     @property
     def patches(self) -> dict[str, ProgramBug]:
         """Bugs and decoys by id."""
@@ -175,7 +222,8 @@ class ProgramJob:
     program: Program
     files: Files  # the candidate's, those that are given among them
     label: str  # the folder, as messages show it
-    stages: tuple[Literal["train", "grade", "goals", "bugs"], ...]
+    stages: tuple[Literal["train", "grade", "stage", "goals", "bugs"], ...]
+    open_stage: str = ""  # the one after the bugs that "stage" grades
     bugs: tuple[str, ...] = ()  # of the round, in which "bugs" looks
     seed: int = 0
     limits: Limits = field(default_factory=Limits)
@@ -201,6 +249,24 @@ class GoalResult:
     title: str
     outcome: Outcome
     message: str = ""
+
+
+@record
+class StageResult:
+    """What became of the stage that is open."""
+
+    id: str
+    title: str
+    checks: tuple[CheckResult, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(check.outcome == "passed" for check in self.checks)
+
+    @property
+    def failed(self) -> CheckResult | None:
+        """The first check that did not pass."""
+        return next((check for check in self.checks if check.outcome != "passed"), None)
 
 
 @record
@@ -233,6 +299,7 @@ class ProgramReport:
     parts: tuple[PartResult, ...] = ()
     goals: tuple[GoalResult, ...] = ()
     bugs: tuple[BugResult, ...] = ()
+    stage: StageResult | None = None  # it has no part in `outcome`, which tells of the bugs
     run: TrainingRun | None = None
     notes: tuple[str, ...] = ()
     output: str = ""
@@ -240,6 +307,11 @@ class ProgramReport:
     missing: tuple[str, ...] = ()
     seconds: float = 0.0
     seed: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether the bugs are done, and the stage as well where one is open."""
+        return self.outcome == "passed" and (self.stage is None or self.stage.passed)
 
     @property
     def parts_right(self) -> int:

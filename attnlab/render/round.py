@@ -20,6 +20,7 @@ from attnlab.render.challenge import show_hints
 from attnlab.render.json import Document
 from attnlab.render.run import show_output
 from attnlab.render.screen import ASCII, Screen, level_marks, plural
+from attnlab.render.stage import show_stage, stage_document
 from attnlab.render.steps import show_table
 
 LAST_ROWS = 24  # of a step that crashed
@@ -39,6 +40,13 @@ def show_head(program: Program, screen: Screen, folder: str = "") -> None:
     screen.say((program.title, "title"))
     words = f"program  level {level_marks(screen.marks, program.level)}  {program.minutes} minutes"
     screen.say((program.slug, "name"), f"  {words}", f"  {folder}" if folder else "")
+
+
+def grade_word(report: ProgramReport) -> str:
+    """The outcome of a grade in a word or two."""
+    if report.outcome == "passed" and not report.passed:
+        return "the bugs are done, the stage not yet"
+    return WORDS.get(report.outcome, report.outcome)
 
 
 @record
@@ -111,7 +119,7 @@ class RoundRunPage:
         else:
             screen.gap()
             screen.say((f"{screen.marks.bad} {self.report.outcome}: ", "bad"), self.report.message)
-        show_goals(self.report.goals, screen)
+        _show_goals(self.report.goals, screen)
         show_output(self.report.output, screen)
         _show_notes(self.notes, screen)
         screen.do_next(self.next)
@@ -162,22 +170,22 @@ class RoundGradePage:
 
     def show(self, screen: Screen) -> None:
         report, marks = self.report, screen.marks
-        passed = report.outcome == "passed"
+        passed = report.passed
         mark, style = (marks.ok, "bold green") if passed else (marks.bad, "bad")
         parts = (
             f"{report.parts_right} of {plural(len(report.parts), 'part')} right"
             if report.parts
             else "nothing could be graded"
         )
-        word = WORDS.get(report.outcome, report.outcome)
-        screen.say((f"{mark} {word}: {parts}", style))
+        screen.say((f"{mark} {grade_word(report)}: {parts}", style))
         screen.say((self.program.slug, "name"), f"  {self.folder}", indent=2)
         if self.message:
             screen.say(self.message, indent=2)
         if self.ended:
             _show_parts(report.parts, screen)
-        show_goals(report.goals, screen)
-        if not report.goals and report.parts:
+        _show_goals(report.goals, screen)
+        show_stage(report.stage, screen)
+        if not report.goals and report.parts and not report.stage:
             screen.gap()
             shared = "; several bugs may be in one part" if report.parts_right else ""
             screen.say(f"goals are checked after all parts are right{shared}", indent=2)
@@ -205,6 +213,7 @@ class RoundGradePage:
             "seed": report.seed,
             "next": self.next,
         }
+        shown |= stage_document(report.stage)
         if self.ended:
             shown |= {"part_results": plain(report.parts), "bugs": plain(report.bugs)}
         return shown
@@ -217,7 +226,7 @@ class RoundHintPage:
     program: Program
     shown: tuple[tuple[str, str], ...]  # a heading and a text for each
     more: bool
-    cost: str = ""  # what the hints so far do to the rating of an interview
+    cost: str = ""  # what the hints so far do to the level of an interview
 
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen)
@@ -328,7 +337,7 @@ def _show_parts(parts: Sequence[PartResult], screen: Screen) -> None:
         _show_outcome(part, screen)
 
 
-def show_goals(goals: Sequence[GoalResult], screen: Screen) -> None:
+def _show_goals(goals: Sequence[GoalResult], screen: Screen) -> None:
     if goals:
         screen.gap()
         screen.say(("goals", "title"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -9,13 +10,12 @@ from attnlab.catalogue.load import Catalogue
 from attnlab.catalogue.programs import compose, read_program
 from attnlab.catalogue.rounds import MARK, read_mark
 from attnlab.errors import AttnlabError, Refused, Unreadable
-from attnlab.files import shown_folder
 from attnlab.records import Limits, record
 from attnlab.records.program import Files, Program, ProgramJob
 from attnlab.target.source import read_source
 
 SECONDS = 60.0  # that a program may take, where nothing else is asked for
-Stage = Literal["train", "grade", "goals", "bugs"]
+Stage = Literal["train", "grade", "stage", "goals", "bugs"]
 
 
 @record
@@ -28,12 +28,13 @@ class SelectedRound:
     yours: bool  # else as shipped
     bugs: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    stage: str = ""  # the one after the bugs that is open
 
     @property
     def label(self) -> str:
         if not self.yours:
             return "as shipped"
-        return shown_folder(Path(self.folder))
+        return "./" if self.folder == "." else f"./{self.folder}/"
 
 
 def select_round(
@@ -90,12 +91,9 @@ def _started_round(program: Program, folder: Path) -> SelectedRound:
     if not known:
         notes.append(unknown)
     files = {name: _read_edited(program, folder, name) for name in program.edit}
-    for name in program.given:
-        path = folder / name
-        if not path.is_file() or path.read_bytes() != program.files[name].encode():
-            notes.append(f"{path} is not as it was given; the given one is used")
-        files[name] = program.files[name]
-    return SelectedRound(
+    notes += _changed_files(folder, {name: program.files[name] for name in program.given})
+    files |= {name: program.files[name] for name in program.given}
+    chosen = SelectedRound(
         program=program,
         files=files,
         folder=folder.as_posix(),
@@ -103,6 +101,26 @@ def _started_round(program: Program, folder: Path) -> SelectedRound:
         bugs=mark.bugs if mark and known else (),
         notes=tuple(notes),
     )
+    return with_stage(chosen, mark.stage if mark else "")
+
+
+def with_stage(chosen: SelectedRound, name: str) -> SelectedRound:
+    """The round with a stage of it open, and so with the files that the stage gives."""
+    stage = chosen.program.stage(name)
+    if stage is None or name == chosen.stage:
+        return chosen
+    notes = _changed_files(Path(chosen.folder), stage.given)
+    files = chosen.files | stage.given
+    return replace(chosen, stage=name, files=files, notes=(*chosen.notes, *notes))
+
+
+def _changed_files(folder: Path, given: Files) -> list[str]:
+    """What to say of files that are not as they were given."""
+    return [
+        f"{path} is not as it was given; the given one is used"
+        for path, text in ((folder / name, text) for name, text in given.items())
+        if not path.is_file() or path.read_bytes() != text.encode()
+    ]
 
 
 def _read_edited(program: Program, folder: Path, name: str) -> str:
@@ -116,12 +134,15 @@ def _read_edited(program: Program, folder: Path, name: str) -> str:
 def round_job(
     chosen: SelectedRound, stages: tuple[Stage, ...], limits: Limits, seed: int = 0
 ) -> ProgramJob:
-    """The job that trains or grades the files of a round."""
+    """The job that trains or grades the files of a round, and a stage of it that is open."""
+    if "grade" in stages and chosen.stage:
+        stages = (*stages, "stage")
     return ProgramJob(
         program=chosen.program,
         files=chosen.files,
         label=chosen.folder,
         stages=stages,
+        open_stage=chosen.stage,
         bugs=chosen.bugs,
         seed=seed,
         limits=limits,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from attnlab.catalogue.load import load, shipped_folder
+from attnlab.catalogue.patches import apply_edits
 from attnlab.catalogue.programs import (
-    apply_edits,
     check_compatible,
     compose,
     draw_round,

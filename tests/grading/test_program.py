@@ -3,7 +3,8 @@
 import pytest
 
 from attnlab.catalogue.load import shipped_folder
-from attnlab.catalogue.programs import apply_edits, compose, read_program
+from attnlab.catalogue.patches import apply_edits
+from attnlab.catalogue.programs import compose, read_program
 from attnlab.records import Limits
 from attnlab.records.program import ProgramJob
 from attnlab.worker.client import Worker

@@ -26,6 +26,7 @@ from attnlab.candidate.program import (
 from attnlab.candidate.quick_optimizers import skip_compiler
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
+from attnlab.candidate.stage import STAGE_SETUP, STAGE_VALUE, ComputeMeter, fill_new, plain_value
 from attnlab.records import to_json
 from attnlab.records.program import FORWARD
 from attnlab.tracer.raw_trace import describe_error
@@ -220,6 +221,29 @@ def generate_ids(session: Session, prompt: Tensor, count: int) -> Any:
 def sample_text(session: Session, expression: str) -> Any:
     """The text of an expression over the modules and the model that is there."""
     return {"text": str(_program(session).evaluate(expression, model=_model(session)))[:2000]}
+
+
+@verb
+def observe_stage(session: Session, weights: dict[str, Tensor], setup: str, expression: str) -> Any:
+    """The value of an expression of a stage after its lines of setup, with these weights in eval
+    mode: the rows that went through the busiest weight, and the shape of the largest tensor."""
+    program = _program(session)
+    set_seed(0)
+    model = program.make(weights)
+    program.set_mode(training=False)
+    old = list(named_weights(model).values())
+    space = {**program.modules, "torch": torch, "model": model}
+    space["fill"] = partial(fill_new, old=old)
+    with torch.no_grad(), ExactNumbers(keep_half=True):
+        exec(compile(setup, STAGE_SETUP, "exec"), space)  # the challenge's own text
+        built = [v for v in space.values() if isinstance(v, torch.nn.Module)]
+        with ComputeMeter([*old, *(p for module in built for p in module.parameters())]) as meter:
+            value = eval(compile(expression, STAGE_VALUE, "eval"), space)  # noqa: S307
+    return {
+        "value": plain_value(value),
+        "rows": max(meter.rows.values(), default=0),
+        "largest": list(meter.largest),
+    }
 
 
 def _program(session: Session) -> CandidateProgram:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attnlab.commands.interview.end import end, questions
 from attnlab.commands.interview.going_on import abandon, ask, status, submit, write_note
 from attnlab.commands.interview.history import history
+from attnlab.commands.interview.stage import stage
 from attnlab.commands.interview.start import start
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "note": write_note,
     "ask": ask,
     "submit": submit,
+    "stage": stage,
     "end": end,
     "questions": questions,
     "abandon": abandon,

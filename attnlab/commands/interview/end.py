@@ -15,7 +15,7 @@ from attnlab.commands.interview.shared import (
     interview_round,
     past_scorecards,
 )
-from attnlab.files import shown_folder
+from attnlab.files import shown_path
 
 if TYPE_CHECKING:
     from attnlab.progress import Progress
@@ -33,6 +33,7 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
         require_current,
     )
     from attnlab.practice.scorecard import build_scorecard, last_report
+    from attnlab.practice.stages import keep_stage
     from attnlab.practice.trend import build_trend
     from attnlab.render.interview import ScorecardPage
 
@@ -45,12 +46,13 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
         chosen = interview_round(ctx, interview)
         files, report = chosen.files, grade_interview(chosen, interview, timeout, memory)
     else:
-        folder = shown_folder(interview_folder(interview))
-        notes = (f"{folder} is gone: the last grade stands for what became of it",)
+        folder = shown_path(interview_folder(interview))
+        notes = (f"{folder}/ is gone: the last grade stands for what became of it",)
     with progress() as store:
         event = make_event(interview, "end", outcome=report.outcome, text=report_text(report))
+        keep_stage(store, program, report, interview)
         store.add_event(event)
-        before = all_interviews(store)[:-1]
+        *before, interview = all_interviews(store)
         store.mark_revealed(program.slug)
         store.mark_solution_seen(program.slug)
     card = build_scorecard(program, interview, report, files, event.seconds)

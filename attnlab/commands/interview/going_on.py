@@ -14,7 +14,7 @@ from attnlab.commands.interview.shared import (
     interview_program,
     interview_round,
 )
-from attnlab.files import shown_folder
+from attnlab.files import shown_path
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="A place and what is wrong there.")]
 
@@ -30,7 +30,7 @@ def status(ctx: typer.Context, json: Json = False) -> int:
     page = InterviewStatusPage(
         program=program,
         interview=interview,
-        folder=shown_folder(interview_folder(interview)),
+        folder=shown_path(interview_folder(interview)),
         now=time.time(),
     )
     return emit(page, json)
@@ -82,8 +82,9 @@ def submit(
 ) -> int:
     """Hand in: graded, and marked late after the time."""
     from attnlab.practice.interviews import make_event, report_text, require_current
+    from attnlab.practice.stages import keep_stage
     from attnlab.render.interview import SubmitPage
-    from attnlab.verdict import EXIT_CODES
+    from attnlab.verdict import EXIT_CODES, grade_outcome
 
     with progress() as store:
         interview = require_current(store)
@@ -93,8 +94,9 @@ def submit(
         event = make_event(interview, "submit", outcome=report.outcome, text=report_text(report))
         score = report.parts_right / max(len(report.parts), 1)
         store.add_grade(program.slug, report.outcome, score, chosen.folder, event)
+        keep_stage(store, program, report, interview)
     page = SubmitPage(program=program, interview=interview, report=report, seconds=event.seconds)
-    return emit(page, json, EXIT_CODES[report.outcome])
+    return emit(page, json, EXIT_CODES[grade_outcome(report)])
 
 
 def abandon(json: Json = False) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from attnlab.commands.base import catalogue, limits, note, run_program, show_clock
-from attnlab.files import shown_folder, shown_path
+from attnlab.files import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,17 +60,18 @@ def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
     from dataclasses import replace
 
     from attnlab.errors import Refused
-    from attnlab.target.rounds import select_round
+    from attnlab.practice.stages import open_stage
+    from attnlab.target.rounds import select_round, with_stage
 
     folder = interview_folder(interview)
     if not folder.is_dir():
         raise Refused(
-            f"{shown_folder(folder)} is gone: the files of interview {interview.number} were there",
+            f"{shown_path(folder)}/ is gone: the files of interview {interview.number} were there",
             f"attnlab reset {interview.name} writes them again; the clock and the notes are kept",
         )
     chosen = select_round(catalogue(ctx), interview.name, shown_path(folder))
     assert chosen is not None
-    return replace(chosen, bugs=interview.bugs)
+    return with_stage(replace(chosen, bugs=interview.bugs), open_stage(interview.events))
 
 
 def grade_interview(

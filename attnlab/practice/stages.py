@@ -1,0 +1,124 @@
+"""Stages, the tasks after the bugs of a round: which one is next, and what became of them.
+
+A stage opens once the bugs are done and the stage before it has passed. All that is known of it
+lies in the events of the progress store: one when it opened, one for each grade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attnlab.errors import Refused
+from attnlab.practice.interviews import make_event
+from attnlab.progress import Progress
+from attnlab.records.practice import Event, Interview, StageCard
+from attnlab.records.program import Program, ProgramReport, Stage
+from attnlab.suggest import did_you_mean
+
+OPEN = "open"  # the outcome of the event that opens a stage
+
+
+def events_of_round(store: Progress, program: Program) -> list[Event]:
+    """What was done since the round, or its interview, was begun."""
+    events = [event for event in store.events() if event.base == program.slug]
+    starts = [number for number, event in enumerate(events) if event.kind == "start"]
+    return events[starts[-1] :] if starts else events
+
+
+def open_stage(events: Sequence[Event]) -> str:
+    """The stage that was opened last; "" where none was."""
+    opened = [e.question for e in events if e.kind == "stage" and e.outcome == OPEN]
+    return opened[-1] if opened else ""
+
+
+def find_stage(program: Program, name: str) -> Stage:
+    """The stage of a program that a user names; raises `Refused`."""
+    if stage := program.stage(name):
+        return stage
+    ids = [stage.id for stage in program.stages]
+    hint = did_you_mean(name, ids) or f"its stages are {', '.join(ids)}"
+    raise Refused(f"{program.name} has no stage {name}", hint, name)
+
+
+def require_stages(program: Program) -> None:
+    """Raise `Refused` where nothing follows the bugs of a program."""
+    if not program.stages:
+        hint = "attnlab list --kind program shows how many stages follow the bugs of each"
+        raise Refused(f"{program.name} has no stages: its bugs are all there is", hint)
+
+
+def choose_stage(program: Program, name: str, events: Sequence[Event]) -> Stage:
+    """The stage that a user names, or the next one; raises `Refused` where it may not open yet."""
+    require_stages(program)
+    passed = {e.question for e in events if e.kind == "stage" and e.outcome == "passed"}
+    left = [stage for stage in program.stages if stage.id not in passed]
+    stage = find_stage(program, name) if name else next(iter(left), None)
+    graded = [event for event in events if event.kind in ("grade", "submit", "end")]
+    if not any(event.outcome == "passed" for event in graded):
+        last = (
+            f"the last grade came out {graded[-1].outcome}" if graded else "there is no grade yet"
+        )
+        raise Refused(
+            f"a stage opens once the bugs of {program.name} are done, and {last}",
+            f"attnlab grade {program.name} grades them; once no interview is going on, --skip-bugs "
+            "starts a stage from the right program",
+        )
+    if stage is None:
+        raise Refused(
+            f"every stage of {program.name} has passed", "attnlab interview start draws a new round"
+        )
+    before = [other for other in left if other.order < stage.order]
+    if before and stage.id not in passed:
+        first = before[0].id
+        raise Refused(
+            f"{first} comes before {stage.id}", f"attnlab interview stage {first} opens it"
+        )
+    return stage
+
+
+def stage_event(
+    program: Program, stage: str, outcome: str, interview: Interview | None, text: str = ""
+) -> Event:
+    """What the store keeps of a stage that was opened or graded; `text` says what failed."""
+    if interview:
+        return make_event(interview, "stage", question=stage, outcome=outcome, text=text)
+    return Event(kind="stage", base=program.slug, question=stage, outcome=outcome, text=text)
+
+
+def keep_stage(
+    store: Progress, program: Program, report: ProgramReport, interview: Interview | None
+) -> None:
+    """Note what a grade says of the stage that is open."""
+    if report.stage is None:
+        return
+    failed = report.stage.failed
+    text = failed.title if failed else "" if report.passed else "a part of the program is wrong now"
+    outcome = "passed" if report.passed else "failed"
+    store.add_event(stage_event(program, report.stage.id, outcome, interview, text))
+
+
+def stage_cards(program: Program, interview: Interview) -> tuple[StageCard, ...]:
+    """What became of each stage in an interview."""
+    events = interview.of_kind("stage")
+    return tuple(
+        _card(stage, [event for event in events if event.question == stage.id])
+        for stage in program.stages
+    )
+
+
+def _card(stage: Stage, events: Sequence[Event]) -> StageCard:
+    opened = next((event.seconds for event in events if event.outcome == OPEN), None)
+    graded = [event for event in events if event.outcome != OPEN]
+    if opened is None:
+        return StageCard(id=stage.id, title=stage.title, outcome="locked")
+    passed = next((event for event in graded if event.outcome == "passed"), None)
+    last = passed or (graded[-1] if graded else None)
+    return StageCard(
+        id=stage.id,
+        title=stage.title,
+        outcome="passed" if passed else "failed" if last else "open",
+        message="" if passed or last is None else last.text,
+        seconds=last.seconds - opened if last else 0.0,
+        minutes=stage.minutes,
+        grades=len(graded),
+    )

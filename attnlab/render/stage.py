@@ -1,0 +1,117 @@
+"""Pages about a stage, and its part of a grade and of a scorecard."""
+
+from __future__ import annotations
+
+from attnlab.records import record
+from attnlab.records.practice import StageCard
+from attnlab.records.program import Program, ProgramReport, Stage, StageResult
+from attnlab.render.json import Document
+from attnlab.render.screen import Screen, plural
+
+STATES = {
+    "passed": "passed",
+    "failed": "not yet",
+    "open": "opened, never graded",
+    "locked": "never opened",
+}
+
+
+@record
+class StageStartPage:
+    """A stage that was opened, and what it asks."""
+
+    program: Program
+    stage: Stage
+    folder: str
+    kept: tuple[str, ...]
+    interview: bool
+
+    @property
+    def next(self) -> str:
+        if self.interview:
+            return "attnlab interview submit grades it together with the bugs"
+        return f"attnlab grade {self.folder} grades it together with the bugs"
+
+    def show(self, screen: Screen) -> None:
+        program, stage = self.program, self.stage
+        number = program.stages.index(stage) + 1
+        screen.say((stage.title, "title"))
+        place = f"stage {number} of {len(program.stages)}  {stage.minutes} minutes"
+        screen.say((f"{program.slug} {stage.id}", "name"), f"  {place}")
+        screen.gap()
+        screen.say(("task", "title"))
+        screen.prose(stage.task, indent=2)
+        screen.gap()
+        screen.say(("checked", "title"))
+        for check in stage.checks:
+            screen.hang(f"  {screen.marks.note} ", check.title)
+        screen.gap()
+        given = f", beside {', '.join(stage.given)}, which is given" if stage.given else ""
+        screen.say((f"{screen.marks.ok} ", "ok"), f"write it into {self.folder}/{given}")
+        for kept in self.kept:
+            screen.say(f"the old file is kept as {kept}", indent=2)
+        screen.do_next(self.next)
+
+    def document(self) -> Document:
+        stage = self.stage
+        return {
+            "challenge": self.program.slug,
+            "stage": stage.id,
+            "title": stage.title,
+            "minutes": stage.minutes,
+            "task": stage.task,
+            "checks": [{"id": check.id, "title": check.title} for check in stage.checks],
+            "folder": self.folder,
+            "given": list(stage.given),
+            "kept": list(self.kept),
+            "next": self.next,
+        }
+
+
+def show_stage(result: StageResult | None, screen: Screen) -> None:
+    """The checks of the stage that is open, in a grade."""
+    if result is None:
+        return
+    screen.gap()
+    passed = sum(check.outcome == "passed" for check in result.checks)
+    screen.say(
+        (f"stage {result.id}", "title"), f"  {passed} of {plural(len(result.checks), 'check')}"
+    )
+    marks = {"passed": (screen.marks.ok, "ok"), "failed": (screen.marks.bad, "bad")}
+    for check in result.checks:
+        mark, style = marks.get(check.outcome, (screen.marks.unsure, "warn"))
+        screen.hang((f"  {mark} ", style), check.title)
+        if check.message:
+            screen.hang("      ", check.message)
+
+
+def stage_document(result: StageResult | None) -> Document:
+    """The same for scripts; empty where no stage is open."""
+    if result is None:
+        return {}
+    kept = ("id", "title", "outcome", "message")
+    checks = [{key: getattr(check, key) for key in kept} for check in result.checks]
+    outcome = "passed" if result.passed else "failed"
+    return {"stage": {"id": result.id, "title": result.title, "outcome": outcome, "checks": checks}}
+
+
+def next_stage(program: Program, report: ProgramReport) -> str:
+    """How to open the stage that comes next; "" where none does, or not yet."""
+    ids = [stage.id for stage in program.stages]
+    done = ids.index(report.stage.id) + 1 if report.stage else 0
+    if not report.passed or done == len(ids):
+        return ""
+    return f"attnlab interview stage goes on with {ids[done]}, {done + 1} of {len(ids)}; "
+
+
+def show_stage_card(card: StageCard, screen: Screen) -> None:
+    """What became of a stage, in a scorecard."""
+    looks = {"passed": (screen.marks.ok, "ok"), "failed": (screen.marks.bad, "bad")}
+    mark, style = looks.get(card.outcome, (screen.marks.unsure, "warn"))
+    screen.say((f"{mark} ", style), (f"stage {card.id}", "title"), f"  {STATES[card.outcome]}")
+    screen.say(card.title, indent=4)
+    if card.grades:
+        clock = f"{int(card.seconds // 60)}:{int(card.seconds % 60):02} of {card.minutes} minutes"
+        screen.say(f"{clock}, {plural(card.grades, 'grade')}", indent=4)
+    if card.message:
+        screen.hang("    ", f"it failed at: {card.message}")

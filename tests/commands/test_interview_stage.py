@@ -1,0 +1,79 @@
+"""Stages from the command line: opened after the bugs, graded with them, told in the scorecard."""
+
+from pathlib import Path
+
+from attnlab.catalogue.load import shipped_folder
+from attnlab.catalogue.programs import read_program
+
+PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
+CACHE = PROGRAM.stages[0]
+
+
+def write(files, folder="char-gpt"):
+    for name in PROGRAM.edit:
+        (Path(folder) / name).write_text(files[name])
+
+
+def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
+    """Refused before, opened after a grade that passed; the scorecard tells what became of it."""
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--untimed", "--seed", "3")
+    said = shell("interview", "stage")
+    assert said.code == 2
+    assert "once the bugs of char-gpt are done, and there is no grade yet" in said.err
+    write(PROGRAM.files)
+    said = shell("interview", "submit")
+    assert said.code == 0
+    assert "attnlab interview stage" in said.out
+    said = shell("interview", "stage", "--json").json
+    assert (said["stage"], said["given"]) == (CACHE.id, ["cache.py"])
+    assert Path("char-gpt/cache.py").read_text() == CACHE.given["cache.py"]
+    said = shell("grade", "char-gpt", "--json")
+    assert said.code == 1
+    assert said.json["outcome"] == "passed"
+    assert said.json["stage"]["outcome"] == "failed"
+    hint = shell("hint", "char-gpt")
+    assert f"stage {CACHE.id}, hint 1 of 2" in hint.out
+    Path("char-gpt/cache.py").unlink()
+    write(CACHE.solution)
+    said = shell("interview", "submit")
+    assert said.code == 0, said.out
+    assert "7 of 7 checks" in said.out
+    card = shell("interview", "end", "--json").json
+    assert card["outcome"] == "passed"
+    stage = card["stages"][0]
+    assert (stage["id"], stage["outcome"], stage["grades"]) == (CACHE.id, "passed", 3)
+    assert {one["outcome"] for one in card["stages"][1:]} <= {"locked"}
+    assert any(question["bug"] == CACHE.id for question in card["follow_ups"])
+    assert card["hints"] == 0  # those of a stage do not count for the bugs
+
+
+def test_the_bugs_may_be_skipped(shell):
+    """The stage begins from the right program, in a folder of its own that is never overwritten."""
+    said = shell("interview", "stage", f"char-gpt/{CACHE.id}", "--skip-bugs")
+    assert said.code == 0, said.err
+    folder = f"char-gpt-{CACHE.id}"
+    assert Path(folder, "model.py").read_text() == PROGRAM.files["model.py"]
+    assert shell("interview", "stage", "char-gpt", "--skip-bugs").code == 2
+    write(CACHE.solution, folder)
+    Path(folder, "cache.py").write_text("KVCache = None\n")
+    said = shell("grade", folder)
+    assert said.code == 0, said.out
+    assert "cache.py is not as it was given; the given one is used" in said.out
+    said = shell("reset", f"{folder}/cache.py")
+    assert Path(folder, "cache.py").read_text() in (CACHE.given["cache.py"], "KVCache = None\n")
+
+
+def test_what_cannot_be_opened_says_why(shell):
+    """No program named, one without stages, no such stage, an interview that goes on."""
+    for args, says in (
+        ((), "it is not known which program is meant"),
+        (("char-gpt/kv-cach", "--skip-bugs"), "char-gpt has no stage kv-cach"),
+        (("char-gpt",), "there is no grade yet"),
+    ):
+        said = shell("interview", "stage", *args)
+        assert said.code == 2
+        assert says in said.err
+    shell("interview", "start", "char-gpt", "--untimed")
+    said = shell("interview", "stage", "--skip-bugs")
+    assert said.code == 2
+    assert "an interview is going on" in said.err

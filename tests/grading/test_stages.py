@@ -1,0 +1,111 @@
+"""Grading a stage: what a candidate adds to a program is compared with what the right one gives."""
+
+import pytest
+import torch
+
+from attnlab.catalogue.load import shipped_folder
+from attnlab.catalogue.patches import apply_edits
+from attnlab.catalogue.programs import read_program
+from attnlab.grading.stages import difference
+from attnlab.records import Limits
+from attnlab.records.program import ProgramJob
+from attnlab.worker.client import Worker
+
+PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
+CACHE = PROGRAM.stage("kv-cache")
+SLIPS = {slip.id: slip for slip in CACHE.slips}
+
+
+@pytest.fixture(scope="module")
+def grade():
+    with Worker() as worker:
+
+        def run(files, *stages, seconds=60.0):
+            return worker.run_program(ProgramJob(
+                program=PROGRAM, files=files, label="char-gpt", stages=stages or ("stage",),
+                open_stage="kv-cache", limits=Limits(seconds=seconds),
+            ))  # fmt: skip
+
+        yield run
+
+
+def failed(report):
+    return {check.id: check.message for check in report.stage.checks if check.outcome != "passed"}
+
+
+def with_text(old, new):
+    text = CACHE.solution["model.py"]
+    assert text.count(old) == 1
+    return CACHE.solution | {"model.py": text.replace(old, new)}
+
+
+def test_the_solution_passes_with_the_parts_of_the_program(grade):
+    """A stage comes on top: what was right before has to stay so."""
+    report = grade(CACHE.solution, "grade", "stage")
+    assert report.passed, failed(report)
+    assert {part.outcome for part in report.parts} == {"passed"}
+
+
+def test_a_message_says_which_step_differs_and_by_how_much(grade):
+    """The first place that is off is named in words, with both values."""
+    report = grade(apply_edits(CACHE.solution, SLIPS["positions-from-zero"].edits))
+    message = failed(report)["steps"]
+    assert message.startswith("after a prompt of 5, step 1 (position 5): row 0: ")
+    assert "tolerance 1e-09" in message
+
+
+def test_work_done_again_is_counted(grade):
+    """Right ids are not enough where everything was read again for each."""
+    report = grade(apply_edits(CACHE.solution, SLIPS["generates-without"].edits))
+    assert failed(report) == {"generate-reads-once": "136 rows go through one layer, 26 are enough"}
+
+
+def test_a_call_that_does_not_fit_shows_the_call(grade):
+    """The untouched program takes no cache: the line of the check says what was called."""
+    report = grade(PROGRAM.files | CACHE.given)
+    assert failed(report)["steps"].startswith("model(ids[:, :5], cache=cache): TypeError: ")
+
+
+def test_an_endless_loop_ends_the_stage_and_no_more(grade):
+    """The check that hung says so, those behind it were not tried."""
+    files = with_text("            past = cache.length(layer)\n", "            while True: pass\n")
+    report = grade(files, seconds=6.0)
+    messages = failed(report)
+    assert "time" in messages["prompt"] or "running" in messages["prompt"]
+    assert "not tried" in messages["generate"]
+
+
+def test_other_names_of_parameters_are_matched(grade):
+    """A candidate may rename what is not declared, also in a stage."""
+    text = (
+        CACHE.solution["model.py"].replace("self.up", "self.fc").replace("self.tokens", "self.wte")
+    )
+    assert grade(CACHE.solution | {"model.py": text}).stage.passed
+
+
+@pytest.mark.parametrize(
+    ("value", "right", "says"),
+    [
+        (
+            torch.ones(2, 3),
+            torch.ones(2, 4),
+            "a tensor of shape (2, 3), not a tensor of shape (2, 4)",
+        ),
+        (
+            torch.tensor([[1, 2]]),
+            torch.tensor([[1, 3]]),
+            "row 0 is [1, 2] from position 0 on, not [1, 3]",
+        ),
+        (torch.full((1, 2, 3), torch.nan), torch.ones(1, 2, 3), "row 0, position 0: nan, not 1"),
+        ({"a": 1}, {"b": 1}, "{'a': 1}, not values of b"),
+        (None, torch.ones(1), "nothing, not a tensor of shape (1,)"),
+        (3, 4, "3, not 4"),
+        ([2, 3], [2, 3], ""),
+        (torch.ones(2), torch.ones(2) + 1e-12, ""),
+    ],
+)
+def test_a_difference_is_told_by_its_first_place(value, right, says):
+    """Whatever a candidate returns, it is compared or described, and never raises."""
+    told = difference(value, right, 1e-9)
+    assert told.startswith(says)
+    assert bool(told) == bool(says)
