@@ -1,0 +1,132 @@
+"""A report becomes a ranked list: order, symptoms, what is left out, what was not looked at."""
+
+import pytest
+
+from attnlab.catalogue.finding_rules import RULES
+from attnlab.checks.base import load_checks
+from attnlab.records import CheckResult, Crash, Finding, Op, Report, Trace, TrainingReport
+from attnlab.triage import SYMPTOMS, Wishes, make_triage
+
+
+def finding(rule, line=1, severity="warning"):
+    return Finding(rule=rule, file="net.py", line=line, op="", severity=severity, message=rule)
+
+
+def report(*found, **more):
+    return Report(outcome="ok", trace=Trace(ops=(op(),), findings=found), **more)
+
+
+def op():
+    return Op(
+        index=0, op="linear", line=1, file="net.py", source="y = f(x)", shape=(2,), axes=("B",),
+        dtype="float32", stride=(1,), view=False,
+    )  # fmt: skip
+
+
+def ranked(*found, **wishes):
+    return [s.rule for s in make_triage("net.py", report(*found), Wishes(**wishes)).suspicions]
+
+
+def test_the_likeliest_stands_first_and_notes_last():
+    """By the confidence of the rule and by severity."""
+    found = [finding("scale", 3, "note"), finding("unused-parameter", 4), finding("mask-value", 2)]
+    assert ranked(*found) == ["mask-value", "unused-parameter", "scale"]
+
+
+def test_a_rule_is_told_once_for_a_line():
+    """What a loop over layers repeats is one suspicion."""
+    assert ranked(finding("mask-value"), finding("mask-value")) == ["mask-value"]
+
+
+def test_a_symptom_raises_what_explains_it():
+    """Validation that is too good is a leak before it is a missing residual."""
+    found = [finding("residual-missing", 2), finding("unused-argument", 3, "warning")]
+    assert ranked(*found, symptom="val-too-good")[0] == "unused-argument"
+    assert ranked(*found, symptom="loss-does-not-fall")[0] == "residual-missing"
+
+
+def test_rules_are_left_out_by_name_by_layer_and_by_comment():
+    """Each on its own."""
+    found = [finding("mask-value", 2), finding("reshape-cut", 3)]
+    assert ranked(*found, ignored=("mask-value",)) == ["reshape-cut"]
+    assert ranked(*found, only="trace") == ["reshape-cut"]
+    comments = {("net.py", 2): frozenset({"mask-value"}), ("net.py", 3): frozenset({"*"})}
+    assert make_triage("t", report(*found), Wishes(), comments).outcome == "nothing-found"
+
+
+def test_the_outcome_says_whether_more_than_notes_were_found():
+    """Notes alone are nothing to act on; a crash is found as well."""
+    assert make_triage("t", report(), Wishes()).outcome == "nothing-found"
+    assert (
+        make_triage("t", report(finding("scale", 1, "note")), Wishes()).outcome == "nothing-found"
+    )
+    assert make_triage("t", report(finding("mask-value")), Wishes()).outcome == "found"
+    crash = Crash(
+        op="add",
+        file="net.py",
+        line=4,
+        operands=(),
+        message="m",
+        explanation="e",
+        error="RuntimeError",
+    )
+    crashed = Report(outcome="ok", trace=Trace(crash=crash))
+    found = make_triage("t", crashed, Wishes())
+    assert (found.outcome, found.suspicions[0].rule, found.suspicions[0].line) == (
+        "found",
+        "crash",
+        4,
+    )
+    assert (
+        make_triage("t", Report(outcome="timeout", message="late"), Wishes()).outcome == "timeout"
+    )
+
+
+def test_a_broken_property_is_a_suspicion_with_its_sizes():
+    """And what could not be told is listed with its reason."""
+    failed = CheckResult(
+        id="causality", title="Later inputs change nothing", outcome="failed", message="they do",
+        file="net.py", line=7, advice="mask them", sizes={"S": 5},
+    )  # fmt: skip
+    unsure = CheckResult(id="finite", title="", outcome="error", message="it timed out")
+    found = make_triage("t", report(checks=(failed, unsure)), Wishes())
+    (suspicion,) = found.suspicions
+    assert (suspicion.layer, suspicion.evidence, suspicion.experiment) == (
+        "property",
+        "at S=5",
+        "mask them",
+    )
+    assert "finite: it timed out" in found.not_looked_at
+    assert any("1 properties" in text for text in found.looked_at)
+
+
+def test_training_is_told_with_what_it_did_not_see():
+    """Its findings rank with the others; its own lists are taken over."""
+    seen = TrainingReport(
+        steps=20,
+        findings=(finding("mask-value"),),
+        looked_at=("20 steps",),
+        not_looked_at=("backward",),
+    )
+    found = make_triage("t", Report(outcome="ok", training=seen), Wishes())
+    assert [s.rule for s in found.suspicions] == ["mask-value"]
+    assert "20 steps" in found.looked_at
+    assert "backward" in found.not_looked_at
+
+
+@pytest.mark.parametrize("symptom", SYMPTOMS)
+def test_every_symptom_names_what_exists(symptom):
+    """Rules, checks and layers: no word that explains nothing."""
+    known = {*RULES, *(c.id for c in load_checks()), "training", "trace", "unused", "property"}
+    assert set(SYMPTOMS[symptom]) <= known
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_says_what_it_means(rule):
+    """A title without a full stop, a text, a confidence; an experiment outside the trace."""
+    told = RULES[rule]
+    assert told.title
+    assert not told.title.endswith(".")
+    assert told.text.strip().endswith((".", "`"))
+    assert 0 < told.confidence <= 1
+    assert told.experiment or told.layer == "trace"

@@ -1,0 +1,275 @@
+"""What reaches nothing, masks that hide nothing, sublayers without a sum: wrong and right twins."""
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+import torch
+
+import attnlab
+
+HEAD = """
+import math
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, dim=12, heads=3):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.out = nn.Linear(dim, dim)
+        self.drop = nn.Dropout(0.1)
+        self.register_buffer("tril", torch.tril(torch.ones(8, 8)))
+        self.register_buffer("later", torch.ones(5, 5).triu(1).bool())
+
+    def forward(self, x, mask=None):
+        B, S, D = x.shape
+        q, k, v = self.qkv(x).view(B, S, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(D // self.heads)
+        {mask}
+        weights = {softmax}
+        y = (weights @ v).transpose(1, 2).reshape(B, S, D)
+        return self.out(y)
+"""
+RIGHT = {
+    "mask": 'scores = scores.masked_fill(self.later, float("-inf"))',
+    "softmax": "self.drop(scores.softmax(-1))",
+}
+
+
+def written(folder, text):
+    """The classes of a file with this text, loaded as Python would."""
+    path = folder / f"{folder.name}.py"
+    path.write_text(text)
+    module = types.ModuleType(folder.name)
+    module.__file__ = str(path)
+    sys.modules[folder.name] = module
+    exec(compile(text, str(path), "exec"), module.__dict__)
+    return module
+
+
+def line_of(text, part):
+    """The number of the line that holds the first line of `part`."""
+    first = part.splitlines()[0]
+    return next(n for n, line in enumerate(text.splitlines(), 1) if first in line)
+
+
+def findings(folder, text, name="Attention", shape=(2, 5, 12)):
+    module = getattr(written(folder, text), name)().eval()
+    return [f for f in attnlab.trace(module, torch.randn(shape)).findings if f.rule != "scale"]
+
+
+def attention(**changes):
+    return HEAD.format(**{**RIGHT, **changes})
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        ("result-dropped", {"mask": 'scores.masked_fill(self.later, float("-inf"))'}),
+        (
+            "result-unread",
+            {"mask": 'hidden = scores.masked_fill(self.later, float("-inf"))'},
+        ),
+        ("mask-value", {"mask": "scores = scores.masked_fill(self.later, 0)"}),
+        ("mask-value", {"mask": "scores = scores.masked_fill(self.later, 1e-9)"}),
+        ("mask-value", {"mask": "scores = scores + self.later.float()"}),
+        (
+            "mask-value",
+            {"mask": "scores = torch.where(self.later, torch.zeros(()), scores)"},
+        ),
+        ("mask-multiplied", {"mask": "scores = scores * ~self.later"}),
+        ("mask-multiplied", {"mask": "scores = scores * self.tril[:S, :S]"}),
+        ("mask-undone", {"mask": "scores = scores.masked_fill(self.later, -1e9).tanh()"}),
+        ("softmax-twice", {"softmax": "scores.softmax(-1).softmax(-1)"}),
+        ("dropout-in-evaluation", {"softmax": "F.dropout(scores.softmax(-1), 0.1)"}),
+    ],
+)
+def test_a_slip_on_the_way_to_the_weights_is_found_at_its_line(rule, changes, tmp_path):
+    """One finding, a warning, at the line that was changed."""
+    text = attention(**changes)
+    found = [f for f in findings(tmp_path, text) if f.severity != "note"]
+    assert [f.rule for f in found] == [rule]
+    assert found[0].line == line_of(text, next(iter(changes.values())))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"mask": 'scores.masked_fill_(self.later, float("-inf"))'},
+        {"mask": "scores = scores + torch.zeros(S, S).masked_fill(self.later, -1e9)"},
+        {"mask": "scores = scores * ~self.later - 1e4 * self.later"},
+        {"mask": "scores = 30 * (scores / 30).tanh()\n        scores[:, :, self.later] = -1e9"},
+        {"mask": "mask = None"},
+        {"softmax": "F.dropout(scores.softmax(-1), 0.1, self.training)"},
+        {"softmax": "F.softmax(scores.float(), -1).to(x.dtype)"},
+    ],
+)
+def test_the_same_written_rightly_raises_nothing(changes, tmp_path):
+    """Masks in place, added, as a product that is sunk afterwards; dropout by the mode."""
+    found = findings(tmp_path, attention(**changes))
+    assert [(f.rule, f.message) for f in found if f.severity != "note"] == []
+
+
+BLOCK = (
+    attention()
+    + """
+class Block(nn.Module):
+    def __init__(self, dim=12):
+        super().__init__()
+        self.attention, self.one, self.two = Attention(), nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.mlp = nn.Sequential(nn.Linear(dim, 48), nn.GELU(), nn.Linear(48, dim))
+
+    def forward(self, x):
+        {first}
+        {second}
+        return x
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = {blocks}
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+"""
+)
+SUMS = {
+    "first": "x = x + self.attention(self.one(x))",
+    "second": "x = x + self.mlp(self.two(x))",
+    "blocks": "nn.ModuleList([Block() for _ in range(2)])",
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        ("residual-missing", {"first": "x = self.attention(self.one(x))"}),
+        ("residual-missing", {"second": "x = self.mlp(self.two(x))"}),
+        ("layer-shared", {"blocks": "nn.ModuleList([Block()] * 2)"}),
+        ("layers-in-list", {"blocks": "[Block() for _ in range(2)]"}),
+    ],
+)
+def test_a_slip_in_a_stack_of_blocks_is_found_at_its_line(rule, changes, tmp_path):
+    """Sums that are missing, and blocks that are one or are not registered."""
+    text = BLOCK.format(**{**SUMS, **changes})
+    (found,) = [f for f in findings(tmp_path, text, "Net") if f.rule == rule]
+    assert (found.severity, found.line) == ("warning", line_of(text, next(iter(changes.values()))))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"first": "x = self.one(x + self.attention(x))", "second": "x = self.two(x + self.mlp(x))"},
+        {"first": "h = self.one(x)", "second": "x = x + self.attention(h) + self.mlp(h)"},
+        {"first": "x = x + self.one(self.attention(x))", "second": "x = x + self.two(self.mlp(x))"},
+    ],
+)
+def test_blocks_with_their_sums_raise_nothing(changes, tmp_path):
+    """Norm before, after, on the branch; both sublayers side by side."""
+    text = BLOCK.format(**{**SUMS, **changes})
+    found = findings(tmp_path, text, "Net")
+    assert [(f.rule, f.message) for f in found if f.severity != "note"] == []
+
+
+TIED = "self.a.weight = self.b.weight; self.a.weight = nn.Parameter(torch.ones(dim, dim))"
+SCALED = "self.c = nn.Parameter(torch.ones(dim)) * 0.5"
+RUN = "return self.b(self.a(x)) + END"
+HELD = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, dim=12):
+        super().__init__()
+        self.a, self.b = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        {init}
+
+    def forward(self, x, mask=None):
+        {body}
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+
+    def forward(self, x):
+        return self.net(x, mask=x[..., 0] > 0)
+"""
+
+
+def held(init, body):
+    return HELD.format(init=init, body=body).replace("END", "(mask is None)")
+
+
+@pytest.mark.parametrize(
+    ("rule", "init", "body", "where"),
+    [
+        ("unused-parameter", "self.c = nn.Linear(dim, dim)", RUN, "init"),
+        ("unused-parameter", "pass", "y, z = self.a(x), self.b(x); return y + len(z) + END", "body"),
+        ("unused-argument", "pass", "return self.b(self.a(x))", "forward"),
+        ("parameter-not-registered", SCALED, "return self.b(self.a(x)) * self.c + END", "init"),
+        ("tying-lost", TIED, RUN, "init"),
+    ],
+)  # fmt: skip
+def test_what_a_module_holds_and_does_not_use_is_found(rule, init, body, where, tmp_path):
+    """Layers that are never called, arguments that are not read, tensors that are no parameters."""
+    text = held(init, body)
+    found = [f for f in findings(tmp_path, text, "Outer") if f.severity != "note"]
+    assert [f.rule for f in found] == [rule]
+    place = {
+        "init": init,
+        "body": body.partition("END")[0],
+        "forward": "def forward(self, x, mask",
+    }[where]
+    assert found[0].line == line_of(text, place)
+
+
+@pytest.mark.parametrize(
+    ("init", "body"),
+    [
+        ("self.a.weight = self.b.weight", RUN),
+        ("self.token = nn.Parameter(torch.ones(dim))",
+         "return self.b(self.a(x)) + END if True else self.token"),
+        ("self.teacher = [nn.Linear(dim, dim)]", RUN),
+        ("self.register_buffer('t', torch.ones(dim))", "return self.b(self.a(x)) * self.t + END"),
+    ],
+)  # fmt: skip
+def test_what_is_held_for_good_reasons_raises_nothing(init, body, tmp_path):
+    """Tied weights, a token for another branch, one frozen network hidden in a list, a buffer."""
+    found = findings(tmp_path, held(init, body), "Outer")
+    assert [(f.rule, f.message) for f in found if f.severity != "note"] == []
+
+
+@pytest.mark.parametrize(
+    ("scale", "severity"),
+    [
+        ("math.sqrt(D // self.heads)", None),
+        ("math.sqrt(D)", "warning"),
+        ("(D // self.heads)", "note"),
+        ("1.0", "note"),
+        ("(1 / math.sqrt(D // self.heads))", "warning"),
+    ],
+)
+def test_the_number_that_scales_the_scores_is_judged(scale, severity, tmp_path):
+    """The root of the head's width is right; that of the whole width is most likely a slip, one
+    over the width itself a choice that some make."""
+    text = attention().replace("math.sqrt(D // self.heads)", scale)
+    net = written(tmp_path, text).Attention().eval()
+    found = [f for f in attnlab.trace(net, torch.randn(2, 5, 12)).findings if f.rule == "scale"]
+    assert [f.severity for f in found] == ([severity] if severity else [])
+
+
+def test_findings_name_the_file_as_rows_do(tmp_path, monkeypatch):
+    """Relative to the working folder, whether found in the flow or in the source of a class."""
+    monkeypatch.chdir(tmp_path)
+    text = BLOCK.format(**{**SUMS, "blocks": "[Block() for _ in range(2)]"})
+    (found,) = [f for f in findings(tmp_path, text, "Net") if f.rule == "layers-in-list"]
+    assert Path(found.file) == Path(f"{tmp_path.name}.py")
