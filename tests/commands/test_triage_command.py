@@ -66,9 +66,9 @@ def test_a_comment_and_a_flag_switch_a_rule_off(shell, net):
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--symptom", "nam"), "did you mean nan"),
+        (("--symptom", "nam"), "Did you mean nan"),
         (("--only", "axes"), "trace, unused, property"),
-        (("--ignore", "result-droped"), "did you mean result-dropped"),
+        (("--ignore", "result-droped"), "Did you mean result-dropped"),
         (("--steps", "0"), "a whole number from 1"),
     ],
 )

@@ -213,7 +213,7 @@ def held(init, body):
     ("rule", "init", "body", "where"),
     [
         ("unused-parameter", "self.c = nn.Linear(dim, dim)", RUN, "init"),
-        ("unused-parameter", "pass", "y, z = self.a(x), self.b(x); return y + len(z) + END", "body"),
+        ("unused-parameter", "pass", "y, z = self.a(x), self.b(x); return y + END", "body"),
         ("unused-argument", "pass", "return self.b(self.a(x))", "forward"),
         ("parameter-not-registered", SCALED, "return self.b(self.a(x)) * self.c + END", "init"),
         ("tying-lost", TIED, RUN, "init"),
