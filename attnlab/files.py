@@ -56,6 +56,12 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
+def shown_folder(path: Path) -> str:
+    """A folder as messages show it: `./char-gpt/`, `./` for the current one, `/tmp/char-gpt/`."""
+    shown = shown_path(path)
+    return "./" if shown == "." else f"{shown}/" if Path(shown).is_absolute() else f"./{shown}/"
+
+
 def set_aside(path: Path) -> Path:
     """Rename a file to the first free NAME.1, NAME.2, ...; returns the new path."""
     number = 1

@@ -202,7 +202,7 @@ def _of_property(check: CheckResult) -> Suspicion:
         message=f"{check.title}: {check.message}" if check.title else check.message,
         evidence=f"at {sizes}" if sizes else "",
         experiment=check.advice,
-        meaning="",
+        meaning=RULES[check.id].text if check.id in RULES else "",
     )
 
 

@@ -1,5 +1,9 @@
 """CPU of grading programs in a warm worker. Run: .venv/bin/python -m benchmarks.rounds [NAME ...]
 
+`--start` times drawing, writing and starting an interview instead, in this process and as a
+command, beside a process that imports torch. `--solve N` draws N rounds by seed, over all programs
+in turn: each must pass with its patches undone, and be rejected with any fewer undone.
+
 For each program: its round as given (rejected, no goals), the round with one bug left, the right
 program without and with its goals, and which bugs are gone told by subsets. CPU of judge and
 children for one job, the least and the median of several. `attnlab check NAME` times itself.
@@ -9,15 +13,23 @@ from __future__ import annotations
 
 import os
 import statistics
+import subprocess
 import sys
 import time
+from contextlib import chdir
+from itertools import chain, combinations, pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.table import Table
 
 from attnlab.catalogue.load import load
 from attnlab.catalogue.programs import compose, read_program
+from attnlab.catalogue.rounds import write_round
+from attnlab.catalogue.validate import REJECTED as REJECTIONS
+from attnlab.practice.interviews import begin, draw_bugs, make_event
+from attnlab.progress import Progress
 from attnlab.records import Limits
 from attnlab.records.program import Files, Program, ProgramJob
 from attnlab.worker.client import Worker
@@ -25,9 +37,18 @@ from benchmarks.grading import ticks
 
 TIMES = 5
 REJECTED, PASSED = 0.5, 6.0  # seconds of CPU
+STARTED = 1.0  # second until the clock runs
 
 
 def main(names: list[str]) -> int:
+    if names[:1] == ["--start"]:
+        return time_starts()
+    if names[:1] == ["--solve"]:
+        return solve_rounds(*map(int, names[1:3]))
+    return time_grades(names)
+
+
+def time_grades(names: list[str]) -> int:
     table = Table("program", "grade", "CPU s, least", "median", "wall s", "limit")
     over = False
     with Worker() as worker:
@@ -74,6 +95,77 @@ def _seconds(worker: Worker, job: ProgramJob) -> tuple[float, float, float]:
         walls.append(time.perf_counter() - began)
         found.append((ticks(worker) - before) / os.sysconf("SC_CLK_TCK"))
     return min(found), statistics.median(found), statistics.median(walls)
+
+
+def time_starts() -> int:
+    """Seconds until a round is drawn, written and its clock runs."""
+    table = Table("program", "read", "drawn", "written and begun", "s in all")
+    worst = 0.0
+    with TemporaryDirectory() as folder, chdir(folder), Progress.open(Path(folder)) as store:
+        for entry in load().programs:
+            marks = [time.perf_counter()]
+            program = read_program(Path(entry.folder))
+            marks.append(time.perf_counter())
+            ids = draw_bugs(program, 1, 4, 3)
+            marks.append(time.perf_counter())
+            write_round(program, ids)
+            interview = begin(store, program, ids, 60, 1)
+            marks.append(time.perf_counter())
+            store.add_event(make_event(interview, "abandon"))
+            steps = [f"{after - before:.3f}" for before, after in pairwise(marks)]
+            table.add_row(program.name, *steps, f"{marks[-1] - marks[0]:.3f}")
+        environment = os.environ | {"ATTNLAB_HOME": folder}
+        attnlab = str(Path(sys.executable).with_name("attnlab"))
+        start = [attnlab, "interview", "start", "char-gpt", "--force"]
+        for command in (start, [sys.executable, "-c", "import torch"]):
+            seconds = []
+            for _ in range(TIMES):
+                began = time.perf_counter()
+                subprocess.run(command, check=True, capture_output=True, env=environment)
+                seconds.append(time.perf_counter() - began)
+                subprocess.run(
+                    [attnlab, "interview", "abandon"],
+                    check=False,
+                    capture_output=True,
+                    env=environment,
+                )
+            worst = worst or min(seconds)
+            table.add_row(" ".join(command[1:3]), "", "", "", f"{min(seconds):.3f}")
+    Console().print(table)
+    return int(worst > STARTED)
+
+
+def solve_rounds(count: int, first: int = 0) -> int:
+    """Grade every choice of fixes of drawn rounds; prints those that come out wrong."""
+    programs = [read_program(Path(entry.folder)) for entry in load().programs]
+    wrong = graded = 0
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    with Worker() as worker:
+        for seed in range(first, first + count):
+            program = programs[seed % len(programs)]
+            ids = draw_bugs(program, seed, 4, 3)
+            decoys = [i for i in ids if program.patches[i].decoy]
+            bugs = [i for i in ids if i not in decoys]
+            for left in chain.from_iterable(combinations(bugs, n) for n in range(len(bugs) + 1)):
+                choice = program.name, (*left, *decoys)
+                if choice in seen:
+                    continue
+                seen.add(choice)
+                job = ProgramJob(
+                    program=program,
+                    files=compose(program, choice[1]),
+                    label=program.name,
+                    stages=("grade",),
+                    limits=Limits(seconds=60),
+                    first_failure=True,
+                )
+                outcome = worker.run_program(job).outcome
+                graded += 1
+                if (outcome == "passed") != (not left) or outcome not in (*REJECTIONS, "passed"):
+                    wrong += 1
+                    print(f"{program.name} seed {seed}: {' + '.join(choice[1])} is {outcome}")
+    print(f"{count} rounds, {graded} choices of fixes graded, {wrong} came out wrong")
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ import pytest
 from attnlab import __version__, cli, commands
 from attnlab.cli import move_global_options, wants_json
 
-ORDER = """list start run grade hint solution interview explain reset trace position lesson check
-doctor
+ORDER = """list start run grade hint solution interview explain reset trace triage verify position
+lesson check doctor
 """.split()  # noqa: SIM905
 
 

@@ -160,18 +160,10 @@ class Session:
         Without `continues` the cache of the calls before is empty.
         """
         self.called_with = {name: list(t.shape) for name, t in given if t is not None}
-        function = self.target.forward if isinstance(self.target, nn.Module) else self.target
-        places = self.parameter_positions.of(function)
-        args, kwargs = [], {}
         packed = pack(given, self.containers) if self.containers else given
-        for i, (name, tensor) in enumerate(packed):
-            if places.get(name, i) != i:
-                kwargs[name] = tensor
-            else:
-                args.append(tensor)
-        kwargs |= self.arguments
+        args, kwargs = self.call_arguments(packed)
         if self.cache is None:
-            with ArgumentMismatch(function, [name for name, _ in packed]):
+            with ArgumentMismatch(self._function, [name for name, _ in packed]):
                 return self.target(*args, **kwargs)
         if continues:
             kwargs |= self.cache.arguments()
@@ -179,6 +171,21 @@ class Session:
             self.cache.target = self.target  # which another verb may have exchanged
             self.cache.clear()
         return self.cache.output(self.target(*args, **kwargs))
+
+    @property
+    def _function(self) -> Any:
+        return self.target.forward if isinstance(self.target, nn.Module) else self.target
+
+    def call_arguments(self, packed: Sequence[tuple[str, Any]]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a call, by position where the candidate takes them there."""
+        places = self.parameter_positions.of(self._function)
+        args, kwargs = [], dict[str, Any]()
+        for i, (name, value) in enumerate(packed):
+            if places.get(name, i) != i:
+                kwargs[name] = value
+            else:
+                args.append(value)
+        return args, kwargs | self.arguments
 
     def answer(
         self, given: Given, copies: Given | None = None, requires_grad: bool = False

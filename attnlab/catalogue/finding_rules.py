@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
 from attnlab.catalogue.trace_findings import FINDINGS
 from attnlab.catalogue.training_findings import TRAINING_FINDINGS
 from attnlab.catalogue.unused_findings import UNUSED_FINDINGS
@@ -24,6 +25,10 @@ class FindingRule(NamedTuple):
 RULES: dict[str, FindingRule] = {
     **{rule: FindingRule(*told, layer="trace") for rule, told in FINDINGS.items()},
     **{rule: FindingRule(*told[:2], "unused", *told[2:]) for rule, told in UNUSED_FINDINGS.items()},
+    **{
+        rule: FindingRule(*told[:2], "property", *told[2:])
+        for rule, told in PROPERTY_FINDINGS.items()
+    },
     **{
         rule: FindingRule(*told[:2], "training", *told[2:])
         for rule, told in TRAINING_FINDINGS.items()

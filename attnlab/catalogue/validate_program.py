@@ -1,7 +1,7 @@
 """Validate a program: right files reach its goals, every choice of bugs is rejected, as it claims.
 
 The right program and its styles pass with their goals, other fixes and decoys pass, each bug alone
-is seen by what it claims, and all pairs and some fours of bugs are rejected. Of a stage, the
+is seen by what it claims, and all pairs of bugs and some rounds are rejected. Of a stage, the
 solution and its styles pass, slips and the untouched program are rejected. The caller grades.
 """
 
@@ -20,7 +20,7 @@ from attnlab.records import record
 from attnlab.records.program import Files, Program, ProgramBug, ProgramReport, Stage
 
 SEEDS = 3  # under which the right program reaches its goals
-FOURS = 30  # choices of four bugs
+ROUNDS = 15  # that are drawn: as they are given, and with one bug fixed
 BUGS, DECOYS, FIXES = 12, 2, 2  # that a program has at least; other fixes of a bug of its loop
 SLIPS, STYLES = 5, 2  # that a stage has at least
 # As they are counted.
@@ -97,11 +97,18 @@ def _stage_cases(program: Program, stage: Stage) -> Iterator[ProgramCase]:
 
 
 def _choices(program: Program) -> list[tuple[str, ...]]:
-    """All pairs of bugs at different places, and some fours."""
+    """All pairs of bugs at different places, and some rounds, also with one bug fixed."""
     pairs = [(a.id, b.id) for a, b in combinations(program.bugs, 2) if not a.overlaps(b)]
     dice = random.Random(program.slug)
-    fours = {draw_round(program, dice.getrandbits(31), decoys=0) for _ in range(FOURS)}
-    return [*pairs, *sorted(four for four in fours if len(four) > len("ab"))]
+    rounds = {draw_round(program, dice.getrandbits(31)) for _ in range(ROUNDS)}
+    bugs = {bug.id for bug in program.bugs}
+    fixed = {
+        tuple(patch for patch in one if patch != gone)
+        for one in sorted(rounds)
+        for gone in (dice.choice(sorted(bugs & set(one))),)
+    }
+    several = {one for one in rounds | fixed if len(bugs & set(one)) > len("ab")}
+    return [*pairs, *sorted(several)]
 
 
 def case_problem(case: ProgramCase, report: ProgramReport) -> str:

@@ -49,7 +49,7 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
         next_stage_hint,
         stage_hint_texts,
     )
-    from attnlab.practice.levels import cost_of_hints
+    from attnlab.practice.rating import cost_of_hints
     from attnlab.render.round import RoundHintPage
 
     program = chosen.program

@@ -15,7 +15,9 @@ from dataclasses import replace
 from typing import Self
 
 from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
+from attnlab.candidate.live_properties import LiveReport
 from attnlab.candidate.session import HUNG
+from attnlab.grading.live_stage import find_properties
 from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
 from attnlab.grading.runner import run_checks
 from attnlab.grading.trace_stage import surroundings, trace_example
@@ -49,13 +51,17 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
+    live = LiveReport()
     with Hosts(job, spawn, started + job.limits.seconds, references or ReferenceCache()) as hosts:
         try:
             if "trace" in job.stages:
                 trace = trace_example(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
                 outcome, message = _memory(trace)
                 refusal = input_refusal(job, trace)
-            if "check" in job.stages and job.contract is not None:
+            if "check" in job.stages and job.own is not None:
+                host = hosts.candidate(fresh=trace is not None and job.contract is None)
+                live = find_properties(job, host) if not (trace and trace.crash) else live
+            elif "check" in job.stages and job.contract is not None:
                 context = _grading_context(job, hosts, seed)
                 checks = run_checks(context)
                 if context.too_slow and not any(c.outcome == "failed" for c in checks):
@@ -71,7 +77,8 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
             hint=refusal.hint if refusal else hint,
             target=shown_target(job),
             trace=trace,
-            checks=checks,
+            promises=live.promises,
+            checks=checks or live.checks,
             output=hosts.printed(),
             isolation=hosts.isolation,
             missing=hosts.missing,

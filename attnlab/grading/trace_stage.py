@@ -74,7 +74,7 @@ def _with_calls(job: Job, host: Host, contract: Contract, trace: Trace) -> Trace
         return replace(trace, notes=(*trace.notes, note))
     if options.decode:
         sizes = {**sizes, symbol: sizes[symbol] + options.calls - 1}
-    _build(job, host, contract, sizes)
+    build_example(job, host, contract, sizes)
     inputs = draw.inputs(contract, sizes, Dice(SEED), _mask_of_calls(contract, options.decode))
     answer = checked_answer(
         host.ask(
@@ -258,7 +258,7 @@ def _run(
     job: Job, host: Host, contract: Contract, sizes: Sizes, options: TraceOptions | None = None
 ) -> RawTrace:
     """One run at these sizes; `options` says what else the trace should show."""
-    _build(job, host, contract, sizes)
+    build_example(job, host, contract, sizes)
     inputs = draw.inputs(contract, sizes, Dice(SEED), contract.example_mask)
     inputs = draw.filled(contract, inputs, job.options.fill)
     axes = {i.name: list(i.axes) for i in contract.inputs}
@@ -283,7 +283,8 @@ def _unpaired(job: Job, trace: Trace, gap: float) -> Finding:
     )
 
 
-def _build(job: Job, host: Host, contract: Contract, sizes: Sizes) -> None:
+def build_example(job: Job, host: Host, contract: Contract, sizes: Sizes) -> None:
+    """Build the candidate at these sizes."""
     init = constructor_arguments(contract.init, sizes)
     arguments = constructor_arguments(contract.arguments, sizes)
     checked_answer(

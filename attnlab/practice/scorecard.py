@@ -7,8 +7,8 @@ from typing import cast
 
 from attnlab.catalogue.programs import compose, count_changed_lines
 from attnlab.practice.interviews import read_details
-from attnlab.practice.levels import level_of
 from attnlab.practice.notes import PLACE
+from attnlab.practice.rating import rate
 from attnlab.practice.stages import stage_cards
 from attnlab.records import GradeOutcome
 from attnlab.records.practice import (
@@ -48,7 +48,7 @@ def build_scorecard(
     hints = sum(event.bug in program.patches for event in interview.of_kind("hint"))
     notes = interview.of_kind("note")
     slips = len({place for e in notes if not e.bug for place in PLACE.findall(e.text)})
-    level = level_of(
+    rating = rate(
         cards,
         right=report.outcome == "passed",
         clean=not new_fault,
@@ -71,7 +71,7 @@ def build_scorecard(
         changed_lines=count_changed_lines(compose(program, interview.bugs), files or {}),
         grades=len(interview.of_kind("grade")) + len(submitted),
         hints=hints,
-        level=level,
+        rating=rating,
         slips=slips,
         decoys=tuple((patch.id, patch.why) for patch in patches if patch.decoy),
         asked=tuple(q for q in program.questions if q.question in asked),

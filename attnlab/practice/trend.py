@@ -56,5 +56,5 @@ def summarize(card: Scorecard) -> RoundSummary:
         hints=card.hints,
         seconds=card.seconds,
         late=card.late,
-        level=card.level.name,
+        rating=card.rating.name,
     )

@@ -11,7 +11,7 @@ EventKind = Literal[
     "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",
     "answer", "stage",
 ]  # fmt: skip
-LEVELS = ("early", "partial", "solid", "strong")  # of an interview
+RATINGS = ("early", "partial", "solid", "strong")  # of an interview
 STAYED = "stayed"  # the outcome of a question whose answer was not said
 
 
@@ -80,11 +80,11 @@ class Interview:
 
 
 @record
-class Level:
+class Rating:
     """How good an interview was, in a word."""
 
     name: str
-    next: str = ""  # the level above; "" at the highest
+    next: str = ""  # the one above; "" at the highest
     missing: tuple[str, ...] = ()  # what was missing for that
 
 
@@ -152,7 +152,7 @@ class Scorecard:
     hints: int
     asked: tuple[FollowUp, ...]  # clarifying questions, with their answers
     questions: int  # that could be asked
-    level: Level
+    rating: Rating
     slips: int = 0  # notes that point at a line without a bug
     decoys: tuple[tuple[str, str], ...] = ()  # id, and why it only looks wrong
     follow_ups: tuple[QuestionCard, ...] = ()
@@ -185,7 +185,7 @@ class RoundSummary:
     hints: int
     seconds: float
     late: bool
-    level: str
+    rating: str
 
 
 @record

@@ -7,6 +7,8 @@ from attnlab.records import plain, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen
 
+WIDE = 60
+
 
 @record
 class DoctorPage:
@@ -27,6 +29,10 @@ class DoctorPage:
         for vital in self.vitals:
             mark, style = looks[vital.state]
             text = vital.text + (f"; {vital.hint}" if vital.hint else "")
+            if screen.width < WIDE:  # beside its name there is no room
+                screen.say((f"{mark} {vital.state}  ", style), (vital.name, "title"))
+                screen.hang("  ", text)
+                continue
             screen.hang(
                 (f"{mark} {vital.state:<4}  ", style), (f"{vital.name:<{wide}}  ", "title"), text
             )

@@ -8,27 +8,31 @@ from attnlab.practice.interviews import clock_text
 from attnlab.practice.trend import summarize
 from attnlab.records import plain, record
 from attnlab.records.practice import (
-    LEVELS,
+    RATINGS,
     BugCard,
     Interview,
-    Level,
     QuestionCard,
+    Rating,
     RoundSummary,
     Scorecard,
     Trend,
 )
 from attnlab.records.program import FollowUp, Program, ProgramReport
 from attnlab.render.json import Document
-from attnlab.render.round import grade_word, show_head
+from attnlab.render.round import grade_word, show_goals, show_head
 from attnlab.render.screen import Screen, bare_table, plural
 from attnlab.render.stage import next_stage, show_stage, show_stage_card, stage_document
 
 HELP = (
-    ("run, grade, hint NAME", "as in any round; hints lower your level"),
+    ("run, grade, hint NAME", "as in any round; hints lower the rating"),
     ("interview note TEXT", 'name a bug: "train.py:40 why it is wrong"'),
     ("interview ask", "ask the interviewer a question"),
     ("interview submit", "hand in; interview end shows the scorecard"),
 )
+COLUMNS = ("no", "program", "time", "found", "fixed", "named", "hints", "rating")
+FEW_COLUMNS = ("program", "found", "rating")  # on a narrow screen
+WIDE = 72
+USUAL_LEVEL, HARDEST = 3, 5  # of the bugs of an interview
 
 
 @record
@@ -95,7 +99,7 @@ class InterviewStatusPage:
             (f"interview {interview.number}: ", "title"),
             (clock_text(interview, self.now), "bad" if late else "ok"),
         )
-        screen.say((interview.slug, "name"), f"  {self.folder}/", indent=2)
+        screen.say((interview.slug, "name"), f"  {self.folder}", indent=2)
         screen.say(", ".join(_counted(interview)), indent=2)
         for event in interview.of_kind("note"):
             screen.hang(f"  {_clock(event.seconds)}  ", event.text)
@@ -127,7 +131,7 @@ class NotePage:
     files: tuple[str, ...]
 
     def show(self, screen: Screen) -> None:
-        screen.say((f"{screen.marks.ok} ", "ok"), "noted: ", self.text)
+        screen.hang((f"{screen.marks.ok} ", "ok"), f"noted: {self.text}")
         if not self.places:
             example = f"{self.files[-1]}:40 labels are not shifted"
             screen.hang("  ", f'it has no place, so it names no bug; as in "{example}"')
@@ -179,8 +183,7 @@ class SubmitPage:
         screen.say((f"{mark} submitted: {grade_word(report)}, {parts}", style))
         late = (", after the time", "bad") if self.late else ""
         screen.say(f"{_clock(self.seconds)} on the clock", late, indent=2)
-        for goal in report.goals:
-            screen.say(f"{goal.title}: {goal.outcome} {goal.message}", indent=2)
+        show_goals(report.goals, screen)
         show_stage(report.stage, screen)
         name = self.interview.name
         again = f"attnlab grade {name} as often as you like; " if not report.passed else ""
@@ -284,11 +287,9 @@ class HistoryPage:
             screen.say("no interview yet")
             screen.do_next("attnlab interview start begins one")
             return
-        table = bare_table("no", "program", "time", "found", "fixed", "named", "hints", "level")
         cards = {card.number: card for card in self.cards}
-        for interview in self.interviews:
-            table.add_row(*_history_row(interview, cards.get(interview.number), self.now))
-        screen.print(table)
+        rows = [_history_row(i, cards.get(i.number), self.now) for i in self.interviews]
+        _show_rounds(rows, screen)
         if self.cards:
             _show_categories(self.trend, screen)
             screen.do_next(_practise(self.trend, self.cards[-1]))
@@ -336,8 +337,8 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         indent=2,
     )
     if card.slips:
-        screen.say(f"{plural(card.slips, 'line')} noted that hold no bug", indent=2)
-    screen.hang("  level ", (card.level.name, "title"), _above(card.level))
+        screen.say(f"{plural(card.slips, 'note')} at lines without a bug", indent=2)
+    screen.hang("  rating ", (card.rating.name, "title"), _above(card.rating))
     if card.new_fault:
         screen.hang(
             (f"  {marks.bad} ", "bad"),
@@ -345,26 +346,32 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         )
 
 
-def _above(level: Level) -> str:
+def _above(rating: Rating) -> str:
     """`, third of four; strong also takes: no hint`."""
-    place = ("first", "second", "third", "highest")[LEVELS.index(level.name)]
-    more = f"; {level.next} also takes: {'; '.join(level.missing)}" if level.next else ""
+    place = ("first", "second", "third", "highest")[RATINGS.index(rating.name)]
+    more = f"; {rating.next} also takes: {'; '.join(rating.missing)}" if rating.next else ""
     return f", the {place} of four{more}"
 
 
 def _show_trend(trend: Trend, screen: Screen) -> None:
     screen.gap()
     screen.say(("last rounds", "title"))
-    table = bare_table("no", "program", "time", "found", "fixed", "named", "hints", "level")
-    for one in trend.rounds:
-        table.add_row(*_round_row(one))
-    screen.print(table)
+    _show_rounds([_round_row(one) for one in trend.rounds], screen)
     _show_categories(trend, screen)
+
+
+def _show_rounds(rows: Sequence[Sequence[str]], screen: Screen) -> None:
+    titles = COLUMNS if screen.width >= WIDE else FEW_COLUMNS
+    table = bare_table(*titles)
+    for row in rows:
+        by_title = dict(zip(COLUMNS, row, strict=True))
+        table.add_row(*(by_title[title] for title in titles))
+    screen.print(table)
 
 
 def _show_categories(trend: Trend, screen: Screen) -> None:
     screen.gap()
-    screen.say(("kinds of bugs, those that were missed first", "title"))
+    screen.say(("kinds of bugs, the weakest first", "title"))
     table = bare_table("kind", "found", "fixed", "named", "lately")
     for one in trend.categories:
         marks = [screen.marks.ok if found else screen.marks.bad for found in one.lately]
@@ -402,7 +409,9 @@ def _practise(trend: Trend, card: Scorecard) -> str:
     """What to do after an interview: what was missed, else something harder."""
     if trend.weakest:
         return f"attnlab interview start --about {trend.weakest} practises what was missed"
-    return f"attnlab interview start --level {min(max(b.level for b in card.bugs) + 1, 5)}"
+    level = max(bug.level for bug in card.bugs)
+    harder = f" --level {level + 1}" if USUAL_LEVEL <= level < HARDEST else ""
+    return f"attnlab interview start{harder} draws another round"
 
 
 def _counted(interview: Interview) -> list[str]:
@@ -432,7 +441,7 @@ def _round_row(one: RoundSummary) -> Sequence[str]:
         str(one.fixed),
         str(one.named),
         str(one.hints),
-        one.level + ", late" * one.late,
+        one.rating + ", late" * one.late,
     )
 
 

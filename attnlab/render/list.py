@@ -14,6 +14,7 @@ from attnlab.render.screen import Marks, Screen, level_marks, plural, truncate
 
 Row = tuple[Challenge | ProgramEntry, ChallengeProgress]
 WIDE = 100
+LEAST_TITLE = 12  # characters of it that say something
 COMMANDS = {
     "attnlab list": "all challenges",
     "attnlab trace FILE": "every step of your own code, as in model.py:MyAttention",
@@ -71,23 +72,29 @@ class OverviewPage:
 
 
 def _table(rows: list[Row], screen: Screen, name_width: int, so_far: int) -> Table:
-    """Nothing is wrapped: the title is cropped to what is left, the kind needs a wide screen."""
+    """Nothing is wrapped: the title is cropped to what is left, the kind needs a wide screen; a
+    narrow one has names and how far the user is."""
     marks = screen.marks
     widths = [3, name_width, 5, so_far] + [9] * (screen.width >= WIDE)
     title = screen.width - sum(widths) - 2 * len(widths)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-    for width in [*widths, max(title, 1)]:
+    narrow = title < LEAST_TITLE
+    for width in [1, name_width, so_far] if narrow else [*widths, title]:
         table.add_column(width=width, no_wrap=True)
     for challenge, standing in rows:
         mark, style = _mark(standing, marks)
+        so_far_cell = Text(progress_label(standing), style=style)
+        if narrow:
+            table.add_row(Text(mark, style=style), Text(challenge.name, style="name"), so_far_cell)
+            continue
         cells = [
             Text(f"  {mark}", style=style),
             Text(challenge.name, style="name"),
             Text(level_marks(marks, challenge.level)),
-            Text(progress_label(standing), style=style),
+            so_far_cell,
         ]
         cells += [Text(challenge.kind)] if screen.width >= WIDE else []
-        table.add_row(*cells, Text(truncate(challenge.title, max(title, 1), marks.dots)))
+        table.add_row(*cells, Text(truncate(challenge.title, title, marks.dots)))
     return table
 
 

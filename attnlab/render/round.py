@@ -119,7 +119,7 @@ class RoundRunPage:
         else:
             screen.gap()
             screen.say((f"{screen.marks.bad} {self.report.outcome}: ", "bad"), self.report.message)
-        _show_goals(self.report.goals, screen)
+        show_goals(self.report.goals, screen)
         show_output(self.report.output, screen)
         _show_notes(self.notes, screen)
         screen.do_next(self.next)
@@ -183,7 +183,7 @@ class RoundGradePage:
             screen.say(self.message, indent=2)
         if self.ended:
             _show_parts(report.parts, screen)
-        _show_goals(report.goals, screen)
+        show_goals(report.goals, screen)
         show_stage(report.stage, screen)
         if not report.goals and report.parts and not report.stage:
             screen.gap()
@@ -226,7 +226,7 @@ class RoundHintPage:
     program: Program
     shown: tuple[tuple[str, str], ...]  # a heading and a text for each
     more: bool
-    cost: str = ""  # what the hints so far do to the level of an interview
+    cost: str = ""  # what the hints so far do to the rating of an interview
 
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen)
@@ -337,7 +337,7 @@ def _show_parts(parts: Sequence[PartResult], screen: Screen) -> None:
         _show_outcome(part, screen)
 
 
-def _show_goals(goals: Sequence[GoalResult], screen: Screen) -> None:
+def show_goals(goals: Sequence[GoalResult], screen: Screen) -> None:
     if goals:
         screen.gap()
         screen.say(("goals", "title"))

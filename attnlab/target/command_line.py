@@ -13,7 +13,7 @@ from attnlab.records import Container, Contract, Input, record
 
 @record
 class TraceCommand:
-    """A command line of `attnlab trace`: the target, and how to construct and call it."""
+    """A command line that names a target, and how to construct and call it."""
 
     target: str
     init: str = ""
@@ -22,6 +22,7 @@ class TraceCommand:
     case: str = ""
     tiny: bool = False  # of the sizes: B=1, S=4, D=8, H=2
     rest: tuple[str, ...] = ()  # the other flags, as they were typed
+    verb: str = "trace"
 
     @property
     def describes_module(self) -> bool:
@@ -40,7 +41,7 @@ class TraceCommand:
 
     def command(self) -> str:
         """`attnlab trace my.py:Net --init "dim=12"`."""
-        words = ["attnlab", "trace", self.target]
+        words = ["attnlab", self.verb, self.target]
         for flag, said in (("--case", self.case), ("--init", self.init), ("--sizes", self.sizes)):
             words += [flag, said] if said else []
         for said in self.inputs:

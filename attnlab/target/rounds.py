@@ -10,6 +10,7 @@ from attnlab.catalogue.load import Catalogue
 from attnlab.catalogue.programs import compose, read_program
 from attnlab.catalogue.rounds import MARK, read_mark
 from attnlab.errors import AttnlabError, Refused, Unreadable
+from attnlab.files import shown_folder
 from attnlab.records import Limits, record
 from attnlab.records.program import Files, Program, ProgramJob
 from attnlab.target.source import read_source
@@ -34,7 +35,7 @@ class SelectedRound:
     def label(self) -> str:
         if not self.yours:
             return "as shipped"
-        return "./" if self.folder == "." else f"./{self.folder}/"
+        return shown_folder(Path(self.folder))
 
 
 def select_round(

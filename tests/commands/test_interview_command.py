@@ -51,12 +51,12 @@ def test_an_interview_from_start_to_scorecard(shell):
     assert (by_id[second.id]["fixed"], by_id[second.id]["named"]) == (False, False)
     assert (card["fixed"], card["found"], len(card["asked"])) == (1, 1, 1)
     assert not card["new_fault"]
-    assert (card["level"]["name"], card["level"]["next"]) == ("partial", "solid")
+    assert (card["rating"]["name"], card["rating"]["next"]) == ("partial", "solid")
     assert card["trend"]["weakest"] == second.category
     assert 0 < card["changed_lines"] < 20
     history = shell("interview", "history")
     assert "1 of 2" in history.out
-    assert "kinds of bugs, those that were missed first" in history.out
+    assert "kinds of bugs, the weakest first" in history.out
     assert f"interview start --about {second.category}" in history.out
     again = shell("interview", "questions")
     assert "need a terminal" in again.err
@@ -72,7 +72,7 @@ def test_what_would_end_it_is_refused_while_it_is_going_on(shell):
         assert "going on" in said.err
     hint = shell("hint", "char-gpt")
     assert "no limit" in hint.err
-    assert "1 hint so far: the level is solid at most, partial after 5" in hint.out
+    assert "1 hint so far: the rating is solid at most, partial after 5" in hint.out
     assert shell("interview", "status", "--json").json["hints"] == 1
     assert shell("interview", "abandon").code == 0
     said = shell("interview", "submit")
@@ -88,11 +88,13 @@ def test_a_deleted_folder_costs_no_more_than_itself(shell):
     shutil.rmtree("char-gpt")
     said = shell("interview", "submit")
     assert said.code == 2
-    assert "char-gpt/ is gone: the files of interview 1 were there" in said.err
+    assert "./char-gpt/ is gone: the files of interview 1 were there" in said.err
     assert shell("interview", "note", "train.py:3 still taken").code == 0
     said = shell("interview", "end", "--json")
     assert said.code == 0, said.err
-    assert said.json["notes"] == ["char-gpt/ is gone: the last grade stands for what became of it"]
+    assert said.json["notes"] == [
+        "./char-gpt/ is gone: the last grade stands for what became of it"
+    ]
     assert [bug["fixed"] for bug in said.json["bugs"]] == [False]
 
 
@@ -229,3 +231,18 @@ def test_follow_ups_are_kept_answer_by_answer(shell, monkeypatch):
     assert "the other questions wait" in said.err
     cards = shell("interview", "questions", "--json").json["questions"]
     assert [card["outcome"] for card in cards] == ["said", "open"]
+
+
+def test_pages_are_read_at_forty_columns(shell, monkeypatch):
+    """Names and what became of them stay whole, whatever has to go."""
+    monkeypatch.setenv("COLUMNS", "40")
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--seed", "1")
+    shell("interview", "end")
+    for command, whole in (
+        (("interview", "history"), "char-gpt  0 of 1  early"),
+        (("list",), "sinusoidal-from-scratch  new"),
+        (("doctor",), "catalogue\n  "),
+    ):
+        said = shell(*command).out
+        assert whole in said, command
+        assert max(map(len, said.splitlines())) <= 40

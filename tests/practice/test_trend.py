@@ -1,7 +1,7 @@
 """What several interviews show: the last ones, and the kinds of bugs that are missed."""
 
 from attnlab.practice.trend import build_trend
-from attnlab.records.practice import BugCard, Level, Scorecard
+from attnlab.records.practice import BugCard, Rating, Scorecard
 
 
 def card(number, **found):
@@ -14,7 +14,7 @@ def card(number, **found):
     return Scorecard(number=number, slug="programs/p", title="", outcome="failed", seconds=60.0,
                      minutes=60, late=False, bugs=bugs, parts=(), goals=(), new_fault=False,
                      changed_lines=0, grades=0, hints=0, asked=(), questions=0,
-                     level=Level(name="early"))  # fmt: skip
+                     rating=Rating(name="early"))  # fmt: skip
 
 
 def test_the_kind_that_was_missed_most_comes_first():

@@ -186,23 +186,15 @@ def demo(
 ) -> Any:
     """Run a file as `python file.py` would, and record the first module that it calls; or, from 1,
     what leads to this step of its optimizer."""
-    session.file = file
-    move_in(own)
-    sys.argv = [path or file]
-    main = types.ModuleType("__main__")
-    main.__file__ = path or file
-    main.__package__ = (own["module"] or "").rpartition(".")[0] or None
-    sys.modules["__main__"] = main
-    remember(file, text)
-    code = compile(text, file, "exec", dont_inherit=True)
+    run = main_of(session, file, text, path, own)
     if step:
         skip_compiler([text])
-        return {"trace": to_json(_training_step(file, lambda: exec(code, main.__dict__), step))}
+        return {"trace": to_json(_training_step(file, run, step))}
     recorder = FirstCallRecorder()
     crash = None
     try:
         with recorder:
-            exec(code, main.__dict__)
+            run()
     except StopDemo:
         pass
     except Exception as error:
@@ -214,6 +206,22 @@ def demo(
     )
     note = "the first call of a module in the demo; what comes after it was not run"
     return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
+
+
+def main_of(
+    session: Session, file: str, text: str, path: str, own: dict[str, Any]
+) -> Callable[[], None]:
+    """What runs a file as `python file.py` does, in the user's surroundings."""
+    session.file = file
+    move_in(own)
+    sys.argv = [path or file]
+    main = types.ModuleType("__main__")
+    main.__file__ = path or file
+    main.__package__ = (own["module"] or "").rpartition(".")[0] or None
+    sys.modules["__main__"] = main
+    remember(file, text)
+    code = compile(text, file, "exec", dont_inherit=True)
+    return lambda: exec(code, main.__dict__)
 
 
 def _training_step(file: str, run: Callable[[], Any], step: int) -> RawTrace:

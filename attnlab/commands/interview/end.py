@@ -15,7 +15,7 @@ from attnlab.commands.interview.shared import (
     interview_round,
     past_scorecards,
 )
-from attnlab.files import shown_path
+from attnlab.files import shown_folder
 
 if TYPE_CHECKING:
     from attnlab.progress import Progress
@@ -46,8 +46,8 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
         chosen = interview_round(ctx, interview)
         files, report = chosen.files, grade_interview(chosen, interview, timeout, memory)
     else:
-        folder = shown_path(interview_folder(interview))
-        notes = (f"{folder}/ is gone: the last grade stands for what became of it",)
+        folder = shown_folder(interview_folder(interview))
+        notes = (f"{folder} is gone: the last grade stands for what became of it",)
     with progress() as store:
         event = make_event(interview, "end", outcome=report.outcome, text=report_text(report))
         keep_stage(store, program, report, interview)

@@ -14,7 +14,7 @@ from attnlab.commands.interview.shared import (
     interview_program,
     interview_round,
 )
-from attnlab.files import shown_path
+from attnlab.files import shown_folder
 
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="A place and what is wrong there.")]
 
@@ -30,7 +30,7 @@ def status(ctx: typer.Context, json: Json = False) -> int:
     page = InterviewStatusPage(
         program=program,
         interview=interview,
-        folder=shown_path(interview_folder(interview)),
+        folder=shown_folder(interview_folder(interview)),
         now=time.time(),
     )
     return emit(page, json)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from attnlab.commands.base import catalogue, limits, note, run_program, show_clock
-from attnlab.files import shown_path
+from attnlab.files import shown_folder, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
     folder = interview_folder(interview)
     if not folder.is_dir():
         raise Refused(
-            f"{shown_path(folder)}/ is gone: the files of interview {interview.number} were there",
+            f"{shown_folder(folder)} is gone: the files of interview {interview.number} were there",
             f"attnlab reset {interview.name} writes them again; the clock and the notes are kept",
         )
     chosen = select_round(catalogue(ctx), interview.name, shown_path(folder))

@@ -21,6 +21,7 @@ NORMS = {"normalize", "layer_norm", "rms_norm", "pow", "rsqrt"}
 KEPT = VIEWS | {"chunk", "split", "unbind", "contiguous", "to", "float", "dropout"}
 KEPT |= {"repeat_interleave", "type_as", "clone"}
 TRIANGLES = {"tril", "triu", "ones", "ones_like", "zeros"}
+SUNK = -1e3  # a score that a mask has lowered
 CLOSE = 1e-3
 
 
@@ -56,7 +57,8 @@ def multiplied_masks(rows: Rows) -> Iterator[Finding]:
     for chain in _chains(rows):
         for op in chain:
             mask = _binary_operand(rows, op) if op.op in PRODUCTS else None
-            if mask is None or any(o.op in FILLS for o in chain):
+            sunk = any(o.min is not None and o.min < SUNK for o in chain)
+            if mask is None or sunk or any(o.op in FILLS for o in chain):
                 continue
             yield finding_at(
                 op,
@@ -73,7 +75,7 @@ def undone_masks(rows: Rows) -> Iterator[Finding]:
         masked: Op | None = None
         for op in chain:
             low = op.min
-            if low is not None and low < -1e3:
+            if low is not None and low < SUNK:
                 masked = masked or op
             elif masked is not None and op.op in BOUNDING and low is not None:
                 yield finding_at(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from attnlab.records.trace import Finding, Op
@@ -16,7 +16,8 @@ SUMS = {"add", "add_", "iadd", "radd"}
 # On the way from a sublayer to its sum: what keeps a token's vector where it is.
 PASSED = VIEWS | {"dropout", "contiguous", "to", "type_as", "float", "layer_norm", "rms_norm"}
 PASSED |= {"mul", "div", "mul_", "pow", "rsqrt", "mean", "sub", "truediv", "clone", "cat", "sum"}
-NEAR = 14  # steps
+PASSED |= {"roll", "pad", "split", "chunk", "movedim"}
+NEAR = 24  # steps
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _followed(rows: Rows, children: dict[int, list[int]], sublayer: Sublayer) ->
         for child in children[row]:
             op = ops[child]
             others = [p for p in op.parents if p not in seen]
-            if op.op in SUMS and any(p in above for p in others):
+            if op.op in SUMS and any(p in above for p in _terms(rows, others)):
                 return replace(sublayer, exit=last, added=True)
             if op.op == "linear" and projects:
                 last = child
@@ -127,6 +128,18 @@ def _followed(rows: Rows, children: dict[int, list[int]], sublayer: Sublayer) ->
             elif op.op in PASSED | SUMS:
                 todo.append((child, projects, steps + 1))
     return replace(sublayer, exit=last)
+
+
+def _terms(rows: Rows, parents: Sequence[int]) -> set[int]:
+    """The operands, and those of the sums among them: blocks in parallel add all at once."""
+    todo, found = list(parents), set(parents)
+    while todo:
+        row = todo.pop()
+        if row >= 0 and rows.raw.ops[row].op in SUMS | {"dropout"}:
+            fresh = set(rows.raw.ops[row].parents) - found
+            found |= fresh
+            todo += fresh
+    return found
 
 
 def _ancestors(rows: Rows, row: int) -> set[int]:

@@ -1,6 +1,6 @@
-"""The level of an interview: a word and not a number, with what the next one takes.
+"""The rating of an interview: a word and not a number, with what the next one takes.
 
-A number would say more than four bugs tell. What a level takes stands in one table, so that the
+A number would say more than four bugs tell. What a rating takes stands in one table, so that the
 card and the cost of a hint agree.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attnlab.records.practice import LEVELS, BugCard, Level
+from attnlab.records.practice import RATINGS, BugCard, Rating
 
 
-def level_of(
+def rate(
     bugs: Sequence[BugCard], *, right: bool, clean: bool, late: bool, slips: int, hints: int
-) -> Level:
-    """The highest level of which everything holds, and of all below. `right`: every part is right;
+) -> Rating:
+    """The highest rating of which everything holds, and of all below. `right`: every part is right;
     `clean`: nothing else is wrong; `slips`: notes that point at no bug."""
     count, fixed = len(bugs), sum(bool(bug.fixed) for bug in bugs)
     demands = {
@@ -32,18 +32,18 @@ def level_of(
             "no hint": not hints,
         },
     }
-    reached = LEVELS[0]
-    for level, demanded in demands.items():
+    reached = RATINGS[0]
+    for name, demanded in demands.items():
         if missing := tuple(text for text, holds in demanded.items() if not holds):
-            return Level(name=reached, next=level, missing=missing)
-        reached = level
-    return Level(name=reached)
+            return Rating(name=reached, next=name, missing=missing)
+        reached = name
+    return Rating(name=reached)
 
 
 def cost_of_hints(hints: int, bugs: int) -> str:
-    """What the hints of an interview so far cost: `1 hint so far: the level is solid at most`."""
+    """What the hints of an interview so far cost: `1 hint so far: the rating is solid at most`."""
     if not hints:
         return ""
     so_far = "1 hint" if hints == 1 else f"{hints} hints"
     best, more = ("solid", f", partial after {bugs + 1}") if hints <= bugs else ("partial", "")
-    return f"{so_far} so far: the level is {best} at most{more}"
+    return f"{so_far} so far: the rating is {best} at most{more}"

@@ -1,8 +1,8 @@
-"""The level of an interview, what the next one takes, and what hints cost."""
+"""The rating of an interview, what the next one takes, and what hints cost."""
 
 import pytest
 
-from attnlab.practice.levels import cost_of_hints, level_of
+from attnlab.practice.rating import cost_of_hints, rate
 from attnlab.records.practice import BugCard
 
 
@@ -33,17 +33,17 @@ LEFT = bug(False, False, False)
         ([bug(fixed=None, named=False)], {"right": False}, "early", ("half of the bugs found",)),
     ],
 )  # fmt: skip
-def test_a_level_says_what_the_next_one_takes(bugs, changed, name, missing):
-    """Each demand alone keeps an interview from the level that makes it, and is named."""
-    level = level_of(bugs, **(BEST | changed))
-    assert (level.name, level.missing) == (name, missing)
+def test_a_rating_says_what_the_next_one_takes(bugs, changed, name, missing):
+    """Each demand alone keeps an interview from the rating that takes it, and is named."""
+    rating = rate(bugs, **(BEST | changed))
+    assert (rating.name, rating.missing) == (name, missing)
 
 
-def test_hints_cost_what_the_levels_say():
-    """What is told when a hint is taken is what the level then is at most."""
+def test_hints_cost_what_the_rating_says():
+    """What is told when a hint is taken is what the rating then is at most."""
     assert cost_of_hints(0, 4) == ""
-    assert cost_of_hints(1, 4) == "1 hint so far: the level is solid at most, partial after 5"
-    assert cost_of_hints(5, 4) == "5 hints so far: the level is partial at most"
+    assert cost_of_hints(1, 4) == "1 hint so far: the rating is solid at most, partial after 5"
+    assert cost_of_hints(5, 4) == "5 hints so far: the rating is partial at most"
     for hints in range(1, 9):
-        name = level_of([bug()] * 4, **(BEST | {"hints": hints})).name
-        assert f"the level is {name} at most" in cost_of_hints(hints, 4)
+        name = rate([bug()] * 4, **(BEST | {"hints": hints})).name
+        assert f"the rating is {name} at most" in cost_of_hints(hints, 4)

@@ -1,0 +1,133 @@
+"""Properties of a model, seen on a batch of its own: no reference, no contract, no other data.
+
+The model is copied; the copy is called again with inputs that are changed along one axis. Ids are
+replaced by other ids of the batch, floats by their own numbers in another order. What cannot be
+tried is told with the reason. The results are those of the checks, under the same ids.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from attnlab.candidate.live import masks, properties
+from attnlab.candidate.live.batch import CannotTry, LiveModel, undisturbed
+from attnlab.candidate.live.layout import find_layout
+from attnlab.candidate.live.promises import find_promises
+from attnlab.candidate.live.properties import Bench, Broken, NotApplicable
+from attnlab.candidate.live.turned import read_turned
+from attnlab.candidate.load import FunctionModule
+from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
+from attnlab.records import CheckResult, Outcome, Promise, record
+from attnlab.tracer.raw_trace import first_line
+
+SECONDS = 30.0  # after which no further property is begun
+NOT_TRIED = "not-tried"
+
+
+# By the ids of `catalogue/property_findings.py`, the more basic ones first.
+PROPERTIES: dict[str, Callable[[Bench], None]] = {
+    "finite": properties.finite,
+    "deterministic-eval": properties.deterministic,
+    "input-unchanged": properties.inputs_unchanged,
+    "constant-output": properties.constant,
+    "batch-independence": properties.batch_independence,
+    "edge-shapes": properties.alone,
+    "causality": properties.causality,
+    "mask-effect": masks.mask_effect,
+    "padding-invariance": masks.padding_invariance,
+    "position-sensitivity": properties.position_sensitivity,
+    "second-call": properties.second_call,
+    "train-mode": properties.train_mode,
+}
+
+
+class Hints(NamedTuple):
+    """What is known beside the call: `targets` are what a loss compares the output with, `promised`
+    the user's names of promises ("causal", "ordered"), `unpromised` such names or ids of properties
+    that are not to be looked at."""
+
+    targets: Tensor | None = None
+    promised: tuple[str, ...] = ()
+    unpromised: tuple[str, ...] = ()
+    seconds: float = SECONDS
+
+
+@record
+class LiveReport:
+    """What a model seems to promise, and what became of each property."""
+
+    promises: tuple[Promise, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+
+
+@undisturbed()
+def live_properties(
+    model: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    hints: Hints | None = None,
+) -> LiveReport:
+    """The properties of `model` on the batch `model(*args, **kwargs)`."""
+    module = model if isinstance(model, nn.Module) else FunctionModule(model)
+    hints = hints or Hints()
+    try:
+        bench = make_bench(module, args, kwargs or {}, hints)
+    except Exception as error:
+        why = str(error) if isinstance(error, CannotTry) else f"the call raised {_told(error)}"
+        return LiveReport(checks=tuple(_not_checked(id_, why) for id_ in PROPERTIES))
+    ends = time.monotonic() + hints.seconds
+    results = tuple(_look(id_, bench, hints, ends) for id_ in PROPERTIES)
+    found = tuple(Promise(name=n, reason=why) for n, why in bench.promises.items())
+    return LiveReport(promises=found, checks=results)
+
+
+def make_bench(
+    module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], hints: Hints
+) -> Bench:
+    """The copy with the axes of its batch and what it promises; raises what its first call does."""
+    live = LiveModel(module, args, kwargs)
+    bench = Bench(live, find_layout(live))
+    bench.before = live.call({})
+    turned = read_turned(bench)
+    found = find_promises(bench, hints.targets) | dict.fromkeys(hints.promised, "you say so")
+    bench.promises = {n: why for n, why in found.items() if n not in hints.unpromised} | turned
+    return bench
+
+
+def _look(id_: str, bench: Bench, hints: Hints, ends: float) -> CheckResult:
+    result = _result(id_, "passed", "")
+    try:
+        if id_ in hints.unpromised:
+            raise NotApplicable("you say that it is not promised")  # noqa: TRY301
+        if time.monotonic() > ends:
+            raise CannotTry(f"{hints.seconds:g} seconds were over")  # noqa: TRY301
+        PROPERTIES[id_](bench)
+    except Broken as broken:
+        file, line = broken.place or ("", None)
+        failed = _result(id_, "failed", str(broken))
+        result = replace(failed, file=file, line=line, advice=PROPERTY_FINDINGS[id_][3])
+    except NotApplicable as reason:
+        result = _result(id_, "skipped", str(reason))
+    except CannotTry as reason:
+        result = _not_checked(id_, str(reason))
+    except Exception as error:  # the changed inputs are ours: what the model makes of them is not
+        result = _not_checked(id_, f"with changed inputs the model raised {_told(error)}")
+    return result
+
+
+def _result(id_: str, outcome: Outcome, message: str) -> CheckResult:
+    title = PROPERTY_FINDINGS[id_][0]
+    return CheckResult(id=id_, title=title, outcome=outcome, message=message)
+
+
+def _not_checked(id_: str, why: str) -> CheckResult:
+    return replace(_result(id_, "error", why), reason=NOT_TRIED)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {first_line(error)}"

@@ -1,0 +1,119 @@
+"""What a module seems to promise, and whether it keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
+from attnlab.records import CheckResult, Promise, plain, record
+from attnlab.render.json import Document
+from attnlab.render.screen import Screen
+
+WORDS = {"passed": "holds", "failed": "broken", "skipped": "not-applicable", "error": "not-checked"}
+UNCOMPARED = "properties alone were looked at: no value was compared with a reference"
+
+
+@record
+class VerifyPage:
+    target: str  # as it was asked for
+    built: str  # "Net(embed_dim=12, num_heads=3)"
+    outcome: str  # passed, failed, crashed, timeout or memory
+    promises: tuple[Promise, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    message: str = ""  # why nothing could be looked at
+    seconds: float = 0.0
+    next: str = ""
+
+    def show(self, screen: Screen) -> None:
+        screen.say(("verify  ", "title"), (self.built or self.target, "name"))
+        _show_promises(self.promises, screen)
+        for check in (c for c in self.checks if c.outcome == "failed"):
+            screen.gap()
+            _show_broken(check, screen)
+        _show_rest(self.checks, screen)
+        screen.gap()
+        if self.message:
+            screen.hang((f"{screen.marks.bad} {self.outcome}  ", "bad"), self.message)
+        else:
+            screen.say(*_counts(self.checks, screen))
+            screen.say((UNCOMPARED, "aside"))
+        screen.do_next(self.next)
+
+    def document(self) -> Document:
+        return {
+            "target": self.target,
+            "built": self.built,
+            "outcome": self.outcome,
+            "message": self.message,
+            "promises": plain(self.promises),
+            "properties": [
+                {
+                    "id": check.id,
+                    "title": check.title,
+                    "outcome": WORDS[check.outcome],
+                    "message": check.message,
+                    "file": check.file,
+                    "line": check.line,
+                }
+                for check in self.checks
+            ],
+            "seconds": self.seconds,
+            "next": self.next,
+        }
+
+
+def _show_promises(promises: Sequence[Promise], screen: Screen) -> None:
+    wide = max((len(promise.name) for promise in promises), default=0)
+    for number, promise in enumerate(promises):
+        head = "promises" if not number else ""
+        screen.hang((f"{head:<8}  ", "aside"), (f"{promise.name:<{wide}}  ", ""), promise.reason)
+    if not promises:
+        screen.hang(("promises  ", "aside"), "nothing that was seen; --promise causal says so")
+
+
+def _show_broken(check: CheckResult, screen: Screen) -> None:
+    screen.say((f"{screen.marks.bad} {check.id}", "bad"))
+    _, meaning, _, experiment = PROPERTY_FINDINGS[check.id]
+    place = f"{check.file}:{check.line}" if check.line else ""
+    rows = (
+        ("should", check.title),
+        ("but", check.message),
+        ("first", place),
+        ("means", meaning),
+        ("try", experiment.replace("`", "")),
+    )
+    for label, text in rows:
+        if text:
+            screen.hang((f"  {label:<6}  ", "aside"), text.replace("`", ""))
+
+
+def _show_rest(checks: Sequence[CheckResult], screen: Screen) -> None:
+    """A line for each of the others: those that hold, and why the rest was not looked at."""
+    marks = screen.marks
+    looks = {
+        "passed": (marks.ok, "ok"),
+        "error": (marks.unsure, "warn"),
+        "skipped": (marks.skip, "aside"),
+    }
+    wide = max((len(check.id) for check in checks), default=0)
+    for outcome, (mark, style) in looks.items():
+        some = [check for check in checks if check.outcome == outcome]
+        if some:
+            screen.gap()
+        for check in some:
+            screen.hang((f"{mark} {check.id:<{wide}}  ", style), check.message or check.title)
+
+
+def _counts(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[str, str]]:
+    marks = screen.marks
+    looks = (
+        ("failed", f"{marks.bad} {{}} broken", "bad"),
+        ("passed", f"{marks.ok} {{}} hold", "ok"),
+        ("error", f"{marks.unsure} {{}} not looked at", "warn"),
+        ("skipped", f"{marks.skip} {{}} not applicable", "aside"),
+    )
+    parts: list[tuple[str, str]] = []
+    for outcome, text, style in looks:
+        if count := sum(check.outcome == outcome for check in checks):
+            parts += [("   ", ""), (text.format(count), style)]
+    return parts[1:]

@@ -1,0 +1,49 @@
+"""Which tensors are taken for a causal mask."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnlab.candidate.live.watching import is_triangle
+
+N = 6
+FULL = torch.ones(N, N)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        FULL.tril(),
+        FULL.triu(1).bool(),
+        FULL.triu(2),
+        FULL.tril(-1).bool(),
+        torch.full((N, N), float("-inf")).triu(1),
+        FULL.tril().expand(2, 1, N, N),
+        FULL.tril() * FULL.triu(-3),
+    ],
+    ids=["tril", "triu", "one-too-far", "one-short", "additive", "batched", "window"],
+)
+def test_masks_of_the_future_are_triangles(mask: Tensor) -> None:
+    """Whatever its type and its diagonal, the mask says that causality was meant."""
+    assert is_triangle(mask)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        FULL,
+        torch.eye(N),
+        FULL.tril(1) * FULL.triu(-1),
+        (torch.arange(N) > 2).expand(N, N),
+        (torch.arange(N) > 0).expand(N, N),
+        torch.randn(N, N),
+        -(torch.arange(N)[:, None] - torch.arange(N)).abs(),
+        torch.ones(2, 3).tril(),
+    ],
+    ids=["open", "identity", "band", "padding", "all-padding", "scores", "distances", "oblong"],
+)
+def test_other_masks_are_none(mask: Tensor) -> None:
+    """A wrong promise would make a right model broken."""
+    assert not is_triangle(mask)

@@ -1,0 +1,212 @@
+"""Properties of a model on a batch of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnlab.candidate.live_properties import PROPERTIES, Hints, LiveReport, live_properties
+from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
+
+V, D, M = 20, 12, 16
+
+
+class LM(nn.Module):
+    """A language model of one layer, with a bug by its name."""
+
+    def __init__(self, bug: str = "") -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.bug = bug
+        self.tok, self.wpe = nn.Embedding(V, D), nn.Embedding(M, D)
+        drop = 0.1 * (bug != "train-branch")
+        self.layer = nn.TransformerEncoderLayer(D, 3, 24, drop, batch_first=bug != "mixes")
+        self.head = nn.Linear(D, V)
+        self.kept: Tensor | None = None
+
+    def forward(self, idx: Tensor) -> Tensor:
+        length = idx.shape[1]
+        x = self.tok(idx)
+        if self.bug != "unordered":
+            x = x + self.wpe(torch.arange(length))
+        mask = torch.ones(length, length).triu(1).bool()
+        if self.bug == "weak-fill":
+            mask = mask.to(x.dtype)
+        x = self.layer(x, src_mask=None if self.bug in ("bidirectional", "mixes") else mask)
+        x = nn.functional.dropout(x, 0.1) if self.bug == "random" else x
+        if self.bug == "keeps":
+            self.kept = x[:1, :1] if self.kept is None else self.kept
+            x = x + self.kept
+        if self.bug == "train-branch" and self.training:
+            x = 2 * x
+        return self.head(torch.zeros_like(x) if self.bug == "constant" else x)
+
+
+class Masked(nn.Module):
+    """Self-attention with a mask over keys, hidden by `fill`; `mean` pools over all positions."""
+
+    def __init__(
+        self, forbids: bool = True, fill: float = float("-inf"), mean: bool = False
+    ) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.forbids, self.fill, self.mean = forbids, fill, mean
+        self.qkv = nn.Linear(D, 3 * D)
+
+    def forward(self, x: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        scores = q @ k.mT / D**0.5
+        if key_padding_mask is not None:
+            hidden = key_padding_mask if self.forbids else ~key_padding_mask
+            scores = scores.masked_fill(hidden[:, None], self.fill)
+        out: Tensor = scores.softmax(-1) @ v
+        return out.mean(1) if self.mean else out
+
+
+def outcomes(report: LiveReport) -> dict[str, str]:
+    return {check.id: check.outcome for check in report.checks}
+
+
+def broken(model: nn.Module, *args: Any, hints: Hints | None = None) -> set[str]:
+    found = live_properties(model, args, hints=hints)
+    return {id_ for id_, outcome in outcomes(found).items() if outcome == "failed"}
+
+
+@pytest.fixture
+def ids() -> Tensor:
+    return torch.randint(0, V, (3, 8), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def x() -> Tensor:
+    return torch.randn(3, 7, D, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_right_model_keeps_its_promises(ids: Tensor) -> None:
+    """Causality and order are promised by the mask and the table, and nothing is broken."""
+    found = live_properties(LM(), (ids,))
+    assert {p.name for p in found.promises} == {"causal", "ordered", "dropout"}
+    assert "masks with a triangle" in found.promises[0].reason
+    assert set(outcomes(found).values()) == {"passed", "skipped"}
+
+
+@pytest.mark.parametrize(
+    ("bug", "property_"),
+    [
+        ("weak-fill", "causality"),
+        ("unordered", "position-sensitivity"),
+        ("random", "deterministic-eval"),
+        ("constant", "constant-output"),
+        ("keeps", "second-call"),
+        ("train-branch", "train-mode"),
+        ("mixes", "batch-independence"),
+    ],
+)
+def test_a_bug_breaks_its_property(bug: str, property_: str, ids: Tensor) -> None:
+    """Each of these runs, trains and has the right shapes."""
+    assert property_ in broken(LM(bug), ids)
+
+
+def test_targets_that_are_the_next_inputs_promise_causality(ids: Tensor) -> None:
+    """Without any mask nothing in the model says that it should be causal; its loss does."""
+    model, given = LM("bidirectional"), ids[:, :-1]
+    assert "causality" not in broken(model, given)
+    assert "causality" in broken(model, given, hints=Hints(targets=ids[:, 1:].reshape(-1)))
+    assert "causality" in broken(model, given, hints=Hints(promised=("causal",)))
+
+
+def test_the_user_may_take_a_promise_back(ids: Tensor) -> None:
+    """What is inferred is a guess, and the user knows better."""
+    assert not broken(LM("weak-fill"), ids, hints=Hints(unpromised=("causal",)))
+    assert not broken(LM("weak-fill"), ids, hints=Hints(unpromised=("causality",)))
+
+
+def test_the_first_line_that_mixes_is_named(ids: Tensor) -> None:
+    """A property that is broken comes with the line of the first operation at which it shows."""
+    found = live_properties(LM("mixes"), (ids,))
+    check = next(c for c in found.checks if c.id == "batch-independence")
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    assert check.line
+    assert "self.layer(" in source[check.line - 1]
+
+
+@pytest.mark.parametrize("forbids", [True, False])
+def test_what_true_means_in_a_mask_is_found_by_experiment(forbids: bool, x: Tensor) -> None:
+    """A mask that was not even given is tried, in both meanings."""
+    found = outcomes(live_properties(Masked(forbids), (x,)))
+    assert found["mask-effect"] == found["padding-invariance"] == "passed"
+
+
+def test_a_mask_that_hides_nothing_is_broken(x: Tensor) -> None:
+    """A fill of 0 leaves masked keys their weight, whatever True means."""
+    assert "mask-effect" in broken(Masked(fill=0.0), x)
+
+
+def test_padding_that_is_counted_is_broken(x: Tensor) -> None:
+    """A mean over all positions counts those that are masked in the attention."""
+    assert broken(Masked(mean=True), x) == {"mask-effect"}
+
+
+def test_layers_of_torch_that_take_the_sequence_first_are_read_so(x: Tensor) -> None:
+    """(S, B, D) is no mistake where it is the layer's own."""
+    found = live_properties(nn.TransformerEncoderLayer(D, 3), (x,))
+    assert "sequence-first" in {p.name for p in found.promises}
+    assert outcomes(found)["batch-independence"] == "passed"
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_right_layers_of_torch_break_nothing(batch_first: bool, x: Tensor) -> None:
+    """Attention, recurrence and convolution of PyTorch itself are right."""
+    wide = torch.randn(5, 8, D)
+    attention = nn.MultiheadAttention(D, 3, batch_first=batch_first)
+    assert not broken(attention, wide, wide, wide)
+    assert not broken(nn.LSTM(D, D, batch_first=batch_first), x)
+
+
+def test_batch_norm_is_no_mix_of_samples() -> None:
+    """In eval mode it is a fixed scale, and it explains that train mode differs."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 2))
+    assert not broken(model, torch.randn(4, 3, 8, 8))
+
+
+def test_a_batch_of_one_is_made_into_one_of_several(ids: Tensor) -> None:
+    """A mix of samples is seen though the demo has a single one."""
+    assert "batch-independence" in broken(LM("mixes"), ids[:1])
+
+
+def test_zero_initialised_layers_hide_nothing(ids: Tensor) -> None:
+    """A head that begins at zero would make every output equal; the copy's gets a little noise."""
+    model = LM()
+    nn.init.zeros_(model.head.weight)
+    nn.init.zeros_(model.wpe.weight)
+    assert not broken(model, ids)
+    assert not model.head.weight.any()
+
+
+def test_the_model_stays_as_it_is(ids: Tensor) -> None:
+    """Mode, weights and the random state of the process are those of before."""
+    model = LM().train()
+    before = {n: p.clone() for n, p in model.state_dict().items()}
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    live_properties(model, (ids,))
+    assert torch.equal(torch.rand(3), expected)
+    assert model.training
+    assert all(torch.equal(before[n], p) for n, p in model.state_dict().items())
+
+
+def test_a_call_that_raises_leaves_all_unchecked(ids: Tensor) -> None:
+    """What cannot be tried is told with the reason, and is not broken."""
+    found = live_properties(LM(), (ids.double(),))
+    assert set(outcomes(found).values()) == {"error"}
+    assert "raised" in found.checks[0].message
+
+
+def test_every_property_is_explained() -> None:
+    """What is shown as broken needs its meaning and its experiment."""
+    assert set(PROPERTIES) <= set(PROPERTY_FINDINGS)
