@@ -117,7 +117,8 @@ def _other_ids(value: Tensor, right: Tensor) -> str:
     row = int((rows != wanted).any(dim=1).nonzero()[0])
     first = max(int((rows[row] != wanted[row]).nonzero()[0]) - 2, 0)
     shown, expected = (each[row, first : first + SHOWN].tolist() for each in (rows, wanted))
-    return f"row {row} is {shown} from position {first} on, not {expected}"
+    place = f"row {row} is" if len(rows) > 1 else "is"
+    return f"{place} {shown} from position {first} on, not {expected}"
 
 
 def _other_numbers(value: Tensor, right: Tensor, tolerance: float) -> str:

@@ -94,7 +94,7 @@ def test_other_names_of_parameters_are_matched(grade):
         (
             torch.tensor([[1, 2]]),
             torch.tensor([[1, 3]]),
-            "row 0 is [1, 2] from position 0 on, not [1, 3]",
+            "is [1, 2] from position 0 on, not [1, 3]",
         ),
         (torch.full((1, 2, 3), torch.nan), torch.ones(1, 2, 3), "row 0, position 0: nan, not 1"),
         ({"a": 1}, {"b": 1}, "{'a': 1}, not values of b"),
