@@ -147,6 +147,7 @@ def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Itera
             seed=case.seed,
             limits=Limits(seconds=SECONDS),
             first_failure=not case.seen_by,
+            every_unit=case.role == "right",
         )
         return workers.run_program(job)
 

@@ -305,6 +305,8 @@ class ProgramGrader:
         quick: bool = False,
         only: tuple[str, ...] = (),
     ) -> PartResult:
+        if not self.job.every_unit and self._as_in_the_right_program(unit):
+            return PartResult(id=unit.id, title=unit.title, outcome="passed")
         left = max(self.deadline - time.monotonic(), 0.5)
         job = Job(
             candidate=unit_code(unit, self.job.files, self.label, self.program, others),
@@ -327,6 +329,12 @@ class ProgramGrader:
             reason=reason,
             checks=report.checks,
         )
+
+    def _as_in_the_right_program(self, unit: Unit) -> bool:
+        """Whether nobody changed the file of a unit, nor one that it imports."""
+        right = self.program.files
+        needed = files_behind(unit.file, tuple(right.items()))
+        return all(self.job.files[file] == right[file] for file in needed)
 
     def _spawn_for_unit(self) -> Spawn:
         """Gives the candidate, which a job asks for first, the process of the units before it."""
@@ -671,6 +679,20 @@ def unit_code(
         name=unit.class_name,
         siblings=tuple(beside.items()),
     )
+
+
+@lru_cache(maxsize=64)
+def files_behind(file: str, files: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    """A file of a program and those that it imports, and so on."""
+    texts, seen, left = dict(files), set[str](), [file]
+    while left:
+        seen.add(name := left.pop())
+        for node in ast.walk(ast.parse(texts[name])):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            beside = {f"{module.partition('.')[0]}.py" for module in modules}
+            left += beside & texts.keys() - seen
+    return frozenset(seen)
 
 
 def _uses(files: Files, unit: Unit, other: Unit) -> bool:

@@ -229,6 +229,7 @@ class ProgramJob:
     limits: Limits = field(default_factory=Limits)
     steps: int | None = None  # to train, in place of the program's own
     first_failure: bool = False  # end the grade at the first part that is wrong
+    every_unit: bool = False  # grade also those that are as in the right program
 
 
 @record

@@ -57,7 +57,7 @@ def test_hints_come_one_at_a_time_and_do_not_name_the_bug(shell):
 
 def test_the_solution_shows_every_change(shell):
     """What is to be changed stands beside why, and decoys are told apart."""
-    shell("start", "char-gpt", "--bugs", "no-zero-grad,zero-grad-at-the-end")
+    shell("start", "char-gpt", "--bugs", "no-zero-grad,odd-loss-layout")
     said = shell("solution", "char-gpt", "--yes")
     assert "+         optimizer.zero_grad()" in said.out
     assert "right code that looks wrong" in said.out
