@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnlab.api import trace, tracing
+    from attnlab.api import trace, tracing, verify
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "trace", "tracing"]
+__all__ = ["__version__", "trace", "tracing", "verify"]
 
 
 def __getattr__(name: str) -> Any:
-    """`trace` and `tracing` load torch when they are first used, and not before."""
-    if name in ("trace", "tracing"):
+    """What is asked of a module loads torch when it is first used, and not before."""
+    if name in ("trace", "tracing", "verify"):
         from attnlab import api
 
         return getattr(api, name)

@@ -1,6 +1,7 @@
-"""Traces from Python: `attnlab.trace(module, x)`, and `with attnlab.tracing(...) as trace:`.
+"""Traces and properties from Python: `attnlab.trace(module, x)`, `attnlab.verify(module, x)`, and
+`with attnlab.tracing(...) as trace:`.
 
-Both run in this process, on the user's own tensors; what they show is what `attnlab trace` shows.
+All run in this process, on the user's own tensors, and show what the commands show.
 """
 
 from __future__ import annotations
@@ -9,21 +10,63 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from attnlab.records.trace import Crash, Finding, Op, Trace, TraceOptions
 from attnlab.tracer.axes.input_names import parse_dims
-from attnlab.tracer.in_process import BlockRecorder, TraceOfCall, trace_call
+from attnlab.tracer.in_process import BlockRecorder, TraceOfCall, target_name, trace_call
+
+if TYPE_CHECKING:
+    from attnlab.records import CheckResult, LiveReport, Promise
+    from attnlab.render.json import Page
 
 Dims = str | Mapping[str, str | Sequence[str]]
 WIDEST = 200
 
 
-class Traced:
-    """A trace that displays itself at a prompt, with `print` and in a notebook."""
+class Shown:
+    """Displays itself at a prompt, with `print` and in a notebook, as the page of a command."""
+
+    def _page(self) -> Page:
+        raise NotImplementedError
+
+    def _label(self) -> str:
+        """Of the page, for a reader of screens."""
+        raise NotImplementedError
+
+    def text(self, width: int = 0) -> str:
+        """The page that the command prints, `width` columns wide."""
+        wide = width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+        from attnlab.render import show  # rich is as large as all of the tracer
+
+        return show.as_text(self._page(), wide)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        from attnlab.render import show
+
+        return show.as_html(self._page(), self._label())
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's signature
+        printer.text(str(self))
+
+
+class Traced(Shown):
+    """A trace."""
 
     def __init__(self, seen: TraceOfCall | None = None) -> None:
         self._seen = seen
+
+    def _label(self) -> str:
+        return f"trace of {self._finished.target}"
+
+    def _page(self) -> Page:
+        from attnlab.render import show
+
+        seen = self._finished
+        return show.trace_page(seen.trace, seen.sizes, seen.target)
 
     @property
     def trace(self) -> Trace:
@@ -60,14 +103,6 @@ class Traced:
             raise RuntimeError("the trace is complete once its `with` block has ended")
         return self._seen
 
-    def text(self, width: int = 0) -> str:
-        """The page that `attnlab trace` prints, `width` columns wide."""
-        seen = self._finished
-        wide = width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
-        from attnlab.render import show  # rich is as large as all of the tracer
-
-        return show.as_text(seen.trace, seen.sizes, seen.target, wide)
-
     def __str__(self) -> str:
         return self.text() if self._seen is not None else "<a trace that has not ended>"
 
@@ -77,15 +112,6 @@ class Traced:
         grave = sum(f.severity != "note" for f in self.findings)
         end = f", crashed at {self.crash.op or self.crash.error}" if self.crash else ""
         return f"<trace of {self._seen.target}: {len(self.ops)} operations, {grave} findings{end}>"
-
-    def _repr_html_(self) -> str:
-        from attnlab.render import show
-
-        seen = self._finished
-        return show.as_html(seen.trace, seen.sizes, seen.target)
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's signature
-        printer.text(str(self))
 
 
 class Tracing(Traced):
@@ -142,4 +168,66 @@ def trace(
     return Traced(trace_call(module, inputs, kwargs, parse_dims(dims), options or TraceOptions()))
 
 
-__all__ = ["Traced", "Tracing", "trace", "tracing"]
+# ---------------------------------------------------------------- properties
+
+
+class Verified(Shown):
+    """What a model promises, and which properties hold on a batch of its own."""
+
+    def __init__(self, found: LiveReport, target: str) -> None:
+        self._found, self._target = found, target
+
+    @property
+    def promises(self) -> tuple[Promise, ...]:
+        """What the model seems to promise, each with the reason."""
+        return self._found.promises
+
+    @property
+    def properties(self) -> tuple[CheckResult, ...]:
+        """Each property: passed, failed, skipped (not applicable) or error (not looked at)."""
+        return self._found.checks
+
+    @property
+    def broken(self) -> tuple[CheckResult, ...]:
+        """The properties that do not hold."""
+        return tuple(check for check in self.properties if check.outcome == "failed")
+
+    def _page(self) -> Page:
+        from attnlab.render import show
+
+        return show.verify_page(self._found, self._target)
+
+    def _label(self) -> str:
+        return f"properties of {self._target}"
+
+    def __repr__(self) -> str:
+        names = ", ".join(check.id for check in self.broken) or "nothing"
+        return f"<properties of {self._target}: {names} broken>"
+
+
+def verify(
+    module: Callable[..., Any],
+    *inputs: Any,
+    promises: Sequence[str] = (),
+    no_promises: Sequence[str] = (),
+    dims: Dims = "",
+    **kwargs: Any,
+) -> Verified:
+    """Look at the properties of `module` on the batch `module(*inputs, **kwargs)`.
+
+    A copy of the module is called again with inputs changed along one axis: samples must not mix,
+    the future must not leak where causality is promised, masked keys must change nothing, and so
+    on. `promises` adds to what is inferred ("causal", "ordered"), `no_promises` takes from it, or
+    leaves out a property by its id. `dims="x: B S D"` says which axis is which.
+    """
+    from attnlab.candidate.live_properties import Hints, live_properties
+    from attnlab.target.promises import parse_names
+
+    promised, denied = parse_names(promises, no_promises)
+    first = [axes[0] for axes in parse_dims(dims).values() if {"B", "S"} <= {*axes}]
+    batch_first = first[0] == "B" if first else None
+    hints = Hints(promised=promised, unpromised=denied, batch_first=batch_first)
+    return Verified(live_properties(module, inputs, kwargs, hints), target_name(module))
+
+
+__all__ = ["Shown", "Traced", "Tracing", "Verified", "trace", "tracing", "verify"]

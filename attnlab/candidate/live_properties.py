@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from attnlab.candidate.live import masks, properties
+from attnlab.candidate.live import calls, masks, order, padding, samples
 from attnlab.candidate.live.batch import CannotTry, LiveModel, undisturbed
+from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.layout import find_layout
 from attnlab.candidate.live.promises import find_promises
-from attnlab.candidate.live.properties import Bench, Broken, NotApplicable
 from attnlab.candidate.live.turned import read_turned
 from attnlab.candidate.load import FunctionModule
 from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
-from attnlab.records import CheckResult, Outcome, Promise, record
+from attnlab.records import CheckResult, LiveReport, Outcome, Promise
 from attnlab.tracer.raw_trace import first_line
 
 SECONDS = 30.0  # after which no further property is begun
@@ -31,18 +31,25 @@ NOT_TRIED = "not-tried"
 
 # By the ids of `catalogue/property_findings.py`, the more basic ones first.
 PROPERTIES: dict[str, Callable[[Bench], None]] = {
-    "finite": properties.finite,
-    "deterministic-eval": properties.deterministic,
-    "input-unchanged": properties.inputs_unchanged,
-    "constant-output": properties.constant,
-    "batch-independence": properties.batch_independence,
-    "edge-shapes": properties.alone,
-    "causality": properties.causality,
+    "finite": calls.finite,
+    "deterministic-eval": calls.deterministic,
+    "input-unchanged": calls.inputs_unchanged,
+    "constant-output": samples.constant,
+    "batch-independence": samples.batch_independence,
+    "edge-shapes": samples.alone,
+    "causality": order.causality,
     "mask-effect": masks.mask_effect,
-    "padding-invariance": masks.padding_invariance,
-    "position-sensitivity": properties.position_sensitivity,
-    "second-call": properties.second_call,
-    "train-mode": properties.train_mode,
+    "padding-invariance": padding.padding_invariance,
+    "position-sensitivity": order.position_sensitivity,
+    "permutation-equivariance": order.permutation_equivariance,
+    "second-call": calls.second_call,
+    "train-mode": calls.train_mode,
+}
+
+
+OF_AXES = {  # that need to know which axis is which
+    *("batch-independence", "edge-shapes", "causality", "mask-effect", "padding-invariance"),
+    *("position-sensitivity", "permutation-equivariance"),
 }
 
 
@@ -54,15 +61,8 @@ class Hints(NamedTuple):
     targets: Tensor | None = None
     promised: tuple[str, ...] = ()
     unpromised: tuple[str, ...] = ()
+    batch_first: bool | None = None  # whether inputs are (B, S, ...), where the user says so
     seconds: float = SECONDS
-
-
-@record
-class LiveReport:
-    """What a model seems to promise, and what became of each property."""
-
-    promises: tuple[Promise, ...] = ()
-    checks: tuple[CheckResult, ...] = ()
 
 
 @undisturbed()
@@ -93,7 +93,7 @@ def make_bench(
     live = LiveModel(module, args, kwargs)
     bench = Bench(live, find_layout(live))
     bench.before = live.call({})
-    turned = read_turned(bench)
+    turned = read_turned(bench, hints.batch_first)
     found = find_promises(bench, hints.targets) | dict.fromkeys(hints.promised, "you say so")
     bench.promises = {n: why for n, why in found.items() if n not in hints.unpromised} | turned
     return bench
@@ -102,6 +102,8 @@ def make_bench(
 def _look(id_: str, bench: Bench, hints: Hints, ends: float) -> CheckResult:
     result = _result(id_, "passed", "")
     try:
+        if bench.doubt and id_ in OF_AXES:
+            raise CannotTry(bench.doubt)  # noqa: TRY301
         if id_ in hints.unpromised:
             raise NotApplicable("you say that it is not promised")  # noqa: TRY301
         if time.monotonic() > ends:

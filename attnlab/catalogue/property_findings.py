@@ -100,6 +100,16 @@ PROPERTY_FINDINGS: dict[str, tuple[str, str, float, str]] = {
         0.85,
         "Swap two tokens and compare the outputs; print two rows of what is added.",
     ),
+    "permutation-equivariance": (
+        "Permuted positions give permuted outputs",
+        (
+            "Attention without positions treats all of them alike; here some do not get what is "
+            "theirs. Heads were split or merged by a reshape where a transpose was needed, or keys "
+            "and values are paired in another order."
+        ),
+        0.85,
+        "Swap two positions of the input: their outputs must be swapped and no other may move.",
+    ),
     "second-call": (
         "A call leaves nothing behind",
         (

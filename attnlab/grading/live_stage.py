@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from attnlab.candidate.host import Died, Host, checked_answer
-from attnlab.candidate.live_properties import LiveReport
 from attnlab.grading.trace_stage import LONGEST, SEED, build_example, surroundings
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
-from attnlab.records import Job, from_json
+from attnlab.records import Job, LiveReport, from_json
 from attnlab.sizes import with_head_dim
 
 

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Self
 
 from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
-from attnlab.candidate.live_properties import LiveReport
 from attnlab.candidate.session import HUNG
 from attnlab.grading.live_stage import find_properties
 from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
@@ -33,7 +32,7 @@ from attnlab.probe.reference import (
     UnitReference,
 )
 from attnlab.probe.source_text import numbers_in
-from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, Report, Trace
+from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, LiveReport, Report, Trace
 from attnlab.sizes import constructor_arguments, with_head_dim
 
 CALLS = 250  # more than a right file is called in a grade

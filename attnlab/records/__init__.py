@@ -49,7 +49,7 @@ from attnlab.records.trace import (
     Trace,
     TraceOptions,
 )
-from attnlab.records.training import Promise, TrainingReport
+from attnlab.records.training import LiveReport, Promise, TrainingReport
 from attnlab.records.triage import Suspicion, Triage
 
 __all__ = [
@@ -75,6 +75,7 @@ __all__ = [
     "JobOutcome",
     "Kernel",
     "Limits",
+    "LiveReport",
     "NextCall",
     "Op",
     "Operand",

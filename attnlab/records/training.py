@@ -16,6 +16,14 @@ class Promise:
 
 
 @record
+class LiveReport:
+    """What a model seems to promise, and what became of each property on a batch of its own."""
+
+    promises: tuple[Promise, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+
+
+@record
 class TrainingReport:
     """What was seen of the first optimizer steps of a script."""
 

@@ -1,4 +1,4 @@
-"""A trace as text and as HTML, for a Python prompt and a notebook: the page of the command."""
+"""Pages of commands as text and as HTML, for a Python prompt and a notebook."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Mapping
 
 from rich.terminal_theme import TerminalTheme
 
-from attnlab.records import Report, Trace
+from attnlab.records import LiveReport, Report, Trace
+from attnlab.render.json import Page
 from attnlab.render.screen import Screen, plain_text
 from attnlab.render.trace import TracePage
+from attnlab.render.verify import VerifyPage
 
 WIDTH = 100
 # Eight colours that read on white and on black: the notebook's theme is unknown.
@@ -27,24 +29,30 @@ FRAME = (
 )
 
 
-def as_text(trace: Trace, sizes: Mapping[str, int], target: str, width: int = WIDTH) -> str:
-    """The page without colours, for `print` and for a terminal's prompt."""
-    return plain_text(_page(trace, sizes, target).show, width)
-
-
-def as_html(trace: Trace, sizes: Mapping[str, int], target: str, width: int = WIDTH) -> str:
-    """The page with colours, for the cell of a notebook."""
-    screen = Screen(file=io.StringIO(), width=width, record=True, color=True, many=True)
-    _page(trace, sizes, target).show(screen)
-    frame = FRAME.format(label=_label(target))
-    return screen.export_html(theme=NEUTRAL_THEME, inline_styles=True, code_format=frame)
-
-
-def _label(target: str) -> str:
-    """For a reader of screens; braces doubled, as the frame is a format."""
-    return escaping.escape(f"trace of {target}").replace("{", "{{").replace("}", "}}")
-
-
-def _page(trace: Trace, sizes: Mapping[str, int], target: str) -> TracePage:
+def trace_page(trace: Trace, sizes: Mapping[str, int], target: str) -> TracePage:
+    """The page of a trace that was made in this process."""
     report = Report(outcome="ok", trace=trace, target=target)
     return TracePage(target=target, outcome=trace.outcome, report=report, sizes=dict(sizes))
+
+
+def verify_page(found: LiveReport, target: str) -> VerifyPage:
+    """The page of properties that were looked at in this process."""
+    failed = any(check.outcome == "failed" for check in found.checks)
+    outcome = "failed" if failed else "passed"
+    return VerifyPage(
+        target=target, built=target, outcome=outcome, promises=found.promises, checks=found.checks
+    )
+
+
+def as_text(page: Page, width: int = WIDTH) -> str:
+    """The page without colours, for `print` and for a terminal's prompt."""
+    return plain_text(page.show, width)
+
+
+def as_html(page: Page, label: str, width: int = WIDTH) -> str:
+    """The page with colours, for the cell of a notebook; `label` is for a reader of screens."""
+    screen = Screen(file=io.StringIO(), width=width, record=True, color=True, many=True)
+    page.show(screen)
+    label = escaping.escape(label).replace("{", "{{").replace("}", "}}")  # the frame is a format
+    frame = FRAME.format(label=label)
+    return screen.export_html(theme=NEUTRAL_THEME, inline_styles=True, code_format=frame)

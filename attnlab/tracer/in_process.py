@@ -82,7 +82,7 @@ def trace_call(
         raw = capture(traced(said))
         if not axes:
             raw = _try_sequence_first(raw, lambda names: capture(traced(names)), said)
-    return TraceOfCall(build_trace(SizedTrace(raw, sizes), None), sizes, _target_name(module))
+    return TraceOfCall(build_trace(SizedTrace(raw, sizes), None), sizes, target_name(module))
 
 
 def _try_sequence_first(
@@ -150,7 +150,7 @@ class BlockRecorder(Recorder):
         with torch._C.DisableTorchFunction():
             raw = self.raw_trace(error)
             trace = build_trace(SizedTrace(raw, raw.sizes), None)
-            return TraceOfCall(trace, raw.sizes, _target_name(self.root))
+            return TraceOfCall(trace, raw.sizes, target_name(self.root))
 
     def raw_trace(self, error: BaseException | None) -> RawTrace:
         """The raw trace of the finished block, its inputs named."""
@@ -181,7 +181,8 @@ def _variables(frame: FrameType | None, axes: Mapping[str, input_names.Axes]) ->
             yield name, value
 
 
-def _target_name(module: Any) -> str:
+def target_name(module: Any) -> str:
+    """The name of the class or function."""
     if module is None:
         return "a block of code"
     return (

@@ -6,9 +6,8 @@ import sys
 import torch
 from modules import HEAD, called, made, module, randn
 
-from attnlab.candidate.live_properties import LiveReport
 from attnlab.candidate.session import Session
-from attnlab.records import UserEnvironment, from_json, plain
+from attnlab.records import LiveReport, UserEnvironment, from_json, plain
 
 SAID = {"promised": [], "unpromised": []}
 DEMO = """

@@ -11,7 +11,7 @@ from attnlab.records.trace import Attention, Backward, Guard, Head, Heat, Kernel
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
 from attnlab.render.formats import file_labels, format_seconds
-from attnlab.render.show import as_html, as_text
+from attnlab.render.show import as_html, as_text, trace_page
 from attnlab.render.trace import TracePage
 from attnlab.sizes import format_bytes
 
@@ -254,7 +254,7 @@ def test_sizes(value, said):
 
 def test_text_is_the_page():
     """Without colours, without blanks at the ends of lines."""
-    said = as_text(TRACE, {"B": 2}, "M(dim=8)", 80)
+    said = as_text(trace_page(TRACE, {"B": 2}, "M(dim=8)"), 80)
     assert said.startswith("trace  M(dim=8)  B=2\n")
     assert said.endswith("✗ crashed  after 16 operations")
     assert not any(line.endswith(" ") for line in said.splitlines())
@@ -265,7 +265,7 @@ def test_html_is_safe_and_coloured(monkeypatch):
     """Markup in a target is text, braces do no harm, and heat maps have their colours."""
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    said = as_html(replace(TRACE, values=(SMALL,)), {}, "M<script>{x}")
+    said = as_html(trace_page(replace(TRACE, values=(SMALL,)), {}, "M"), "trace of M<script>{x}")
     assert "<script>" not in said
     assert 'aria-label="trace of M&lt;script&gt;{x}"' in said
     assert "background-color" in said
@@ -275,5 +275,5 @@ def test_html_is_safe_and_coloured(monkeypatch):
 
 def test_outcome_is_said_in_each(monkeypatch):
     """ok, found and crashed."""
-    assert "✓ ok" in as_text(Trace(ops=OPS), {}, "M")
-    assert "! 1 finding" in as_text(replace(TRACE, crash=None), {}, "M")
+    assert "✓ ok" in as_text(trace_page(Trace(ops=OPS), {}, "M"))
+    assert "! 1 finding" in as_text(trace_page(replace(TRACE, crash=None), {}, "M"))

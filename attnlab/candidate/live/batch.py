@@ -76,7 +76,8 @@ class LiveModel:
         self.leaves = self._leaves(named)
         try:
             self.forget()
-            self.call({})
+            if not _all_finite(self.call({})):
+                raise CannotTry("float64 overflows")  # noqa: TRY301
         except Exception:  # a dtype that is written down somewhere
             self.unused, self.dtype = plain, torch.float32
             self.leaves = self._leaves(named)
@@ -111,7 +112,7 @@ class LiveModel:
         watch: AbstractContextManager[Any] | None = None,
     ) -> Output:
         """What the copy returns for the inputs with these changes. Copies are given to it."""
-        args, kwargs = map_tensors(lambda t: changes.get(id(t), t).clone(), self.inputs)
+        args, kwargs = _fresh(self.inputs, changes)
         self.model.train(train)
         if seed is not None:
             torch.manual_seed(seed)
@@ -178,6 +179,24 @@ def _copied(model: nn.Module) -> nn.Module:
         if parameter.is_floating_point() and parameter.numel() and not parameter.any():
             parameter.data.add_(torch.randn(parameter.shape, generator=dice), alpha=NOISE)
     return made
+
+
+def _fresh(value: Any, changes: Changes) -> Any:
+    """Copies of arguments; also of caches and other objects, which a call may fill."""
+    if isinstance(value, Tensor):
+        return changes.get(id(value), value).clone()
+    if type(value) in (list, tuple):
+        return type(value)(_fresh(v, changes) for v in value)
+    if type(value) is dict:
+        return {k: _fresh(v, changes) for k, v in value.items()}
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # then it is shared by all calls
+        return value
+
+
+def _all_finite(out: Output) -> bool:
+    return all(bool(t.isfinite().all()) for t in out.tensors.values())
 
 
 def _floats(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:

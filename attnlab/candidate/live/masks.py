@@ -1,27 +1,28 @@
-"""Masks and padding: what a mask hides is found by experiment, whatever True means in it."""
+"""Masks: what each hides is found by experiment, whatever True means in it."""
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from attnlab.candidate.live.batch import CannotTry, Leaf, Output
-from attnlab.candidate.live.properties import Bench, Broken, NotApplicable
+from attnlab.candidate.live.batch import CannotTry, Leaf
+from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.watching import is_triangle
 
 # Arguments that can only be masks over keys.
 SURE = {
     *("attn_mask", "attention_mask", "key_padding_mask", "src_key_padding_mask", "padding_mask"),
-    *("pad_mask", "src_mask", "key_mask", "encoder_attention_mask", "memory_key_padding_mask"),
+    *("pad_mask", "src_mask", "key_mask"),
 }
 OPTIONAL = {*SURE, "mask", "valid_mask", "input_mask"}  # that are tried where they were not given
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 SHORTEST = 4  # positions of which one is hidden
-PADDED = 2  # positions at the end of a sample that is padded for a look
 
 
 class Form(NamedTuple):
@@ -65,6 +66,13 @@ def mask_effect(bench: Bench) -> None:
         raise next((f for f in failures if isinstance(f, Broken)), failures[0])
 
 
+def padding_mask(bench: Bench) -> Known | None:
+    """The first mask over the keys of each sample whose meaning is known."""
+    shape = (bench.layout.samples, bench.layout.length)
+    known = (found for found, _ in _experiments(bench) if found)
+    return next((one for one in known if tuple(one.leaf.value.shape) == shape), None)
+
+
 def _experiments(bench: Bench) -> Iterator[tuple[Known | None, Exception]]:
     cached = bench.masks
     if cached is None:
@@ -103,7 +111,7 @@ def _experiment(bench: Bench, mask: Leaf | str) -> tuple[Known | None, Exception
         if found.seen and found.hidden:
             leaf = mask if isinstance(mask, Leaf) else Leaf(name, torch.ones(shape), "mask")
             return Known(leaf, form), NotApplicable("")
-    return None, _unknown(name, isinstance(mask, str), [found for _, _, found in tries], length)
+    return None, _unknown(bench, mask, [found for _, _, found in tries])
 
 
 def _tries(
@@ -116,23 +124,48 @@ def _tries(
                 yield shape, form, _hides(bench, mask, shape, form)
 
 
-def _unknown(name: str, added: bool, tries: list[Hiding], length: int) -> Exception:
+def _is_installed(bench: Bench) -> bool:
+    """Whether its code is a library's: there all models take the same arguments, used or not."""
+    file = getattr(sys.modules.get(type(bench.live.model).__module__), "__file__", None) or ""
+    return "site-packages" in file
+
+
+def _unknown(bench: Bench, mask: Leaf | str, tries: list[Hiding]) -> Exception:
     """Why it is not known how a mask hides a key."""
-    sure = name.rpartition(".")[2] in SURE
-    if not tries:
-        return CannotTry(f"{name}: no usual form of a mask is taken")
-    if not any(found.seen for found in tries):
+    name = mask if isinstance(mask, str) else mask.name
+    if tries and not any(found.seen for found in tries):
         return NotApplicable(f"{name}: no position moves the output of another one")
+    if unsure := _doubt(bench, tries):
+        return CannotTry(f"{name}: {unsure}")
+    added, sure = isinstance(mask, str), name.rpartition(".")[2] in SURE
+    says = "hides no key in the forms that were tried"
     if not any(found.effect for found in tries):
-        says = f"{name} changes no output, whichever key it hides"
-        return Broken(says) if sure else CannotTry(says)
+        if any(found.own for found in tries):
+            return Broken(f"{name} hides queries and no keys: it moves the masked position alone")
+        says = "changes no output, whichever key it hides"
+        sure = sure and not (added and _is_installed(bench))
+        return Broken(f"{name} {says}") if sure else CannotTry(f"{name} {says}")
     if added and not sure:
-        return CannotTry(f"{name} hides no key in the forms that were tried")
+        return CannotTry(f"{name} {says}")
     worst = max(found.gap for found in tries)
     return Broken(
-        f"{name} hides no key: with position {length // 2} masked for all queries, by True or by "
-        f"False, changing it moves other outputs by up to {worst:.2g}"
+        f"{name} hides no key: with position {bench.layout.length // 2} masked for all queries, by "
+        f"True or by False, changing it moves other outputs by up to {worst:.2g}"
     )
+
+
+def _doubt(bench: Bench, tries: list[Hiding]) -> str:
+    """Why a mask that hides nothing may be right."""
+    if not tries:
+        return "no usual form of a mask is taken"
+    if bench.keys - {bench.layout.length}:
+        return "attention runs over something else than the positions"
+    return "convolutions reach masked positions" if convolves(bench) else ""
+
+
+def convolves(bench: Bench) -> bool:
+    """Whether something mixes positions that takes no mask."""
+    return any(isinstance(module, CONVOLUTIONS) for module in bench.live.model.modules())
 
 
 def _forms(
@@ -165,10 +198,11 @@ def _forms(
 
 class Hiding(NamedTuple):
     """What hiding a key did: whether others saw it while it was open, whether the mask changes
-    anything, and whether what was hidden was not seen."""
+    their outputs, and whether they did not see what was hidden."""
 
     seen: bool
     effect: bool
+    own: bool  # whether the mask changes the output of the position that it hides
     hidden: bool
     gap: float
 
@@ -198,6 +232,7 @@ def _hides(bench: Bench, mask: Leaf | str, shape: tuple[int, ...], form: Form) -
     return Hiding(
         seen=bool(bench.moved(*_others(bench, a, b, at)).any()),
         effect=bool(bench.moved(*_others(bench, a, c, at)).any()),
+        own=bool(bench.moved(a, c).any()),
         hidden=gap == 0.0,
         gap=gap,
     )
@@ -217,102 +252,3 @@ def _elsewhere(bench: Bench, a: Tensor, b: Tensor, at: int) -> float:
     one, other = _others(bench, a, b, at)
     gone = bench.moved(one, other)
     return (one - other).abs()[gone].nan_to_num(float("inf")).max().item() if gone.any() else 0.0
-
-
-# ---------------------------------------------------------------- padding at the end
-
-
-def padding_invariance(bench: Bench) -> None:
-    """A sample that is padded at the end gives what it gives cut to its length."""
-    layout, length = bench.layout, bench.layout.length
-    ids = [leaf for leaf in layout.targets if leaf.role == "ids"]
-    known = _padding_mask(bench)
-    if layout.turned or length < SHORTEST or not layout.targets:
-        raise NotApplicable("no input has several positions")
-    if not known and not (layout.pads and ids):
-        raise NotApplicable("no mask over keys and no id of padding is known")
-    if not known and any(leaf.role == "mask" for leaf in bench.live.leaves):
-        raise CannotTry("the meaning of the mask is not known")
-    real = length - PADDED
-    changes = _padded(bench)
-    whole = _call(bench, changes, known)
-    short = _call(bench, changes, known, cut=real)
-    rows, few = _rows(bench, whole, length), _rows(bench, short, real)
-    if rows is None or few is None or rows.shape[1:] != few.shape[1:]:
-        raise CannotTry("shorter samples gave an output of another shape")
-    if bench.moved(rows, few).any():
-        gap = (rows - few).abs().max().item()
-        pad = f"id {min(layout.pads)}" if ids and layout.pads else "noise"
-        how = f", hidden by {known.leaf.name}" if known else ""
-        raise Broken(
-            f"{PADDED} positions of padding ({pad}{how}) after {real} real ones changed the "
-            f"output of the real ones by up to {gap:.2g}"
-        )
-
-
-def _padding_mask(bench: Bench) -> Known | None:
-    """The first mask over the keys of each sample whose meaning is known."""
-    shape = (bench.layout.samples, bench.layout.length)
-    known = (found for found, _ in _experiments(bench) if found)
-    return next((one for one in known if tuple(one.leaf.value.shape) == shape), None)
-
-
-def _padded(bench: Bench) -> dict[int, Tensor]:
-    """The batch with its last positions padded."""
-    layout, real = bench.layout, bench.layout.length - PADDED
-    changes: dict[int, Tensor] = {}
-    for leaf in layout.targets:
-        value = leaf.value.clone()
-        if leaf.role == "ids" and layout.pads:
-            pad = min(layout.pads)
-            head = value[:, :real]
-            value[:, :real] = torch.where(head == pad, _no_pad(layout.pads), head)
-            value[:, real:] = pad
-        changes[leaf.key] = value
-    return changes
-
-
-def _no_pad(pads: frozenset[int]) -> Tensor:
-    return torch.tensor(next(i for i in range(len(pads) + 1) if i not in pads))
-
-
-def _call(
-    bench: Bench, changes: dict[int, Tensor], known: Known | None, cut: int | None = None
-) -> Output:
-    """A call with the last positions masked, or with all inputs cut to a length."""
-    live, layout = bench.live, bench.layout
-    given = dict(changes)
-    if cut is not None:
-        for leaf in live.leaves:
-            value = given.get(leaf.key, leaf.value)
-            for axis in range(1 if leaf in layout.data else 0, value.dim()):
-                feature = leaf.role == "floats" and axis != layout.position_axis(leaf)
-                if value.shape[axis] == layout.length and not feature:
-                    value = value.narrow(axis, 0, cut)
-            given[leaf.key] = value
-    if known is None:
-        return live.call(given)
-    dtype = live.dtype if known.form.dtype.is_floating_point else known.form.dtype
-    mask = torch.full(tuple(known.leaf.value.shape), known.form.open, dtype=dtype)
-    mask[..., layout.length - PADDED :] = known.form.hidden
-    mask = mask[..., :cut]
-    if known.leaf in live.leaves:
-        return live.call({**given, known.leaf.key: mask})
-    leaf = live.add(known.leaf.name, mask)
-    try:
-        return live.call(given)
-    finally:
-        live.remove(leaf)
-
-
-def _rows(bench: Bench, out: Output, length: int) -> Tensor | None:
-    """The main output at the real positions; all of it where it has no positions."""
-    layout, main = bench.layout, out.main
-    if not main.dim() or main.shape[0] != layout.samples:
-        return None
-    positions = (
-        main.dim() > 1
-        and main.shape[1] == length
-        and layout.by_position(bench.before.main) is not None
-    )
-    return main[:, : layout.length - PADDED] if positions else main

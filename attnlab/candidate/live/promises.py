@@ -4,11 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from attnlab.candidate.live.properties import POSITION, SOME, Bench
+from attnlab.candidate.live.bench import SOME, Bench
+from attnlab.candidate.live.layout import POSITION
 from attnlab.candidate.live.watching import MaskWatch, is_triangle
 
+# Operations that know where a position lies, and layers that do.
+INDEXED = {
+    *(
+        "arange",
+        "linspace",
+        "cumsum",
+        "cumprod",
+        "roll",
+        "flip",
+        "unfold",
+        "sort",
+        "argsort",
+        "topk",
+    ),
+    *(
+        "tril",
+        "triu",
+        "tril_",
+        "triu_",
+        "diff",
+        "sin",
+        "cos",
+        "gather",
+        "scatter",
+        "conv1d",
+        "conv2d",
+    ),
+    *("fft", "rfft", "pad", "masked_fill", "masked_fill_", "cat", "__setitem__", "index_select"),
+}
+ORDERED = (nn.RNNBase, nn.Conv1d, nn.Conv2d, nn.AvgPool1d, nn.MaxPool1d)
 SHIFTED = 0.95  # of the targets that are the next inputs
 
 
@@ -19,6 +50,7 @@ def find_promises(bench: Bench, targets: Tensor | None) -> dict[str, str]:
     given = [leaf.name for leaf in bench.live.leaves if is_triangle(leaf.value)]
     watch = MaskWatch()
     bench.live.call({}, watch=watch)
+    bench.keys = watch.keys
     seen = [t.place for t in watch.triangles if t.length == layout.length]
     if given:
         found["causal"] = f"its argument {given[0]} is a triangle"
@@ -32,9 +64,23 @@ def find_promises(bench: Bench, targets: Tensor | None) -> dict[str, str]:
     place = next((n for n in names if POSITION.search(n.lower())), None)
     if place and layout.targets:
         found["ordered"] = f"it has {place}"
+    if "causal" not in found and "ordered" not in found and _is_unordered(bench, watch):
+        found["unordered"] = "it attends to all positions, and nothing in it tells them apart"
     if drops := next(_dropouts(bench), ""):
         found["dropout"] = f"it has {drops}"
     return found
+
+
+def _is_unordered(bench: Bench, watch: MaskWatch) -> bool:
+    """Whether it is attention without positions: no table, no operation that knows an index."""
+    layout, model = bench.layout, bench.live.model
+    given = any(leaf.role in ("mask", "other") for leaf in bench.live.leaves)
+    if given or watch.keys != {layout.length} or watch.ops & INDEXED or any(model.buffers()):
+        return False
+    if any(isinstance(module, ORDERED) for module in model.modules()):
+        return False
+    own = [type(m) for m in model.modules() if any(p.dim() > 1 for p in m.parameters(False))]
+    return all(kind.__module__.startswith("torch.nn") for kind in own)
 
 
 def _dropouts(bench: Bench) -> Iterator[str]:

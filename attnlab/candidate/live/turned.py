@@ -6,11 +6,14 @@ import inspect
 import re
 from contextlib import suppress
 
-from attnlab.candidate.live import properties
+from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.layout import Layout
-from attnlab.candidate.live.properties import Bench, Broken, NotApplicable
+from attnlab.candidate.live.samples import batch_independence
 
-UNPACKED = re.compile(r"(\w+)\s*,\s*(\w+)\s*(?:,\s*\w+\s*)?=\s*\w+\.(?:shape|size\(\))")
+# `B, T, C = x.shape` and `# (batch, seq, dim)`
+NAMED = re.compile(r"(?:^\s*|[(\[]\s*)(\w+)\s*,\s*(\w+)\b", re.MULTILINE)
+BATCH = {"b", "bs", "bsz", "n", "nb", "batch", "batch_size", "bsize"}
+LENGTH = {"s", "t", "l", "seq", "seq_len", "seqlen", "seq_length", "length", "time", "tokens"}
 TURNED = {"sequence-first": "only if inputs are read as (S, B, ...) are samples independent"}
 UNSURE = (
     "samples mix along the first axis of the inputs, and not along the second: right for (S, B, "
@@ -18,51 +21,52 @@ UNSURE = (
 )
 
 
-def read_turned(bench: Bench) -> dict[str, str]:
+def read_turned(bench: Bench, batch_first: bool | None) -> dict[str, str]:
     """Read the batch as (S, B, ...) where samples mix otherwise: the promise, or none."""
     layout = bench.layout
     floats = [leaf for leaf in layout.sequences if leaf.sequence_axis == 1]
-    if not floats or layout.samples < 2 or len(floats) != len(layout.sequences):
+    if batch_first or not floats or len(floats) != len(layout.sequences) or layout.samples < 2:
         return {}
-    if layout.by_position(bench.before.main) is None or _independent(bench):
+    if layout.by_position(bench.before.main) is None:
         return {}
+    usual = _independent(bench)
     bench.layout = turned = Layout(
         bench.live, layout.length, layout.samples, turned=True, pads=layout.pads
     )
+    if batch_first is False:
+        return {"sequence-first": "you say so"}
+    along, across = _counts_along(bench, layout)
     if turned.samples > 1 and _independent(bench):
-        along, across = _counts_along(bench, layout)
         first = _first_axis(bench)
-        if first == "S" or (across and not along):
+        if first != "B" and ((across and not along) or (first == "S" and not usual)):
             return TURNED
-        if not along and first != "B":
+        if not (usual or along or first == "B"):
             bench.doubt = UNSURE
-            return {}
     bench.layout = layout
     return {}
 
 
 def _first_axis(bench: Bench) -> str:
-    """B or S, as the code itself names what it unpacks: `B, T, C = x.shape`; "" where it does not.
-
-    PyTorch's own layers read the sequence first.
-    """
-    for module in bench.live.model.modules():
-        if type(module).__module__.startswith("torch.nn"):
-            if module is bench.live.model:
-                return "S"
+    """B or S, as the code itself names the axes of what it unpacks or of a comment; "" where it
+    names none. PyTorch's own layers read the sequence first."""
+    if type(bench.live.model).__module__.startswith("torch.nn"):
+        return "S"
+    for kind in {type(m): None for m in bench.live.model.modules()}:
+        if kind.__module__.startswith("torch.nn"):
             continue
         with suppress(OSError, TypeError):
-            if found := UNPACKED.search(inspect.getsource(type(module).forward)):
-                names = found[1].lower(), found[2].lower()
-                batch = [name[0] in "bn" for name in names]
-                if batch[0] is not batch[1]:
-                    return "B" if batch[0] else "S"
+            text = inspect.getsource(kind)
+            for one, other in NAMED.findall(text):
+                if one.lower() in BATCH and other.lower() in LENGTH:
+                    return "B"
+                if one.lower() in LENGTH and other.lower() in BATCH:
+                    return "S"
     return ""
 
 
 def _independent(bench: Bench) -> bool:
     try:
-        properties.batch_independence(bench)
+        batch_independence(bench)
     except (NotApplicable, Broken):
         return False
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from attnlab.tracer.raw_trace import display_path
-from attnlab.tracer.recorder import TORCH, user_location
+from attnlab.tracer.recorder import SOFTMAX, TORCH, user_location
 
 # Operations by which a mask reaches scores or weights.
 MASKING = {
@@ -21,6 +21,7 @@ MASKING = {
     *("baddbmm", "scaled_dot_product_attention", "multi_head_attention_forward", "__setitem__"),
 }
 FUSED = {"scaled_dot_product_attention", "multi_head_attention_forward"}
+MATRIX = 2  # axes of scores without a batch
 SMALLEST = 3  # positions of which a triangle can be told
 LARGEST = 1 << 22  # elements of a tensor that is looked at
 STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - of Python itself
@@ -41,20 +42,30 @@ class Triangle(NamedTuple):
 
 
 class MaskWatch(TorchFunctionMode):
-    """Notes each operation whose mask is a triangle of positions."""
+    """Notes masks that are triangles of positions, the numbers of keys, and what runs at all."""
 
     def __init__(self) -> None:
         super().__init__()
         self.triangles: list[Triangle] = []
+        self.keys: set[int] = set()  # numbers of keys that a softmax ran over
+        self.ops: set[str] = set()  # names of all operations
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
+        self.ops.add(name)
         if name in MASKING:
             length = _triangle(name, args, kwargs)
             if length:
                 self.triangles.append(Triangle(_place(), length))
-        return func(*args, **kwargs)
+        out = func(*args, **kwargs)
+        if name in SOFTMAX and isinstance(out, Tensor) and out.dim() > MATRIX:
+            self.keys.add(out.shape[-1])
+        elif name == "scaled_dot_product_attention":
+            self.keys.add(args[1].shape[-2] if len(args) > 1 else kwargs["key"].shape[-2])
+        elif name == "multi_head_attention_forward":
+            self.keys.add(args[1].shape[0] if len(args) > 1 else kwargs["key"].shape[0])
+        return out
 
 
 def _place() -> Place:
@@ -97,33 +108,43 @@ def is_triangle(mask: Tensor) -> bool:
     )
 
 
-class FirstMix(TorchFunctionMode):
-    """Compares a run with the one before, operation by operation: the first output that moved at a
-    sample or position where nothing was changed."""
+class Values(TorchFunctionMode):
+    """Keeps what each operation of a run made, to be compared with another run."""
 
-    def __init__(self, before: FirstMix | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.before = before
-        self.kept: list[Tensor | None] = []
-        self.places: list[Place] = []
+        self.steps: list[Step] = []
         self.size = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if isinstance(out, Tensor) and not getattr(func, "__name__", "").startswith("__get_"):
+        name = getattr(func, "__name__", "")
+        if isinstance(out, Tensor) and not name.startswith("__get_"):
             self.size += out.numel()
             keep = out.is_floating_point() and self.size < KEPT
-            self.kept.append(out.detach().clone() if keep else None)
-            self.places.append(_place())
+            kept = out.detach().clone() if keep else None
+            self.steps.append(Step(_place(), name, kept))
         return out
 
-    def first(self, moved: Callable[[Tensor, Tensor], bool]) -> Place | None:
-        """The place of the first operation whose two outputs `moved` tells apart."""
-        if self.before is None or len(self.kept) != len(self.before.kept):
-            return None
-        for mine, other, place in zip(self.kept, self.before.kept, self.places, strict=True):
-            if mine is None or other is None or mine.shape != other.shape:
-                continue
-            if moved(other, mine) and place.line:
-                return place
-        return None
+
+class Step(NamedTuple):
+    place: Place
+    op: str
+    value: Tensor | None
+
+
+class Pair(NamedTuple):
+    """One operation in two runs."""
+
+    place: Place
+    op: str
+    before: Tensor
+    after: Tensor
+
+
+def pairs(one: Values, other: Values) -> Iterator[Pair]:
+    """The operations of two runs that took the same way, with both values."""
+    if len(one.steps) == len(other.steps):
+        for a, b in zip(one.steps, other.steps, strict=True):
+            if a.value is not None and b.value is not None and a.value.shape == b.value.shape:
+                yield Pair(a.place, a.op, a.value, b.value)

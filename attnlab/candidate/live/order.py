@@ -1,0 +1,121 @@
+"""Properties of positions: the future does not leak, and order matters where it should."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from attnlab.candidate.live.batch import CannotTry, Leaf
+from attnlab.candidate.live.bench import (
+    SOME,
+    Bench,
+    Broken,
+    NotApplicable,
+    largest_gap,
+    like,
+    numbered,
+)
+
+
+def causality(bench: Bench) -> None:
+    layout, before = bench.layout, bench.main()
+    why = bench.promised(
+        "causal",
+        "nothing says that it is causal: no triangular mask, no targets that are the next inputs",
+    )
+    rows = layout.by_position(before)
+    if rows is None or layout.length < SOME:
+        raise NotApplicable("no output has an entry for each of several positions")
+    leaves = layout.targets
+    groups = [[leaf] for leaf in leaves] if len(leaves) > 1 else [leaves]
+    failures = []
+    for group in [leaves, *groups] if len(groups) > 1 else groups:
+        failure = _leak(bench, group, rows, why)
+        if failure is None:
+            return
+        failures.append(failure)
+    raise failures[0]
+
+
+def _leak(bench: Bench, leaves: list[Leaf], rows: Tensor, why: str) -> Broken | None:
+    layout, length = bench.layout, bench.layout.length
+    for start in sorted({length - 1, length // 2, 1}, reverse=True):
+        changes = layout.change_positions(leaves, start, length)
+        after = layout.by_position(bench.live.call(changes).main)
+        gone = bench.moved(rows, like(rows, after))[:, :start]
+        if not gone.any():
+            continue
+        seen = sorted({i[1] for i in gone.nonzero().tolist()})
+        gap = (rows - like(rows, after)).abs()[:, :start].max().item()
+        place = bench.blame(changes, partial(_early_rows, bench, start))
+        what = " and ".join(leaf.name for leaf in leaves)
+        return Broken(
+            f"{what} changed from position {start} on, and the output at "
+            f"{numbered('position', seen)} changed too, by up to {gap:.2g} (causal: {why})",
+            place,
+        )
+    return None
+
+
+def _early_rows(bench: Bench, start: int, a: Tensor, b: Tensor) -> bool:
+    """Whether a value with one axis of positions moved before `start`."""
+    axes = [i for i, n in enumerate(a.shape) if n == bench.layout.length]
+    if len(axes) != 1 or a.dim() < 2:
+        return False
+    return bool(bench.moved(a, b).movedim(axes[0], 0)[:start].any())
+
+
+def position_sensitivity(bench: Bench) -> None:
+    layout, before = bench.layout, bench.main()
+    bench.promised("ordered", "nothing says that the order of positions matters")
+    length, leaves = layout.length, layout.targets
+    if length < SOME + 1 or not leaves:
+        raise NotApplicable("no input has several positions")
+    one, other = length - 3, length - 2
+    after = bench.live.call(layout.swap_positions(leaves, one, other)).main
+    rows, new = layout.by_position(before), layout.by_position(after)
+    if rows is None or new is None:
+        same = (
+            layout.by_sample(before) is not None
+            and not bench.moved(before, like(before, after)).any()
+        )
+        where = "the output"
+    else:
+        order = torch.arange(length)
+        order[one], order[other] = other, one
+        turned = not bench.moved(rows.index_select(1, order), new).any()
+        late = not bench.moved(rows[:, -1], new[:, -1]).any()
+        same = turned or (late and "causal" in bench.promises)
+        where = f"the output at position {length - 1}"
+    if same:
+        raise Broken(
+            f"positions {one} and {other} were swapped, and {where} stayed the same: the "
+            f"order of positions makes no difference ({bench.promises['ordered']})"
+        )
+
+
+def permutation_equivariance(bench: Bench) -> None:
+    layout, before = bench.layout, bench.main()
+    why = bench.promised(
+        "unordered", "nothing says that the order of positions makes no difference"
+    )
+    if layout.length < SOME + 2:
+        raise NotApplicable("no input has several positions")
+    one, other = layout.length // 2, layout.length - 2  # the first and last one may be special
+    changes = layout.swap_positions(layout.sequences, one, other)
+    after = bench.live.call(changes).main
+    rows, new = layout.by_position(before), layout.by_position(after)
+    if rows is not None and new is not None:
+        order = torch.arange(layout.length)
+        order[one], order[other] = other, one
+        before, after = rows.index_select(1, order), new
+    elif before.dim() > 2 or layout.by_sample(before) is None:
+        raise CannotTry("the axes of the output are not known")
+    rows, new = before, like(before, after)
+    if bench.moved(rows, new).any():
+        raise Broken(
+            f"positions {one} and {other} were swapped, and more than their outputs changed, by up "
+            f"to {largest_gap(rows, new):.2g} ({why})"
+        )

@@ -1,0 +1,103 @@
+"""Padding: a sample gives the same with padded positions at its end as without them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attnlab.candidate.live.batch import CannotTry, Output
+from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
+from attnlab.candidate.live.masks import SHORTEST, Known, convolves, padding_mask
+
+PADDED = 2  # positions at the end of a sample that is padded for a look
+
+
+def padding_invariance(bench: Bench) -> None:
+    """A sample that is padded at the end gives what it gives cut to its length."""
+    layout, length = bench.layout, bench.layout.length
+    ids = [leaf for leaf in layout.targets if leaf.role == "ids"]
+    known = padding_mask(bench)
+    if layout.turned or length < SHORTEST or not layout.targets:
+        raise NotApplicable("no input has several positions")
+    if not known and not (layout.pads and ids):
+        raise NotApplicable("no mask over keys and no id of padding is known")
+    if not known and any(leaf.role == "mask" for leaf in bench.live.leaves):
+        raise CannotTry("the meaning of the mask is not known")
+    if bench.keys != {length} or convolves(bench):
+        raise CannotTry("not all that mixes positions is attention over them")
+    real = length - PADDED
+    changes = _padded(bench)
+    whole = _call(bench, changes, known)
+    short = _call(bench, changes, known, cut=real)
+    rows, few = _rows(bench, whole, length), _rows(bench, short, real)
+    if rows is None or few is None or rows.shape[1:] != few.shape[1:]:
+        raise CannotTry("shorter samples gave an output of another shape")
+    if bench.moved(rows, few).any():
+        gap = (rows - few).abs().max().item()
+        pad = f"id {min(layout.pads)}" if ids and layout.pads else "noise"
+        how = f", hidden by {known.leaf.name}" if known else ""
+        raise Broken(
+            f"{PADDED} positions of padding ({pad}{how}) after {real} real ones changed the "
+            f"output of the real ones by up to {gap:.2g}"
+        )
+
+
+def _padded(bench: Bench) -> dict[int, Tensor]:
+    """The batch with its last positions padded."""
+    layout, real = bench.layout, bench.layout.length - PADDED
+    changes: dict[int, Tensor] = {}
+    for leaf in layout.targets:
+        value = leaf.value.clone()
+        if leaf.role == "ids" and layout.pads:
+            pad = min(layout.pads)
+            head = value[:, :real]
+            value[:, :real] = torch.where(head == pad, _no_pad(layout.pads), head)
+            value[:, real:] = pad
+        changes[leaf.key] = value
+    return changes
+
+
+def _no_pad(pads: frozenset[int]) -> Tensor:
+    return torch.tensor(next(i for i in range(len(pads) + 1) if i not in pads))
+
+
+def _call(
+    bench: Bench, changes: dict[int, Tensor], known: Known | None, cut: int | None = None
+) -> Output:
+    """A call with the last positions masked, or with all inputs cut to a length."""
+    live, layout = bench.live, bench.layout
+    given = dict(changes)
+    if cut is not None:
+        for leaf in live.leaves:
+            value = given.get(leaf.key, leaf.value)
+            for axis in range(1 if leaf in layout.data else 0, value.dim()):
+                feature = leaf.role == "floats" and axis != layout.position_axis(leaf)
+                if value.shape[axis] == layout.length and not feature:
+                    value = value.narrow(axis, 0, cut)
+            given[leaf.key] = value
+    if known is None:
+        return live.call(given)
+    dtype = live.dtype if known.form.dtype.is_floating_point else known.form.dtype
+    mask = torch.full(tuple(known.leaf.value.shape), known.form.open, dtype=dtype)
+    mask[..., layout.length - PADDED :] = known.form.hidden
+    mask = mask[..., :cut]
+    if known.leaf in live.leaves:
+        return live.call({**given, known.leaf.key: mask})
+    leaf = live.add(known.leaf.name, mask)
+    try:
+        return live.call(given)
+    finally:
+        live.remove(leaf)
+
+
+def _rows(bench: Bench, out: Output, length: int) -> Tensor | None:
+    """The main output at the real positions; all of it where it has no positions."""
+    layout, main = bench.layout, out.main
+    if not main.dim() or main.shape[0] != layout.samples:
+        return None
+    positions = (
+        main.dim() > 1
+        and main.shape[1] == length
+        and layout.by_position(bench.before.main) is not None
+    )
+    return main[:, : layout.length - PADDED] if positions else main
