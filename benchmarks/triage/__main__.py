@@ -1,0 +1,158 @@
+"""How often `attnlab triage` names the cause of a bug, and how often it is wrong about right code.
+
+    python -m benchmarks.triage [FOLDER] [--only NAME] [--write]
+
+FOLDER holds `open/*/item.toml` (wrong files, each with its causes and lines, and `right.py`) and
+`right/*.py`; by default it is this one. An item counts as found at rank k where the k-th suspicion
+is of a rule that stands for one of its causes (`causes.toml`), and stands at one of its lines, or
+at none. `unopened.tar.xz` is the half that was written by others before the rules; unpack it into a
+folder and name that. `--write` renews docs/triage-accuracy.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from attnlab.records import Limits, Suspicion, Triage
+from attnlab.target.command_line import TraceCommand
+from attnlab.target.triage_target import triage_job
+from attnlab.triage import Wishes, make_triage
+from attnlab.worker.client import Worker
+
+HERE = Path(__file__).parent
+NEAR = 3  # lines that a suspicion may be away from the fault
+SECONDS = 60
+FIRSTS = 3
+
+
+class Item(NamedTuple):
+    folder: Path
+    kind: str
+    target: str
+    causes: tuple[str, ...]
+    lines: tuple[tuple[int, int], ...]
+
+
+class Outcome(NamedTuple):
+    name: str
+    kind: str
+    rank: int  # of the right cause; 0 = not among those told
+    first: str  # the rule that stands first
+    alarms: int  # warnings and errors
+    seconds: float
+    causes: str
+    place: str
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=HERE)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--rights", action="store_true", help="only files that are right")
+    given = parser.parse_args()
+    rules = tomllib.loads((HERE / "causes.toml").read_text("utf-8"))
+    console = Console(width=140)
+    wrong = [] if given.rights else [
+        _tried(item, rules) for item in _items(given.folder) if given.only in item.folder.name
+    ]  # fmt: skip
+    if wrong:
+        _show_wrong(wrong, console)
+    alarms = [
+        (path, triage)
+        for path in _right_files(given.folder)
+        if given.only in str(path)
+        for triage in [_triage(path.parent, path.name)]
+        if triage.outcome != "nothing-found"
+    ]
+    count = sum(given.only in str(path) for path in _right_files(given.folder))
+    console.print(f"{len(alarms)} of {count} right files raise an alarm")
+    for path, triage in alarms:
+        first = next(iter(triage.suspicions), None)
+        said = f"{first.rule} {first.line}: {first.message[:150]}" if first else triage.message
+        console.print(f"  {path.parent.name}/{path.name}  {triage.outcome}  {said}", markup=False)
+    return 0
+
+
+def _items(folder: Path) -> Iterator[Item]:
+    for path in sorted(folder.glob("**/item.toml")):
+        told = tomllib.loads(path.read_text("utf-8"))
+        spans = tuple((span[0], span[-1]) for span in told["lines"])
+        yield Item(path.parent, told["kind"], told["target"], tuple(told["causes"]), spans)
+
+
+def _right_files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("**/right.py"), *folder.glob("right/*.py")])
+
+
+def _triage(folder: Path, target: str) -> Triage:
+    """What `attnlab triage TARGET` finds, run in the target's folder."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        typed = TraceCommand(target=target)
+        job = triage_job(typed, Limits(seconds=SECONDS))
+        with Worker() as worker:
+            report = worker.run_job(job)
+        return make_triage(target, report, Wishes())
+    except Exception as error:
+        return Triage(target=target, outcome="error", message=f"{type(error).__name__}: {error}")
+    finally:
+        os.chdir(before)
+
+
+def _tried(item: Item, rules: dict[str, list[str]]) -> Outcome:
+    started = time.monotonic()
+    found = _triage(item.folder, item.target)
+    right = [s.rank for s in found.suspicions if _is_right(s, item, rules)]
+    first = found.suspicions[0] if found.suspicions else None
+    return Outcome(
+        name=item.folder.name,
+        kind=item.kind,
+        rank=min(right, default=0),
+        first=f"{first.rule}:{first.line}" if first else (found.message or found.outcome)[:60],
+        alarms=sum(s.severity != "note" for s in found.suspicions),
+        seconds=time.monotonic() - started,
+        causes=", ".join(item.causes),
+        place=", ".join(f"{a}-{b}" if a != b else str(a) for a, b in item.lines),
+    )
+
+
+def _is_right(suspicion: Suspicion, item: Item, rules: dict[str, list[str]]) -> bool:
+    if not set(rules.get(suspicion.rule, ())) & set(item.causes):
+        return False
+    line = suspicion.line
+    return not line or any(a - NEAR <= line <= b + NEAR for a, b in item.lines)
+
+
+def _show_wrong(wrong: list[Outcome], console: Console) -> None:
+    table = Table("item", "kind", "rank", "causes", "lines", "told first", "alarms", "s")
+    for o in wrong:
+        rank = str(o.rank or "-")
+        row = (o.name, o.kind, rank, o.causes, o.place, o.first, str(o.alarms), f"{o.seconds:.1f}")
+        table.add_row(*row)
+    console.print(table)
+    for kind in ("module", "script", ""):
+        some = [o for o in wrong if kind in ("", o.kind)]
+        if not some:
+            continue
+        among = sum(0 < o.rank <= FIRSTS for o in some)
+        top = Counter(o.rank for o in some)[1]
+        console.print(
+            f"{kind or 'all'}: first {top} of {len(some)} ({100 * top / len(some):.0f} %), among "
+            f"the first {FIRSTS} {among} ({100 * among / len(some):.0f} %)"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
