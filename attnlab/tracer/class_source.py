@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,33 +19,53 @@ from attnlab.records.trace import Finding
 TORCH = str(Path(torch.__file__).parent)
 
 
-class ClassSource(NamedTuple):
-    """Where a class is written."""
+class ClassSource:
+    """Where a class is written; `tree` is None where that is nobody's to change."""
 
-    file: str
-    line: int
-    tree: ast.ClassDef | None
+    def __init__(self, file: str, line: int, tree: ast.ClassDef | None) -> None:
+        self.file, self.line, self.tree = file, line, tree
+
+    @cached_property
+    def shown(self) -> str:
+        return shown_path(Path(self.file))
+
+    @cached_property
+    def methods(self) -> dict[str, ast.FunctionDef]:
+        body = self.tree.body if self.tree else []
+        return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
+    @cached_property
+    def constructed(self) -> dict[str, int]:
+        """The attributes that the constructor assigns, each with its line."""
+        init = self.methods.get("__init__")
+        pairs = (
+            (target.attr, self.line + target.lineno - 1)
+            for node in (ast.walk(init) if init else ())
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Attribute) and _is_self(target.value)
+        )
+        return dict(reversed(list(pairs)))
+
+    @cached_property
+    def ties(self) -> tuple[tuple[str, str, int], ...]:
+        """What the constructor makes one: `a.weight` and `b.weight` of
+        `self.a.weight = self.b.weight`, and the line."""
+        init = self.methods.get("__init__")
+        pairs = (
+            (path_of(node.targets[0]), path_of(node.value), self.line + node.lineno - 1)
+            for node in (ast.walk(init) if init else ())
+            if isinstance(node, ast.Assign) and len(node.targets) == 1
+        )
+        return tuple(pair for pair in pairs if "." in pair[0] and pair[1])
 
     def assignment(self, attribute: str) -> int:
         """The line where `self.ATTRIBUTE` is assigned; the class's own where it is not seen."""
-        for node in ast.walk(self.tree) if self.tree else ():
-            targets = node.targets if isinstance(node, ast.Assign) else []
-            if any(is_own(target, attribute) for target in targets):
-                return self.line + int(getattr(node, "lineno", 1)) - 1
-        return self.line
-
-    def method(self, name: str) -> ast.FunctionDef | None:
-        body = self.tree.body if self.tree else []
-        return next((n for n in body if isinstance(n, ast.FunctionDef) and n.name == name), None)
+        return self.constructed.get(attribute, self.line)
 
     def finding(self, rule: str, severity: Any, line: int, message: str) -> Finding:
         return Finding(
-            rule=rule,
-            file=shown_path(Path(self.file)),
-            line=line,
-            op="",
-            severity=severity,
-            message=message,
+            rule=rule, file=self.shown, line=line, op="", severity=severity, message=message
         )
 
 
@@ -55,29 +76,29 @@ def class_source_of(module: nn.Module) -> ClassSource:
 
 @lru_cache(maxsize=256)
 def class_source(kind: Any) -> ClassSource:
-    """The source of a class; without a tree for one of PyTorch, or made at run time."""
+    """The source of a class; without a tree for one that is installed, or made at run time."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    if not file or file.startswith(TORCH) or "site-packages" in file:
+        return ClassSource(file, 0, None)
     try:
-        file = inspect.getsourcefile(kind) or ""
         lines, start = inspect.getsourcelines(kind)
         tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
     except (OSError, TypeError, SyntaxError, IndexError, ValueError):
         return ClassSource("", 0, None)
-    own = not file.startswith(TORCH) and isinstance(tree, ast.ClassDef)
-    return ClassSource(file, start, tree if own and isinstance(tree, ast.ClassDef) else None)
+    return ClassSource(file, start, tree if isinstance(tree, ast.ClassDef) else None)
 
 
-def is_own(node: ast.AST, attribute: str) -> bool:
-    owner = node.value if isinstance(node, ast.Attribute) else None
-    own = isinstance(owner, ast.Name) and owner.id == "self"
-    return own and isinstance(node, ast.Attribute) and node.attr == attribute
+def _is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
-def is_assigned(source: ClassSource, name: str) -> bool:
-    """Whether the constructor assigns it: what forward leaves behind is another matter."""
-    init = source.method("__init__")
-    nodes = ast.walk(init) if init else ()
-    assigned = (t for node in nodes if isinstance(node, ast.Assign) for t in node.targets)
-    return any(is_own(target, name) for target in assigned)
+def path_of(node: ast.AST) -> str:
+    """`a.weight` of `self.a.weight`; "" for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    return ".".join(parts) if _is_self(node) else ""
 
 
 # ---------------------------------------------------------------- what methods name
@@ -95,7 +116,7 @@ def call_places(root: nn.Module) -> tuple[tuple[str, str, int], ...]:
         source = class_source_of(modules[owner]) if owner in modules else None
         place = _called_lines(source).get(leaf) if source and source.tree else None
         if place is not None and source is not None:
-            found.append((path, shown_path(Path(source.file)), place))
+            found.append((path, source.shown, place))
     return tuple(found)
 
 
@@ -108,7 +129,7 @@ def _called_lines(source: ClassSource) -> dict[str, int]:
             continue
         for node in ast.walk(method):
             function = node.func if isinstance(node, ast.Call) else None
-            if isinstance(function, ast.Attribute) and is_own(function, function.attr):
+            if isinstance(function, ast.Attribute) and _is_self(function.value):
                 line = source.line + function.lineno - 1
                 lines[function.attr] = min(lines.get(function.attr, line), line)
     return lines
@@ -124,8 +145,8 @@ def never_named(root: nn.Module) -> tuple[tuple[str, str, int], ...]:
             continue
         names = _named_outside(source)
         for name in (*module._modules, *module._parameters):
-            if names is not None and name not in names and is_assigned(source, name):
-                place = (shown_path(Path(source.file)), source.assignment(name))
+            if names is not None and name not in names and name in source.constructed:
+                place = (source.shown, source.assignment(name))
                 found.append((f"{path}.{name}".lstrip("."), *place))
     return tuple(found)
 
@@ -134,7 +155,7 @@ def never_named(root: nn.Module) -> tuple[tuple[str, str, int], ...]:
 def _named_outside(source: ClassSource) -> frozenset[str] | None:
     """Attributes of anything that methods besides the constructor name, and strings; None where
     they may be reached in other ways, or another class has the forward."""
-    if source.method("forward") is None:
+    if "forward" not in source.methods:
         return None
     named: set[str] = set()
     for method in source.tree.body if source.tree else ():

@@ -17,7 +17,6 @@ from attnlab.tracer.class_source import (
     ClassSource,
     class_source,
     class_source_of,
-    is_assigned,
 )
 
 
@@ -81,7 +80,7 @@ def _loose_tensors(path: str, module: nn.Module, source: ClassSource) -> Iterato
         if not isinstance(value, Tensor) or source.tree is None:
             continue
         full, line = f"{path}.{name}".lstrip("."), source.assignment(name)
-        assigned = is_assigned(source, name)
+        assigned = name in source.constructed
         if value.requires_grad and assigned:
             why = (
                 "the result of an operation on one"
@@ -145,32 +144,17 @@ def _is_multiplied(source: ClassSource, line: int) -> bool:
 
 def _lost_ties(module: nn.Module, source: ClassSource) -> Iterator[Finding]:
     """`self.a.weight = self.b.weight` in the constructor, and yet they are two."""
-    init = source.method("__init__")
-    for node in ast.walk(init) if init else ():
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            continue
-        left, right = _path_of(node.targets[0]), _path_of(node.value)
-        if not left or not right or "." not in left:
-            continue
+    for left, right, line in source.ties:
         mine, other = _tensor_at(module, left), _tensor_at(module, right)
         if mine is None or other is None or mine is other or mine.data_ptr() == other.data_ptr():
             continue
         yield source.finding(
             "tying-lost",
             "warning",
-            source.line + node.lineno - 1,
+            line,
             f"self.{left} was made one with self.{right} here and is no longer: a later line gives "
             "one of them a new tensor, so they train apart; tie them last",
         )
-
-
-def _path_of(node: ast.AST) -> str:
-    """`a.weight` of `self.a.weight`; "" for anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.insert(0, node.attr)
-        node = node.value
-    return ".".join(parts) if isinstance(node, ast.Name) and node.id == "self" else ""
 
 
 def _tensor_at(module: nn.Module, path: str) -> nn.Parameter | None:
@@ -190,27 +174,29 @@ def _unread_arguments(root: nn.Module) -> Iterator[Finding]:
     """Arguments of a user's forward that its body never names, though a caller gives them."""
     kinds: set[Any] = {type(m) for m in root.modules()}
     for kind in sorted(kinds, key=lambda k: k.__qualname__):
-        source = class_source(kind)
-        forward = source.method("forward")
-        if forward is None or _does_nothing(forward):
+        yield from _unread_in(kind, kind is type(root))
+
+
+@lru_cache(maxsize=256)
+def _unread_in(kind: Any, outermost: bool) -> tuple[Finding, ...]:
+    source = class_source(kind)
+    forward = source.methods.get("forward")
+    if forward is None or _does_nothing(forward):
+        return ()
+    named = {n.id for n in ast.walk(forward) if isinstance(n, ast.Name)}
+    names = [a.arg for a in (*forward.args.args[1:], *forward.args.kwonlyargs)]
+    found = []
+    for place, name in enumerate(names):
+        if name in named or name.startswith("_") or "locals" in named:
             continue
-        named = {n.id for n in ast.walk(forward) if isinstance(n, ast.Name)}
-        names = [a.arg for a in (*forward.args.args[1:], *forward.args.kwonlyargs)]
-        for place, name in enumerate(names):
-            if name in named or name.startswith("_") or "locals" in named:
-                continue
-            keywords = place >= len(forward.args.args) - 1
-            given = _is_given(source.file, kind.__name__, name, None if keywords else place)
-            tells = kind is type(root) or given
-            yield source.finding(
-                "unused-argument",
-                "warning"
-                if given and _carries(name) and "site-packages" not in source.file
-                else "note",
-                source.line + forward.lineno - 1,
-                f"{kind.__name__}.forward takes {name} and never reads it"
-                + ("" if tells else "; nothing in this file gives it"),
-            )
+        keywords = place >= len(forward.args.args) - 1
+        given = _is_given(source.file, kind.__name__, name, None if keywords else place)
+        told = "" if outermost or given else "; nothing in this file gives it"
+        severity = "warning" if given and _carries(name) else "note"
+        message = f"{kind.__name__}.forward takes {name} and never reads it{told}"
+        line = source.line + forward.lineno - 1
+        found.append(source.finding("unused-argument", severity, line, message))
+    return tuple(found)
 
 
 def _carries(name: str) -> bool:

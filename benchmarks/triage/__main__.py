@@ -68,15 +68,10 @@ def main() -> int:
     ]  # fmt: skip
     if wrong:
         _show_wrong(wrong, console)
-    alarms = [
-        (path, triage)
-        for path in _right_files(given.folder)
-        if given.only in str(path)
-        for triage in [_triage(path.parent, path.name)]
-        if triage.outcome != "nothing-found"
-    ]
-    count = sum(given.only in str(path) for path in _right_files(given.folder))
-    console.print(f"{len(alarms)} of {count} right files raise an alarm")
+    rights = [(p, name) for p, name in _right_files(given.folder) if given.only in str(p)]
+    tried = [(path, _triage(path.parent, name)) for path, name in rights]
+    alarms = [(path, triage) for path, triage in tried if triage.outcome != "nothing-found"]
+    console.print(f"{len(alarms)} of {len(rights)} right files raise an alarm")
     for path, triage in alarms:
         first = next(iter(triage.suspicions), None)
         said = f"{first.rule} {first.line}: {first.message[:150]}" if first else triage.message
@@ -91,8 +86,13 @@ def _items(folder: Path) -> Iterator[Item]:
         yield Item(path.parent, told["kind"], told["target"], tuple(told["causes"]), spans)
 
 
-def _right_files(folder: Path) -> list[Path]:
-    return sorted([*folder.glob("**/right.py"), *folder.glob("right/*.py")])
+def _right_files(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Files that are right, each with the target to name."""
+    for item in _items(folder):
+        path = item.folder / "right.py"
+        if path.is_file():
+            yield path, path.name + item.target.partition(".py")[2]
+    yield from ((path, path.name) for path in sorted(folder.glob("right/*.py")))
 
 
 def _triage(folder: Path, target: str) -> Triage:
