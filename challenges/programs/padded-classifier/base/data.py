@@ -1,5 +1,7 @@
 """Short reviews, judged by the last word that judges. Nothing here is wrong; not edited."""
 
+import random
+
 import torch
 
 CLASSES = ("neutral", "praise", "complaint")
@@ -22,23 +24,20 @@ def decode(ids: list[int]) -> str:
     return " ".join(VOCABULARY[number] for number in ids if number not in (START, PAD))
 
 
-def _review(generator: torch.Generator) -> Review:
-    def dice(sides: int) -> int:
-        return int(torch.randint(sides, (), generator=generator))
-
-    words = [FILLERS[dice(len(FILLERS))] for _ in range(1 + dice(9))]
-    kind = (0, 0, 0, 0, 0, 0, 1, 1, 1, 2)[dice(10)]
+def _review(dice: random.Random) -> Review:
+    words = dice.choices(FILLERS, k=dice.randint(1, 9))
+    kind = dice.choice((0, 0, 0, 0, 0, 0, 1, 1, 1, 2))
     if kind:  # the last judgement decides; others may stand before it
-        judgements = [dice(2) for _ in range(dice(3))] + [kind - 1]
-        places = sorted(dice(len(words) + 1) for _ in judgements)
+        judgements = [dice.randrange(2) for _ in range(dice.randrange(3))] + [kind - 1]
+        places = sorted(dice.randint(0, len(words)) for _ in judgements)
         for place, bad in reversed(list(zip(places, judgements))):
-            words.insert(place, (GOOD, BAD)[bad][dice(4)])
+            words.insert(place, dice.choice((GOOD, BAD)[bad]))
     return encode(" ".join(words)), kind
 
 
 def _reviews(count: int, seed: int) -> list[Review]:
-    generator = torch.Generator().manual_seed(seed)
-    return [_review(generator) for _ in range(count)]
+    dice = random.Random(seed)
+    return [_review(dice) for _ in range(count)]
 
 
 TRAINING = _reviews(1500, 21)

@@ -1,5 +1,8 @@
 """Small pictures of a red and a blue square. Nothing here is wrong; not edited."""
 
+import random
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -8,27 +11,33 @@ CHANNELS, HEIGHT, WIDTH = 3, 12, 16
 CELL = 4  # pixels; the picture is a grid of 3 x 4 cells
 
 
-def _picture(generator: torch.Generator) -> tuple[Tensor, int]:
-    def dice(sides: int) -> int:
-        return int(torch.randint(sides, (), generator=generator))
-
-    picture = 0.3 * torch.rand(CHANNELS, HEIGHT, WIDTH, generator=generator)
-    label = dice(4)
+def _place_squares(dice: random.Random) -> tuple[int, tuple[int, int], tuple[int, int]]:
+    """A class, and the top left corners of the red and the blue square."""
+    label = dice.randrange(4)
     sideways = label < 2
-    line = dice(HEIGHT // CELL if sideways else WIDTH // CELL)
-    first, second = torch.randperm(4 if sideways else 3, generator=generator)[:2].sort().values
-    red, blue = (second, first) if label in (0, 2) else (first, second)
-    for channel, place in ((0, int(red)), (2, int(blue))):
+    line = dice.randrange(HEIGHT // CELL if sideways else WIDTH // CELL)
+    first, second = sorted(dice.sample(range(4 if sideways else 3), 2))
+    corners = []
+    for place in (second, first) if label in (0, 2) else (first, second):
         row, column = (line, place) if sideways else (place, line)
-        top, left = row * CELL + dice(2), column * CELL + dice(2)
-        picture[channel, top : top + 3, left : left + 3] += 0.7
-    return picture, label
+        corners.append((row * CELL + dice.randrange(2), column * CELL + dice.randrange(2)))
+    return label, corners[0], corners[1]
+
+
+def _squares(corners: Sequence[tuple[int, int]]) -> Tensor:
+    """True inside a square of 3 x 3 pixels with this corner: (count, height, width)."""
+    top, left = torch.tensor(corners).T[..., None]
+    rows, columns = torch.arange(HEIGHT) - top, torch.arange(WIDTH) - left
+    return ((rows >= 0) & (rows < 3))[:, :, None] & ((columns >= 0) & (columns < 3))[:, None, :]
 
 
 def _pictures(count: int, seed: int) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    pictures, labels = zip(*(_picture(generator) for _ in range(count)))
-    return torch.stack(pictures), torch.tensor(labels)
+    dice, generator = random.Random(seed), torch.Generator().manual_seed(seed)
+    labels, red, blue = zip(*(_place_squares(dice) for _ in range(count)))
+    pictures = 0.3 * torch.rand(count, CHANNELS, HEIGHT, WIDTH, generator=generator)
+    pictures[:, 0] += 0.7 * _squares(red)
+    pictures[:, 2] += 0.7 * _squares(blue)
+    return pictures, torch.tensor(labels)
 
 
 TRAINING = _pictures(600, 31)  # pictures (count, channels, height, width) and labels (count,)
