@@ -18,7 +18,7 @@ from attnlab.checks.base import Failure, Mask, Probe, Tensor, Tier, check, descr
     title="The output has the stated shape",
     needs=("output",),
     tier=Tier.SHAPE,
-    advice="Compare the last rows of the trace with the shape that the task states.",
+    advice="Compare the end of the trace with the shape that the task states.",
 )
 def run(probe: Probe) -> Failure | None:
     shape = expected_shape(probe)

@@ -32,7 +32,7 @@ from attnlab.tracer.axes.agree import SizedTrace
 from attnlab.tracer.build_trace import build_trace
 from attnlab.tracer.raw_trace import RawTrace
 
-LAST_ROWS = "Look at the last rows before the crash."
+LAST_ROWS = "Look at the last operations before the crash."
 FLAGGED = "Look at the first row that is flagged, and at what it was given."
 SHORTEST = 3  # positions of which the last one may be changed
 Pick = Callable[[Any], Tensor]  # the output, of all that a module returns

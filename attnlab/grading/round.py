@@ -18,7 +18,7 @@ from attnlab.verdict import UNSEEN
 LATE = "the time was up before its turn"
 SHAPE = "output-shape"
 VALUES = "matches-reference"
-IN_FORWARD = "Look at the last rows of the trace before the crash."
+IN_FORWARD = "Look at the last operations of the trace before the crash."
 IN_INIT = "Build it by itself at these sizes: the constructor must take what the task states."
 PLAIN_TENSOR = "Let forward return the output alone: one dense tensor on the CPU."
 SHAPES = "Print the shapes of this call step by step: squeeze() drops every axis of size 1."

@@ -113,7 +113,7 @@ def _merge(parts: list[CheckResult]) -> CheckResult:
     """The result of a check: that of the first part that failed; it has passed where all parts that
     apply were looked at."""
     first = parts[0]
-    if first.outcome == "passed":
+    if first.outcome in ("passed", "skipped"):
         first = next((part for part in parts if part.reason == UNSEEN), first)
     return replace(first, trusted=any(p.trusted for p in parts if p.outcome == first.outcome))
 

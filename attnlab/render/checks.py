@@ -66,5 +66,5 @@ def outcome_counts(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[
             parts += [("   ", ""), (text.format(count), style)]
     unseen = sum(check.reason == UNSEEN for check in checks)
     if unseen:
-        parts += [("   ", ""), (f"{marks.skip} {unseen} not run", "aside")]
+        parts += [("   ", ""), (f"{marks.skip} {unseen} not run, may pass", "aside")]
     return parts[1:]

@@ -8,9 +8,11 @@ from modules import PLAIN, job, local, module
 
 from attnlab.checks.base import CannotTell, Failure, Skip, Tier, load_checks
 from attnlab.grading.pipeline import run_job
+from attnlab.grading.runner import _merge
 from attnlab.probe.inputs.sizes import rounds
 from attnlab.probe.reference import BadReference
-from attnlab.records import Contract, Input
+from attnlab.records import CheckResult, Contract, Input
+from attnlab.verdict import UNSEEN
 
 GOOD = module("return x")
 
@@ -193,6 +195,19 @@ def test_a_failure_that_follows_from_another_is_folded_under_it(monkeypatch):
         check("c", fails()),
     )
     assert [(r.id, r.folded_under) for r in results] == [("a", ""), ("c", ""), ("b", "a")]
+
+
+def test_a_check_with_a_part_that_was_not_looked_at_is_not_skipped():
+    """One part does not apply, another came after the failure: grade and run count it alike."""
+    part = part_result("skipped", "there are no tied parameters", "")
+    late = part_result("skipped", "not looked at", UNSEEN)
+    assert _merge([part, late]).reason == UNSEEN
+    assert _merge([part_result("passed", "", ""), late]).reason == UNSEEN
+    assert _merge([part]).message == "there are no tied parameters"
+
+
+def part_result(outcome, message, reason):
+    return CheckResult(id="a", title="", outcome=outcome, message=message, reason=reason)
 
 
 def test_folding_leads_to_the_root(monkeypatch):

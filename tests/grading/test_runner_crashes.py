@@ -17,7 +17,7 @@ def test_a_module_that_raises_fails_with_its_line(monkeypatch):
     (result,) = grade(monkeypatch, check("a", calls), host=hosted(BAD))
     assert (result.outcome, result.reason, result.line) == ("failed", "crashed", 9)
     assert (result.file, result.message) == ("net.py", "the module raised ValueError: no")
-    assert result.advice.startswith("Look at the last rows")
+    assert result.advice.startswith("Look at the last operations")
 
 
 def test_a_constructor_that_raises_is_told_apart(monkeypatch):

@@ -120,7 +120,7 @@ def test_a_crash_names_its_line():
     head, _, _, row, *_, last = caught.value.page.splitlines()
     assert head.startswith(f"tests/testing/test_assertions.py:{line}  B=")
     assert row.split()[:3] == ["✗", str(line), "view"]
-    assert last == "next: Look at the last rows before the crash."
+    assert last == "next: Look at the last operations before the crash."
 
 
 def test_the_most_basic_failure_is_told():

@@ -43,7 +43,7 @@ def nan_origin(rows: Rows) -> Iterator[Finding]:
             lasts = ops[-1].nan or rows.raw.crash is not None
             message = _nan_message(rows, op)
             if not lasts:
-                message += "; nothing of it is left in the last row"
+                message += "; nothing of it is left at the end of the trace"
             yield finding_at(op, "nan-origin", "error" if lasts else "note", message)
             return
 

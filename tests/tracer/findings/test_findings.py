@@ -250,10 +250,10 @@ def test_without_a_second_look_both_possibilities_are_named():
 
 
 def test_a_nan_that_is_replaced_is_only_a_note():
-    """Where nothing of it is left in the last row, it does no harm to the values."""
+    """Where nothing of it is left at the end, it does no harm to the values."""
     found = only(seen(lambda x: ((x * 0) / 0).nan_to_num(0.0), randn(3)))
     assert (found.rule, found.severity) == ("nan-origin", "note")
-    assert found.message.endswith("; nothing of it is left in the last row")
+    assert found.message.endswith("; nothing of it is left at the end of the trace")
 
 
 def test_a_nan_before_a_crash_is_an_error():
