@@ -102,7 +102,7 @@ def _grade_round(
         if reveal:
             refuse_answers(store, chosen.program.slug, "--reveal")
         chosen, interview = join_interview(store, chosen)
-    whole = reveal or interview
+    whole = (reveal or interview) and not chosen.stage
     stages: tuple[Stage, ...] = ("grade", "goals", "bugs") if whole else ("grade", "goals")
     report = run_program(round_job(chosen, stages, bounds, seed or 0))
     page = RoundGradePage(
@@ -114,7 +114,9 @@ def _grade_round(
         next=next_of_round(report, chosen.program.name, chosen.yours, graded=True),
     )
     if interview and report.outcome in ("passed", "failed"):
-        hands_in = f"attnlab interview submit hands in; attnlab hint {chosen.program.name} costs"
+        hands_in = "attnlab interview submit hands in"
+        if not chosen.stage:
+            hands_in += f"; attnlab hint {chosen.program.name} costs"
         page = replace(page, next=next_stage(chosen.program, report) + hands_in)
     elif chosen.stage and report.outcome == "passed" and not report.passed:
         place = chosen.folder

@@ -130,7 +130,8 @@ def _other_numbers(value: Tensor, right: Tensor, tolerance: float) -> str:
     at = wrong.nonzero()[0].tolist()
     mine, wanted = value[tuple(at)].item(), right[tuple(at)].item()
     shown = at if len(at) == 1 else at[:-1]  # the last axis is that of the numbers of one place
-    place = ", ".join(f"{axis} {number}" for axis, number in zip(AXES, shown, strict=False))
+    named = zip(AXES, shown, value.shape, strict=False)
+    place = ", ".join(f"{axis} {number} of {size}" for axis, number, size in named)
     largest = "NaN" if gaps.isnan().any() else f"up to {gaps.max().item():.2g}"
     off = f"off by {largest}, tolerance {tolerance:g}"
     return f"{place or 'the value'}: {mine:.4g}, not {wanted:.4g} ({off})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from attnlab.catalogue.programs import compose, count_changed_lines
@@ -29,15 +30,22 @@ def build_scorecard(
     seconds: float,
 ) -> Scorecard:
     """`report` is of the files as they are now, and tells which bugs are gone. `seconds` stand on
-    the clock at the end; what was submitted, or followed by a stage, ended before."""
+    the clock at the end; what was submitted ended before.
+
+    Where a stage was opened, the bugs were done by then: what comes after is told with the stage.
+    """
+    opened = next(iter(interview.of_kind("stage")), None)
+    first_half = interview
+    if opened:
+        first_half = replace(interview, events=_until(interview, opened))
+        report = _all_fixed(interview, report)
+        seconds = opened.seconds
     patches = [program.patches[bug] for bug in interview.bugs]
     bugs = [patch.id for patch in patches if not patch.decoy]
     gone = {result.id: result.fixed for result in report.bugs}
     asked = {event.question for event in interview.of_kind("ask")}
-    submitted = interview.of_kind("submit")
+    submitted = first_half.of_kind("submit")
     ended = submitted[-1].seconds if submitted else seconds
-    if opened := interview.of_kind("stage"):
-        ended = opened[0].seconds
     cards = tuple(_bug_card(program, interview, bug, gone.get(bug)) for bug in bugs)
     late = bool(interview.minutes) and ended > 60 * interview.minutes
     new_fault = (
@@ -45,7 +53,8 @@ def build_scorecard(
         and bool(report.bugs)
         and all(result.fixed is not False for result in report.bugs)
     )
-    hints = sum(event.bug in program.patches for event in interview.of_kind("hint"))
+    hints = len(first_half.of_kind("hint"))
+    changed = count_changed_lines(compose(program, interview.bugs), files or {})
     notes = interview.of_kind("note")
     slips = len({place for e in notes if not e.bug for place in PLACE.findall(e.text)})
     rating = rate(
@@ -68,8 +77,8 @@ def build_scorecard(
         parts=report.parts,
         goals=report.goals,
         new_fault=new_fault,
-        changed_lines=count_changed_lines(compose(program, interview.bugs), files or {}),
-        grades=len(interview.of_kind("grade")) + len(submitted),
+        changed_lines=int(opened.text or 0) if opened else changed,
+        grades=len(first_half.of_kind("grade")) + len(submitted),
         hints=hints,
         rating=rating,
         slips=slips,
@@ -79,6 +88,15 @@ def build_scorecard(
         follow_ups=follow_ups(program, interview),
         stages=stage_cards(program, interview),
     )
+
+
+def _until(interview: Interview, event: Event) -> tuple[Event, ...]:
+    return interview.events[: interview.events.index(event)]
+
+
+def _all_fixed(interview: Interview, report: ProgramReport) -> ProgramReport:
+    bugs = tuple(BugResult(id=bug, fixed=True) for bug in interview.bugs)
+    return replace(report, outcome="passed", parts=(), goals=(), bugs=bugs)
 
 
 def follow_ups(program: Program, interview: Interview) -> tuple[QuestionCard, ...]:

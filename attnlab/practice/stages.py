@@ -79,7 +79,8 @@ def choose_stage(program: Program, name: str, events: Sequence[Event]) -> Stage:
 def stage_event(
     program: Program, stage: str, outcome: str, interview: Interview | None, text: str = ""
 ) -> Event:
-    """What the store keeps of a stage that was opened or graded; `text` says what failed."""
+    """What the store keeps of a stage: how many lines were changed when it was opened, which check
+    failed when it was graded."""
     if interview:
         return make_event(interview, "stage", question=stage, outcome=outcome, text=text)
     return Event(kind="stage", base=program.slug, question=stage, outcome=outcome, text=text)

@@ -15,6 +15,7 @@ from attnlab.records.practice import (
     Rating,
     RoundSummary,
     Scorecard,
+    StageCard,
     Trend,
 )
 from attnlab.records.program import FollowUp, Program, ProgramReport
@@ -90,6 +91,7 @@ class InterviewStatusPage:
     program: Program
     interview: Interview
     folder: str
+    stages: tuple[StageCard, ...]
     now: float
 
     def show(self, screen: Screen) -> None:
@@ -103,6 +105,9 @@ class InterviewStatusPage:
         screen.say(", ".join(_counted(interview)), indent=2)
         for event in interview.of_kind("note"):
             screen.hang(f"  {_clock(event.seconds)}  ", event.text)
+        for stage in self.stages:
+            if stage.outcome != "locked":
+                show_stage_card(stage, screen)
         screen.do_next("attnlab interview submit hands in; attnlab interview end ends it")
 
     def document(self) -> Document:
@@ -118,6 +123,7 @@ class InterviewStatusPage:
             "hints": len(interview.of_kind("hint")),
             "asked": [event.question for event in interview.of_kind("ask")],
             "notes": [event.text for event in interview.of_kind("note")],
+            "stages": plain(self.stages),
         }
 
 
@@ -184,7 +190,7 @@ class SubmitPage:
         late = (", after the time", "bad") if self.late else ""
         screen.say(f"{_clock(self.seconds)} on the clock", late, indent=2)
         show_goals(report.goals, screen)
-        show_stage(report.stage, screen)
+        show_stage(report, screen)
         name = self.interview.name
         again = f"attnlab grade {name} as often as you like; " if not report.passed else ""
         again = next_stage(self.program, report) or again

@@ -184,7 +184,7 @@ class RoundGradePage:
         if self.ended:
             _show_parts(report.parts, screen)
         show_goals(report.goals, screen)
-        show_stage(report.stage, screen)
+        show_stage(report, screen)
         if not report.goals and report.parts and not report.stage:
             screen.gap()
             shared = "; several bugs may be in one part" if report.parts_right else ""

@@ -68,15 +68,21 @@ class StageStartPage:
         }
 
 
-def show_stage(result: StageResult | None, screen: Screen) -> None:
-    """The checks of the stage that is open, in a grade."""
+def show_stage(report: ProgramReport, screen: Screen) -> None:
+    """The checks of the stage that is open, in a grade, and which parts were right before it."""
+    result = report.stage
     if result is None:
         return
+    broken = [part for part in report.parts if part.outcome != "passed"]
+    if broken:
+        screen.gap()
+        screen.say(("parts that were right before the stage", "title"))
+    for part in broken:
+        screen.hang((f"  {screen.marks.bad} ", "bad"), f"{part.title}: {part.message}")
     screen.gap()
     passed = sum(check.outcome == "passed" for check in result.checks)
-    screen.say(
-        (f"stage {result.id}", "title"), f"  {passed} of {plural(len(result.checks), 'check')}"
-    )
+    counted = f"{passed} of {plural(len(result.checks), 'check')} passed"
+    screen.say((f"stage {result.id}", "title"), f"  {counted}")
     marks = {"passed": (screen.marks.ok, "ok"), "failed": (screen.marks.bad, "bad")}
     for check in result.checks:
         mark, style = marks.get(check.outcome, (screen.marks.unsure, "warn"))

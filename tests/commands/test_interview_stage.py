@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from attnlab.catalogue.load import shipped_folder
-from attnlab.catalogue.programs import read_program
+from attnlab.catalogue.programs import compose, count_changed_lines, read_program
+from attnlab.practice.interviews import current
+from attnlab.progress import Progress
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 CACHE = PROGRAM.stages[0]
@@ -14,6 +16,29 @@ def write(files, folder="char-gpt"):
         (Path(folder) / name).write_text(files[name])
 
 
+def drawn():
+    """The bugs and decoys of the interview that is going on."""
+    with Progress.open() as kept:
+        return current(kept).bugs
+
+
+def test_a_stage_that_breaks_the_bugs_half_says_so_and_costs_the_stage_alone(shell):
+    """The bugs were done before: the scorecard has them as fixed, and the stage as not yet."""
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--untimed", "--seed", "3")
+    write(PROGRAM.files)
+    shell("grade", "char-gpt")
+    assert shell("interview", "stage").code == 0
+    text = CACHE.solution["model.py"].replace("torch.arange(past, past + ", "torch.arange(")
+    write(CACHE.solution | {"model.py": text})
+    said = shell("interview", "submit")
+    assert said.code == 1
+    assert "parts that were right before the stage" in said.out
+    assert "stage kv-cache" in shell("interview", "status").out
+    card = shell("interview", "end", "--json").json
+    assert (card["outcome"], card["fixed"], card["new_fault"]) == ("passed", 1, False)
+    assert card["stages"][0]["outcome"] == "failed"
+
+
 def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
     """Refused before, opened after a grade that passed; the scorecard tells what became of it."""
     shell("interview", "start", "char-gpt", "--bugs", "1", "--untimed", "--seed", "3")
@@ -21,6 +46,8 @@ def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
     assert said.code == 2
     assert "once the bugs of char-gpt are done, and there is no grade yet" in said.err
     write(PROGRAM.files)
+    ids = drawn()
+    changed = count_changed_lines(compose(PROGRAM, ids), PROGRAM.files)
     said = shell("interview", "submit")
     assert said.code == 0
     assert "attnlab interview stage" in said.out
@@ -37,11 +64,15 @@ def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
     write(CACHE.solution)
     said = shell("interview", "submit")
     assert said.code == 0, said.out
-    assert "7 of 7 checks" in said.out
+    assert "7 of 7 checks passed" in said.out
     card = shell("interview", "end", "--json").json
     assert card["outcome"] == "passed"
     stage = card["stages"][0]
     assert (stage["id"], stage["outcome"], stage["grades"]) == (CACHE.id, "passed", 3)
+    assert (card["grades"], card["changed_lines"]) == (
+        1,
+        changed,
+    )  # what a stage took is told there
     assert {one["outcome"] for one in card["stages"][1:]} <= {"locked"}
     assert any(question["bug"] == CACHE.id for question in card["follow_ups"])
     assert card["hints"] == 0  # those of a stage do not count for the bugs

@@ -50,7 +50,7 @@ def test_a_message_says_which_step_differs_and_by_how_much(grade):
     """The first place that is off is named in words, with both values."""
     report = grade(apply_edits(CACHE.solution, SLIPS["positions-from-zero"].edits))
     message = failed(report)["steps"]
-    assert message.startswith("after a prompt of 5, step 1 (position 5): row 0: ")
+    assert message.startswith("after a prompt of 5, step 1 (position 5): row 0 of 2: ")
     assert "tolerance 1e-09" in message
 
 
@@ -96,7 +96,11 @@ def test_other_names_of_parameters_are_matched(grade):
             torch.tensor([[1, 3]]),
             "is [1, 2] from position 0 on, not [1, 3]",
         ),
-        (torch.full((1, 2, 3), torch.nan), torch.ones(1, 2, 3), "row 0, position 0: nan, not 1"),
+        (
+            torch.full((1, 2, 3), torch.nan),
+            torch.ones(1, 2, 3),
+            "row 0 of 1, position 0 of 2: nan, not 1",
+        ),
         ({"a": 1}, {"b": 1}, "{'a': 1}, not values of b"),
         (None, torch.ones(1), "nothing, not a tensor of shape (1,)"),
         (3, 4, "3, not 4"),

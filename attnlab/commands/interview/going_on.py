@@ -22,6 +22,7 @@ Text = Annotated[str, typer.Argument(metavar="TEXT", help="A place and what is w
 def status(ctx: typer.Context, json: Json = False) -> int:
     """Show the clock and what was done so far."""
     from attnlab.practice.interviews import require_current
+    from attnlab.practice.stages import stage_cards
     from attnlab.render.interview import InterviewStatusPage
 
     with progress() as store:
@@ -31,6 +32,7 @@ def status(ctx: typer.Context, json: Json = False) -> int:
         program=program,
         interview=interview,
         folder=shown_folder(interview_folder(interview)),
+        stages=stage_cards(program, interview),
         now=time.time(),
     )
     return emit(page, json)

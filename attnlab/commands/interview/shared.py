@@ -59,6 +59,7 @@ def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
     """The folder of an interview, whatever its mark says of its bugs."""
     from dataclasses import replace
 
+    from attnlab.catalogue.rounds import MARK
     from attnlab.errors import Refused
     from attnlab.practice.stages import open_stage
     from attnlab.target.rounds import select_round, with_stage
@@ -71,15 +72,20 @@ def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
         )
     chosen = select_round(catalogue(ctx), interview.name, shown_path(folder))
     assert chosen is not None
-    return with_stage(replace(chosen, bugs=interview.bugs), open_stage(interview.events))
+    notes = tuple(each for each in chosen.notes if MARK not in each)  # its bugs are known anyway
+    chosen = replace(chosen, bugs=interview.bugs, notes=notes)
+    return with_stage(chosen, open_stage(interview.events))
 
 
 def grade_interview(
     chosen: SelectedRound, interview: Interview, timeout: str, memory: str
 ) -> ProgramReport:
-    from attnlab.target.rounds import SECONDS, round_job
+    from attnlab.target.rounds import SECONDS, Stage, round_job
 
     note(f"grading {chosen.program.slug} {chosen.label}")
     show_clock(interview)
     bounds = limits(timeout, memory, usual=SECONDS)
-    return run_program(round_job(chosen, ("grade", "goals", "bugs"), bounds))
+    for each in chosen.notes:
+        note(each)
+    steps: tuple[Stage, ...] = ("grade", "goals") if chosen.stage else ("grade", "goals", "bugs")
+    return run_program(round_job(chosen, steps, bounds))

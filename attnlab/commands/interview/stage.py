@@ -29,10 +29,12 @@ def stage(
     ctx: typer.Context, name: StageName = "", skip_bugs: SkipBugs = False, json: Json = False
 ) -> int:
     """Go on after the bugs: open the next stage and put its files into the folder."""
+    from attnlab.catalogue.programs import compose, count_changed_lines
     from attnlab.catalogue.rounds import write_stage
     from attnlab.practice.interviews import current, keep
     from attnlab.practice.stages import OPEN, stage_event
     from attnlab.render.stage import StageStartPage
+    from attnlab.target.rounds import read_files
 
     with progress() as store:
         interview = current(store)
@@ -42,8 +44,9 @@ def stage(
             store.mark_solution_seen(program.slug)
         else:
             chosen, folder, bugs = _next_stage(store, program, wanted, interview)
+        changed = count_changed_lines(compose(program, bugs), read_files(program, folder))
         copies = write_stage(program, chosen, folder, bugs)
-        keep(store, stage_event(program, chosen.id, OPEN, interview))
+        keep(store, stage_event(program, chosen.id, OPEN, interview, str(changed)))
     if interview:
         show_clock(interview)
     page = StageStartPage(
