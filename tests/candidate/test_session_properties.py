@@ -3,6 +3,7 @@
 import os
 import sys
 
+import pytest
 import torch
 from modules import HEAD, called, made, module, randn
 
@@ -19,7 +20,21 @@ class Net(nn.Module):
         return self.w(x - x.mean((0, 1))) * gain
 for step in range(2):
     Net()(torch.randn(3, 5, 4), gain=torch.ones(1))
-    raise ValueError("what follows the first call is not run")
+"""
+
+
+LOSS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.h = nn.Embedding(9, 4), nn.Linear(4, 9)
+    def forward(self, ids):
+        x = self.e(ids)
+        return self.h(x + x.mean(1, keepdim=True))
+data = torch.randint(0, 9, (3, 8), generator=torch.Generator().manual_seed(0))
+logits = Net()(data[:, :-1])
+{loss}
+raise ValueError("what follows the loss is not run")
 """
 
 
@@ -38,19 +53,35 @@ def test_the_properties_of_the_target():
     assert failed(answer) == {"batch-independence", "edge-shapes"}
 
 
-def test_the_properties_of_a_demos_module(tmp_path):
-    """Keyword arguments come along, and what the script does afterwards is not run."""
+def demo(text, tmp_path):
     own = plain(UserEnvironment(cwd=str(tmp_path)))
     before, argv, main = os.getcwd(), sys.argv, sys.modules["__main__"]  # noqa: PTH109
     environ = dict(os.environ)
     try:
-        code = {"file": "demo.py", "text": HEAD + DEMO, "path": "", "own": own}
-        answer = Session().ask("look_at_demo", **code, **SAID)
+        code = {"file": "demo.py", "text": HEAD + text, "path": "", "own": own}
+        return Session().ask("look_at_demo", **code, **SAID)
     finally:
         os.chdir(before)
         os.environ.update(environ)
         sys.argv, sys.modules["__main__"] = argv, main
-    assert failed(answer) == {"batch-independence", "edge-shapes"}
+
+
+def test_the_properties_of_a_demos_module(tmp_path):
+    """Keyword arguments come along, and a second call of a module is not run."""
+    assert failed(demo(DEMO, tmp_path)) == {"batch-independence", "edge-shapes"}
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "nn.functional.cross_entropy(logits.flatten(0, 1), data[:, 1:].flatten())",
+        "nn.CrossEntropyLoss()(logits.flatten(0, 1), data[:, 1:].flatten())",
+        "nn.functional.cross_entropy(logits[:, :-1].mT, data[:, 1:-1])",
+    ],
+)
+def test_the_targets_of_a_demos_loss_promise_causality(loss, tmp_path):
+    """A model without any mask that is to predict the next token reads it."""
+    assert "causality" in failed(demo(LOSS.format(loss=loss), tmp_path))
 
 
 def test_a_function_has_properties_too():

@@ -158,7 +158,7 @@ def _doubt(bench: Bench, tries: list[Hiding]) -> str:
     """Why a mask that hides nothing may be right."""
     if not tries:
         return "no usual form of a mask is taken"
-    if bench.keys - {bench.layout.length}:
+    if bench.keys != {bench.layout.length}:
         return "attention runs over something else than the positions"
     return "convolutions reach masked positions" if convolves(bench) else ""
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from attnlab.candidate.live.bench import SOME, Bench
 from attnlab.candidate.live.layout import POSITION
-from attnlab.candidate.live.watching import MaskWatch, is_triangle
+from attnlab.candidate.live.watching import MATRIX, MaskWatch, is_triangle
 
 # Operations that know where a position lies, and layers that do.
 INDEXED = {
@@ -97,8 +97,14 @@ def _predicts_next(bench: Bench, targets: Tensor | None) -> bool:
 
 
 def _is_next(ids: Tensor, targets: Tensor) -> bool:
-    """Whether targets are the inputs of one position later."""
-    if targets.numel() != ids.numel() or ids.dim() != 2 or ids.shape[1] < SOME:
+    """Whether targets are the inputs of one position later; negative ones are left out."""
+    if ids.dim() != MATRIX or ids.shape[1] < SOME:
         return False
-    targets = targets.detach().cpu().reshape(ids.shape)
-    return (targets[:, :-1] == ids[:, 1:]).double().mean().item() >= SHIFTED
+    targets, later = targets.detach().cpu().flatten(), ids[:, 1:]
+    if targets.numel() == ids.numel():
+        targets = targets.view(ids.shape)[:, :-1].flatten()
+    if targets.shape != later.flatten().shape or targets.is_floating_point():
+        return False
+    asked = targets >= 0
+    same = (targets == later.flatten())[asked]
+    return bool(asked.any()) and same.double().mean().item() >= SHIFTED

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Self
 
-from torch import nn
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.modules.loss import _Loss
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+from torch.overrides import TorchFunctionMode
 
 from attnlab.candidate.live_properties import Hints, live_properties
 from attnlab.candidate.registry import verb
@@ -17,6 +24,8 @@ from attnlab.records import to_json
 from attnlab.tracer.bind_arguments import keyword_arguments
 from attnlab.tracer.cast import Given, pack
 from attnlab.tracer.demo_recorder import StopDemo
+
+LOSSES = {F.cross_entropy, F.nll_loss}
 
 
 @verb
@@ -42,21 +51,51 @@ def look_at_demo(
 ) -> Any:
     """The same of the first module that a file calls when it runs, on the inputs of that call."""
     run = main_of(session, file, text, path, own)
-    found: list[tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = []
-
-    def stop(module: nn.Module, args: tuple[Any, ...]) -> None:
-        if not found:
-            found.append((module, args, dict(keyword_arguments(sys._getframe(1)))))
-            raise StopDemo
-
-    hook = register_module_forward_pre_hook(stop)
-    try:
+    watch = _FirstCall()
+    with suppress(StopDemo), watch:
         run()
-    except StopDemo:
-        pass
-    finally:
-        hook.remove()
-    if not found:
+    if watch.call is None:
         raise LookupError(f"{file} ran to its end without calling a module")
-    hints = Hints(promised=tuple(promised), unpromised=tuple(unpromised))
-    return {"report": to_json(live_properties(*found[0], hints))}
+    hints = Hints(watch.targets, tuple(promised), tuple(unpromised))
+    return {"report": to_json(live_properties(*watch.call, hints))}
+
+
+class _FirstCall(TorchFunctionMode):
+    """Notes the first call of a module, and the targets of the loss that follows, if one does."""
+
+    call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
+    targets: Tensor | None = None
+    inside = 0  # calls of modules that have begun and not ended
+
+    def __enter__(self) -> Self:
+        self.hooks = [
+            register_module_forward_pre_hook(self._enter_module),
+            register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        for hook in self.hooks:
+            hook.remove()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in LOSSES and self.call and not self.inside:
+            self._stop(args[1] if len(args) > 1 else kwargs.get("target"))
+        return func(*args, **kwargs)
+
+    def _enter_module(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        if self.call is None:
+            self.call = (module, args, dict(keyword_arguments(sys._getframe(1))))
+        elif not self.inside:
+            self._stop(args[1] if isinstance(module, _Loss) and len(args) > 1 else None)
+        self.inside += 1
+
+    def _leave_module(self, *_: object) -> None:
+        self.inside = max(self.inside - 1, 0)
+
+    def _stop(self, targets: object) -> None:
+        self.targets = targets if isinstance(targets, Tensor) else None
+        raise StopDemo
