@@ -111,7 +111,7 @@ def _grade_round(
         report=report,
         ended=reveal or (report.outcome == "passed" and not interview),
         notes=chosen.notes,
-        next=next_of_round(report, chosen.program.name, chosen.yours, graded=True),
+        next=next_of_round(report, chosen.shown_name, chosen.yours, graded=True),
     )
     if interview and report.outcome in ("passed", "failed"):
         hands_in = "attnlab interview submit hands in"
@@ -123,7 +123,8 @@ def _grade_round(
         hint = f"attnlab hint {place} gives a hint; attnlab grade {place} grades again"
         page = replace(page, next=hint)
     elif chosen.yours and report.passed:
-        page = replace(page, next=next_stage(chosen.program, report) + page.next)
+        skipped = bool(chosen.stage and not chosen.bugs)
+        page = replace(page, next=next_stage(chosen.program, report, skipped) + page.next)
     with progress() as store:
         if chosen.yours:
             event = None

@@ -27,6 +27,7 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
     """Show the solution; asks first unless you solved it."""
     from attnlab.render.challenge import SolutionPage
     from attnlab.render.round import RoundSolutionPage
+    from attnlab.render.stage import StageSolutionPage
     from attnlab.target.rounds import select_round
 
     chosen = select_round(catalogue(ctx), what)
@@ -34,6 +35,8 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
         with progress() as store:
             refuse_answers(store, chosen.program.slug, "the solution")
         standing = _may_see(chosen.program.slug, chosen.program.name, yes)
+        if stage := chosen.program.stage(chosen.stage):
+            return emit(StageSolutionPage(program=chosen.program, stage=stage), json)
         solved = standing.status == "solved"
         changes = RoundSolutionPage(program=chosen.program, bugs=chosen.bugs, solved=solved)
         return emit(changes, json)

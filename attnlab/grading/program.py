@@ -537,13 +537,14 @@ def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
     job = grader.job
     if "train" in job.stages:
         report = train_once(grader, report)
-    if "grade" in job.stages:
-        report = _grade(grader, report)
     stage = grader.program.stage(job.open_stage)
     if "stage" in job.stages and stage:
-        report = replace(report, stage=grader.grade_stage(stage))
-    if report.outcome == "error" and report.stage:  # nothing else was asked for
-        report = replace(report, outcome="passed" if report.stage.passed else "failed")
+        result = grader.grade_stage(stage)
+        report = replace(report, stage=result, outcome="passed" if result.passed else "failed")
+        if late := next((c for c in result.checks if c.reason == "timeout"), None):
+            return replace(report, outcome="timeout", message=late.message)  # no time is left
+    if "grade" in job.stages:
+        report = _grade(grader, report)
     if "goals" in job.stages and report.passed:
         goals = tuple(grader.reach_goals())
         missed = [goal for goal in goals if goal.outcome != "passed"]

@@ -227,7 +227,6 @@ class ScorecardPage:
             screen.say((f"{marks.ok} ", "ok"), (name, "title"), "  looks wrong, and is right")
             screen.prose(why, indent=4)
         for stage in card.stages:
-            screen.gap()
             show_stage_card(stage, screen)
         wrong = [part for part in card.parts if part.outcome != "passed"]
         if wrong:

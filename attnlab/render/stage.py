@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from difflib import unified_diff
+
 from attnlab.records import record
 from attnlab.records.practice import StageCard
 from attnlab.records.program import Program, ProgramReport, Stage, StageResult
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen, plural
 
-STATES = {
-    "passed": "passed",
-    "failed": "not yet",
-    "open": "opened, never graded",
-    "locked": "never opened",
-}
+STATES = {"passed": "passed", "failed": "not yet", "open": "opened, never graded"}
 
 
 @record
@@ -68,6 +65,41 @@ class StageStartPage:
         }
 
 
+@record
+class StageSolutionPage:
+    """One right way to write a stage, as changes of the right program."""
+
+    program: Program
+    stage: Stage
+
+    @property
+    def changes(self) -> dict[str, list[str]]:
+        """The lines of a diff, by file."""
+        before, after = self.program.files, self.stage.solution
+        lines = {
+            file: list(unified_diff(before[file].splitlines(), after[file].splitlines(), n=2))[2:]
+            for file in self.program.edit
+        }
+        return {file: found for file, found in lines.items() if found}
+
+    def show(self, screen: Screen) -> None:
+        screen.say((self.stage.title, "title"))
+        screen.say((f"{self.program.slug} {self.stage.id}", "name"), "  one right way of several")
+        styles = {"-": "red", "+": "green", "@": "aside"}
+        for file, lines in self.changes.items():
+            screen.gap()
+            screen.say((file, "name"), indent=2)
+            for line in lines:
+                text = line.rstrip() if line[0] != "@" else screen.marks.dots
+                screen.message("  ", (text, styles.get(line[0], "")))
+        screen.do_next(f"write it yourself, then attnlab grade {self.program.name}")
+
+    def document(self) -> Document:
+        stage = self.stage
+        files = {file: stage.solution[file] for file in self.changes}
+        return {"challenge": self.program.slug, "stage": stage.id, "files": files}
+
+
 def show_stage(report: ProgramReport, screen: Screen) -> None:
     """The checks of the stage that is open, in a grade, and which parts were right before it."""
     result = report.stage
@@ -101,17 +133,24 @@ def stage_document(result: StageResult | None) -> Document:
     return {"stage": {"id": result.id, "title": result.title, "outcome": outcome, "checks": checks}}
 
 
-def next_stage(program: Program, report: ProgramReport) -> str:
-    """How to open the stage that comes next; "" where none does, or not yet."""
+def next_stage(program: Program, report: ProgramReport, skipped: bool = False) -> str:
+    """How to open the stage that comes next; "" where none does, or not yet. `skipped`: each has a
+    folder of its own."""
     ids = [stage.id for stage in program.stages]
     done = ids.index(report.stage.id) + 1 if report.stage else 0
     if not report.passed or done == len(ids):
         return ""
+    if skipped:
+        return f"attnlab interview stage {program.name}/{ids[done]} --skip-bugs goes on; "
     return f"attnlab interview stage goes on with {ids[done]}, {done + 1} of {len(ids)}; "
 
 
 def show_stage_card(card: StageCard, screen: Screen) -> None:
     """What became of a stage, in a scorecard."""
+    screen.gap()
+    if card.outcome == "locked":
+        screen.say(f"{screen.marks.skip} ", (f"stage {card.id}", "title"), "  never opened")
+        return
     looks = {"passed": (screen.marks.ok, "ok"), "failed": (screen.marks.bad, "bad")}
     mark, style = looks.get(card.outcome, (screen.marks.unsure, "warn"))
     screen.say((f"{mark} ", style), (f"stage {card.id}", "title"), f"  {STATES[card.outcome]}")

@@ -32,6 +32,11 @@ class SelectedRound:
     stage: str = ""  # the one after the bugs that is open
 
     @property
+    def shown_name(self) -> str:
+        """What commands call it: a program, or a folder beside that of its round."""
+        return self.folder if self.stage and not self.bugs else self.program.name
+
+    @property
     def label(self) -> str:
         if not self.yours:
             return "as shipped"

@@ -69,7 +69,8 @@ def test_a_call_that_does_not_fit_shows_the_call(grade):
 def test_an_endless_loop_ends_the_stage_and_no_more(grade):
     """The check that hung says so, those behind it were not tried."""
     files = with_text("            past = cache.length(layer)\n", "            while True: pass\n")
-    report = grade(files, seconds=6.0)
+    report = grade(files, "grade", "stage", "goals", seconds=6.0)
+    assert report.outcome == "timeout"
     messages = failed(report)
     assert "time" in messages["prompt"] or "running" in messages["prompt"]
     assert "not tried" in messages["generate"]
