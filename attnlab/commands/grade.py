@@ -115,7 +115,7 @@ def _grade_round(
     )
     if interview and report.outcome in ("passed", "failed"):
         hands_in = "attnlab interview submit hands in"
-        if not chosen.stage:
+        if report.outcome == "failed" and not chosen.stage:
             hands_in += f"; attnlab hint {chosen.program.name} costs"
         page = replace(page, next=next_stage(chosen.program, report) + hands_in)
     elif chosen.stage and report.outcome == "passed" and not report.passed:
