@@ -1,5 +1,6 @@
 """An interview from the command line: clock, notes, hand-in, scorecard, and slips on the way."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from attnlab.catalogue.programs import read_program
 from attnlab.practice.notes import bug_lines
 from attnlab.progress import Progress
 
+CLOCK = re.compile(r"interview 1: \d+ (minutes|seconds) left of 30 minutes")
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 
 
@@ -127,8 +129,8 @@ def test_every_command_of_the_round_shows_the_clock(shell, monkeypatch):
     )  # fmt: skip
     for command in commands:
         said = shell(*command)
-        assert "interview 1: 29 minutes left of 30 minutes" in said.err, command
-    assert shell("interview", "status").out.startswith("interview 1: 29 minutes left")
+        assert CLOCK.search(said.err), command
+    assert CLOCK.match(shell("interview", "status").out)
     monkeypatch.chdir("char-gpt")
     said = shell("interview", "submit")
     assert (said.code, "submitted: not yet" in said.out) == (1, True)
@@ -143,8 +145,7 @@ def test_what_is_handed_in_after_the_time_is_graded_and_marked(shell):
     said = shell("interview", "submit")
     assert said.code == 1
     assert "time is up since" in said.err
-    assert "  11:" in said.out
-    assert "after the time" in said.out
+    assert "on the clock, after the time" in said.out
     assert shell("interview", "end", "--json").json["late"]
     assert "late" in shell("interview", "history").out
 
@@ -153,7 +154,7 @@ def test_a_clock_that_was_set_back_is_told(shell):
     """Time never runs back: it stands, and a line says why."""
     shell("interview", "start", "char-gpt", "--bugs", "1", "--minutes", "10")
     shift(-7200)
-    assert "was set back by 119 minutes" in shell("interview", "status").out
+    assert "that of the machine was set back by 1" in shell("interview", "status").out
     assert shell("interview", "status", "--json").json["elapsed"] == 0
 
 
