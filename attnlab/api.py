@@ -221,12 +221,11 @@ def verify(
     leaves out a property by its id. `dims="x: B S D"` says which axis is which.
     """
     from attnlab.candidate.live_properties import Hints, live_properties
-    from attnlab.target.promises import parse_names
+    from attnlab.target.promises import layout_promises, parse_names
 
     promised, denied = parse_names(promises, no_promises)
-    first = [axes[0] for axes in parse_dims(dims).values() if {"B", "S"} <= {*axes}]
-    batch_first = first[0] == "B" if first else None
-    hints = Hints(promised=promised, unpromised=denied, batch_first=batch_first)
+    layout = layout_promises(f"x: {' '.join(axes)}" for axes in parse_dims(dims).values())
+    hints = Hints(promised=(*promised, *layout), unpromised=denied)
     return Verified(live_properties(module, inputs, kwargs, hints), target_name(module))
 
 

@@ -27,6 +27,7 @@ from attnlab.tracer.raw_trace import first_line
 
 SECONDS = 30.0  # after which no further property is begun
 NOT_TRIED = "not-tried"
+SAID = "you say so"
 
 
 # By the ids of `catalogue/property_findings.py`, the more basic ones first.
@@ -61,7 +62,6 @@ class Hints(NamedTuple):
     targets: Tensor | None = None
     promised: tuple[str, ...] = ()
     unpromised: tuple[str, ...] = ()
-    batch_first: bool | None = None  # whether inputs are (B, S, ...), where the user says so
     seconds: float = SECONDS
 
 
@@ -93,8 +93,8 @@ def make_bench(
     live = LiveModel(module, args, kwargs)
     bench = Bench(live, find_layout(live))
     bench.before = live.call({})
-    turned = read_turned(bench, hints.batch_first)
-    found = find_promises(bench, hints.targets) | dict.fromkeys(hints.promised, "you say so")
+    turned = read_turned(bench, set(hints.promised))
+    found = find_promises(bench, hints.targets) | dict.fromkeys(hints.promised, SAID)
     bench.promises = {n: why for n, why in found.items() if n not in hints.unpromised} | turned
     return bench
 

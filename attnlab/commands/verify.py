@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 PLACE = 106
 Promises = Annotated[
     list[str] | None,
-    typer.Option("--promise", metavar="NAME", help="It also promises this: causal, ordered."),
+    typer.Option(
+        "--promise", metavar="NAME", help="It also promises this: causal, ordered, batch-first ..."
+    ),
 ]
 Not = Annotated[
     list[str] | None,
@@ -41,7 +43,7 @@ def command(
 
     from attnlab.render.verify import VerifyPage
     from attnlab.target.command_line import TraceCommand, repeated_flags
-    from attnlab.target.promises import parse_names
+    from attnlab.target.promises import layout_promises, parse_names
     from attnlab.target.resolve import own_job
     from attnlab.target.trace_advice import guessed_inputs
 
@@ -58,6 +60,7 @@ def command(
         verb="verify",
     )
     job = own_job(typed, limits=limits(timeout or OWN_TIME, ""))
+    promised = (*promised, *layout_promises(typed.inputs))
     job = replace(job, stages=("trace", "check"), promised=promised, unpromised=denied)
     note(f"verifying {target} (your own code: under limits, not isolated)")
     if fed := ", ".join(f'"{entry}"' for entry in guessed_inputs(typed, job)):

@@ -8,7 +8,8 @@ from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
 from attnlab.errors import Refused
 from attnlab.suggest import did_you_mean
 
-PROMISES = ("causal", "ordered")  # what a module may promise or not
+BATCH_FIRST, SEQUENCE_FIRST = "batch-first", "sequence-first"  # how inputs are to be read
+PROMISES = ("causal", "ordered", "unordered", BATCH_FIRST, SEQUENCE_FIRST)
 
 
 def parse_names(
@@ -20,6 +21,13 @@ def parse_names(
         tuple(_known("--promise", name, PROMISES) for name in promised),
         tuple(_known("--not", name, (*PROMISES, *PROPERTY_FINDINGS)) for name in denied),
     )
+
+
+def layout_promises(inputs: Iterable[str]) -> tuple[str, ...]:
+    """What the axes that a user gives to inputs promise: `x: B S D`."""
+    axes = [text.partition(":")[2].split()[:2] for text in inputs]
+    named = {BATCH_FIRST: ["B", "S"], SEQUENCE_FIRST: ["S", "B"]}
+    return tuple(name for name, order in named.items() if order in axes)
 
 
 def _known(flag: str, name: str, known: Sequence[str]) -> str:

@@ -95,3 +95,28 @@ def test_an_unknown_name_is_refused(verify, flag, name):
     said = verify(MODEL, flag, name)
     assert said.code == 2
     assert "causal" in said.err
+
+
+MIXING = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(dim, 3)
+
+    def forward(self, x):
+        return self.attention(x, x, x)[0]
+"""
+
+
+def test_axes_that_were_typed_are_believed(verify):
+    """Guessed ones are not: (S, B, D) is as good a reading, and the message says how to tell."""
+    said = verify(MIXING)
+    assert said.code == 0
+    assert "--promise sequence-first or batch-first" in " ".join(said.out.split())
+    assert verify(MIXING, "--input", "x: B S D").code == 1
+    assert verify(MIXING, "--promise", "batch-first").code == 1
+    assert verify(MIXING, "--input", "x: S B D").code == 0

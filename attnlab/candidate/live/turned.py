@@ -9,23 +9,29 @@ from contextlib import suppress
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.layout import Layout
 from attnlab.candidate.live.samples import batch_independence
+from attnlab.target.promises import BATCH_FIRST, SEQUENCE_FIRST
 
 # `B, T, C = x.shape` and `# (batch, seq, dim)`
 NAMED = re.compile(r"(?:^\s*|[(\[]\s*)(\w+)\s*,\s*(\w+)\b", re.MULTILINE)
 BATCH = {"b", "bs", "bsz", "n", "nb", "batch", "batch_size", "bsize"}
 LENGTH = {"s", "t", "l", "seq", "seq_len", "seqlen", "seq_length", "length", "time", "tokens"}
-TURNED = {"sequence-first": "only if inputs are read as (S, B, ...) are samples independent"}
+TURNED = {SEQUENCE_FIRST: "only if inputs are read as (S, B, ...) are samples independent"}
 UNSURE = (
     "samples mix along the first axis of the inputs, and not along the second: right for (S, B, "
-    "...), wrong for (B, S, ...)"
+    "...), wrong for (B, S, ...); --promise sequence-first or batch-first says which it is"
 )
 
 
-def read_turned(bench: Bench, batch_first: bool | None) -> dict[str, str]:
+def read_turned(bench: Bench, promised: set[str]) -> dict[str, str]:
     """Read the batch as (S, B, ...) where samples mix otherwise: the promise, or none."""
     layout = bench.layout
     floats = [leaf for leaf in layout.sequences if leaf.sequence_axis == 1]
-    if batch_first or not floats or len(floats) != len(layout.sequences) or layout.samples < 2:
+    if (
+        BATCH_FIRST in promised
+        or not floats
+        or len(floats) != len(layout.sequences)
+        or layout.samples < 2
+    ):
         return {}
     if layout.by_position(bench.before.main) is None:
         return {}
@@ -33,8 +39,8 @@ def read_turned(bench: Bench, batch_first: bool | None) -> dict[str, str]:
     bench.layout = turned = Layout(
         bench.live, layout.length, layout.samples, turned=True, pads=layout.pads
     )
-    if batch_first is False:
-        return {"sequence-first": "you say so"}
+    if SEQUENCE_FIRST in promised:
+        return {}
     along, across = _counts_along(bench, layout)
     if turned.samples > 1 and _independent(bench):
         first = _first_axis(bench)
