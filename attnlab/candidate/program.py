@@ -162,8 +162,9 @@ def named_weights(model: Any) -> dict[str, Tensor]:
         return dict(model.named_parameters(remove_duplicate=False))
     if isinstance(model, Tensor):
         return {"": model}
-    inside = model.items() if isinstance(model, Mapping) else enumerate(model)
-    parts = inside if isinstance(model, (Mapping, list, tuple)) else ()
+    if not isinstance(model, (Mapping, list, tuple)):
+        return {}  # a number among the weights, such as how many heads there are
+    parts = model.items() if isinstance(model, Mapping) else enumerate(model)
     return {
         f"{key}.{name}".rstrip("."): tensor
         for key, part in parts
@@ -273,15 +274,21 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
         if isinstance(self.optimizer, torch.optim.Optimizer):
             hook = self.optimizer.register_step_pre_hook(self._note_update)
             self._undo.callback(hook.remove)
-        backward = Tensor.backward
-
-        def watched(loss: Tensor, *args: Any, **kwargs: Any) -> Any:
-            self.losses.append(float(loss.detach()) if loss.numel() == 1 else math.nan)
-            return backward(loss, *args, **kwargs)  # type: ignore[no-untyped-call]
-
-        Tensor.backward = watched  # type: ignore[method-assign,assignment]
-        self._undo.callback(setattr, Tensor, "backward", backward)
+        self._watch_losses(Tensor, "backward")
+        self._watch_losses(torch.autograd, "grad")
         return self
+
+    def _watch_losses(self, owner: Any, name: str) -> None:
+        """Note what is differentiated by a function whose first argument is the loss."""
+        differentiate = getattr(owner, name)
+
+        def watched(loss: Any, *args: Any, **kwargs: Any) -> Any:
+            single = isinstance(loss, Tensor) and loss.numel() == 1
+            self.losses.append(float(loss.detach()) if single else math.nan)
+            return differentiate(loss, *args, **kwargs)
+
+        setattr(owner, name, watched)
+        self._undo.callback(setattr, owner, name, differentiate)
 
     def __exit__(self, *error: object) -> None:
         self._undo.close()

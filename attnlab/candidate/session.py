@@ -99,10 +99,12 @@ class Session:
         """Construct the class called `name`, or call or take the function; eval mode.
 
         `init` is by name, or in order. `arguments` of its forward are no tensors, and the same for
-        every call; `containers` of its inputs are records as dicts.
+        every call; `containers` of its inputs are records as dicts, and stay those of the build
+        before where they are left out.
         """
         self.arguments = arguments or {}
-        self.containers = {c["name"]: Container(**c) for c in containers}
+        if containers:
+            self.declare_containers(containers)
         thing = self.find(name)
         if not callable(thing):
             raise TypeError(f"{name} is a {type(thing).__name__}, not a class or a function")
@@ -119,6 +121,10 @@ class Session:
             self.entry = getattr(type(self.target), "forward", None)  # a scripted one has none
             self.target.eval()
         self.cache = KVCache(self.target, **self.cache_form) if self.cache_form else None
+
+    def declare_containers(self, containers: Sequence[dict[str, Any]]) -> None:
+        """Which of the arguments of forward hold inputs: records as dicts."""
+        self.containers = {c["name"]: Container(**c) for c in containers}
 
     def named_tensors(self, kind: str) -> list[tuple[str, Tensor]]:
         """The target's "parameters" or "buffers" by dotted name."""

@@ -141,7 +141,7 @@ def text_problems(program: Program) -> Iterator[str]:
     ):
         if count < least:
             yield f"it has {count} {what}, at least {least} are needed"
-    loop = {f"{entry.partition('.')[0]}.py" for entry in program.training.entries.values()}
+    loop = program.training.files
     for bug in program.bugs:
         if any(edit.file in loop for edit in bug.edits) and len(bug.fixes) < FIXES:
             yield f"bugs/{bug.id}.toml: {len(bug.fixes)} other fixes, at least {FIXES} are needed"

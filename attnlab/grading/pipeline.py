@@ -156,15 +156,14 @@ class Hosts:
         asked = self.job.reference
         if not isinstance(asked, Code):
             return UnitReference(asked, _allowing(self.job.contract)) if asked else None
-        cache = self.job.contract.cache if self.job.contract else None
-        wide = self.job.contract is not None and "float64" in self.job.contract.dtypes
-        self.solution = self.references.take(asked, cache, self.deadline, wide)
+        contract = self.job.contract
+        self.solution = self.references.take(asked, contract, self.deadline)
         if self.solution is None:
             limits = self.job.limits  # of one job; the process is there for many
             limits = replace(limits, seconds=limits.seconds * USES, rings=False)
             host = self.spawn(limits, False, self.deadline)
             try:
-                self.solution = FileReference(asked, host, cache, wide)
+                self.solution = FileReference(asked, host, contract)
             except BadReference:
                 host.close()
                 raise

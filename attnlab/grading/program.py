@@ -387,7 +387,7 @@ class ProgramGrader:
         """The same with the right model, where a part is wrong and so is the own model."""
         if not self._can_substitute():
             return list(parts)
-        right, loop = self.right(), self._loop_files()
+        right, loop = self.right(), self.program.training.files
         side = Side(self, self.program.files | {file: self.job.files[file] for file in loop})
         if any(part.outcome == "failed" for part in parts):
             side.take_process(self.mine)
@@ -405,12 +405,7 @@ class ProgramGrader:
         return found
 
     def _can_substitute(self) -> bool:
-        return bool(self._loop_files()) and self._loop_files() != set(self.program.edit)
-
-    def _loop_files(self) -> set[str]:
-        """The files in which the entries lie."""
-        entries = self.program.training.entries.values()
-        return {f"{entry.partition('.')[0]}.py" for entry in entries}
+        return self.program.training.files != set(self.program.edit)
 
     # ------------------------------------------------------------ goals
 

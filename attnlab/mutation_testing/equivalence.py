@@ -142,6 +142,7 @@ class LoadedFile:
         self.raised = answer.get("raised")
         if contract.cache is not None and not self.raised:
             self.session.ask("declare_cache", **plain(contract.cache))
+        self.session.ask("declare_containers", containers=plain(contract.containers))
 
     def parameter_shapes(self, scenario: Scenario) -> dict[str, torch.Size]:
         """By name; empty where it cannot be built."""

@@ -130,6 +130,8 @@ class Probe:
         """Build the module and give it the reference's weights, where they fit."""
         if self.contract.cache:
             self._ask("declare_cache", **plain(self.contract.cache))
+        if self.contract.containers:
+            self._ask("declare_containers", containers=plain(self.contract.containers))
         self.pool, self.away = SampleCache(self), False
         if self.reference is not None:
             drawn = self.pool.usual()

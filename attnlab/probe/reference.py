@@ -16,11 +16,11 @@ from attnlab.candidate.attention_internals import record_internals
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.probe.answers import CannotTell, Gradients, Inputs
 from attnlab.probe.inputs.draw import Dice, weights
-from attnlab.records import Cache, Code, plain
+from attnlab.records import Code, Contract, plain
 
 SYNONYMS = {"max_len": "max_seq_len"}  # a task's name for an argument: ours
 USES = 20  # jobs that one process of a solution serves
-MOST_HELD = 4  # processes of solutions; a program has one for each of its units
+MOST_HELD = 6  # processes of solutions; a program has one for each of its units
 
 
 class BadReference(Exception):
@@ -158,21 +158,22 @@ def _cached_reference(name: str, **init: object) -> nn.Module:
 
 
 class FileReference:
-    """A challenge's own solution, in a child like any candidate's: in float64 if it is `wide`, as
-    its contract says, else in float32."""
+    """A challenge's own solution, in a child like any candidate's: in float64 if its contract
+    names it, else in float32."""
 
-    def __init__(
-        self, code: Code, host: Host, cache: Cache | None = None, wide: bool = False
-    ) -> None:
-        self.code, self.host, self.cache, self.wide = code, host, cache, wide
+    def __init__(self, code: Code, host: Host, contract: Contract | None = None) -> None:
+        self.code, self.host, self.contract = code, host, contract
+        self.wide = contract is not None and "float64" in contract.dtypes
         self.init: dict[str, object] = {}
         self.weights: dict[str, Tensor] = {}
         self.uses = 1
         self.sound = True
         beside = dict(code.siblings)
         self._ask("load", file=code.file, text=code.text, path=code.path, own=None, siblings=beside)
-        if cache:
-            self._ask("declare_cache", **plain(cache))
+        if contract and contract.cache:
+            self._ask("declare_cache", **plain(contract.cache))
+        if contract and contract.containers:
+            self._ask("declare_containers", containers=plain(contract.containers))
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         self.init = init
@@ -258,12 +259,10 @@ class ReferenceCache:
     def __init__(self) -> None:
         self.held: list[FileReference] = []  # the last one at the end
 
-    def take(
-        self, code: Code, cache: Cache | None, deadline: float, wide: bool = False
-    ) -> FileReference | None:
+    def take(self, code: Code, contract: Contract | None, deadline: float) -> FileReference | None:
         """The one that is held for this solution, if its process still answers."""
         for held in self.held:
-            if (held.code, held.cache, held.wide) == (code, cache, wide):
+            if (held.code, held.contract) == (code, contract):
                 self.held.remove(held)
                 held.host.set_deadline(deadline)
                 if held.answers():

@@ -156,6 +156,12 @@ class Training:
     sizes: dict[str, int] = field(default_factory=dict)  # of that unit
 
     @property
+    def files(self) -> set[str]:
+        """Those in which the training half lies."""
+        loop = (entry for name, entry in self.entries.items() if name != FORWARD)
+        return {f"{entry.partition('.')[0]}.py" for entry in loop}
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The parts of the training half."""
         return ("training", *(part for part, entry in PARTS.items() if entry in self.entries))

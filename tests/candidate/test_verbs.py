@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from modules import HEAD, called, made, module, randn
+from modules import HEAD, called, loaded, made, module, randn
 from torch.nn import functional as F
 
 INIT = "self.proj = nn.Linear(width, width)"
@@ -144,6 +144,19 @@ def test_what_the_task_says_is_built_and_called_by_position():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_function_of_weights_gets_them_in_the_container_that_was_declared():
+    """What the judge sends by dotted names is a dict in every call; another file knows none."""
+    text = "def scale(w, x):\n    return w['gain'] * x + w['shift']\n"
+    session = loaded(text)
+    held = {"name": "w", "kind": "dict", "keys": ["gain", "shift"]}
+    assert session.ask("declare_containers", containers=[held]) == {}
+    session.ask("build", name="scale", init={}, seed=0)
+    given = [("w.gain", torch.full((3,), 2.0)), ("w.shift", torch.ones(3)), ("x", torch.ones(2, 3))]
+    assert torch.equal(session.ask("call", inputs=given)["output"], torch.full((2, 3), 3.0))
+    session.clear()
+    assert session.containers == {}
+
+
 def test_a_device_that_is_not_there():
     """Said, not tried."""
     assert told(made(LINEAR), "call_on_device", X, device="cuda") == {"absent": True}

@@ -16,12 +16,16 @@ import torch
 
 def new_weights():
     draw = lambda *shape: (torch.randn(*shape) * 0.3).requires_grad_()
-    return {"embed": draw(6, 8), "layers": [{"w": draw(8, 8), "b": draw(8)}], "head": draw(8, 2)}
+    layers = [{"w": draw(8, 8), "b": draw(8)}]
+    return {"embed": draw(6, 8), "layers": layers, "head": draw(8, 2), "version": 3}
+
+def bend(layer, x):
+    return x + torch.tanh(torch.einsum("bsd,de->bse", x, layer["w"]) + layer["b"])
 
 def forward(weights, ids, mask):
     x = weights["embed"][ids]
     for layer in weights["layers"]:
-        x = x + torch.tanh(torch.einsum("bsd,de->bse", x, layer["w"]) + layer["b"])
+        x = bend(layer, x)
     x = (x * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
     return x @ weights["head"]
 """
@@ -91,6 +95,22 @@ kind = "accuracy"
 bound = 0.9
 batch = "data.draw(97)"
 """
+UNIT = """
+title = "a layer"
+class = "model.bend"
+[sizes]
+B = 2
+S = 3
+D = 4
+[inputs]
+layer = "dict(w=D D, b=D)"
+x = "B S D"
+[output]
+axes = "B S D"
+[contract]
+promises = ["causal", "local"]
+vary = ["B", "S", "D"]
+"""
 BUG = """
 category = "optimizer"
 level = 1
@@ -111,8 +131,9 @@ new = '        pass'
 
 def write_program(folder: Path, description: str = PROGRAM) -> Path:
     (folder / "base").mkdir(parents=True)
-    (folder / "bugs").mkdir()
-    texts = {"program.toml": description, "bugs/bad.toml": BUG}
+    for inside in ("bugs", "units"):
+        (folder / inside).mkdir()
+    texts = {"program.toml": description, "bugs/bad.toml": BUG, "units/bend.toml": UNIT}
     texts |= {"base/model.py": MODEL, "base/train.py": TRAIN, "base/data.py": DATA}
     for name, text in texts.items():
         (folder / name).write_text(dedent(text).lstrip())
@@ -133,12 +154,14 @@ def worker():
 WRONG = {
     "training": ("train.py", "optimizer.zero_grad()", "pass"),
     "prediction": ("train.py", "argmax(-1)", "argmin(-1)"),
+    "bend": ("model.py", "bsd,de->bse", "bsd,ed->bse"),
 }
 
 
 @pytest.mark.parametrize("part", [None, *WRONG])
 def test_weights_in_a_dict_are_trained_and_compared(part, program, worker):
-    """The right program passes and reaches its goal; a bug is seen by the part it is in."""
+    """The right program passes and reaches its goal; a bug is seen by the part it is in, also
+    where that is a function of a dict of weights."""
     files = dict(program.files)
     if part:
         file, old, new = WRONG[part]
@@ -146,7 +169,7 @@ def test_weights_in_a_dict_are_trained_and_compared(part, program, worker):
     job = ProgramJob(program=program, files=files, label="bags", stages=("grade", "goals"),
                      limits=Limits(seconds=60.0))  # fmt: skip
     report = worker.run_program(job)
-    assert {p.id for p in report.parts} == {"training", "prediction"}
+    assert {p.id for p in report.parts} == {"training", "prediction", "bend"}
     assert {p.id for p in report.parts if p.outcome != "passed"} == ({part} if part else set())
     assert report.outcome == ("failed" if part else "passed"), report.message
     if part == "prediction":

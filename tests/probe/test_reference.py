@@ -6,7 +6,7 @@ import torch
 from attnlab.candidate.host import LocalHost
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.reference import BadReference, FileReference, UnitReference
-from attnlab.records import Code
+from attnlab.records import Code, Contract
 
 SOLUTION = """
 import torch
@@ -25,7 +25,9 @@ WIDTH = 8
 
 def in_file(wide):
     reference = FileReference(
-        Code(file="solution.py", text=SOLUTION, name="M"), LocalHost(), wide=wide
+        Code(file="solution.py", text=SOLUTION, name="M"),
+        LocalHost(),
+        Contract(dtypes=("float64",) if wide else ()),
     )
     reference.equip({"width": WIDTH}, Dice(1))
     return reference

@@ -80,6 +80,13 @@ def declare_cache(session: Session, **cache: str) -> Any:
 
 
 @verb
+def declare_containers(session: Session, containers: Sequence[dict[str, Any]]) -> Any:
+    """Declare which arguments of the modules to be built are dicts, lists or tuples of inputs."""
+    session.declare_containers(containers)
+    return {}
+
+
+@verb
 def parameters(session: Session) -> Any:
     return {"tensors": {n: p.detach().clone() for n, p in session.named_tensors("parameters")}}
 

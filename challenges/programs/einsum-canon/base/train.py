@@ -1,0 +1,149 @@
+"""Teach functions to go on with a canon, with an optimizer of a few lines: python train.py"""
+
+import math
+
+import torch
+from torch import Tensor
+
+import data
+from model import Weights, forward, init, leaves
+
+STEPS = 120
+BATCH = 24
+PIECE = 12  # tunes that go through the model at once
+CONTEXT = data.LENGTH - 1  # ids that it sees of each at most
+PEAK_RATE = 1e-2
+WARM_UP = 10  # updates until the rate is at its peak
+HALF_LIFE = 60  # updates in which the rate halves from there on
+BETA1, BETA2 = 0.9, 0.98
+EPS = 1e-4
+DECAY = 0.05
+CLIP = 1.0
+REPORT_EVERY = 40
+
+
+class AdamW:
+    """Adam with decay apart from the gradient, for matrices; gains, shifts and biases are free."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.parameters = list(leaves(weights))
+        self.means = [torch.zeros_like(p) for p in self.parameters]
+        self.squares = [torch.zeros_like(p) for p in self.parameters]
+        self.updates = 0
+
+    @torch.no_grad()
+    def step(self, grads: list[Tensor]) -> None:
+        """Move every parameter in place; the gradients come in the order of `leaves`."""
+        self.updates += 1
+        rate = rate_of(self.updates)
+        for p, g, mean, square in zip(
+            self.parameters, grads, self.means, self.squares, strict=True
+        ):
+            mean.mul_(BETA1).add_((1 - BETA1) * g)
+            square.mul_(BETA2).add_((1 - BETA2) * g * g)
+            fair_mean = mean / (1 - BETA1**self.updates)
+            fair_square = square / (1 - BETA2**self.updates)
+            if p.dim() > 1:
+                p.mul_(1 - rate * DECAY)
+            p.sub_(rate * fair_mean / (fair_square.sqrt() + EPS))
+
+
+def make_model() -> Weights:
+    return init(len(data.SIGNS), CONTEXT, width=32, heads=4, layers=2)
+
+
+def make_optimizer(weights: Weights) -> AdamW:
+    return AdamW(weights)
+
+
+def rate_of(update: int) -> float:
+    """Of update 1, 2, ...: linearly up to the peak in update WARM_UP, then halving."""
+    if update <= WARM_UP:
+        return PEAK_RATE * update / WARM_UP
+    return PEAK_RATE * 0.5 ** ((update - WARM_UP) / HALF_LIFE)
+
+
+def make_batch(tunes: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Inputs and the notes that follow them (b, longest - 1), and which of those count, 1 or 0:
+    the move and the first bar cannot be known, and silence is not asked for."""
+    ids = torch.full((len(tunes), max(map(len, tunes))), data.SILENCE)
+    for row, tune in zip(ids, tunes):
+        row[: len(tune)] = tune
+    targets = ids[:, 1:]
+    counted = (targets != data.SILENCE).to(torch.get_default_dtype())
+    counted[:, : data.BAR] = 0
+    return ids[:, :-1], targets, counted
+
+
+def cross_entropy(logits: Tensor, targets: Tensor, counted: Tensor) -> Tensor:
+    """The surprise at each target in nats, added up over those that count."""
+    right = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    surprise = torch.logsumexp(logits, dim=-1) - right
+    return (surprise * counted).sum()
+
+
+def clip(grads: list[Tensor]) -> list[Tensor]:
+    """The gradients, all by one factor shorter where together they are longer than CLIP."""
+    norm = torch.sqrt(sum(g.square().sum() for g in grads))
+    return [g * (CLIP / norm).clamp(max=1.0) for g in grads]
+
+
+def train(weights: Weights, optimizer: AdamW, steps: int) -> list[float]:
+    """Take `steps` steps, which change the weights in place; of each the mean loss of its batch."""
+    parameters = list(leaves(weights))
+    losses = []
+    for step in range(steps):
+        inputs, targets, counted = make_batch(data.draw(step, BATCH))
+        total, grads = 0.0, [torch.zeros_like(p) for p in parameters]
+        for first in range(0, BATCH, PIECE):
+            piece = slice(first, first + PIECE)
+            loss = cross_entropy(forward(weights, inputs[piece]), targets[piece], counted[piece])
+            loss = loss / counted.sum()
+            for whole, part in zip(grads, torch.autograd.grad(loss, parameters)):
+                whole += part
+            total += loss.item()
+        optimizer.step(clip(grads))
+        losses.append(total)
+        if (step + 1) % REPORT_EVERY == 0:
+            print(f"step {step + 1}: loss {total:.3f}, held out {evaluate(weights):.3f}")
+    return losses
+
+
+@torch.no_grad()
+def evaluate(weights: Weights) -> float:
+    """The mean loss over all notes that count of the tunes that are held out."""
+    total, count = 0.0, 0.0
+    for first in range(0, len(data.HELD_OUT), 20):
+        inputs, targets, counted = make_batch(data.HELD_OUT[first : first + 20])
+        total += cross_entropy(forward(weights, inputs), targets, counted).item()
+        count += counted.sum().item()
+    return total / count
+
+
+@torch.no_grad()
+def generate(weights: Weights, ids: Tensor, count: int) -> Tensor:
+    """`ids` (b, length) and the `count` likeliest next ones. Of what is longer than the context
+    the model sees the move and the newest notes."""
+    for _ in range(count):
+        seen = ids
+        if ids.shape[1] > CONTEXT:
+            seen = torch.cat([ids[:, :1], ids[:, 1 - CONTEXT :]], dim=1)
+        following = forward(weights, seen)[:, -1].argmax(dim=-1)
+        ids = torch.cat([ids, following[:, None]], dim=1)
+    return ids
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    weights = make_model()
+    train(weights, make_optimizer(weights), STEPS)
+    print(f"loss over held-out tunes: {evaluate(weights):.3f}")
+    for tune in data.HELD_OUT[:3]:
+        begun = tune[: 1 + data.BAR]
+        rest = len(tune) - len(begun)
+        print(f"{data.spell(begun)} -> {data.spell(generate(weights, begun[None], rest)[0, -rest:])}")
+        print(f"{' ' * len(data.spell(begun))} is {data.spell(tune[-rest:])}")
+
+
+if __name__ == "__main__":
+    main()
