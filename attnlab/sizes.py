@@ -60,7 +60,7 @@ def constructor_arguments(
             try:
                 made[name] = measure(value, sizes)
             except UnknownSize:
-                made[name] = fill_config_call(value, sizes)
+                made[name] = fill_symbols(value, sizes)
     return made
 
 
@@ -72,24 +72,34 @@ def with_head_dim(sizes: Mapping[str, int]) -> Sizes:
     return full
 
 
-def fill_config_call(text: str, sizes: Mapping[str, int]) -> str:
-    """`Config(n_embd=D)` with sizes for symbols; any other text as it is."""
-    call = parse_config_call(text)
-    if call is None:
+def fill_symbols(text: str, sizes: Mapping[str, int]) -> str:
+    """`Config(n_embd=D)` or `(3, D)` with sizes for symbols; any other text as it is."""
+    node = parse_object(text)
+    if node is None:
         return text
-    for keyword in call.keywords:
-        if isinstance(keyword.value, ast.Name) and keyword.value.id in sizes:
-            keyword.value = ast.Constant(sizes[keyword.value.id])
-    return ast.unparse(call)
+    if isinstance(node, ast.Tuple):
+        node.elts = [_filled(part, sizes) for part in node.elts]
+    else:
+        for keyword in node.keywords:
+            keyword.value = _filled(keyword.value, sizes)
+    return ast.unparse(node)
 
 
-def parse_config_call(text: str) -> ast.Call | None:
+def _filled(node: ast.expr, sizes: Mapping[str, int]) -> ast.expr:
+    known = isinstance(node, ast.Name) and node.id in sizes
+    return ast.Constant(sizes[node.id]) if known and isinstance(node, ast.Name) else node
+
+
+def parse_object(text: str) -> ast.Call | ast.Tuple | None:
+    """The call `Config(n_embd=8)` or the tuple `(3, 12)`; None for any other text."""
     if not text.endswith(")"):
         return None
     try:
         node = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError):
         return None
+    if isinstance(node, ast.Tuple):
+        return node
     plain = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args
     return node if plain and isinstance(node, ast.Call) else None
 

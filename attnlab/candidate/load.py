@@ -16,7 +16,7 @@ from typing import Any
 from torch import nn
 
 from attnlab.candidate.signature import ArgumentMismatch
-from attnlab.sizes import parse_config_call
+from attnlab.sizes import parse_object
 
 _loaded: set[str] = set()  # names that candidates have had in sys.modules
 
@@ -68,9 +68,14 @@ def move_in(own: dict[str, Any]) -> None:
 
 
 def make_argument(value: Any, space: Mapping[str, Any]) -> Any:
-    """A constructor argument: the object that a text such as `Config(n_embd=D)` makes of a class
-    in `space`; any other value as it is."""
-    call = parse_config_call(value) if isinstance(value, str) else None
+    """A constructor argument: the object that a text such as `Config(n_embd=8)` makes of a class
+    in `space`, the tuple of `(3, 12)`; any other value as it is."""
+    call = parse_object(value) if isinstance(value, str) else None
+    if isinstance(call, ast.Tuple):
+        try:
+            return ast.literal_eval(call)
+        except ValueError:  # a name in it has no size
+            return value
     if call is None or not callable(space.get(call.func.id)):  # type: ignore[attr-defined]
         return value
     kind = space[call.func.id]  # type: ignore[attr-defined]

@@ -1,8 +1,10 @@
 """Validate a program: right files reach its goals, every choice of bugs is rejected, as it claims.
 
 The right program and its styles pass with their goals, other fixes and decoys pass, each bug alone
-is seen by what it claims, and all pairs of bugs and some rounds are rejected. Of a stage, the
-solution and its styles pass, slips and the untouched program are rejected. The caller grades.
+is seen by what it claims, and all pairs of bugs and some rounds are rejected. The bugs of the round
+that `start` gives are told with its decoys in, and the right program does not say the same of all
+that it is asked. Of a stage, the solution and its styles pass, slips and the untouched program are
+rejected. The caller grades.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ ROUNDS = 15  # that are drawn: as they are given, and with one bug fixed
 BUGS, DECOYS, FIXES = 12, 2, 2  # that a program has at least; other fixes of a bug of its loop
 SLIPS, STYLES = 5, 2  # that a stage has at least
 # As they are counted.
-GROUPS = (("bug", "several", "slip"), ("right",), ("style", "fix", "stage"), ("decoy",))
-Role = Literal["right", "style", "decoy", "fix", "bug", "several", "stage", "slip"]
+GROUPS = (("bug", "several", "round", "slip"), ("right",), ("style", "fix", "stage"), ("decoy",))
+Role = Literal["right", "style", "decoy", "fix", "bug", "several", "round", "stage", "slip"]
 
 
 @record
@@ -39,10 +41,11 @@ class ProgramCase:
     goals: bool = False  # whether they must be reached as well
     seen_by: tuple[str, ...] = ()  # parts, goals or checks of the stage that must fail
     stage: str = ""  # that is open
+    bugs: tuple[str, ...] = ()  # that have to be told as not fixed; decoys may be among them
 
     @property
     def wrong(self) -> bool:
-        return self.role in ("bug", "several", "slip")
+        return self.role in ("bug", "several", "round", "slip")
 
 
 Grade = Callable[[Program, ProgramCase], ProgramReport]
@@ -77,6 +80,8 @@ def program_cases(program: Program) -> Iterator[ProgramCase]:
     for several in _choices(program):
         name, files = " + ".join(several), compose(program, several)
         yield ProgramCase(role="several", name=name, files=files)
+    files, chosen = compose(program, program.chosen), program.chosen
+    yield ProgramCase(role="round", name="the round", files=files, bugs=chosen)
     for stage in program.stages:
         yield from _stage_cases(program, stage)
 
@@ -115,13 +120,16 @@ def case_problem(case: ProgramCase, report: ProgramReport) -> str:
     """Why a case was not graded as it should be, in one line; "" when it was."""
     if not case.wrong:
         if report.passed:
-            return ""
+            return "; ".join(f"{case.name}: {note}" for note in report.notes)
         part = next((p for p in report.parts if p.outcome != "passed"), None)
         first = part or (report.stage.failed if report.stage else None)
         why = f"{first.id}: {first.message}" if first else report.message
         return f"{case.name}: must pass, came out {report.outcome} ({why})"
     if report.outcome not in REJECTED:
         return f"{case.name}: must be rejected, came out {report.outcome}"
+    if untold := [bug.id for bug in report.bugs if bug.fixed is not False]:
+        names = ", ".join(untold)
+        return f"{case.name}: not told as still there: {names}; a decoy may change what a bug does"
     failed = {part.id for part in report.parts if part.outcome == "failed"}
     failed |= {goal.id for goal in report.goals if goal.outcome == "failed"}
     failed |= {c.id for c in (report.stage.checks if report.stage else ()) if c.outcome == "failed"}

@@ -145,8 +145,9 @@ def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Itera
             stages=_steps(case),
             open_stage=case.stage,
             seed=case.seed,
+            bugs=case.bugs,
             limits=Limits(seconds=SECONDS),
-            first_failure=not case.seen_by,
+            first_failure=not (case.seen_by or case.bugs),
             every_unit=case.role == "right",
         )
         return workers.run_program(job)
@@ -154,7 +155,11 @@ def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Itera
     def _steps(case: ProgramCase) -> tuple[Stage, ...]:
         if case.stage:
             return ("stage",) if case.wrong else ("grade", "stage")
-        return ("grade", "goals") if case.goals else ("grade",)
+        if case.role == "round":
+            return ("grade", "bugs")
+        first = case.role == "right" and not case.seed
+        material: tuple[Stage, ...] = ("material",) if first else ()
+        return (*material, "grade", "goals") if case.goals else ("grade",)
 
     for entry in entries:
         one = validate_program(read_program(Path(entry.folder)), grade, AT_ONCE)

@@ -33,6 +33,7 @@ from attnlab.grading.observations import (
     behaves_alike,
     compare,
     compare_runs,
+    constant_answers,
     crash_text,
     failure_reason,
     loss_of,
@@ -538,6 +539,8 @@ def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
         report = replace(report, stage=result, outcome="passed" if result.passed else "failed")
         if late := next((c for c in result.checks if c.reason == "timeout"), None):
             return replace(report, outcome="timeout", message=late.message)  # no time is left
+    if "material" in job.stages:
+        report = replace(report, notes=tuple(constant_answers(grader.right().observed)))
     if "grade" in job.stages:
         report = _grade(grader, report)
     if "goals" in job.stages and report.passed:

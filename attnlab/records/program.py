@@ -228,7 +228,7 @@ class ProgramJob:
     program: Program
     files: Files  # the candidate's, those that are given among them
     label: str  # the folder, as messages show it
-    stages: tuple[Literal["train", "grade", "stage", "goals", "bugs"], ...]
+    stages: tuple[Literal["train", "material", "grade", "stage", "goals", "bugs"], ...]
     open_stage: str = ""  # the one after the bugs that "stage" grades
     bugs: tuple[str, ...] = ()  # of the round, in which "bugs" looks
     seed: int = 0

@@ -16,7 +16,7 @@ from attnlab.records.program import Files, Program, ProgramJob
 from attnlab.target.source import read_source
 
 SECONDS = 60.0  # that a program may take, where nothing else is asked for
-Stage = Literal["train", "grade", "stage", "goals", "bugs"]
+Stage = Literal["train", "material", "grade", "stage", "goals", "bugs"]
 
 
 @record

@@ -3,7 +3,7 @@
 import pytest
 
 from attnlab.candidate.load import make_argument
-from attnlab.sizes import constructor_arguments, fill_config_call
+from attnlab.sizes import constructor_arguments, fill_symbols
 
 
 class Config:
@@ -17,6 +17,7 @@ class Config:
         ("Config(n_embd=D, act='relu')", "Config(n_embd=12, act='relu')"),
         ("Config(n_embd=Q)", "Config(n_embd=Q)"),
         ("Config()", "Config()"),
+        ("(3, D, D)", "(3, 12, 12)"),
         ("gelu", "gelu"),
         ("f(1)", "f(1)"),
         ("not) python(", "not) python("),
@@ -25,7 +26,7 @@ class Config:
 )
 def test_symbols_inside_an_object_are_sizes(text, said):
     """Text that is no object stays as it is."""
-    assert fill_config_call(text, {"D": 12}) == said
+    assert fill_symbols(text, {"D": 12}) == said
     assert constructor_arguments({"config": text}, {"D": 12}) == {"config": said}
 
 
@@ -34,6 +35,8 @@ def test_an_object_is_made_by_its_class():
     config = make_argument("Config(width=12, act='relu')", {"Config": Config})
     assert (config.width, config.act) == (12, "relu")
     assert make_argument("Config(width=12)", {}) == "Config(width=12)"
+    assert make_argument("(3, 12)", {}) == (3, 12)
+    assert make_argument("(3, Q)", {}) == "(3, Q)"
     assert make_argument("gelu", {"gelu": Config}) == "gelu"
     assert make_argument(3, {}) == 3
 

@@ -1,6 +1,7 @@
 """Programs as folders: what is read, what is refused, how bugs are put in."""
 
 import shutil
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -16,8 +17,14 @@ from attnlab.catalogue.programs import (
     read_program_entry,
 )
 from attnlab.catalogue.rounds import MARK, choose_bugs, read_mark, restore_file, write_round
-from attnlab.catalogue.validate_program import program_cases, text_problems
+from attnlab.catalogue.validate_program import (
+    ProgramCase,
+    case_problem,
+    program_cases,
+    text_problems,
+)
 from attnlab.errors import Refused, Unreadable
+from attnlab.records.program import BugResult, PartResult, ProgramReport
 
 SHIPPED = sorted((shipped_folder() / "programs").iterdir())
 CHAR_GPT = shipped_folder() / "programs" / "char-gpt"
@@ -161,3 +168,23 @@ def test_a_damaged_note_is_no_error(program, tmp_path, monkeypatch):
     mark.write_text('{"format": 7}')
     with pytest.raises(Unreadable, match="another version"):
         read_mark(Path("char-gpt"))
+
+
+def test_a_round_whose_bugs_are_not_told_is_a_problem(program):
+    """A decoy may change what a bug does: the round is rejected, and nobody learns by what."""
+    case = next(case for case in program_cases(program) if case.role == "round")
+    assert set(case.bugs) == set(program.chosen)
+    wrong = PartResult(id="training", title="", outcome="failed")
+    told = [BugResult(id="no-zero-grad", fixed=False), BugResult(id="mask-one-late", fixed=None)]
+    report = ProgramReport(outcome="failed", parts=(wrong,), bugs=tuple(told[:1]))
+    assert case_problem(case, report) == ""
+    problem = case_problem(case, replace(report, bugs=tuple(told)))
+    assert "not told as still there: mask-one-late" in problem
+
+
+def test_a_right_program_that_always_says_the_same_is_a_problem():
+    """Wrong predictions would be right by chance; the author reads what to change."""
+    case = ProgramCase(role="right", name="base", files={})
+    assert case_problem(case, ProgramReport(outcome="passed")) == ""
+    report = ProgramReport(outcome="passed", notes=("one class for all items",))
+    assert case_problem(case, report) == "base: one class for all items"

@@ -200,8 +200,9 @@ def continue_training(session: Session, steps: int) -> Any:
 
 @verb
 def model_logits(session: Session, inputs: list[Tensor]) -> Any:
-    """What the model gives for these inputs in eval mode."""
+    """What the model gives for these inputs, which are of any float type, in eval mode."""
     program, model = _program(session), _model(session)
+    inputs = [t.to(torch.get_default_dtype()) if t.is_floating_point() else t for t in inputs]
     program.set_mode(training=False)
     with torch.no_grad():
         call = partial(program.call, FORWARD) if FORWARD in program.entries else operator.call

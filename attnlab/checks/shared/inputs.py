@@ -111,7 +111,7 @@ def allowed(probe: Probe, inputs: Inputs) -> Tensor:
         spec = data_inputs(contract, axis)[0]
         sizes.append(inputs[spec.name].shape[spec.axes.index(axis)])
     keep = inputs[spec.name].new_zeros(sizes) == 0
-    if "causal" in contract.promises:
+    if "causal" in contract.promises and key_axis(contract) == query_axis(contract):
         keep = keep.tril()
     for mask in (i for i in contract.inputs if i.role == "mask" and inputs[i.name] is not None):
         own = inputs[mask.name] != mask.forbids

@@ -183,9 +183,10 @@ def tied(contract: Contract, sizes: Sizes) -> Sizes:
 
 def within(sizes: Sizes) -> Sizes:
     """No more positions than M, which stands for the longest sequence a module takes."""
-    if "M" in sizes and sizes.get("S", 0) > sizes["M"]:
-        return {**sizes, "S": sizes["M"]}
-    return sizes
+    longest = sizes.get("M")
+    if longest is None:
+        return sizes
+    return {s: min(n, longest) if s in ("S", "Sk") else n for s, n in sizes.items()}
 
 
 def naming(contract: Contract) -> Sizes | None:

@@ -1,5 +1,7 @@
 """Queries that meet each other, and contexts that do not arrive."""
 
+from dataclasses import replace
+
 from sources import ACROSS, CROSS
 from trial import Case, changed
 
@@ -29,6 +31,11 @@ RIGHT = {
         ),
         ACROSS,
         UNIT,
+    ),
+    "a decoder layer, causal among its queries": Case(
+        changed(CROSS, ("q = self.q_proj(x)", "x = x.cumsum(1)\n        q = self.q_proj(x)")),
+        replace(ACROSS, promises=("causal",)),
+        None,
     ),
     "a residual": Case(changed(CROSS, (LAST, f"{LAST} + x")), ACROSS, None),
 }  # fmt: skip
