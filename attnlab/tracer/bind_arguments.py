@@ -16,13 +16,16 @@ from attnlab.tracer.raw_trace import KnownAxes
 
 
 def name_inputs(
-    tensors: Mapping[str, Tensor], axes: Mapping[str, input_names.Axes], root: nn.Module | None
+    tensors: Mapping[str, Tensor],
+    axes: Mapping[str, input_names.Axes],
+    root: nn.Module | None,
+    time_first: bool = False,
 ) -> tuple[dict[str, input_names.Axes], dict[str, int]]:
     """Axis names for every input, and the sizes of the names."""
     said = {n: axes[n] for n in axes if n in tensors}
     sizes = {**module_sizes(root), **input_names.sizes_of(tensors, said)}
     rest = {n: t for n, t in tensors.items() if n not in said}
-    found = {**said, **input_names.guess_axes(rest, sizes, root)}
+    found = {**said, **input_names.guess_axes(rest, sizes, root, time_first)}
     for name, names in found.items():
         for axis, n in zip(names, tensors[name].shape, strict=True):
             if axis.isidentifier() and n != 1:
@@ -30,9 +33,11 @@ def name_inputs(
     return found, with_head_dim(sizes) if "hd" not in sizes else sizes
 
 
-def guess_known_axes(given: list[tuple[str, Tensor]], root: nn.Module | None) -> KnownAxes:
+def guess_known_axes(
+    given: list[tuple[str, Tensor]], root: nn.Module | None, time_first: bool = False
+) -> KnownAxes:
     """Guessed axes and sizes of inputs that the user did not name."""
-    axes, sizes = name_inputs(dict(given), {}, root)
+    axes, sizes = name_inputs(dict(given), {}, root, time_first)
     return KnownAxes([axes[name] for name, _ in given], sizes)
 
 

@@ -29,11 +29,7 @@ from attnlab.tracer.cast import Given
 from attnlab.tracer.nested_tensors import map_tensors
 from attnlab.tracer.raw_trace import KnownAxes, RawTrace, crash_of
 from attnlab.tracer.recorder import Recorder, module_names
-
-WRONG_GUESS = {
-    *("batch-contraction", "softmax-axis", "position-on-batch", "axes-meet", "axes-order"),
-    "attention-axis",
-}  # findings that a wrong guess of the axes causes
+from attnlab.tracer.time_first import read_inputs
 
 
 class TraceOfCall(NamedTuple):
@@ -58,8 +54,6 @@ def trace_call(
             takes = ", ".join(tensors) or "no tensor"
             raise Refused(f"dims: no input is called {name}", f"the call is given {takes}")
     root = module if isinstance(module, nn.Module) else None
-    said, sizes = name_inputs(tensors, axes, root)
-
     names = {id(t): n for n, t in tensors.items()}
 
     def call(fresh: Given) -> Any:
@@ -67,42 +61,23 @@ def trace_call(
         again, named = map_tensors(lambda t: new.get(names.get(id(t), ""), t), (args, {**kwargs}))
         return module(*again, **named)
 
-    def traced(names: Mapping[str, input_names.Axes]) -> TracedCall:
-        return TracedCall(
+    def read(time_first: bool = False) -> RawTrace:
+        named, sizes = name_inputs(tensors, axes, root, time_first)
+        traced = TracedCall(
             call=call,
             given=list(tensors.items()),
             root=root,
-            axes=dict(names),
+            axes=named,
             sizes=sizes,
             options=options,
             entry=getattr(module, "forward", module),
         )
+        return capture(traced)
 
     with torch.random.fork_rng(devices=[]):
-        raw = capture(traced(said))
-        if not axes:
-            raw = _try_sequence_first(raw, lambda names: capture(traced(names)), said)
-    return TraceOfCall(build_trace(SizedTrace(raw, sizes), None), sizes, target_name(module))
-
-
-def _try_sequence_first(
-    raw: RawTrace,
-    again: Callable[[Mapping[str, input_names.Axes]], RawTrace],
-    said: Mapping[str, Any],
-) -> RawTrace:
-    """Read guessed inputs as (S, B, ...) if that removes every odd finding."""
-    if not any(a.rule in WRONG_GUESS for a in raw.findings):
-        return raw
-    turn = {"B": "S", "S": "B"}
-    swapped = {
-        n: tuple(turn.get(a, a) for a in axes) if len(axes) == 3 else axes
-        for n, axes in said.items()
-    }
-    other = again(swapped)
-    if any(a.rule in WRONG_GUESS for a in other.findings):
-        return raw
-    note = "inputs are read as (S, B, ...), which fits every operation; pass dims to override"
-    return replace(other, notes=(*other.notes, note))
+        raw = read() if axes else read_inputs(read)
+    trace = build_trace(SizedTrace(raw, raw.sizes), None)
+    return TraceOfCall(trace, raw.sizes, target_name(module))
 
 
 # ---------------------------------------------------------------- a block of code
@@ -156,16 +131,15 @@ class BlockRecorder(Recorder):
         """The raw trace of the finished block, its inputs named."""
         with torch._C.DisableTorchFunction():
             axes = {n: a for n, a in self.said.items() if n in self.given}
-            said, sizes = name_inputs(self.given, axes, self.root)
             crash = crash_of(self, error, "") if isinstance(error, Exception) else None
             given = list(self.given.items())
 
-            def build(names: Mapping[str, input_names.Axes]) -> RawTrace:
-                known = KnownAxes([names.get(n) for n, _ in given], sizes)
+            def read(time_first: bool = False) -> RawTrace:
+                said, sizes = name_inputs(self.given, axes, self.root, time_first)
+                known = KnownAxes([said[n] for n, _ in given], sizes)
                 return raw_trace_of(self, given, crash, known)
 
-            raw = build(said)
-            raw = raw if axes else _try_sequence_first(raw, build, said)
+            raw = read() if axes else read_inputs(read)
             missing = (n for n in self.said if n not in self.given)
             lost = (f"no input is called {n}, so its axes have no names" for n in missing)
             return replace(raw, notes=(*raw.notes, *setup_notes(self.root, raw.ops), *lost))

@@ -147,7 +147,7 @@ def build_raw_trace(
         input_axes=tuple(axes.inputs) if axes else (),
         sizes=dict(known.sizes) if known is not None else {},
         crash_axes=tuple(axes.crash) if axes else (),
-        findings=tuple(finding_at(ops[a.row], a.rule, "warning", a.message) for a in axes.findings)
+        findings=tuple(finding_at(ops[a.row], a.rule, a.severity, a.message) for a in axes.findings)
         if axes
         else (),
         flow=read_flow(recorder, seen),

@@ -63,7 +63,7 @@ class Found(NamedTuple):
 
 def right(model: Model) -> Right:
     trace = of(model.build())
-    alarms = tuple(f for f in trace.findings if f.severity != "note")
+    alarms = grave(trace)
     return Right(
         model.name,
         model.library,
@@ -76,6 +76,11 @@ def right(model: Model) -> Right:
         notes=len(trace.findings) - len(alarms),
         crash=crash(trace),
     )
+
+
+def grave(trace: Trace) -> tuple[Finding, ...]:
+    """Warnings and errors: a note is no alarm."""
+    return tuple(f for f in trace.findings if f.severity != "note")
 
 
 def of(given: Given) -> Trace:
@@ -127,14 +132,14 @@ def named(ops: tuple[Op, ...], least: int) -> Named:
 def wrong(variant: Variant) -> Found:
     trace = traced(variant)
     lines = (*variant.wrong, *variant.shows)
-    mine = [f for f in trace.findings if f.file == variant.file]
+    mine = [f for f in grave(trace) if f.file == variant.file]
     # The mistake itself before the line where it shows.
     at = next((f for line in lines for f in mine if f.line == line), None)
     return Found(
         variant,
         at,
-        others=tuple(f for f in trace.findings if f is not at),
-        twins=tuple(traced(twin(variant)).findings),
+        others=tuple(f for f in grave(trace) if f is not at),
+        twins=grave(traced(twin(variant))),
         crash=crash(trace),
     )
 
@@ -145,7 +150,7 @@ def coincidences(variant: Variant) -> list[tuple[dict[str, int], Finding]]:
     for sizes in COINCIDE:
         with contextlib.suppress(RuntimeError):  # sizes that the module cannot be built with
             trace = traced(twin(variant), sizes)
-            found += [(sizes, f) for f in trace.findings if trace.crash is None]
+            found += [(sizes, f) for f in grave(trace) if trace.crash is None]
     return found
 
 

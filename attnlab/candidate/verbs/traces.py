@@ -40,6 +40,7 @@ from attnlab.tracer.decoding import (
 )
 from attnlab.tracer.demo_recorder import FirstCallRecorder, StopDemo
 from attnlab.tracer.raw_trace import RawTrace, crash_of
+from attnlab.tracer.time_first import read_inputs
 
 
 @verb
@@ -201,9 +202,12 @@ def demo(
         crash = crash_of(recorder, error, session.file)
     if not recorder.began and crash is None:
         raise LookupError(f"{file} ran to its end without calling a module")
-    raw = raw_trace_of(
-        recorder, recorder.given, crash, guess_known_axes(recorder.given, recorder.root)
-    )
+
+    def read(time_first: bool) -> RawTrace:
+        known = guess_known_axes(recorder.given, recorder.root, time_first)
+        return raw_trace_of(recorder, recorder.given, crash, known)
+
+    raw = read_inputs(read)
     note = "the first call of a module in the demo; what comes after it was not run"
     return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from attnlab.records.trace import Severity
 from attnlab.tracer.axes import unify
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, Kind, anonymous, leaves, primed, size
 from attnlab.tracer.axes.op_call import Call, TracedTensor
@@ -27,6 +28,7 @@ class AxisFinding(NamedTuple):
     row: int
     rule: str
     message: str
+    severity: Severity
 
 
 Message = Callable[[], str]  # a message built once all names are known; "" withdraws it
@@ -41,7 +43,8 @@ class Flow:
         self.symbols: dict[str, Atom] = {}  # the atoms that the user named
         self.made: list[TracedTensor] = []  # by row
         self.inputs: list[TracedTensor] = []
-        self.reports: list[tuple[int, str, Message]] = []
+        self.reports: list[tuple[int, str, Message, Severity]] = []
+        self.statistics: set[int] = set()  # rows that sum over the batch as if on purpose
 
     # ------------------------------------------------------------ what comes in
 
@@ -132,18 +135,18 @@ class Flow:
     def unify(self, a: Axis, b: Axis, call: Call, how: str = "") -> Axis:
         return unify.unify(self, a, b, call, how)
 
-    def report(self, row: int, rule: str, message: Message) -> None:
-        self.reports.append((row, rule, message))
+    def report(self, row: int, rule: str, message: Message, severity: Severity = "warning") -> None:
+        self.reports.append((row, rule, message, severity))
 
     # ------------------------------------------------------------ what came of it
 
     def findings(self) -> Iterator[AxisFinding]:
         seen: set[tuple[int, str]] = set()
-        for row, rule, message in self.reports:
+        for row, rule, message, severity in self.reports:
             text = message()
             if text and (row, rule) not in seen:
                 seen.add((row, rule))
-                yield AxisFinding(row, rule, text)
+                yield AxisFinding(row, rule, text, severity)
 
 
 def _is_place(name: str) -> bool:
@@ -171,13 +174,16 @@ def _inherit(flow: Flow, arr: TracedTensor, call: Call) -> None:
     if not rows or arr.pooled is not None or not call.floats:
         return
     if _has_batch(arr) and any(a.pooled is None and _has_batch(a) for a in call.arrays):
+        meant = rows[0] in flow.statistics
         flow.report(
             rows[0],
             "batch-contraction",
             lambda: (
                 "runs over the batch axis, and the result is used for every entry of the "
                 "batch: entries depend on each other"
+                + (", as in a statistic of the batch" if meant else "")
             ),
+            "note" if meant else "warning",
         )
     else:  # or spread out over the batch again
         arr.pooled = rows[0]

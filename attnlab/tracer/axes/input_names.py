@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from attnlab.errors import Refused
@@ -64,15 +65,22 @@ def sizes_of(tensors: Mapping[str, Tensor], named: Mapping[str, Axes]) -> dict[s
 
 
 def guess_axes(
-    tensors: Mapping[str, Tensor], known: Mapping[str, int], root: nn.Module | None
+    tensors: Mapping[str, Tensor],
+    known: Mapping[str, int],
+    root: nn.Module | None,
+    time_first: bool = False,
 ) -> dict[str, Axes]:
-    """Names for the inputs that nobody named, as well as they can be told."""
+    """Names for the inputs that nobody named, as well as they can be told.
+
+    With `time_first`, sequences are (S, B, ...), as PyTorch's own modules take them by default.
+    """
     sizes = dict(known)
-    swapped = _sequence_first(root)
     found: dict[str, Axes] = {}
     for name, tensor in tensors.items():
         axes = list(_usual(name.rpartition(".")[2], tensor, sizes))
-        if swapped and len(axes) == 3 and axes[:2] == ["B", "S"]:
+        ids = len(axes) == 2 and time_first and tensor.dtype is not torch.bool
+        turned = len(axes) == 3 and (time_first or _sequence_first(root))
+        if axes[:2] == ["B", "S"] and (turned or (ids and "mask" not in name)):
             axes[:2] = ["S", "B"]
         found[name] = _fit_names(axes, tuple(tensor.shape), sizes)
     return found

@@ -64,7 +64,10 @@ def check_summed(flow: Flow, call: Call, *sides: tuple[Axis, TracedTensor]) -> N
         now = leaves(axis)
         if now and all(x.kind == "batch" for x in now):  # tokens of all entries may be routed
             flow.report(
-                call.row, "batch-contraction", partial(_batch_summed_message, flow, call, axis)
+                call.row,
+                "batch-contraction",
+                partial(_batch_summed_message, flow, call, axis),
+                "note" if all(_is_plain(side) for _, side in sides) else "warning",
             )
         mark = arr.soft
         if mark is not None and now and not _shared(mark.atoms, now):
@@ -73,6 +76,12 @@ def check_summed(flow: Flow, call: Call, *sides: tuple[Axis, TracedTensor]) -> N
                 "softmax-axis",
                 partial(_softmax_axis_message, flow, call, mark.atoms, axis),
             )
+
+
+def _is_plain(arr: TracedTensor) -> bool:
+    """Features of entries alone: summed over the batch they are a covariance, a statistic."""
+    kinds = [[x.kind for x in leaves(axis)] for axis in arr.axes]
+    return len(kinds) == 2 and ["batch"] in kinds and ["feature"] in kinds
 
 
 def _shared(a: Axis, b: Axis) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnlab.tracer.axes.atoms import Axes, Axis, leaves, literal
+from attnlab.tracer.axes.atoms import Atom, Axes, Axis, leaves, literal
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, TracedTensor, words
 
@@ -25,10 +25,18 @@ def reduce(flow: Flow, call: Call) -> list[TracedTensor]:
     pooled = x.pooled
     if call.name not in QUESTIONS and any(a.kind == "batch" for a in lost) and len(gone) < rank:
         pooled = call.row
+        if _is_statistic(x, lost):
+            flow.statistics.add(call.row)
     found = [TracedTensor(s, list(axes), pooled=pooled) for s in call.outs]
     if call.name in ("sum", "logsumexp"):
         found[0].total, found[0].over, found[0].logs = x, tuple(lost), call.name == "logsumexp"
     return found
+
+
+def _is_statistic(x: TracedTensor, lost: list[Atom]) -> bool:
+    """Positions are averaged away with the batch, as a batch norm does, or there are none."""
+    kinds = [a.kind for axis in x.axes for a in leaves(axis)]
+    return "index" not in kinds or any(a.kind == "index" for a in lost)
 
 
 def _summed(flow: Flow, call: Call, lost: Axis) -> None:
