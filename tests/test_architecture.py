@@ -21,6 +21,7 @@ ROOMS = (
     {"lessons", "progress", "triage", "verdict"},
     {"practice"},
     {"tracer"},
+    {"training"},
     {"candidate"},
     {"references"},
     {"probe"},

@@ -20,6 +20,7 @@ from attnlab.grading.live_stage import find_properties
 from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
 from attnlab.grading.runner import run_checks
 from attnlab.grading.trace_stage import surroundings, trace_example
+from attnlab.grading.training_stage import watch_training
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.pacing import CallTimes
 from attnlab.probe.probe import GradingContext
@@ -50,13 +51,15 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
-    live = LiveReport()
+    live, training = LiveReport(), None
     with Hosts(job, spawn, started + job.limits.seconds, references or ReferenceCache()) as hosts:
         try:
             if "trace" in job.stages:
                 trace = trace_example(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
                 outcome, message = _memory(trace)
                 refusal = input_refusal(job, trace)
+            if "training" in job.stages:
+                training = watch_training(job, hosts.candidate())
             if "check" in job.stages and job.own is not None:
                 host = hosts.candidate(fresh=trace is not None and job.contract is None)
                 live = find_properties(job, host) if not (trace and trace.crash) else live
@@ -78,6 +81,7 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
             trace=trace,
             promises=live.promises,
             checks=checks or live.checks,
+            training=training,
             output=hosts.printed(),
             isolation=hosts.isolation,
             missing=hosts.missing,

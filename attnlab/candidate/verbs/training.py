@@ -1,0 +1,42 @@
+"""The verb that runs a user's script and watches its training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attnlab.candidate.live_properties import Hints, live_properties
+from attnlab.candidate.quick_optimizers import skip_compiler
+from attnlab.candidate.registry import verb
+from attnlab.candidate.session import Session
+from attnlab.candidate.verbs.traces import main_of
+from attnlab.records import to_json
+from attnlab.training.run import watch_script
+
+PROPERTY_SECONDS = 8.0  # after which no further property of the model is begun
+
+
+@verb
+def watch_training(
+    session: Session,
+    file: str,
+    text: str,
+    path: str,
+    own: dict[str, Any],
+    steps: int,
+    promised: Sequence[str],
+    unpromised: Sequence[str],
+) -> Any:
+    """The first optimizer steps of a file that runs as `python file.py` does: `log` and `trace` are
+    the JSON texts of a `TrainingLog` and of the `RawTrace` of one step, `live` that of a
+    `LiveReport` on the model and its first batch."""
+    skip_compiler([text])
+    seen = watch_script(main_of(session, file, text, path, own), steps, file)
+    answer = {"log": to_json(seen.log), "trace": to_json(seen.raw) if seen.raw else ""}
+    if seen.call is not None:
+        hints = Hints(
+            promised=tuple(promised), unpromised=tuple(unpromised), seconds=PROPERTY_SECONDS
+        )
+        live = live_properties(seen.call.module, seen.call.args, seen.call.kwargs, hints)
+        answer["live"] = to_json(live)
+    return answer

@@ -1,0 +1,110 @@
+"""What was seen of a training run: plain numbers, with the lines where things happened."""
+
+from __future__ import annotations
+
+from attnlab.records.base import record
+
+
+@record
+class LossCall:
+    """A loss function that was called for a gradient."""
+
+    step: int  # the optimizer steps before it
+    name: str  # "cross_entropy"
+    file: str
+    line: int
+    shape: tuple[int, ...]
+    value: float | None = None
+    classes: int = 0
+    reduction: str = "mean"
+    probabilities: bool = False  # its scores sum to 1 and none is negative
+    log_probabilities: bool = False  # their exponentials sum to 1
+    shift: int | None = None  # positions that targets are ahead of the model's input ids
+    agreement: float = 0.0  # the share of targets that are the ids at that distance
+    mixed: bool = False  # its rows hold numbers of several rows of the model's output
+    padding: int | None = None  # the id that fills rows up, where it is among the targets
+    padded: float = 0.0  # the share of the targets that it is
+
+
+@record
+class BackwardCall:
+    step: int
+    file: str
+    line: int
+    value: float | None = None
+    kept: bool = False  # the graph was retained
+
+
+@record
+class Step:
+    """One step of an optimizer."""
+
+    number: int  # from 1
+    optimizer: int
+    file: str
+    line: int
+    events: tuple[str, ...] = ()  # since its last step: backward, clip, zero, schedule, step
+    clip_line: int = 0
+    gradient: float | None = None  # the norm of all gradients; None: there was none
+    leftover: bool = False  # gradients of the step before were still in it
+    rate: float = 0.0  # the largest learning rate of its groups
+    update: float | None = None  # the median of |change| / |weight| over matrices
+    decay: float = 0.0  # the largest weight decay of its groups
+
+
+@record
+class OptimizerMade:
+    step: int
+    kind: str
+    file: str
+    line: int
+    parameters: int
+    known: bool = False  # an earlier one had the same parameters
+
+
+@record
+class Weight:
+    """A parameter of the model that was trained."""
+
+    name: str
+    shape: tuple[int, ...]
+    trainable: bool
+    optimized: bool
+    received: bool  # a gradient that is not all zero, at some step
+    moved: bool
+
+
+@record
+class Model:
+    """A module that the script called."""
+
+    kind: str
+    file: str
+    line: int  # of the call in the script
+    learning_calls: int = 0  # with gradients
+    other_calls: int = 0  # without
+    learned_in_eval: int = 0  # of the first kind, in eval mode
+    learned_in_train: int = 0
+    evaluated_in_train: int = 0  # of the second kind, in train mode
+    evaluation_file: str = ""
+    evaluation_line: int = 0
+    drops: bool = False  # has dropout or batch statistics that depend on the mode
+
+
+@record
+class TrainingLog:
+    steps: tuple[Step, ...] = ()
+    losses: tuple[LossCall, ...] = ()
+    backwards: tuple[BackwardCall, ...] = ()
+    optimizers: tuple[OptimizerMade, ...] = ()
+    models: tuple[Model, ...] = ()
+    weights: tuple[Weight, ...] = ()  # of the largest model
+    schedule_steps: int = 0
+    schedule_first: tuple[str, int, int] | None = None  # file, line, optimizer steps before it
+    schedulers: int = 0
+    batches: int = 0  # different ones among the learning calls
+    kept_graphs: int = 0  # losses of earlier steps that are alive with their graphs
+    kept_at: tuple[str, int] = ("", 0)
+    not_seen: tuple[str, ...] = ()
+    redirected: tuple[str, ...] = ()
+    crash: str = ""

@@ -1,0 +1,45 @@
+"""Rules of a training log: each is a function of the log that yields findings.
+
+A rule that is not sure says nothing, or a note. Texts stand in `catalogue/training_findings.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.records.trace import Finding
+from attnlab.training.log import TrainingLog
+from attnlab.training.rules import loop, losses, weights
+
+RULES = (
+    *(loop.gradients_left_over, loop.no_backward, loop.no_step, loop.step_before_backward),
+    *(loop.cleared_before_step, loop.clipped_late, loop.schedule_order, loop.schedule_too_often),
+    *(loop.optimizer_made_again, loop.accumulation_not_divided, loop.graphs_kept),
+    *(loop.mode_while_training, loop.mode_while_evaluating, loop.same_batch),
+    *(losses.shifts, losses.padding_counted, losses.probabilities, losses.mixed_rows),
+    *(losses.first_loss, losses.not_finite, losses.rising),
+    *(weights.without_gradient, weights.not_optimized, weights.update_sizes, weights.decay),
+    weights.frozen_moves,
+)
+
+
+def find(log: TrainingLog) -> Iterator[Finding]:
+    """Everything that the rules find."""
+    for rule in RULES:
+        yield from rule(log)
+
+
+def summary(log: TrainingLog) -> Iterator[str]:
+    """What there was to look at."""
+    models = [m for m in log.models if m.learning_calls]
+    yield (
+        f"{len(log.steps)} optimizer steps, {len(log.backwards)} backward passes, "
+        f"{log.batches} different batches"
+    )
+    if models:
+        yield "training of " + ", ".join(dict.fromkeys(m.kind for m in models))
+    if log.losses:
+        yield "calls of " + ", ".join(dict.fromkeys(call.name for call in log.losses))
+    if log.weights:
+        trained = sum(weight.moved for weight in log.weights)
+        yield f"{len(log.weights)} parameters of the largest model, of which {trained} moved"

@@ -1,0 +1,135 @@
+"""Parameters: which learn, which do not, and how far each step moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from attnlab.records.trace import Finding
+from attnlab.training.log import TrainingLog, Weight
+from attnlab.training.rules.base import found
+
+MOST = 3  # names that a message lists
+LARGE, SMALL = 0.3, 1e-7  # of a weight, that one step changes
+SHRINKS = 0.02  # of a weight, that decay takes in one step
+
+
+def _names(weights: Sequence[Weight]) -> str:
+    more = len(weights) - MOST
+    listed = ", ".join(weight.name for weight in weights[:MOST])
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _made(log: TrainingLog) -> tuple[str, int]:
+    return (log.optimizers[0].file, log.optimizers[0].line) if log.optimizers else ("", 0)
+
+
+def without_gradient(log: TrainingLog) -> Iterator[Finding]:
+    """Trained parameters that never get a gradient."""
+    if len(log.steps) < 2 or not any(weight.received for weight in log.weights):
+        return
+    idle = [w for w in log.weights if w.trainable and w.optimized and not w.received]
+    if idle:
+        yield found(
+            "no-gradient",
+            "note" if all(len(w.shape) < 2 for w in idle) else "warning",
+            _made(log),
+            f"{_names(idle)}: in the optimizer, and no gradient but zero reached "
+            f"{'them' if len(idle) > 1 else 'it'} in {len(log.steps)} steps. The output does not "
+            "depend on it, or something cuts the graph (detach, argmax, .data, a copy)",
+        )
+
+
+def not_optimized(log: TrainingLog) -> Iterator[Finding]:
+    """Parameters that get gradients and that no optimizer holds."""
+    trained = [w for w in log.weights if w.optimized]
+    left = [w for w in log.weights if w.trainable and not w.optimized]
+    if not left or len(log.steps) < 2:
+        return
+    if not trained:
+        message = (
+            "the optimizer holds none of the parameters of the model that is trained: it was made "
+            "for another one, or before the layers were replaced"
+        )
+        yield found("not-in-optimizer", "warning", _made(log), message)
+        return
+    parts = {w.name.partition(".")[0] for w in left}
+    whole = parts.isdisjoint(w.name.partition(".")[0] for w in trained)
+    few = sum(_size(w) for w in trained) < sum(_size(w) for w in left)
+    yield found(
+        "not-in-optimizer",
+        "note" if whole and few else "warning",  # a head alone is trained on purpose
+        _made(log),
+        f"{_names(left)}: trainable, and in no optimizer, so "
+        f"{'they stay as they were' if len(left) > 1 else 'it stays as it was'} made. Pass "
+        "model.parameters(), or set requires_grad to False",
+    )
+
+
+def _size(weight: Weight) -> int:
+    size = 1
+    for n in weight.shape:
+        size *= n
+    return size
+
+
+def update_sizes(log: TrainingLog) -> Iterator[Finding]:
+    """Steps that move weights absurdly far, or not at all."""
+    ratios = [s.update for s in log.steps if s.update is not None]
+    rates = [s.rate for s in log.steps]
+    if len(ratios) < 3:
+        return
+    usual, first = median(ratios), log.steps[0]
+    if max(rates, default=0.0) == 0.0:
+        yield found(
+            "learning-rate",
+            "warning",
+            (first.file, first.line),
+            f"the learning rate was 0 in all {len(rates)} steps: nothing is learned",
+        )
+    elif usual > LARGE:
+        yield found(
+            "learning-rate",
+            "warning",
+            _made(log),
+            f"a step changes a weight matrix by {100 * usual:.0f} % of its size (median; learning "
+            f"rate {max(rates):.3g}): usual is about 0.1 %. The learning rate is too large",
+        )
+    elif usual < SMALL:
+        yield found(
+            "learning-rate",
+            "warning",
+            _made(log),
+            f"a step changes a weight matrix by {usual:.1g} of its size (learning rate "
+            f"{max(rates):.3g}): usual is about 0.001. The learning rate is too small, or its "
+            "warm-up too long",
+        )
+
+
+def decay(log: TrainingLog) -> Iterator[Finding]:
+    """Weight decay that takes a visible share of a weight at each step."""
+    strong = [s for s in log.steps if s.rate * s.decay > SHRINKS]
+    if log.steps and len(strong) >= min(3, len(log.steps)):
+        step = strong[0]
+        yield found(
+            "weight-decay",
+            "warning",
+            _made(log),
+            f"weight decay {step.decay:g} at learning rate {step.rate:g} takes "
+            f"{100 * step.rate * step.decay:.2g} % of every weight at each step; usual is 0.01 to "
+            "0.1 of decay",
+        )
+
+
+def frozen_moves(log: TrainingLog) -> Iterator[Finding]:
+    """Frozen parameters that steps change."""
+    moved = [w for w in log.weights if not w.trainable and w.moved]
+    if moved:
+        yield found(
+            "frozen-moves",
+            "warning",
+            _made(log),
+            f"{_names(moved)}: requires_grad is False, and the optimizer moves "
+            f"{'them' if len(moved) > 1 else 'it'} all the same: gradients from before the freeze, "
+            "or weight decay. Give the optimizer only what is trained",
+        )

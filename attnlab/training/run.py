@@ -1,0 +1,95 @@
+"""Run a script under watch and tell what was seen of its training."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from torch.optim import optimizer as optimizer_hooks
+
+from attnlab.tracer.in_process import BlockRecorder
+from attnlab.tracer.raw_trace import RawTrace, first_line, raise_location
+from attnlab.training.log import TrainingLog
+from attnlab.training.patches import ScratchFiles, run_plainly
+from attnlab.training.scores import ModuleCall
+from attnlab.training.watch import StopWatching, TrainingWatch
+
+TRACED = 2  # the step that is traced, where there are so many; the first may be a warm-up
+
+
+class Watched(NamedTuple):
+    """A finished run."""
+
+    log: TrainingLog
+    raw: RawTrace | None  # of one step
+    call: ModuleCall | None  # the model's first call for gradients
+
+
+class _StepTracer:
+    """Records what runs between two optimizer steps, and nothing of the optimizer's own."""
+
+    def __init__(self, steps: int) -> None:
+        self.wanted, self.done = min(TRACED, steps), 0
+        self.recorder = BlockRecorder({}, None)
+        self.on = self.finished = False
+        self.handles = [
+            optimizer_hooks.register_optimizer_step_pre_hook(self._before),
+            optimizer_hooks.register_optimizer_step_post_hook(self._after),
+        ]
+
+    def begin(self) -> None:
+        if self.done == self.wanted - 1 and not self.finished:
+            self.on = True
+            self.recorder.__enter__()
+
+    def end(self) -> None:
+        if self.on:
+            self.on, self.finished = False, True
+            self.recorder.__exit__(None, None, None)
+
+    def _before(self, *_: object) -> None:
+        self.end()
+
+    def _after(self, *_: object) -> None:
+        self.done += 1
+        self.begin()
+
+    def close(self) -> None:
+        self.end()
+        for handle in self.handles:
+            handle.remove()
+
+
+def watch_script(run: Callable[[], None], steps: int, file: str) -> Watched:
+    """Run a script up to its `steps`-th optimizer step."""
+    watch, tracer = TrainingWatch(steps), _StepTracer(steps)
+    error: BaseException | None = None
+    with watch:
+        files = ScratchFiles(watch._patches)
+        run_plainly(watch._patches)
+        try:
+            run()
+        except StopWatching:
+            pass
+        except BaseException as raised:
+            error = raised
+        finally:
+            tracer.close()
+    names = files.names
+    shutil.rmtree(files.folder, ignore_errors=True)
+    crash = _told(error, file) if error is not None else ""
+    main = watch.main_model()
+    fault = error if isinstance(error, Exception) else None
+    recorded = tracer.finished and (tracer.recorder.log or fault is not None)
+    raw = tracer.recorder.raw_trace(fault) if recorded else None
+    return Watched(watch.log(crash, names), raw, main.first if main else None)
+
+
+def _told(error: BaseException, file: str) -> str:
+    """`train.py:31: RuntimeError: ...`; "" for a script that simply ended."""
+    if isinstance(error, SystemExit):
+        code: Any = error.code
+        return "" if code in (None, 0) else f"{file} ended with exit code {code}"
+    line, at, _ = raise_location(error, file)
+    return f"{at or file}:{line}: {type(error).__name__}: {first_line(error)}"

@@ -1,0 +1,452 @@
+"""Watch the first optimizer steps of whatever runs, and change nothing of what it computes.
+
+Everything is seen from outside: hooks of optimizers and modules, and the functions by which a loop
+names losses, gradients and schedules. After the last step the script is ended from the hook.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import math
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.modules import module as module_hooks
+from torch.nn.modules.loss import _Loss
+from torch.optim import Optimizer
+from torch.optim import lr_scheduler as schedules
+from torch.optim import optimizer as optimizer_hooks
+
+from attnlab.tracer.bind_arguments import keyword_arguments
+from attnlab.tracer.nested_tensors import tensors_in
+from attnlab.tracer.raw_trace import display_path
+from attnlab.tracer.recorder import user_location
+from attnlab.training import scores as look
+from attnlab.training.log import (
+    BackwardCall,
+    LossCall,
+    Model,
+    OptimizerMade,
+    Step,
+    TrainingLog,
+    Weight,
+)
+from attnlab.training.patches import Patches
+
+LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits")
+CLOSELY = 4  # steps whose losses are all looked at; later every fifth step's
+SNAPSHOT = 1 << 22  # weights of an optimizer that are copied around a step
+ENDLESS = 40  # backward passes, or calls for gradients, by step asked for, without a step
+MODAL = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
+
+
+class StopWatching(BaseException):
+    """Ends the script once enough steps were seen."""
+
+
+class _Seen:
+    """What is known of one module that the script calls."""
+
+    def __init__(self, module: nn.Module, place: tuple[str, int]) -> None:
+        self.module, self.place, self.evaluation = module, place, ("", 0)
+        self.learning = self.other = self.in_eval = self.in_train = self.evaluated_in_train = 0
+        self.first: look.ModuleCall | None = None  # the first call for gradients
+
+
+class TrainingWatch:
+    """Context manager: `log()` tells what was seen. `steps` ends the script; 0 never does."""
+
+    def __init__(self, steps: int = 0) -> None:
+        self.limit = steps
+        self.steps: list[Step] = []
+        self.losses: list[LossCall] = []
+        self.backwards: list[BackwardCall] = []
+        self.optimizers: list[OptimizerMade] = []
+        self.not_seen: set[str] = set()
+        self.models: dict[int, _Seen] = {}
+        self.last: look.ModuleCall | None = None  # the latest outermost call
+        self._calling: list[nn.Module] = []
+        self._by_optimizer: dict[int, list[str]] = {}
+        self._clip_line = 0
+        self._ids: dict[int, int] = {}  # of optimizers, in order
+        self._sets: list[frozenset[int]] = []  # the parameters of each
+        self._stale: set[int] = set()  # parameters with gradients that a step has used
+        self._before: dict[int, Tensor] = {}
+        self._received: set[int] = set()
+        self._moved: set[int] = set()
+        self._owned: set[int] = set()
+        self._schedule: list[tuple[str, int, int]] = []
+        self._schedulers: set[int] = set()
+        self._batches: set[int] = set()
+        self._alive: list[tuple[int, tuple[str, int], weakref.ref[Tensor]]] = []
+        self._patches = Patches()
+        self._handles: list[Any] = []
+        self._inside = False  # of an optimizer's step, or of a function that is watched
+
+    # ------------------------------------------------------------ begin and end
+
+    def __enter__(self) -> Self:
+        put = self._patches.put
+        self._handles = [
+            optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
+            optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
+            module_hooks.register_module_forward_pre_hook(self._enter_module),
+            module_hooks.register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        for name in LOSSES:
+            put(F, name, partial(self._watched_loss, name=name))
+        put(Tensor, "backward", self._watched_backward)
+        put(torch.autograd, "backward", self._watched_autograd)
+        put(Optimizer, "__init__", self._watched_optimizer)
+        put(Optimizer, "zero_grad", lambda function: self._watched_event(function, "zero"))
+        put(nn.Module, "zero_grad", lambda function: self._watched_event(function, "zero"))
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            for owner in (nn.utils, nn.utils.clip_grad):
+                put(owner, name, lambda function: self._watched_event(function, "clip"))
+        for kind in (schedules.LRScheduler, schedules.ReduceLROnPlateau):
+            put(kind, "step", self._watched_schedule)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._patches.undo()
+
+    @property
+    def done(self) -> int:
+        return len(self.steps)
+
+    def _stop(self) -> None:
+        """End the script where it has been watched for long enough."""
+        endless = self.limit and not self.steps and (
+            len(self.backwards) > ENDLESS * 2 or self._learning_calls > ENDLESS * 4
+        )  # fmt: skip
+        if self.limit and (self.done >= self.limit or endless):
+            raise StopWatching
+
+    @property
+    def _learning_calls(self) -> int:
+        return sum(seen.learning for seen in self.models.values())
+
+    # ------------------------------------------------------------ modules
+
+    def _enter_module(self, module: nn.Module, args: Any) -> None:  # noqa: ARG002
+        self._calling.append(module)
+
+    def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:
+        while self._calling and self._calling.pop() is not module:
+            pass
+        if self._calling or isinstance(module, _Loss) or self._inside:
+            return
+        self._stop()
+        call = look.ModuleCall(module, args, keyword_arguments(sys._getframe(1)), out)
+        place = _place()
+        seen = self.models.setdefault(id(module), _Seen(module, place))
+        learns = torch.is_grad_enabled() and any(t.requires_grad for t in tensors_in(out))
+        if learns:
+            self.last = call
+            seen.first = seen.first or call
+            seen.learning += 1
+            seen.in_eval += not module.training
+            seen.in_train += module.training
+            self._batches.add(_digest(args))
+        else:
+            seen.other += 1
+            if module.training and not torch.is_grad_enabled():
+                seen.evaluated_in_train += 1
+                seen.evaluation = place
+
+    # ------------------------------------------------------------ losses and gradients
+
+    def _watched_loss(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            value = function(*args, **kwargs)
+            wanted = self.done < CLOSELY or self.done % 5 == 0
+            if wanted and torch.is_grad_enabled() and not self._inside:
+                self._inside = True
+                try:
+                    given = signature.bind(*args, **kwargs)
+                    given.apply_defaults()
+                    self.losses.append(self._loss_call(name, given.arguments, value))
+                except Exception:  # what cannot be described must not stop the run
+                    self.not_seen.add(f"the arguments of {name}")
+                finally:
+                    self._inside = False
+            return value
+
+        return watched
+
+    def _loss_call(self, name: str, given: dict[str, Any], value: Tensor) -> LossCall:
+        scores, target = given["input"].detach(), given["target"].detach()
+        call, ignored = self.last, given.get("ignore_index", -100)
+        several = name in ("cross_entropy", "nll_loss") and scores.dim() > 1
+        found = look.align(scores, target, ignored, call) if several else look.Alignment()
+        if not several:
+            probable = bool(((scores > 0) & (scores < 1)).all())
+        else:
+            probable = look.sum_to_one(scores)
+        reduction = given.get("reduction", "mean")
+        file, line = _place()
+        return LossCall(
+            step=self.done,
+            name=name,
+            file=file,
+            line=line,
+            shape=tuple(scores.shape),
+            value=float(value.detach()) if value.numel() == 1 else None,
+            classes=scores.shape[1] if several else 0,
+            reduction=reduction,
+            probabilities=probable,
+            log_probabilities=several and look.are_log_probabilities(scores),
+            **found._asdict(),
+        )
+
+    def _watched_backward(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def backward(loss: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if self._inside:  # handed on by a tracer
+                return function(loss, *args, **kwargs)
+            self._note_backward(loss, bool(kwargs.get("retain_graph")))
+            was, self._inside = self._inside, True
+            try:
+                return function(loss, *args, **kwargs)
+            finally:
+                self._inside = was
+
+        return backward
+
+    def _watched_autograd(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            first = tensors if isinstance(tensors, Tensor) else next(iter(tensors), None)
+            if isinstance(first, Tensor) and not self._inside:
+                self._note_backward(first, bool(kwargs.get("retain_graph")))
+            return function(tensors, *args, **kwargs)
+
+        return backward
+
+    def _note_backward(self, loss: Tensor, kept: bool) -> None:
+        self._stop()
+        self._forget_cleared()
+        place = _place()
+        value = float(loss.detach()) if loss.numel() == 1 else None
+        call = BackwardCall(step=self.done, file=place[0], line=place[1], value=value, kept=kept)
+        self.backwards.append(call)
+        self._alive.append((self.done, place, weakref.ref(loss)))
+        for events in self._by_optimizer.values():
+            events.append("backward")
+
+    def _forget_cleared(self) -> None:
+        """Gradients that were set to None or zero are no longer those of an earlier step."""
+        for seen in list(self.models.values()):
+            for parameter in seen.module.parameters():
+                grad = parameter.grad
+                if id(parameter) in self._stale and (grad is None or not bool(grad.any())):
+                    self._stale.discard(id(parameter))
+
+    # ------------------------------------------------------------ the loop's other words
+
+    def _watched_event(self, function: Callable[..., Any], event: str) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            for events in self._by_optimizer.values():
+                events.append(event)
+            if event == "clip":
+                self._clip_line = _place()[1]
+            return result
+
+        return watched
+
+    def _watched_schedule(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+            first = id(scheduler) not in self._schedulers
+            self._schedulers.add(id(scheduler))
+            initial = first and getattr(scheduler, "_step_count", 0) == 0
+            initial |= sys._getframe(1).f_code.co_name in ("_initial_step", "__init__")
+            if not initial:
+                self._schedule.append((*_place(), self.done))
+                for events in self._by_optimizer.values():
+                    events.append("schedule")
+            return function(scheduler, *args, **kwargs)
+
+        return step
+
+    def _watched_optimizer(self, function: Callable[..., None]) -> Callable[..., None]:
+        def init(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+            function(optimizer, *args, **kwargs)
+            owned = frozenset(id(p) for p in _parameters_of(optimizer))
+            file, line = _place()
+            made = OptimizerMade(
+                step=self.done,
+                kind=type(optimizer).__name__,
+                file=file,
+                line=line,
+                parameters=len(owned),
+                known=owned in self._sets,
+            )
+            self._sets.append(owned)
+            self.optimizers.append(made)
+            self._by_optimizer[id(optimizer)] = []
+
+        return init
+
+    # ------------------------------------------------------------ steps
+
+    def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        self._inside = not (args or kwargs)  # a closure runs the model itself
+        parameters = _parameters_of(optimizer)
+        self._owned |= {id(p) for p in parameters}
+        self._received |= {id(p) for p in parameters if p.grad is not None and bool(p.grad.any())}
+        small = sum(p.numel() for p in parameters) <= SNAPSHOT
+        closely = self.done < CLOSELY or self.done % 5 == 0
+        self._before = {id(p): p.detach().clone() for p in parameters} if small and closely else {}
+
+    def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002
+        parameters = _parameters_of(optimizer)
+        graded = [p for p in parameters if p.grad is not None]
+        ratios = []
+        for p in parameters:
+            before = self._before.get(id(p))
+            if before is None:
+                continue
+            change = float((p.detach() - before).norm())
+            if change > 0:
+                self._moved.add(id(p))
+            size = float(before.norm())
+            if p.dim() > 1 and size > 0:
+                ratios.append(change / size)
+        events, groups = self._by_optimizer.setdefault(id(optimizer), []), optimizer.param_groups
+        norms = [float(p.grad.norm()) for p in graded if p.grad is not None]
+        file, line = _place()
+        self.steps.append(
+            Step(
+                number=self.done + 1,
+                optimizer=self._ids.setdefault(id(optimizer), len(self._ids)),
+                file=file,
+                line=line,
+                events=tuple(events),
+                clip_line=self._clip_line,
+                gradient=math.hypot(*norms) if norms else None,
+                leftover=any(id(p) in self._stale for p in graded),
+                rate=max((float(g["lr"]) for g in groups), default=0.0),
+                update=sorted(ratios)[len(ratios) // 2] if ratios else None,
+                decay=max(
+                    (g.get("weight_decay", 0.0) for g in optimizer.param_groups), default=0.0
+                ),
+            )
+        )
+        events.clear()
+        self._stale |= {id(p) for p in graded if p.grad is not None and bool(p.grad.any())}
+        self._before, self._inside = {}, False
+        self._stop()
+
+    # ------------------------------------------------------------ what was seen
+
+    def main_model(self) -> _Seen | None:
+        """The largest module that was called for gradients, else the largest."""
+        found = sorted(
+            self.models.values(),
+            key=lambda s: (s.learning > 0, sum(p.numel() for p in s.module.parameters())),
+        )
+        return found[-1] if found else None
+
+    def log(self, crash: str = "", redirected: Iterable[str] = ()) -> TrainingLog:
+        main = self.main_model()
+        kept, place = self._kept_graphs()
+        return TrainingLog(
+            steps=tuple(self.steps),
+            losses=tuple(self.losses),
+            backwards=tuple(self.backwards),
+            optimizers=tuple(self.optimizers),
+            models=tuple(_model(seen) for seen in self.models.values()),
+            weights=tuple(self._weights(main.module)) if main else (),
+            schedule_steps=len(self._schedule),
+            schedule_first=self._schedule[0] if self._schedule else None,
+            schedulers=len(self._schedulers),
+            batches=len(self._batches),
+            kept_graphs=kept,
+            kept_at=place,
+            not_seen=tuple(sorted(self.not_seen)),
+            redirected=tuple(redirected),
+            crash=crash,
+        )
+
+    def _kept_graphs(self) -> tuple[int, tuple[str, int]]:
+        """How many losses of earlier steps hold their graphs: as tensors, or in a running sum."""
+        alive = [
+            place
+            for step, place, ref in self._alive
+            if step < self.done - 1 and (loss := ref()) is not None and loss.grad_fn is not None
+        ]
+        longest = 0
+        for tensor in gc.get_objects():
+            if type(tensor) is Tensor and tensor.dim() == 0 and tensor.grad_fn is not None:
+                longest = max(longest, _sum_length(tensor.grad_fn))
+        place = alive[0] if alive else (self._alive[0][1] if self._alive else ("", 0))
+        return max(len(alive), longest), place
+
+    def _weights(self, module: nn.Module) -> Iterable[Weight]:
+        for name, p in module.named_parameters():
+            yield Weight(
+                name=name,
+                shape=tuple(p.shape),
+                trainable=p.requires_grad,
+                optimized=id(p) in self._owned,
+                received=id(p) in self._received or (p.grad is not None and bool(p.grad.any())),
+                moved=id(p) in self._moved,
+            )
+
+
+def _sum_length(node: Any) -> int:
+    """How many additions a running sum of losses has on top of each other."""
+    length = 0
+    while node is not None and node.name().startswith("Add") and length < 1000:
+        length += 1
+        node = next((n for n, _ in node.next_functions if n is not None), None)
+    return length
+
+
+def _parameters_of(optimizer: Optimizer) -> list[Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _model(seen: _Seen) -> Model:
+    modal = any(
+        isinstance(m, MODAL) and (getattr(m, "p", 1.0) or 0.0) > 0 for m in seen.module.modules()
+    )
+    return Model(
+        kind=type(seen.module).__name__,
+        file=seen.place[0],
+        line=seen.place[1],
+        learning_calls=seen.learning,
+        other_calls=seen.other,
+        learned_in_eval=seen.in_eval,
+        learned_in_train=seen.in_train,
+        evaluated_in_train=seen.evaluated_in_train,
+        evaluation_file=seen.evaluation[0],
+        evaluation_line=seen.evaluation[1],
+        drops=modal,
+    )
+
+
+def _place() -> tuple[str, int]:
+    """File and line of the script that is running."""
+    code, line, _ = user_location(sys._getframe(2), {})
+    return (display_path(code.co_filename), line) if code is not None else ("", 0)
+
+
+def _digest(given: Any) -> int:
+    """A number that is the same for equal batches."""
+    parts = [
+        (tuple(t.shape), float(t.detach().double().sum()), t.detach().flatten()[:8].tolist())
+        for t in tensors_in(given)
+        if t.numel()
+    ]
+    return hash(repr(parts))
