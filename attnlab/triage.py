@@ -34,35 +34,34 @@ SYMPTOMS: dict[str, tuple[str, ...]] = {
         *("training", "result-dropped", "unused-parameter", "layers-in-list", "output-constant"),
         *("parameter-not-registered", "residual-missing", "scale", "softmax-saturated"),
     ),
-    "nan": ("nan-origin", "infinity-origin", "fully-masked-row", "finite", "gradient-origin"),
+    "nan": (
+        *("nan-origin", "infinity-origin", "fully-masked-row", "finite", "loss-not-finite"),
+        *("learning-rate", "gradients-left-over"),
+    ),
     "val-too-good": (
         *("causality", "mask-value", "mask-multiplied", "mask-undone", "mask-after-softmax"),
-        *(
-            "labels-not-shifted",
-            "train-validation-overlap",
-            "batch-independence",
-            "unused-argument",
-        ),
+        *("labels-not-shifted", "padding-counted", "batch-independence", "unused-argument"),
     ),
     "repeats-itself": (
-        *(
-            "cache-equals-full",
-            "decode-differs",
-            "ordered",
-            "labels-not-shifted",
-            "no-hidden-state",
-        ),
+        *("cache-equals-full", "decode-differs", "labels-not-shifted", "second-call"),
         *("labels-shifted-twice", "position-sensitivity"),
     ),
-    "slow": ("graph-kept", "graph-grows", "same-batch", "denormal-values"),
+    "slow": ("graph-kept", "optimizer-made-again", "learning-rate", "denormal-values"),
     "alone-fine-batched-not": (
-        *("batch-independence", "padding-invariance", "mask-effect", "batch-contraction"),
-        *("silent-broadcast", "padding-counted", "masked-keys-ignored"),
+        *("batch-independence", "edge-shapes", "padding-invariance", "mask-effect"),
+        *("batch-contraction", "silent-broadcast", "padding-counted"),
     ),
-    "crash": ("size-coincidence", "axes-meet", "output-shape"),
+    "crash": ("crash", "size-coincidence", "axes-meet"),
     "worse-than-paper": (
         *("scale", "residual-missing", "layer-shared", "tying-lost", "dropout-in-evaluation"),
-        *("weight-decay", "learning-rate", "softmax-twice", "unused-parameter"),
+        *(
+            "weight-decay",
+            "learning-rate",
+            "softmax-twice",
+            "unused-parameter",
+            "eval-while-training",
+        ),
+        *("eval-while-training", "train-while-evaluating", "accumulation-not-divided"),
     ),
 }
 

@@ -3,8 +3,9 @@
 import pytest
 
 from attnlab.catalogue.finding_rules import RULES
+from attnlab.checks.base import load_checks
 from attnlab.records import CheckResult, Crash, Finding, Op, Report, Trace, TrainingReport
-from attnlab.triage import Wishes, make_triage
+from attnlab.triage import SYMPTOMS, Wishes, make_triage
 
 
 def finding(rule, line=1, severity="warning"):
@@ -126,3 +127,18 @@ def test_every_rule_says_what_it_means(rule):
     assert told.text.strip().endswith((".", "`"))
     assert 0 < told.confidence <= 1
     assert told.experiment or told.layer == "trace"
+
+
+@pytest.mark.parametrize("symptom", SYMPTOMS)
+def test_every_symptom_names_what_exists(symptom):
+    """Rules, checks and layers: no word that explains nothing."""
+    known = {
+        "crash",
+        *RULES,
+        *(c.id for c in load_checks()),
+        "training",
+        "trace",
+        "unused",
+        "property",
+    }
+    assert set(SYMPTOMS[symptom]) <= known

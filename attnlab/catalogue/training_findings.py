@@ -34,6 +34,12 @@ TRAINING_FINDINGS: dict[str, tuple[str, str, float, str]] = {
         0.95,
         "Print a gradient right before `step()`: it is None or 0.",
     ),
+    "cleared-between-parts": (
+        "Gradients of earlier micro-batches are cleared",
+        "`zero_grad` belongs before the first micro-batch of a step, not before each.",
+        0.9,
+        "Compare the gradient with that of the whole batch: it is that of the last part.",
+    ),
     "clip-late": (
         "Gradients are clipped when it is too late",
         "Clipping belongs between `backward()` and `step()`.",

@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import DataLoader
 
 WRITING = set("wax+")
+OUTSIDE = (os.devnull, "/proc/", "/dev/")
 
 
 class Patches:
@@ -37,6 +38,7 @@ class ScratchFiles:
     """Redirects what a script writes into a scratch folder, and reads it back from there."""
 
     def __init__(self, patches: Patches) -> None:
+        self.here = os.getcwd() + os.sep  # noqa: PTH109
         self.folder = Path(tempfile.mkdtemp(prefix="attnlab-watch-"))
         self.moved: dict[str, str] = {}
         for owner in (builtins, io):
@@ -59,7 +61,8 @@ class ScratchFiles:
         if not isinstance(path, (str, os.PathLike)):
             return None
         full = os.path.abspath(os.fspath(path))  # noqa: PTH100 - the cheapest that follows no link
-        if full.startswith((str(self.folder), tempfile.gettempdir() + os.sep, os.devnull, "/proc")):
+        temporary = full.startswith(tempfile.gettempdir() + os.sep)
+        if (temporary and not full.startswith(self.here)) or full.startswith(OUTSIDE):
             return None
         scratch = self.folder / f"{len(self.moved)}-{Path(full).name}"
         return self.moved.setdefault(full, str(scratch))

@@ -12,7 +12,7 @@ import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Self
 
 import torch
@@ -49,6 +49,17 @@ MODAL = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 
 class StopWatching(BaseException):
     """Ends the script once enough steps were seen."""
+
+
+def _unrecorded(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, whose own operations no tracer sees."""
+
+    @wraps(method)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return method(*args, **kwargs)
+
+    return quiet
 
 
 class _Seen:
@@ -88,7 +99,9 @@ class TrainingWatch:
         self._alive: list[tuple[int, tuple[str, int], weakref.ref[Tensor]]] = []
         self._patches = Patches()
         self._handles: list[Any] = []
-        self._inside = False  # of an optimizer's step, or of a function that is watched
+        self._inside = False  # of an optimizer's step, or of a backward pass
+        self._in_loss = False
+        self._kept: tuple[int, tuple[str, int]] | None = None
 
     # ------------------------------------------------------------ begin and end
 
@@ -129,6 +142,7 @@ class TrainingWatch:
             len(self.backwards) > ENDLESS * 2 or self._learning_calls > ENDLESS * 4
         )  # fmt: skip
         if self.limit and (self.done >= self.limit or endless):
+            self._kept = self._kept or self._kept_graphs()  # before the script's frames go
             raise StopWatching
 
     @property
@@ -140,6 +154,7 @@ class TrainingWatch:
     def _enter_module(self, module: nn.Module, args: Any) -> None:  # noqa: ARG002
         self._calling.append(module)
 
+    @_unrecorded
     def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:
         while self._calling and self._calling.pop() is not module:
             pass
@@ -168,19 +183,22 @@ class TrainingWatch:
     def _watched_loss(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         signature = inspect.signature(function)
 
+        @wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            value = function(*args, **kwargs)
+            again, self._in_loss = self._in_loss, True  # a tracer hands it on to itself
+            try:
+                value = function(*args, **kwargs)
+            finally:
+                self._in_loss = again
             wanted = self.done < CLOSELY or self.done % 5 == 0
-            if wanted and torch.is_grad_enabled() and not self._inside:
-                self._inside = True
+            if wanted and torch.is_grad_enabled() and not (self._inside or again):
                 try:
-                    given = signature.bind(*args, **kwargs)
-                    given.apply_defaults()
-                    self.losses.append(self._loss_call(name, given.arguments, value))
+                    with torch._C.DisableTorchFunction():
+                        given = signature.bind(*args, **kwargs)
+                        given.apply_defaults()
+                        self.losses.append(self._loss_call(name, given.arguments, value))
                 except Exception:  # what cannot be described must not stop the run
                     self.not_seen.add(f"the arguments of {name}")
-                finally:
-                    self._inside = False
             return value
 
         return watched
@@ -232,6 +250,7 @@ class TrainingWatch:
 
         return backward
 
+    @_unrecorded
     def _note_backward(self, loss: Tensor, kept: bool) -> None:
         self._stop()
         self._forget_cleared()
@@ -266,11 +285,8 @@ class TrainingWatch:
 
     def _watched_schedule(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            first = id(scheduler) not in self._schedulers
             self._schedulers.add(id(scheduler))
-            initial = first and getattr(scheduler, "_step_count", 0) == 0
-            initial |= sys._getframe(1).f_code.co_name in ("_initial_step", "__init__")
-            if not initial:
+            if not getattr(scheduler, "_is_initial", False):  # the constructor makes a step as well
                 self._schedule.append((*_place(), self.done))
                 for events in self._by_optimizer.values():
                     events.append("schedule")
@@ -299,6 +315,7 @@ class TrainingWatch:
 
     # ------------------------------------------------------------ steps
 
+    @_unrecorded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         self._inside = not (args or kwargs)  # a closure runs the model itself
         parameters = _parameters_of(optimizer)
@@ -308,6 +325,7 @@ class TrainingWatch:
         closely = self.done < CLOSELY or self.done % 5 == 0
         self._before = {id(p): p.detach().clone() for p in parameters} if small and closely else {}
 
+    @_unrecorded
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002
         parameters = _parameters_of(optimizer)
         graded = [p for p in parameters if p.grad is not None]
@@ -359,7 +377,7 @@ class TrainingWatch:
 
     def log(self, crash: str = "", redirected: Iterable[str] = ()) -> TrainingLog:
         main = self.main_model()
-        kept, place = self._kept_graphs()
+        kept, place = self._kept or self._kept_graphs()
         return TrainingLog(
             steps=tuple(self.steps),
             losses=tuple(self.losses),

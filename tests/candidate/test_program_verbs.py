@@ -223,3 +223,13 @@ def test_the_stand_in_answers_what_optimizers_ask():
     assert stand_in.disable(len) is len
     assert stand_in.disable(recursive=False)(len) is len
     assert stand_in.graph_break() is None
+
+
+def test_an_expression_of_a_stage_has_its_value_and_its_cost(session):
+    """After its lines of setup, with these weights: rows through a weight, the largest tensor."""
+    weights = ask(session, "initial_weights", seed=0)["tensors"]
+    setup, value = "ids = torch.arange(3)", "model.table(ids) @ model.table.weight.T"
+    told = ask(session, "observe_stage", weights=weights, setup=setup, expression=value)
+    table = weights["table.weight"]
+    assert torch.equal(told["value"], table[:3] @ table.T)
+    assert (told["rows"], told["largest"]) == (3, [4, 5])

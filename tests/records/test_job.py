@@ -6,7 +6,7 @@ import math
 import typing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from attnlab import records
@@ -37,7 +37,7 @@ KINDS = [
     for kind in vars(records).values()
     if isinstance(kind, type) and dataclasses.is_dataclass(kind)
 ]
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
 
 
 def same(a, b):

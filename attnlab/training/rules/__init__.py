@@ -13,7 +13,13 @@ from attnlab.training.rules import loop, losses, weights
 
 RULES = (
     *(loop.gradients_left_over, loop.no_backward, loop.no_step, loop.step_before_backward),
-    *(loop.cleared_before_step, loop.clipped_late, loop.schedule_order, loop.schedule_too_often),
+    *(
+        loop.cleared_before_step,
+        loop.cleared_between_parts,
+        loop.clipped_late,
+        loop.schedule_order,
+        loop.schedule_too_often,
+    ),
     *(loop.optimizer_made_again, loop.accumulation_not_divided, loop.graphs_kept),
     *(loop.mode_while_training, loop.mode_while_evaluating, loop.same_batch),
     *(losses.shifts, losses.padding_counted, losses.probabilities, losses.mixed_rows),

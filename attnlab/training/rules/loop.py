@@ -90,6 +90,29 @@ def cleared_before_step(log: TrainingLog) -> Iterator[Finding]:
         )
 
 
+def cleared_between_parts(log: TrainingLog) -> Iterator[Finding]:
+    """Gradients of a micro-batch that the next one clears."""
+    if len({step.optimizer for step in log.steps}) != 1 or len(log.steps) < SEVERAL:
+        return
+    if all(_clears_between(step.events) for step in log.steps):
+        first = log.steps[0]
+        yield found(
+            "cleared-between-parts",
+            "warning",
+            _at(first),
+            "zero_grad() runs between two backward() calls of one step: of several micro-batches "
+            "only the last has a say. Clear once for each step",
+        )
+
+
+def _clears_between(events: tuple[str, ...]) -> bool:
+    order = [event for event in events if event in ("backward", "zero")]
+    if "backward" not in order:
+        return False
+    first, last = order.index("backward"), len(order) - 1 - order[::-1].index("backward")
+    return "zero" in order[first:last]
+
+
 def clipped_late(log: TrainingLog) -> Iterator[Finding]:
     """Gradients that are clipped once the step has used them, or before there are any."""
     clipped = [s for s in log.steps if "clip" in s.events]

@@ -1,0 +1,187 @@
+"""A small training script with one slip at a time is found; its right twins raise nothing."""
+
+import pytest
+
+from attnlab.tracer.raw_trace import display_path
+from attnlab.training.rules import find
+from attnlab.training.run import watch_script
+
+SCRIPT = """
+from pathlib import Path as P
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+PAD = 0
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.drop = nn.Embedding(11, 16), nn.Dropout(0.1)
+        self.mix, self.head = nn.Linear(16, 16), nn.Linear(16, 11)
+
+    def forward(self, ids):
+        return self.head(self.drop(torch.tanh(self.mix(self.embed(ids).cumsum(1)))))
+
+def draw():
+    ids = torch.randint(1, 11, (4, 9))
+    {draw}
+    return ids
+
+model = Net()
+{setup}
+optimizer = torch.optim.AdamW({parameters})
+losses = []
+for step in range(30):
+    ids = draw()
+    x, y = {pair}
+    {before}
+    logits = model(x)
+    loss = {loss}
+    {backward}
+    {step}
+    {after}
+"""
+RIGHT = {
+    "draw": "pass",
+    "setup": "pass",
+    "parameters": "model.parameters(), lr=1e-3",
+    "pair": "ids[:, :-1], ids[:, 1:]",
+    "before": "optimizer.zero_grad()",
+    "loss": "F.cross_entropy(logits.reshape(-1, 11), y.reshape(-1))",
+    "backward": "loss.backward()",
+    "step": "optimizer.step()",
+    "after": "losses.append(loss.item())",
+}
+CLEARED = "optimizer.zero_grad(); optimizer.step()"
+ORDER = "optimizer.step(); optimizer.zero_grad()"
+ONCE = "step or globals().update(s=torch.optim.lr_scheduler.StepLR(optimizer, 50)); s.step()"
+SHIFTED = "F.cross_entropy(logits[:, :-1].reshape(-1, 11), y[:, 1:].reshape(-1))"
+SOFT = "F.cross_entropy(logits.softmax(-1).reshape(-1, 11), y.reshape(-1))"
+IGNORING = "F.cross_entropy(logits.reshape(-1, 11), y.reshape(-1), ignore_index=PAD)"
+PART = "(F.cross_entropy(model(x).flatten(0, 1), y.flatten()) / 2)"
+BACK = f"{PART}.backward()"
+BODY = "[*model.embed.parameters(), *model.mix.parameters()]"
+CLIP = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
+SCHEDULE = "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 50)"
+EVALUATE = """if step % 4 == 3:
+        {mode}
+        with torch.no_grad():
+            model(x)
+        {back}"""
+PADDED = "ids[0, 4:] = PAD; ids[1, 6:] = PAD; ids[2, 7:] = PAD"
+
+
+def watched(folder, changes, steps=12):
+    text = SCRIPT.format(**{**RIGHT, **changes})
+    path = folder / "train.py"
+    path.write_text(text)
+    space = {"__name__": "__main__", "__file__": str(path)}
+    code = compile(text, str(path), "exec")
+    return text, path, watch_script(lambda: exec(code, space), steps, str(path))
+
+
+def grave(seen):
+    return [f for f in find(seen.log) if f.severity != "note"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        ("gradients-left-over", {"before": "pass"}),
+        ("no-backward", {"backward": "pass"}),
+        ("no-step", {"step": "pass"}),
+        ("step-before-backward", {"before": ORDER, "step": "pass"}),
+        ("cleared-before-step", {"before": "pass", "step": CLEARED}),
+        ("cleared-between-parts", {"backward": f"{BACK}; {RIGHT['before']}; {BACK}"}),
+        ("clip-late", {"after": CLIP}),
+        ("schedule-before-step", {"before": f"optimizer.zero_grad(); {ONCE}"}),
+        ("optimizer-made-again", {"before": "optimizer = torch.optim.AdamW(model.parameters())"}),
+        ("graph-kept", {"after": "losses.append(loss)"}),
+        ("labels-not-shifted", {"pair": "ids, ids"}),
+        ("labels-shifted-twice", {"pair": "ids[:, :-2], ids[:, 2:]"}),
+        ("labels-shifted-twice", {"loss": SHIFTED}),
+        ("padding-counted", {"draw": PADDED}),
+        ("probabilities-into-loss", {"loss": SOFT}),
+        ("logits-into-nll", {"loss": "F.nll_loss(logits.reshape(-1, 11), y.reshape(-1))"}),
+        ("scores-mixed", {"loss": "F.cross_entropy(logits.reshape(4, 11, 8), y)"}),
+        ("loss-not-finite", {"after": "model.head.weight.data.fill_(float('nan'))"}),
+        ("not-in-optimizer", {"parameters": BODY}),
+        ("not-in-optimizer", {"setup": "old = model", "parameters": "Net().parameters()"}),
+        ("no-gradient", {"setup": "model.extra = nn.Linear(16, 16)"}),
+        ("learning-rate", {"parameters": "model.parameters(), lr=3.0"}),
+        ("learning-rate", {"parameters": "model.parameters(), lr=0.0"}),
+        ("weight-decay", {"parameters": "model.parameters(), lr=1e-2, weight_decay=10.0"}),
+        ("eval-while-training", {"after": EVALUATE.format(mode="model.eval()", back="pass")}),
+        ("train-while-evaluating", {"after": EVALUATE.format(mode="pass", back="pass")}),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step:UserWarning")
+def test_a_slip_of_the_loop_is_found(rule, changes, tmp_path):
+    """By this rule, in the script."""
+    _, path, seen = watched(tmp_path, changes)
+    found = grave(seen)
+    assert rule in [f.rule for f in found], found
+    assert {f.file for f in found} == {display_path(str(path))}
+    assert all(f.line > 0 for f in found)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"before": "pass", "after": "optimizer.zero_grad(); losses.append(loss.detach())"},
+        {"before": "model.zero_grad(set_to_none=False)"},
+        {"before": "for p in model.parameters(): p.grad = None"},
+        {"step": f"{CLIP}; optimizer.step()"},
+        {"loss": "F.cross_entropy(logits.transpose(1, 2), y)"},
+        {"loss": "nn.CrossEntropyLoss(label_smoothing=0.1)(logits.flatten(0, 1), y.flatten())"},
+        {"loss": "F.nll_loss(logits.log_softmax(-1).reshape(-1, 11), y.reshape(-1))"},
+        {"draw": PADDED, "loss": IGNORING},
+        {"pair": "ids, ids", "loss": SHIFTED},
+        {"after": EVALUATE.format(mode="model.eval()", back="model.train()")},
+        {"backward": f"for part in range(2): {PART}.backward()"},
+        {"setup": "model.embed.weight.requires_grad_(False)",
+         "parameters": "[p for p in model.parameters() if p.requires_grad]"},
+        {"loss": "-F.log_softmax(logits, -1).gather(-1, y[..., None]).mean()"},
+    ],
+)  # fmt: skip
+def test_the_same_written_rightly_raises_nothing(changes, tmp_path):
+    """Gradients cleared anywhere, losses in every layout, accumulation, frozen parts."""
+    assert [(f.rule, f.message) for f in grave(watched(tmp_path, changes)[2])] == []
+
+
+def test_the_script_ends_after_the_steps_and_its_files_are_kept_apart(tmp_path, monkeypatch):
+    """Nothing is written beside it; what it reads back is what it wrote."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.txt").write_text("mine")
+    write = "P('log.txt').write_text('new'); torch.save(loss.detach(), 'best.pt')"
+    read = "torch.load('best.pt'); assert P('log.txt').read_text() == 'new'"
+    seen = watched(tmp_path, {"after": f"{write}; {read}"}, 5)[2]
+    assert len(seen.log.steps) == 5
+    assert seen.log.crash == ""
+    assert (tmp_path / "log.txt").read_text() == "mine"
+    assert not (tmp_path / "best.pt").exists()
+    assert seen.log.redirected == ("best.pt", "log.txt")
+
+
+def test_a_crash_is_told_with_its_line(tmp_path):
+    """What was seen up to there is kept."""
+    text, path, seen = watched(tmp_path, {"after": "assert step < 3, 'over'"})
+    line = next(n for n, t in enumerate(text.splitlines(), 1) if "over" in t)
+    assert seen.log.crash == f"{display_path(str(path))}:{line}: AssertionError: over"
+    assert len(seen.log.steps) == 4
+
+
+def test_what_catches_every_exception_is_ended_all_the_same(tmp_path):
+    """The end is no `Exception`."""
+    catch = "try: loss.backward()\n    except Exception: pass"
+    assert len(watched(tmp_path, {"backward": catch}, 3)[2].log.steps) == 3
+
+
+def test_one_step_is_traced(tmp_path):
+    """The second, from the batch to the loss."""
+    raw = watched(tmp_path, {})[2].raw
+    assert "cross_entropy" in [op.op for op in raw.ops]
+    assert len([op for op in raw.ops if op.op == "embedding"]) == 1
