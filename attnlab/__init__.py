@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnlab.api import trace, tracing, verify
+    from attnlab.api import trace, tracing, triage, verify, watch_training
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "trace", "tracing", "verify"]
+__all__ = ["__version__", "trace", "tracing", "triage", "verify", "watch_training"]
 
 
 def __getattr__(name: str) -> Any:
     """What is asked of a module loads torch when it is first used, and not before."""
-    if name in ("trace", "tracing", "verify"):
+    if name in __all__:
         from attnlab import api
 
         return getattr(api, name)

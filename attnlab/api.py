@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from attnlab.records import Report, Triage
 from attnlab.records.trace import Crash, Finding, Op, Trace, TraceOptions
 from attnlab.tracer.axes.input_names import parse_dims
 from attnlab.tracer.in_process import BlockRecorder, TraceOfCall, target_name, trace_call
 
 if TYPE_CHECKING:
-    from attnlab.records import CheckResult, LiveReport, Promise
+    from attnlab.records import CheckResult, LiveReport, Promise, Suspicion
     from attnlab.render.json import Page
+    from attnlab.training.watch import TrainingWatch
 
 Dims = str | Mapping[str, str | Sequence[str]]
 WIDEST = 200
@@ -229,4 +231,113 @@ def verify(
     return Verified(live_properties(module, inputs, kwargs, hints), target_name(module))
 
 
-__all__ = ["Shown", "Traced", "Tracing", "Verified", "trace", "tracing", "verify"]
+# ---------------------------------------------------------------- likely causes
+
+
+class Triaged(Shown):
+    """A ranked list of likely causes, with what was looked at and what was not."""
+
+    def __init__(self, found: Triage, report: Report) -> None:
+        self._found, self._report = found, report
+
+    @property
+    def suspicions(self) -> tuple[Suspicion, ...]:
+        """The likeliest first, each with its evidence and an experiment."""
+        return self._found.suspicions
+
+    @property
+    def looked_at(self) -> tuple[str, ...]:
+        return self._found.looked_at
+
+    @property
+    def not_looked_at(self) -> tuple[str, ...]:
+        """Each with the reason."""
+        return self._found.not_looked_at
+
+    def _page(self) -> Page:
+        from attnlab.render import show
+
+        return show.triage_page(self._found, self._report)
+
+    def _label(self) -> str:
+        return f"triage of {self._found.target}"
+
+    def __repr__(self) -> str:
+        rules = ", ".join(s.rule for s in self.suspicions if s.severity != "note") or "nothing"
+        return f"<triage of {self._found.target}: {rules}>"
+
+
+def triage(
+    module: Callable[..., Any], *inputs: Any, dims: Dims = "", symptom: str = "", **kwargs: Any
+) -> Triaged:
+    """Say what is likely wrong with `module`, by a trace of `module(*inputs, **kwargs)` and by its
+    properties on this batch. `symptom` ("nan", "val-too-good", ...) reorders the list as
+    `attnlab triage --symptom` does. Raises `Refused` as `trace` does."""
+    seen = trace(module, *inputs, dims=dims, **kwargs)
+    live = None if seen.crash else verify(module, *inputs, dims=dims, **kwargs)
+    report = Report(
+        outcome="ok",
+        trace=seen.trace,
+        target=target_name(module),
+        checks=live.properties if live else (),
+        promises=live.promises if live else (),
+    )
+    return Triaged(_ranked(report, report.target, symptom), report)
+
+
+def _ranked(report: Report, target: str, symptom: str = "") -> Triage:
+    from attnlab.suspicions import Wishes, make_triage
+
+    return make_triage(target, report, Wishes(symptom=symptom))
+
+
+class WatchedTraining(Triaged):
+    """What a watched block of training showed; complete once the block has ended."""
+
+    def __init__(self) -> None:
+        from attnlab.training.watch import TrainingWatch
+
+        self._watch: TrainingWatch = TrainingWatch()
+        super().__init__(Triage(target="training", outcome="nothing-found"), Report(outcome="ok"))
+
+    def __enter__(self) -> Self:
+        self._watch.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        place: TracebackType | None,
+    ) -> None:
+        from attnlab.training.report import build_report
+
+        self._watch.__exit__(kind, error, place)
+        told = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else ""
+        report = Report(outcome="ok", training=build_report(self._watch.log(told)))
+        self._found, self._report = _ranked(report, "training"), report
+
+
+def watch_training() -> WatchedTraining:
+    """Watch the training in a `with` block; the script goes on as it is, only slower.
+
+    with attnlab.watch_training() as seen:
+        train(model, steps=20)
+    print(seen)
+    """
+    return WatchedTraining()
+
+
+__all__ = [
+    "Shown",
+    "Traced",
+    "Tracing",
+    "Triaged",
+    "Verified",
+    "WatchedTraining",
+    "trace",
+    "tracing",
+    "triage",
+    "verify",
+    "watch_training",
+]

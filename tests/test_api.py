@@ -188,3 +188,42 @@ def test_importing_attnlab_loads_no_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     with pytest.raises(AttributeError, match="no attribute 'traces_'"):
         attnlab.traces_  # noqa: B018
+
+
+# ---------------------------------------------------------------- likely causes
+
+
+class Leaky(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(12, 36)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        scores = q @ k.mT / 12**0.5
+        scores.masked_fill(torch.ones_like(scores).triu(1).bool(), float("-inf"))
+        return scores.softmax(-1) @ v
+
+
+def test_causes_are_ranked():
+    """As the command ranks them, with text for a prompt."""
+    seen = attnlab.triage(Leaky(), X)
+    assert seen.suspicions[0].rule == "result-dropped"
+    assert "result-dropped" in repr(seen)
+    assert "settles it" in str(seen)
+    assert seen.looked_at
+    assert seen.not_looked_at
+
+
+def test_a_block_of_training_is_watched():
+    """And goes on undisturbed: nothing ends it, nothing is put aside."""
+    model = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with attnlab.watch_training() as seen:
+        for _ in range(6):
+            loss = nn.functional.cross_entropy(model(X[:, 0]), torch.arange(2))
+            loss.backward()
+            optimizer.step()
+    assert "gradients-left-over" in [s.rule for s in seen.suspicions]
+    assert "6 optimizer steps" in " ".join(seen.looked_at)
+    assert str(seen).startswith("triage  training")

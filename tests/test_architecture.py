@@ -18,7 +18,7 @@ ROOMS = (
     {"records"},
     {"catalogue"},
     {"target"},
-    {"lessons", "progress", "triage", "verdict"},
+    {"lessons", "progress", "suspicions", "verdict"},
     {"practice"},
     {"tracer"},
     {"training"},
@@ -45,7 +45,7 @@ FRONT = {
     "doctor",
     "progress",
     "practice",
-    "triage",
+    "suspicions",
     "verdict",
     "catalogue",
 }

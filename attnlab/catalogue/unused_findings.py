@@ -140,6 +140,15 @@ UNUSED_FINDINGS: dict[str, tuple[str, str, float, str]] = {
         0.95,
         "Call the module twice in eval mode: the outputs differ.",
     ),
+    "activation-missing": (
+        "Two linear layers follow each other",
+        (
+            "Without an activation between them they are one linear map: the network is shallower "
+            "than it looks. Low-rank pairs, whose middle is narrower, are meant so."
+        ),
+        0.85,
+        "Put GELU or ReLU between them: the training loss falls lower.",
+    ),
     "residual-missing": (
         "A sublayer is not added to what it was given",
         (

@@ -13,7 +13,7 @@ LAYERS = ("trace", "unused", "property", "training")
 
 
 def complete_symptom(incomplete: str) -> list[str]:
-    from attnlab.triage import SYMPTOMS
+    from attnlab.suspicions import SYMPTOMS
 
     return [name for name in SYMPTOMS if name.startswith(incomplete)]
 
@@ -69,9 +69,9 @@ def command(
     was found stands in order, with its evidence and the experiment that would settle it.
     """
     from attnlab.render.triage import TriagePage
+    from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
     from attnlab.target.command_line import TraceCommand
     from attnlab.target.triage_target import STEPS, ignored_lines, triage_job
-    from attnlab.triage import SYMPTOMS, Wishes, make_triage
 
     _must_be_one_of("--symptom", symptom, tuple(SYMPTOMS))
     _must_be_one_of("--only", only, LAYERS)

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from attnlab.candidate.host import Died, Host, checked_answer
 from attnlab.grading.trace_stage import LONGEST, surroundings
-from attnlab.records import Finding, Job, LiveReport, Trace, TrainingReport, from_json
-from attnlab.tracer.axes.agree import SizedTrace
-from attnlab.tracer.build_trace import build_trace, unique_findings
+from attnlab.records import Job, LiveReport, TrainingReport, from_json
 from attnlab.tracer.raw_trace import RawTrace, is_consistent
 from attnlab.training.log import TrainingLog
-from attnlab.training.rules import find, summary
-
-UNSEEN = "backward: what happens inside it (checkpoints, custom functions) is not recorded"
-# Rules that a mask and a shape of a whole step raise in losses and metrics on purpose.
-OF_STEP = {"batch-contraction", "unused-parameter", "unused-input", "output-constant"}
+from attnlab.training.report import build_report
 
 
 def watch_training(job: Job, host: Host) -> TrainingReport:
@@ -27,35 +19,9 @@ def watch_training(job: Job, host: Host) -> TrainingReport:
     try:
         log = from_json(TrainingLog, str(answer.get("log", ""))[:LONGEST])
         live = from_json(LiveReport, str(answer["live"])[:LONGEST]) if "live" in answer else None
-        trace = _trace(str(answer.get("trace", "")))
+        raw = from_json(RawTrace, str(answer["trace"])[:LONGEST]) if answer.get("trace") else None
     except (TypeError, ValueError) as error:
         raise Died("crashed", "answered with no training") from error
-    found = unique_findings(tuple(find(log)))
-    return TrainingReport(
-        steps=len(log.steps),
-        losses=tuple(call.value for call in log.backwards if call.value is not None),
-        findings=found,
-        properties=live.checks if live else (),
-        trace=trace,
-        looked_at=tuple(summary(log)),
-        not_looked_at=(UNSEEN, *log.not_seen),
-        crash=log.crash,
-        redirected=log.redirected,
-    )
-
-
-def _trace(text: str) -> Trace | None:
-    if not text:
-        return None
-    raw = from_json(RawTrace, text[:LONGEST])
-    if not is_consistent(raw):
-        raise ValueError("a trace that makes no sense")
-    trace = build_trace(SizedTrace(raw, raw.sizes), None)
-    return replace(trace, findings=tuple(map(_in_step, trace.findings)))
-
-
-def _in_step(finding: Finding) -> Finding:
-    """Losses sum over the batch on purpose, and other steps may use what this one does not."""
-    if finding.rule in OF_STEP and finding.severity == "warning":
-        return replace(finding, severity="note")
-    return finding
+    if raw is not None and not is_consistent(raw):
+        raise Died("crashed", "answered with a trace that makes no sense")
+    return build_report(log, raw, live)

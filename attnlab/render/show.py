@@ -8,10 +8,11 @@ from collections.abc import Mapping
 
 from rich.terminal_theme import TerminalTheme
 
-from attnlab.records import LiveReport, Report, Trace
+from attnlab.records import LiveReport, Report, Trace, Triage
 from attnlab.render.json import Page
 from attnlab.render.screen import Screen, plain_text
 from attnlab.render.trace import TracePage
+from attnlab.render.triage import TriagePage
 from attnlab.render.verify import VerifyPage
 
 WIDTH = 100
@@ -42,6 +43,11 @@ def verify_page(found: LiveReport, target: str) -> VerifyPage:
     return VerifyPage(
         target=target, built=target, outcome=outcome, promises=found.promises, checks=found.checks
     )
+
+
+def triage_page(found: Triage, report: Report) -> TriagePage:
+    """The page of causes that were looked for in this process."""
+    return TriagePage(triage=found, report=report)
 
 
 def as_text(page: Page, width: int = WIDTH) -> str:

@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.table import Table
 
 from attnlab.records import Limits, Suspicion, Triage
+from attnlab.suspicions import Wishes, make_triage
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.triage_target import triage_job
-from attnlab.triage import Wishes, make_triage
 from attnlab.worker.client import Worker
 
 HERE = Path(__file__).parent

@@ -60,6 +60,28 @@ def missing_residuals(rows: Rows) -> Iterator[Finding]:
         yield replace(finding_at(op, "residual-missing", "warning", message), file=file, line=line)
 
 
+def missing_activations(rows: Rows) -> Iterator[Finding]:
+    """Two linear layers in a row of which the first widens: without a bend between they are one."""
+    for op in rows.raw.ops:
+        above = (
+            rows.raw.ops[op.parents[0]] if op.op == "linear" and op.parents[:1] > (-1,) else None
+        )
+        while above is not None and above.op in ("dropout", "contiguous", "to") and above.parents:
+            above = rows.raw.ops[above.parents[0]] if above.parents[0] >= 0 else None
+        if above is None or above.op != "linear" or not above.parents:
+            continue
+        before, middle = rows.shape(above.parents[0])[-1:], above.shape[-1:]
+        if before and middle and middle > before and middle > op.shape[-1:]:
+            yield finding_at(
+                op,
+                "activation-missing",
+                "warning",
+                f"this linear layer takes the output {show(rows.axes[above.index])} of the linear "
+                f"layer of line {above.line} as it is: without an activation between them the two "
+                "are one linear map, and the wider middle adds nothing",
+            )
+
+
 def _sublayers(rows: Rows) -> Iterator[Sublayer]:
     ops = rows.raw.ops
     children: dict[int, list[int]] = defaultdict(list)

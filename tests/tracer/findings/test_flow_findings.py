@@ -152,6 +152,7 @@ SUMS = {
     [
         ("residual-missing", {"first": "x = self.attention(self.one(x))"}),
         ("residual-missing", {"second": "x = self.mlp(self.two(x))"}),
+        ("activation-missing", {"second": "x = x + self.mlp[2](self.mlp[0](self.two(x)))"}),
         ("layer-shared", {"blocks": "nn.ModuleList([Block()] * 2)"}),
         ("layers-in-list", {"blocks": "[Block() for _ in range(2)]"}),
     ],

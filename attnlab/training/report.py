@@ -1,0 +1,42 @@
+"""Make the report of a training run from its log, a step's trace and the model's properties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attnlab.records import Finding, LiveReport, Trace, TrainingReport
+from attnlab.tracer.axes.agree import SizedTrace
+from attnlab.tracer.build_trace import build_trace, unique_findings
+from attnlab.tracer.raw_trace import RawTrace
+from attnlab.training.log import TrainingLog
+from attnlab.training.rules import find, summary
+
+UNSEEN = "backward: what happens inside it (checkpoints, custom functions) is not recorded"
+# Losses and metrics sum over the batch on purpose, and other steps may use what this one does not.
+OF_STEP = {"batch-contraction", "unused-parameter", "unused-input", "output-constant"}
+
+
+def build_report(
+    log: TrainingLog, raw: RawTrace | None = None, live: LiveReport | None = None
+) -> TrainingReport:
+    """What the log's rules find, beside the findings of one step and the properties."""
+    trace: Trace | None = None
+    if raw is not None:
+        whole = build_trace(SizedTrace(raw, raw.sizes), None)
+        trace = replace(whole, findings=tuple(map(_in_step, whole.findings)))
+    return TrainingReport(
+        steps=len(log.steps),
+        losses=tuple(call.value for call in log.backwards if call.value is not None),
+        findings=unique_findings(tuple(find(log))),
+        properties=live.checks if live else (),
+        trace=trace,
+        looked_at=tuple(summary(log)),
+        not_looked_at=(UNSEEN, *log.not_seen),
+        crash=log.crash,
+        redirected=log.redirected,
+    )
+
+
+def _in_step(finding: Finding) -> Finding:
+    quiet = finding.rule in OF_STEP and finding.severity == "warning"
+    return replace(finding, severity="note") if quiet else finding
