@@ -43,7 +43,8 @@ class TriagePage:
         _show_end(found, len(grave), len(notes), screen)
         if full:
             rule = full[0].rule
-            screen.do_next(f"{full[0].experiment or 'look at the line'} (attnlab explain {rule})")
+            first = full[0].experiment.replace("`", "") or "look at the line"
+            screen.do_next(f"{first} (attnlab explain {rule})")
 
     def _show_losses(self, screen: Screen) -> None:
         training = self.report.training
@@ -84,7 +85,7 @@ def _show_suspicion(suspicion: Suspicion, screen: Screen) -> None:
         ("settles it", suspicion.experiment),
     ):
         if text:
-            screen.say((f"{name}: ", "aside"), text.replace("`", ""), indent=3)
+            screen.hang((f"   {name:<10} ", "aside"), text.replace("`", ""))
 
 
 def _show_line(suspicion: Suspicion, screen: Screen) -> None:
