@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -61,14 +61,21 @@ def missing_residuals(rows: Rows) -> Iterator[Finding]:
 
 
 def missing_activations(rows: Rows) -> Iterator[Finding]:
-    """Two linear layers in a row of which the first widens: without a bend between they are one."""
+    """Two linear layers in a row of which the first widens: without a bend between they are one.
+
+    What the first makes must go nowhere else: an embedding that is projected to a wider stream is
+    read by queries, keys, values and a sum, and is no middle.
+    """
+    readers = Counter(parent for op in rows.raw.ops for parent in set(op.parents))
     for op in rows.raw.ops:
         above = (
             rows.raw.ops[op.parents[0]] if op.op == "linear" and op.parents[:1] > (-1,) else None
         )
+        alone = above is None or readers[above.index] == 1
         while above is not None and above.op in ("dropout", "contiguous", "to") and above.parents:
             above = rows.raw.ops[above.parents[0]] if above.parents[0] >= 0 else None
-        if above is None or above.op != "linear" or not above.parents:
+            alone &= above is None or readers[above.index] == 1
+        if above is None or above.op != "linear" or not above.parents or not alone:
             continue
         before, middle = rows.shape(above.parents[0])[-1:], above.shape[-1:]
         if before and middle and middle > before and middle > op.shape[-1:]:
