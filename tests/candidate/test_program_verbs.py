@@ -167,6 +167,28 @@ def test_one_step_is_traced(session):
     assert text.count('"op": "cross_entropy"') == 1
 
 
+def test_gradients_that_are_asked_for_by_function_count_as_steps(session):
+    """A loop in functional style has no backward, and its losses are noted all the same."""
+    functional = TRAIN.replace(
+        "loss.backward()",
+        "model.table.weight.grad, = torch.autograd.grad(loss, model.table.weight)",
+    ).replace("optimizer.step()", "optimizer.step()\n        assert step < 1")
+    ask(session, "load_program", **program(functional, exact=False))
+    run = ask(session, "train_model", seed=0, steps=4)
+    assert (len(run["backward_losses"]), run["ended"]["error"]) == (2, "AssertionError")
+
+
+def test_floats_of_a_batch_are_given_in_the_type_of_the_model(session):
+    """What the right program computed in float64 goes into a model of float32."""
+    dense = "        return self.head(ids)"
+    text = MODEL[: MODEL.index("        return self.head")] + dense
+    files = program(exact=False)["files"] | {"model.py": text}
+    ask(session, "load_program", **program(exact=False) | {"files": files})
+    ask(session, "initial_weights", seed=0)
+    out = ask(session, "model_logits", inputs=[torch.ones(2, 4, dtype=torch.float64)])["output"]
+    assert out.dtype is torch.float32
+
+
 def test_a_crash_in_training_keeps_the_losses_before_it(session):
     """What raised is told with the losses of the steps that ended."""
     broken = TRAIN.replace("optimizer.step()", "optimizer.step()\n        assert step < 1")

@@ -235,9 +235,10 @@ def test_grouped_heads_are_drawn_in_groups():
 
 def test_no_round_is_longer_than_the_longest_sequence():
     """M is the limit that the module states: no right module takes more positions."""
-    contract = Contract(sizes={"B": 2, "S": 4, "D": 8, "M": 9}, vary=("B", "S", "D"))
-    lengths = [sizes["S"] for sizes in rounds(contract, random.Random(0))]
-    assert max(lengths) == 9
+    sizes = {"B": 2, "S": 4, "Sk": 5, "D": 8, "M": 9}
+    contract = Contract(sizes=sizes, vary=("B", "S", "Sk", "D"))
+    drawn = rounds(contract, random.Random(0))
+    assert [max(sizes[s] for sizes in drawn) for s in ("S", "Sk")] == [9, 9]
 
 
 def test_extra_sizes_stand_over_the_example():
