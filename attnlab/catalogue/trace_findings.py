@@ -122,6 +122,13 @@ FINDINGS: dict[str, tuple[str, str]] = {
             "neighbours."
         ),
     ),
+    "roll-axes": (
+        "A roll shifts positions together with another axis",
+        (
+            "Windows are shifted along their two axes of positions. One of the axes given is the "
+            "batch or the features: count again where height and width stand."
+        ),
+    ),
     "silent-broadcast": (
         "Broadcasting made the result larger than every operand",
         (

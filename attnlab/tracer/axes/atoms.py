@@ -95,6 +95,11 @@ def stem(atom: Atom) -> Atom:
     return _last(atom, lambda a: None if a.made == "prime" else a.base)
 
 
+def origin(atom: Atom) -> Atom:
+    """What an atom was sliced or split from; a primed copy is an origin of its own."""
+    return _last(atom, lambda a: None if a.made == "prime" else a.base or a.parent)
+
+
 def peer(atom: Atom) -> Atom:
     """One for all features that were lined up with each other: the heads of q, k and v."""
     return _last(atom, lambda a: a.peer)

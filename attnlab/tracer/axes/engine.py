@@ -45,6 +45,7 @@ class Flow:
         self.inputs: list[TracedTensor] = []
         self.reports: list[tuple[int, str, Message, Severity]] = []
         self.statistics: set[int] = set()  # rows that sum over the batch as if on purpose
+        self.entries: set[int] = set()  # rows that take one entry of the batch
 
     # ------------------------------------------------------------ what comes in
 
@@ -174,19 +175,26 @@ def _inherit(flow: Flow, arr: TracedTensor, call: Call) -> None:
     if not rows or arr.pooled is not None or not call.floats:
         return
     if _has_batch(arr) and any(a.pooled is None and _has_batch(a) for a in call.arrays):
-        meant = rows[0] in flow.statistics
-        flow.report(
-            rows[0],
-            "batch-contraction",
-            lambda: (
-                "runs over the batch axis, and the result is used for every entry of the "
-                "batch: entries depend on each other"
-                + (", as in a statistic of the batch" if meant else "")
-            ),
-            "note" if meant else "warning",
-        )
+        _report_pooled(flow, rows[0])
     else:  # or spread out over the batch again
         arr.pooled = rows[0]
+
+
+def _report_pooled(flow: Flow, row: int) -> None:
+    what = "runs over the batch axis"
+    if row in flow.entries:
+        what = "takes one entry of the batch"
+    meant = row in flow.statistics
+    suffix = ", as in a statistic of the batch" if meant else ""
+    flow.report(
+        row,
+        "batch-contraction",
+        lambda: (
+            f"{what}, and the result is used for every entry of the batch: entries depend on each "
+            f"other{suffix}"
+        ),
+        "note" if meant else "warning",
+    )
 
 
 def _has_batch(arr: TracedTensor) -> bool:

@@ -86,7 +86,9 @@ class Call:
     def view(self, axes: Axes) -> TracedTensor:
         """The values of the first tensor, with other axes: what is known of them stays true."""
         x = self.x
-        return TracedTensor(self.shape, axes, soft=x.soft, pooled=x.pooled, tiled=x.tiled)
+        return TracedTensor(
+            self.shape, axes, soft=x.soft, pooled=x.pooled, tiled=x.tiled, weighed=x.weighed
+        )
 
     def dim(self, place: int, default: int = -1, name: str = "dim", rank: int = 0) -> int:
         """An axis argument, counted from the left."""

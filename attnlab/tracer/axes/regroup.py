@@ -37,9 +37,12 @@ def regroup(flow: Flow, axes: Axes, shape: Sequence[int], call: Call) -> Axes:
     for place, n in enumerate(shape):
         dealt = _deal(todo, n)
         if dealt is None:
-            _cut(flow, axes, shape, atoms, call)
+            if not _channels_last(flow, before, shape, call):
+                _cut(flow, axes, shape, atoms, call)
             return [*found, *_remaining_axes(todo, shape[place:])]
         found.append(dealt)
+    if _channels_last(flow, before, shape, call):
+        return found
     if any(id(a) not in old and a.kind in ORDERED for axis in found for a in axis):
         _swapped(flow, before, found, call)
     _joined(flow, found, axes, call, old)
@@ -123,6 +126,31 @@ def _cut_message(flow: Flow, axes: Axes, shape: Sequence[int], atom: Atom, call:
         f"{name} ({atom.size}) in the middle: the shape is right, but entries of different rows "
         f"end up in one. Axes change places with transpose or permute, not with {call.name}"
     )
+
+
+def _channels_last(flow: Flow, before: list[Axis], shape: Sequence[int], call: Call) -> bool:
+    """(B, C, h, w) to (B, h*w, C), which is flattened and then transposed."""
+    new = [n for n in shape if n != 1]
+    at = len(new) - 2
+    if at < 0 or len(before) < at + 2:
+        return False
+    channels, places = before[at], before[at + 1 :]
+    sizes = [math.prod(a.size for a in axis) for axis in before]
+    apart = math.prod(sizes[at + 1 :]) == new[at] != sizes[at] == new[at + 1]
+    if sizes[:at] != new[:at] or not apart or {a.kind for a in channels} != {"feature"}:
+        return False
+    if {a.kind for axis in places for a in axis} != {"index"}:
+        return False
+    names = [flow.names.axis(x) for x in before]
+    flow.report(
+        call.row,
+        "reshape-cut",
+        lambda: (
+            f"{call.name} is used as a transpose: it turns ({', '.join(names)}) into places before "
+            "channels without moving an entry. Use flatten and then transpose(-2, -1)"
+        ),
+    )
+    return True
 
 
 def _swapped(flow: Flow, before: list[Axis], found: Axes, call: Call) -> None:

@@ -75,10 +75,19 @@ def _alias(low: Atom, high: Atom) -> Atom:
 def _check_table(flow: Flow, low: Atom, high: Atom, call: Call) -> None:
     """Something that varies by position is laid along an axis."""
     table = low.kind in ("count", "table") and high.kind == "batch"
-    if table and call.floats and call.name in ARITHMETIC:
+    if table and call.floats and call.name in ARITHMETIC and not _has_positions(low, call):
         flow.report(
             call.row, "position-on-batch", lambda: _table_on_batch_message(flow, high, call)
         )
+
+
+def _has_positions(low: Atom, call: Call) -> bool:
+    """What is counted along the batch has its positions on another axis: it counts entries."""
+    if low.kind != "count":
+        return False
+    holders = [arr for arr in call.arrays if any(low in leaves(axis) for axis in arr.axes)]
+    others = (a for arr in holders for axis in arr.axes for a in leaves(axis) if a is not low)
+    return any(atom.kind in ("index", "count") for atom in others)
 
 
 TAKING = {"gather", "take_along_dim", "getitem", "setitem", "index_select"}

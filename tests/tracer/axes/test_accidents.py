@@ -3,6 +3,7 @@
 import pytest
 from followed import followed, told
 
+PLACES = "z = picture.permute(0, 2, 3, 1)\n"
 SCORES = "s = q @ k.mT\n"
 WRONG = {
     "heads split without transpose": ("x.reshape(B, H, S, hd)", [("reshape-cut", 1)]),
@@ -43,6 +44,26 @@ WRONG = {
         "s = (q @ k.mT).flatten(0, 1)\ns.masked_fill(mask.repeat(H, 1, 1), 0)",
         [("axes-meet", 2)],
     ),
+}
+WRONG |= {
+    "windows without a permute": (f"{PLACES}z.reshape(-1, 4, 4, 5)", [("reshape-cut", 2)]),
+    "windows merged without a permute": (
+        f"{PLACES}z = z.view(B, 2, 4, 3, 4, 5)\nz.reshape(-1, 16, 5)",
+        [("reshape-cut", 3)],
+    ),
+    "channels reshaped behind places": (
+        "c = F.conv2d(picture, torch.randn(42, 5, 4, 4), stride=4)\nc.reshape(B, 6, 42)",
+        [("reshape-cut", 2)],
+    ),
+    "a roll of batch and height": (
+        f"{PLACES}torch.roll(z, (-2, -2), (0, 1))",
+        [("roll-axes", 2)],
+    ),
+    "a roll of width and channels": (
+        f"{PLACES}torch.roll(z, (-2, -2), (2, 3))",
+        [("roll-axes", 2)],
+    ),
+    "one entry for all": ("x[0] + x", [("batch-contraction", 1)]),
 }
 RIGHT = {
     "windows of a sequence": "x[:, :10].reshape(B, 5, 2, D).reshape(B * 5, 2, D)",

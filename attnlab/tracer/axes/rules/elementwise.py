@@ -17,7 +17,7 @@ SAME = words(
     short byte char cpu cuda requires_grad_ dropout alpha_dropout feature_dropout
     dropout1d dropout2d dropout3d cummax cummin tril triu layer_norm rms_norm group_norm
     batch_norm instance_norm native_layer_norm logical_not bitwise_not invert isnan
-    isinf isfinite roll flip fliplr flipud sort argsort msort zeros_like ones_like
+    isinf isfinite flip fliplr flipud sort argsort msort zeros_like ones_like
     empty_like full_like rand_like randn_like randint_like fill fill_ zero_ normal_
     uniform_ masked_fill positive conj resolve_conj angle logit threshold softmin
     deg2rad renorm bernoulli index_fill index_copy index_add scatter scatter_add
@@ -50,7 +50,14 @@ def keep_axes(flow: Flow, call: Call) -> TracedTensor | list[TracedTensor]:
     x = call.x
     found = [
         TracedTensor(
-            s, list(x.axes), soft=x.soft, pooled=x.pooled, tiled=x.tiled, exp=x.exp, added=x.added
+            s,
+            list(x.axes),
+            soft=x.soft,
+            pooled=x.pooled,
+            tiled=x.tiled,
+            exp=x.exp,
+            added=x.added,
+            weighed=x.weighed,
         )
         for s in call.outs
     ]
@@ -101,8 +108,15 @@ def combine(flow: Flow, call: Call) -> TracedTensor | Axes | list[TracedTensor]:
         exp=any(a.exp for a in call.arrays) and call.name not in DIVISIONS,
         added=_added(call),
         less=(*last.over, *call.x.less) if logs else (),  # also along both axes in turn
-        weighed=call.name == "mul" and sum(a.soft is not None for a in call.arrays) == 1,
+        weighed=_is_weighed(call),
     )
+
+
+def _is_weighed(call: Call) -> bool:
+    """Weights times what they weigh, which has axes of its own; a mask has none."""
+    weights = [a for a in call.arrays if a.soft is not None]
+    grown = call.name == "mul" and len(weights) == 1 and weights[0].shape != call.shape
+    return grown or any(a.weighed for a in weights)
 
 
 def _twice(flow: Flow, call: Call, axes: Axes) -> None:
@@ -201,7 +215,26 @@ def _axis(arr: TracedTensor, at: int) -> Axis:
     return arr.axes[at] if -at <= len(arr.axes) else ()
 
 
+def roll(flow: Flow, call: Call) -> TracedTensor | list[TracedTensor]:
+    """Positions are shifted along their axes; an axis between them is one that was not meant."""
+    dims = call.arg(2, "dims", ())
+    axes = [call.x.axes[d] for d in dims] if isinstance(dims, (list, tuple)) else []
+    kinds = [{a.kind for a in leaves(axis)} for axis in axes]
+    if {"index"} in kinds and ({"batch"} in kinds or {"feature"} in kinds):
+        flow.report(
+            call.row,
+            "roll-axes",
+            lambda: (
+                f"roll shifts the axes {' and '.join(map(flow.names.axis, axes))} of "
+                f"({', '.join(flow.names.shape(call.x.axes))}) together, of which not all are "
+                "positions: count the axes again"
+            ),
+        )
+    return keep_axes(flow, call)
+
+
 RULES = {
+    "roll": roll,
     **{name.strip("_"): keep_axes for name in SAME},
     **{name.strip("_"): combine for name in BINARY},
     **dict.fromkeys(SOFTMAX, softmax),

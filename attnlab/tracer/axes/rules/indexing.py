@@ -37,9 +37,18 @@ def taken(
     if advanced:
         _insert(flow, call, axes, advanced, parts, shape)
     pooled = x.pooled if len(axes) == len(x.axes) else None
+    if call.floats and parts and type(parts[0]) is int and _is_entry(x):
+        pooled = call.row
+        flow.entries.add(call.row)
     return TracedTensor(
         shape, axes, soft=x.soft if not advanced else None, pooled=pooled, tiled=x.tiled
     )
+
+
+def _is_entry(x: TracedTensor) -> bool:
+    """The first axis is the batch, and positions stand behind it."""
+    kinds = [[a.kind for a in leaves(axis)] for axis in x.axes]
+    return kinds[:1] == [["batch"]] and ["index"] in kinds[1:] and not x.weight
 
 
 def _spelled(parts: list[Any], rank: int, mask: TracedTensor | None = None) -> list[Any]:

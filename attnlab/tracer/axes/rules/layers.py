@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnlab.tracer.axes.atoms import DATA, Atom, Axes, Axis, anonymous, leaves
+from attnlab.tracer.axes.atoms import DATA, LOOSE, Atom, Axes, Axis, anonymous, leaves, part
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, words
 
@@ -73,8 +73,9 @@ def scaled(flow: Flow, axis: Axis, before: int, after: int) -> Axis:
         return ()
     atoms = leaves(axis)
     name = flow.names.axis(axis)
-    known = any(a.kind in DATA for a in atoms) or not name.isdigit()
-    atom = Atom(after, "index" if known else "free")
+    tables = {a.kind for a in atoms if a.kind in LOOSE}
+    known = not tables and bool(atoms)
+    atom = Atom(after, "index" if known else "table" if "table" in tables else "free")
     if not name.isdigit() and atoms:
         ratio = before // after
         atom.name = (
@@ -108,7 +109,15 @@ def attention(flow: Flow, call: Call) -> Axes:
     return [*query.axes[:-1], flow.feature(call.shape[-1], call)]
 
 
+def gated(flow: Flow, call: Call) -> Axes:
+    """One half of an axis times the sigmoid of the other."""
+    at = call.dim(1, -1)
+    half = part(call.x.axes[at], call.shape[at])
+    return [half if i == at else axis for i, axis in enumerate(call.x.axes)]
+
+
 RULES = {
+    "glu": gated,
     "linear": linear,
     "bilinear": bilinear,
     "addmm": addmm,
@@ -121,7 +130,7 @@ RULES = {
             """
     interpolate max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d
     adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d boolean_dispatch
-    upsample glu pixel_shuffle_
+    upsample pixel_shuffle_
     """
         ),
         pool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from attnlab.tracer.axes.atoms import DATA, Axes, Axis, find, leaves, size, stem, top
+from attnlab.tracer.axes.atoms import DATA, Axes, Axis, find, leaves, origin, size, stem, top
 from attnlab.tracer.axes.engine import Flow, primed_apart
 from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor
 from attnlab.tracer.axes.rules.layers import layer_axis
@@ -69,12 +69,13 @@ def check_summed(flow: Flow, call: Call, *sides: tuple[Axis, TracedTensor]) -> N
                 partial(_batch_summed_message, flow, call, axis),
                 "note" if all(_is_plain(side) for _, side in sides) else "warning",
             )
-        mark = arr.soft
+        mark = None if arr.weighed else arr.soft
         if mark is not None and now and not _shared(mark.atoms, now):
             flow.report(
                 call.row if mark.keys else mark.row,
                 "softmax-axis",
                 partial(_softmax_axis_message, flow, call, mark.atoms, axis),
+                "note" if _is_choice(mark.atoms) else "warning",
             )
 
 
@@ -84,8 +85,17 @@ def _is_plain(arr: TracedTensor) -> bool:
     return len(kinds) == 2 and ["batch"] in kinds and ["feature"] in kinds
 
 
+def _is_choice(axis: Axis) -> bool:
+    """All that a layer made: clusters or experts that each position is shared out to."""
+    return all(a.kind == "feature" and a.parent is None for a in leaves(axis))
+
+
 def _shared(a: Axis, b: Axis) -> bool:
-    return bool({id(stem(x)) for x in leaves(a)} & {id(stem(x)) for x in leaves(b)})
+    """One axis or slices of one; of an axis of positions also pieces of one length."""
+    if {id(stem(x)) for x in leaves(a)} & {id(stem(x)) for x in leaves(b)}:
+        return True
+    pieces = [{(id(origin(x)), x.size) for x in leaves(y) if x.kind in DATA} for y in (a, b)]
+    return bool(pieces[0] & pieces[1])
 
 
 def _batch_summed_message(flow: Flow, call: Call, axis: Axis) -> str:
@@ -110,8 +120,9 @@ def _check_head_order(flow: Flow, a: TracedTensor, b: TracedTensor) -> None:
 
 
 def _head_order_message(tile: Tile) -> str:
-    if find(tile.copies).kind in DATA:  # copies for the entries of the batch, not for heads
-        return ""
+    copies = find(tile.copies)
+    if copies.kind in DATA or copies.parent is None:
+        return ""  # copies for entries of the batch, or for experts that have an axis of their own
     return (
         "repeat lays the key and value heads down as 0 1 0 1: query head h meets key head "
         "h % Hkv. Grouped heads are h // (H / Hkv), which repeat_interleave makes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, leaves, literal
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, TracedTensor, words
+from attnlab.tracer.axes.render_names import HEADS
 
 QUESTIONS = {"any", "all", "argmax", "argmin", "count_nonzero"}  # whose answers are no values
 
@@ -14,6 +15,8 @@ def reduce(flow: Flow, call: Call) -> list[TracedTensor]:
     x, rank = call.x, len(call.x.shape)
     given = call.arg(2 if call.name == "norm" else 1, "dim", call.kwargs.get("axis"))
     if given is None or isinstance(given, bool):
+        if x.pooled is not None:  # one number of the whole batch
+            flow.statistics.add(x.pooled)
         return [TracedTensor(s, []) for s in call.outs]
     gone = {int(d) % rank for d in (given if isinstance(given, (list, tuple)) else [given])}
     gone = gone or set(range(rank))
@@ -70,8 +73,8 @@ def running(flow: Flow, call: Call) -> TracedTensor:
 def _strangers(flow: Flow, call: Call, axis: Axis) -> str:
     name = flow.names.axis(axis)
     what = "entries of the batch" if any(a.kind == "batch" for a in axis) else "heads"
-    if what == "heads" and name not in ("H", "Hkv"):
-        return ""
+    if what == "heads" and not any(a.name in HEADS for a in axis):
+        return ""  # as many as there are heads, by chance
     return f"{call.name} runs over axis {name}: it adds up {what}, which should not see each other"
 
 
