@@ -25,6 +25,13 @@ FINDINGS: dict[str, tuple[str, str]] = {
             "features. Transpose one of them before it is merged."
         ),
     ),
+    "axes-reversed": (
+        "`.T` reverses the axes of a batch",
+        (
+            "Of a matrix `.T` is the transpose. With more axes it turns all of them around, the "
+            "batch included. What was meant is nearly always `.mT` or `.transpose(-2, -1)`."
+        ),
+    ),
     "batch-contraction": (
         "A sum or a softmax runs over the batch",
         (

@@ -35,6 +35,7 @@ PRESETS = {
     "ones": "every value is 1",
     "eye": "identity matrices",
     "noise": "random normal values",
+    "small": "normal values of standard deviation 0.02, as weights begin with",
 }
 OWN_TIME = "60"  # seconds: the user's own code may import large packages
 
@@ -79,7 +80,7 @@ Preset = Annotated[
     typer.Option(
         "--preset",
         metavar="NAME",
-        help="tiny (B=1, S=4, D=8, H=2), or values to follow by hand: arange, ones, eye, noise.",
+        help="tiny (B=1, S=4, D=8, H=2), or what inputs hold: arange, ones, eye, noise, small.",
         autocompletion=complete_preset,
     ),
 ]
@@ -105,7 +106,8 @@ Depth = Annotated[
 ]
 NoFold = Annotated[bool, typer.Option("--all-rows", help="Do not fold layers that are alike.")]
 Values = Annotated[
-    str, typer.Option("--values", metavar="WHAT", help='Values as a heat map: "scores", or a line.')
+    list[str] | None,
+    typer.Option("--values", metavar="WHAT", help='Values as a heat map: "scores", or a line.'),
 ]
 Heads = Annotated[bool, typer.Option("--attention", help="What each head looks at.")]
 Backward = Annotated[bool, typer.Option("--backward", help="Gradients, and the first bad one.")]
@@ -153,7 +155,7 @@ def command(
     only_findings: Only = False,
     depth: Depth = "",
     all_rows: NoFold = False,
-    values: Values = "",
+    values: Values = None,
     attention: Heads = False,
     backward: Backward = False,
     time: Time = False,
@@ -191,7 +193,7 @@ def command(
         memory=memory,
         symbolic=symbolic,
         attention=attention,
-        values=values,
+        values=tuple(values or ()),
         dtype=flags.parse_dtype(dtype),
         device=flags.parse_device(device),
         fill=flags.parse_presets(fills),

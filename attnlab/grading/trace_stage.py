@@ -35,6 +35,7 @@ LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
 GAP = 1e-4  # that float32 may leave between a step and a pass over all positions
 UNTAKEN = "call 1 returned more than its output; --feed NAME says which argument takes it"
 ONCE = "a demo runs once: name its class for several calls, as in file.py:Net"
+FED = "a demo makes its own inputs: name its class for --preset {}, as in file.py:Net"
 SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
 
 
@@ -45,9 +46,9 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
     """
     contract = job.contract
     if contract is None:
-        raw = _read(host, "demo", **surroundings(job), step=job.options.step)
+        raw = _read(host, "demo", **surroundings(job), options=asdict(job.options))
         demo = build_trace(SizedTrace(raw, raw.sizes), None)
-        return replace(demo, notes=(*demo.notes, ONCE)) if job.options.calls > 1 else demo
+        return replace(demo, notes=(*demo.notes, *_left_out(job.options)))
     sizes = with_head_dim(contract.sizes)
     run = SizedTrace(_run(job, host, contract, sizes, job.options), sizes)
     telling, trace = None, None
@@ -60,6 +61,14 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
     trace = trace or build_trace(run, telling)
     wanted = job.options.calls > 1 and trace.crash is None
     return _with_calls(job, host, contract, trace) if wanted else trace
+
+
+def _left_out(options: TraceOptions) -> Iterator[str]:
+    """What a demo cannot be asked."""
+    if options.calls > 1:
+        yield ONCE
+    if options.fill != "noise":
+        yield FED.format(options.fill)
 
 
 def _with_calls(job: Job, host: Host, contract: Contract, trace: Trace) -> Trace:

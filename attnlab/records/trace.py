@@ -10,6 +10,19 @@ from attnlab.records.base import record
 Severity = Literal["note", "warning", "error"]
 
 
+EXTRAS = (
+    "aten",
+    "backward",
+    "time",
+    "memory",
+    "symbolic",
+    "attention",
+    "values",
+    "dtype",
+    "device",
+)
+
+
 @record
 class TraceOptions:
     """What a trace shows beyond its rows, and how its inputs are filled."""
@@ -20,14 +33,20 @@ class TraceOptions:
     memory: bool = False  # bytes of each operation's output
     symbolic: bool = False  # confirm size accidents with symbolic shapes (imports the compiler)
     attention: bool = False  # per-head maps of the attention weights
-    values: str = ""  # a name ("scores") or a line ("17") whose values are shown
+    values: tuple[str, ...] = ()  # names ("scores") or lines ("17") whose values are shown
     dtype: Literal["float32", "float64", "bfloat16", "float16"] = "float32"
     device: str = "cpu"
-    fill: Literal["noise", "arange", "ones", "eye"] = "noise"
+    fill: Literal["noise", "small", "arange", "ones", "eye"] = "noise"
     calls: int = 1  # of the same module, one after the other
     feed: str = ""  # the argument that takes the cache of the call before; "" = by its usual names
     decode: bool = False  # each call after the first has one new position
     step: int = 0  # of a file's optimizer, from 1: trace what leads to it; 0 = the first call
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The flags that ask for more than the rows of a run as it comes: each takes a run more."""
+        plain = TraceOptions()
+        return tuple(f"--{n}" for n in EXTRAS if getattr(self, n) != getattr(plain, n))
 
 
 @record
@@ -56,6 +75,16 @@ class Op:
     bytes: int | None = None  # that it allocated
     grad: float | None = None  # the norm of the gradient of its output
     call: int = 1  # the number of the call in which it ran
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether its entries lie in memory in the order of its axes."""
+        step = 1
+        for n, stride in reversed(list(zip(self.shape, self.stride, strict=False))):
+            if n != 1 and stride != step:
+                return 0 in self.shape
+            step *= n
+        return True
 
 
 @record
@@ -189,7 +218,8 @@ class Attention:
     context: int | None
     heads: tuple[Head, ...] = ()
     coverage: float | None = None  # share of (query, key) pairs that may attend
-    causal: bool | None = None  # no query has weight on a later key
+    causal: bool | None = None  # no query has weight on a later key; None: cross-attention
+    sums: tuple[float, float] | None = None  # the least and greatest sum of a query's weights
     fused: bool = False  # recomputed beside a fused kernel
     module: str = ""
     message: str = ""  # one sentence on what is to be seen

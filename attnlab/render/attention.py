@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from rich.text import Text
 
@@ -16,7 +17,6 @@ DRAWN_ATTENTIONS = 2  # attentions whose heads are drawn; the others get a line
 DRAWN_HEADS = 8  # heads that are drawn of one attention
 MAP_LINES = 12  # of one map
 MAP_WIDTH = 24  # cells for one map
-WEIGHTS = Scale(low=0.0, high=1.0)
 
 
 def show_attention(found: Sequence[Attention], ops: Sequence[Op], screen: Screen) -> None:
@@ -36,7 +36,9 @@ def show_attention(found: Sequence[Attention], ops: Sequence[Op], screen: Screen
 def _show_head(attention: Attention, rows: dict[int, Op], screen: Screen) -> None:
     where = format_place(attention.file, attention.line)
     module = f"  {attention.module}" if attention.module else ""
-    screen.one_line(("attention", "title"), f"  {where}{module}  ", (_facts(attention), "aside"))
+    screen.one_line(("attention", "title"), f"  {where}{module}")
+    if facts := _facts(attention):
+        screen.say((facts, "aside"), indent=2)
     for role in ("scores", "mask", "weights", "context"):
         op = rows.get(-1 if (index := getattr(attention, role)) is None else index)
         if op is not None:
@@ -53,9 +55,17 @@ def _facts(attention: Attention) -> str:
     facts = (
         "" if attention.coverage is None else f"{attention.coverage:.0%} of the pairs may attend",
         {None: "", True: "no weight on later keys", False: "looks ahead"}[attention.causal],
+        _sums(attention),
         "recomputed beside a fused kernel" if attention.fused else "",
     )
     return ", ".join(filter(None, facts))
+
+
+def _sums(attention: Attention) -> str:
+    if attention.sums is None:
+        return ""
+    low, high = (format_number(n) for n in attention.sums)
+    return f"rows add up to {low}" if low == high else f"rows add up to {low} to {high}"
 
 
 def _name(head: Head) -> str:
@@ -73,11 +83,13 @@ def _show_heads(heads: Sequence[Head], screen: Screen) -> None:
 
 def _show_maps(heads: Sequence[Head], screen: Screen) -> None:
     """The maps beside each other, as many in a row as there is room for; one scale for all."""
+    weights = [v for head in heads for row in head.weights.rows for v in row if isfinite(v)]
+    scale = Scale(low=0.0, high=max(weights, default=1.0), floored=True)
     beside = min(max(1, screen.width // MAP_WIDTH), len(heads))
     room = screen.width // beside - 2
     for at in range(0, len(heads), beside):
         some = [(head, heat_picture(head.weights)) for head in heads[at : at + beside]]
-        maps = [draw_heat(p, screen, room, WEIGHTS, MAP_LINES) if p else None for _, p in some]
+        maps = [draw_heat(p, screen, room, scale, MAP_LINES) if p else None for _, p in some]
         for said in (_name, _largest):
             texts = [Text(truncate(said(head), room, screen.marks.dots)) for head, _ in some]
             screen.print(_side_by_side(texts, room), no_wrap=True, crop=True)
@@ -85,7 +97,8 @@ def _show_maps(heads: Sequence[Head], screen: Screen) -> None:
             screen.print(
                 _side_by_side([_map_line(m, line) for m in maps], room), no_wrap=True, crop=True
             )
-    screen.print(Text.assemble("weight ", *legend(WEIGHTS, screen)), no_wrap=True, crop=True)
+    key = Text.assemble("weight ", *legend(scale, screen), ("  palest: exactly 0", "aside"))
+    screen.print(key, no_wrap=True, crop=True)
 
 
 def _map_line(drawn: HeatMap | None, line: int) -> Text:

@@ -5,6 +5,7 @@ Nothing is lost: what a line stands for is said on it, and `--json` holds every 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -15,6 +16,8 @@ from attnlab.render.formats import has_nan_or_inf
 
 N = TypeVar("N", int, float)
 LEAST_SAVED = 3  # lines that showing layers once must save
+LEAST_ROUNDS_SAVED = 12  # lines that showing the rounds of a loop once must save
+TRIED_LENGTHS = 3  # of a round
 
 
 @record
@@ -45,12 +48,13 @@ class Step:
 
 @record
 class Repeat:
-    """Lines that layers have in common, as the first of them has them."""
+    """Lines that layers have in common, or the rounds of a loop, as the first of them has them."""
 
-    first: str
+    first: str  # layer; "" for a loop
     last: str
     times: int
     steps: tuple[Shown, ...]
+    lines: tuple[int, int] = (0, 0)  # of the loop
 
 
 Shown = Step | Repeat
@@ -140,8 +144,9 @@ def _total(parts: Sequence[N | None]) -> N | None:
 def _fold_repeats(steps: Sequence[Step]) -> Iterable[Shown]:
     """The steps, with a `Repeat` wherever numbered layers do the same one after the other."""
     at = 0
+    rounds = _Rounds(steps)
     while at < len(steps):
-        found = _repeat(steps, at)
+        found = _repeat(steps, at) or rounds.begun_at(at)
         if found:
             repeat, at = found
             yield repeat
@@ -172,6 +177,39 @@ def _repeat(steps: Sequence[Step], at: int) -> tuple[Repeat, int] | None:
             repeat = Repeat(first=layer, last=names[alike - 1], times=alike, steps=once)
             return repeat, places[alike - 1] + size
     return None
+
+
+class _Rounds:
+    """Loops in Python: the same lines do the same many times, one round after the other."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = steps
+        self.marks = [_fingerprint(step, "") for step in steps]
+        self.places: dict[object, list[int]] = {}
+        for place, mark in enumerate(self.marks):
+            self.places.setdefault(mark, []).append(place)
+
+    def begun_at(self, at: int) -> tuple[Repeat, int] | None:
+        """The rounds that begin at `at`, and where they end."""
+        places = self.places[self.marks[at]]
+        following = bisect_right(places, at)
+        for second in places[following : following + TRIED_LENGTHS]:
+            size = second - at
+            end = second
+            while end + size <= len(self.steps) and self._same_round(at, end, size):
+                end += size
+            if end - second >= LEAST_ROUNDS_SAVED:
+                once = tuple(self.steps[at:second])
+                numbers = [step.op.line for step in once]
+                lines = (min(numbers), max(numbers))
+                times = (end - at) // size
+                return Repeat(first="", last="", times=times, steps=once, lines=lines), end
+        return None
+
+    def _same_round(self, at: int, other: int, size: int) -> bool:
+        alike = self.marks[at : at + size] == self.marks[other : other + size]
+        pairs = zip(self.steps[at : at + size], self.steps[other : other + size], strict=False)
+        return alike and all(theirs.rule in ("", ours.rule) for ours, theirs in pairs)
 
 
 def _numbered(path: str) -> Iterable[tuple[str, str]]:

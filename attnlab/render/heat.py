@@ -25,6 +25,7 @@ COLOR_STOPS = ((24, 69, 140), (92, 150, 201), (240, 238, 232), (232, 148, 60), (
 GREY = (112, 112, 112)
 NOT_FINITE = 99  # in place of a level: no finite number
 LEVELS = 32  # of colour, on each side of zero
+FAINT = 4  # of them, the least that is seen beside the palest
 SHADES = " ░▒▓█"
 LETTERS = " .:-=+*#%@"
 MOST_LINES = 32
@@ -39,18 +40,22 @@ class Scale:
 
     low: float
     high: float
+    floored: bool = False  # whatever is above `low` is told apart from it
 
     def level(self, value: float) -> int:
         """-LEVELS ... LEVELS; values of one sign use one half, from the end nearer to zero."""
         span = (self.high - self.low) or 1.0
         if self.low >= 0:
-            return round((value - self.low) / span * LEVELS)
+            level = round((value - self.low) / span * LEVELS)
+            return max(level, FAINT) if self.floored and value > self.low else level
         if self.high <= 0:
             return round((value - self.high) / span * LEVELS)
         return round(value / self.high * LEVELS)
 
     def shade(self, value: float, ramp: str) -> str:
         part = (value - self.low) / ((self.high - self.low) or 1.0)
+        if self.floored:
+            return ramp[min(1 + int(part * (len(ramp) - 1)), len(ramp) - 1) if part > 0 else 0]
         return ramp[min(int(part * len(ramp)), len(ramp) - 1)]
 
 

@@ -225,8 +225,11 @@ def _item(item: Shown, frame: Frame) -> Iterator[Row | str]:
         return
     edge = _edge(frame) + ("|" if frame.marks is ASCII else "╭")
     names = f"{_part(item.first, frame)} {frame.marks.dots} {_part(item.last, frame)}"
+    if not item.first:
+        one = item.lines[0] == item.lines[1]
+        names = f"line {item.lines[0]}" if one else "lines {}-{}".format(*item.lines)
     yield f"{edge} {names}: {item.times} times alike, shown once"
-    inner = replace(frame, depth=frame.depth + 1, layer=item.first)
+    inner = replace(frame, depth=frame.depth + 1, layer=item.first or frame.layer)
     yield from (line for step in item.steps for line in _item(step, inner))
 
 
@@ -295,4 +298,6 @@ def flags(op: Op, brief: bool = False) -> str:
         return " ".join(found) if has_nan_or_inf(op) else ""
     if op.dtype != "float32":
         found.append(op.dtype)
-    return " ".join(found + ["view"] * op.view)
+    if not op.contiguous:
+        found.append("non-contig")
+    return " ".join(found + ["view"] * (op.view and op.contiguous))

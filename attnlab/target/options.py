@@ -8,10 +8,10 @@ from typing import Literal, cast
 from attnlab.errors import Refused
 from attnlab.suggest import did_you_mean, either
 
-Fill = Literal["noise", "arange", "ones", "eye"]
+Fill = Literal["noise", "small", "arange", "ones", "eye"]
 Dtype = Literal["float32", "float64", "bfloat16", "float16"]
 TINY = "tiny"
-FILLS = ("arange", "ones", "eye", "noise")
+FILLS = ("arange", "ones", "eye", "noise", "small")
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 SHORT = {"fp32": "float32", "fp64": "float64", "bf16": "bfloat16", "fp16": "float16"}
 SHORT |= {"half": "float16", "double": "float64", "float": "float32"}

@@ -131,6 +131,10 @@ def _training_job(typed: TraceCommand, limits: Limits, options: TraceOptions) ->
     if name or typed.describes_module or not place.endswith(".py"):
         hint = "name the file alone: attnlab trace train.py --step 2"
         raise Refused("--step runs a whole file, as python does", hint, "--step")
+    if options.extras:
+        hint = f"without --step they look at the first call: attnlab trace {place}"
+        says = f"--step shows the rows of a step, and cannot take {' and '.join(options.extras)}"
+        raise Refused(says, hint, "--step")
     return replace(script_job(place, limits), options=options)
 
 

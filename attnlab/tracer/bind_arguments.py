@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from attnlab.sizes import with_head_dim
 from attnlab.tracer.axes import input_names
 from attnlab.tracer.axes.module_sizes import module_sizes
+from attnlab.tracer.cast import Given
+from attnlab.tracer.nested_tensors import map_tensors
 from attnlab.tracer.raw_trace import KnownAxes
 
 
@@ -64,6 +66,21 @@ def named_tensors(given: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
         for key, value in given.items():
             inner = name if key in ("args", "kwargs") else f"{name}.{key}".lstrip(".")
             yield from named_tensors(value, inner.lstrip("."))
+
+
+def repeatable_call(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[dict[str, Tensor], Callable[[Given], Any]]:
+    """The tensors that a call is given, by name, and the same call with other tensors."""
+    tensors = dict(named_tensors(bound_arguments(function, args, kwargs)))
+    names = {id(t): n for n, t in tensors.items()}
+
+    def call(fresh: Given) -> Any:
+        new = dict(fresh)
+        again, named = map_tensors(lambda t: new.get(names.get(id(t), ""), t), (args, {**kwargs}))
+        return function(*again, **named)
+
+    return tensors, call
 
 
 def keyword_arguments(frame: FrameType | None) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
 from attnlab.tracer.bind_arguments import bound_arguments, keyword_arguments, named_tensors
-from attnlab.tracer.nested_tensors import tensors_in
+from attnlab.tracer.nested_tensors import map_tensors, tensors_in
 from attnlab.tracer.recorder import Recorder, module_names
 
 
@@ -24,6 +25,7 @@ class FirstCallRecorder(Recorder):
         super().__init__()
         self.active = False
         self.given: list[tuple[str, Tensor]] = []
+        self.call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
         self._deep = 0  # calls of modules that have begun and not ended
         self._hooks: list[Any] = []
         self._before: BaseException | None = None  # what the script was handling at the call
@@ -51,10 +53,12 @@ class FirstCallRecorder(Recorder):
             self._before = sys.exception()
             self.root = module
             self._names = module_names(module)
-            self.given = [
-                *named_tensors(bound_arguments(module, args, keyword_arguments(sys._getframe(1))))
-            ]
+            kwargs = dict(keyword_arguments(sys._getframe(1)))
+            self.given = [*named_tensors(bound_arguments(module, args, kwargs))]
             self.name_inputs([t for _, t in self.given])
+            with torch._C.DisableTorchFunction():  # the call may write into its inputs
+                copies = map_tensors(lambda t: t.detach().clone(), (args, kwargs))
+            self.call = (module, *copies)
         self._deep += 1
 
     def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:  # noqa: ARG002

@@ -21,12 +21,11 @@ from attnlab.tracer.bind_arguments import (
     keyword_arguments,
     name_inputs,
     named_tensors,
+    repeatable_call,
 )
 from attnlab.tracer.build_trace import build_trace
 from attnlab.tracer.call_setup import TracedCall, setup_notes, uncompiled
 from attnlab.tracer.capture import capture, raw_trace_of
-from attnlab.tracer.cast import Given
-from attnlab.tracer.nested_tensors import map_tensors
 from attnlab.tracer.raw_trace import KnownAxes, RawTrace, crash_of
 from attnlab.tracer.recorder import Recorder, module_names
 from attnlab.tracer.time_first import read_inputs
@@ -48,18 +47,12 @@ def trace_call(
     options: TraceOptions,
 ) -> TraceOfCall:
     """The trace of `module(*args, **kwargs)`, which is called at least once."""
-    tensors = dict(named_tensors(bound_arguments(module, args, kwargs)))
+    tensors, call = repeatable_call(module, args, kwargs)
     for name in axes:
         if name not in tensors:
             takes = ", ".join(tensors) or "no tensor"
             raise Refused(f"dims: no input is called {name}", f"the call is given {takes}")
     root = module if isinstance(module, nn.Module) else None
-    names = {id(t): n for n, t in tensors.items()}
-
-    def call(fresh: Given) -> Any:
-        new = dict(fresh)
-        again, named = map_tensors(lambda t: new.get(names.get(id(t), ""), t), (args, {**kwargs}))
-        return module(*again, **named)
 
     def read(time_first: bool = False) -> RawTrace:
         named, sizes = name_inputs(tensors, axes, root, time_first)

@@ -95,6 +95,15 @@ def test_demo_records_the_first_call_and_stops(tmp_path):
     assert not (tmp_path / "went-on").exists()
 
 
+def test_a_demo_is_run_once_more_for_its_views(tmp_path):
+    """Gradients, values and dtypes are those of the demo's own call and inputs."""
+    options = {"backward": True, "values": ["x", "y"], "dtype": "float64"}
+    raw = demo(DEMO.format(body="y = x * 2"), tmp_path, options=options)
+    assert [p.name for p in raw.backward.parameters] == ["inner.weight", "inner.bias"]
+    assert [heat.rows[0] for heat in raw.values] == [(1.0, 1.0, 1.0), (2.0, 2.0, 2.0)]
+    assert raw.ops[-1].dtype == "float64"
+
+
 def test_demo_stops_after_a_call_that_caught_a_crash(tmp_path):
     """An exception that forward handled itself is no reason to run the rest of the script."""
     body = "try: x @ x\n        except RuntimeError: pass"
@@ -150,7 +159,7 @@ open("went-on", "w").close()
 @pytest.mark.parametrize("step", [1, 3])
 def test_a_step_of_training_is_recorded_alone(step, tmp_path):
     """From the end of the step before: forward and loss, and none of the optimizer's own rows."""
-    raw = demo(TRAINING.format(last="", closure=""), tmp_path, step=step)
+    raw = demo(TRAINING.format(last="", closure=""), tmp_path, options={"step": step})
     assert [op.op for op in raw.ops] == ["ones", "linear", "sub", "square", "mean"]
     assert raw.notes == (f"optimizer step {step}; what comes after it was not run",)
     assert not (tmp_path / "went-on").exists()
@@ -159,17 +168,17 @@ def test_a_step_of_training_is_recorded_alone(step, tmp_path):
 def test_a_closure_is_part_of_the_step(tmp_path):
     """An optimizer that is given a closure runs the model itself."""
     closure = "lambda: net(torch.ones(2, 3)).sum().sigmoid()"
-    raw = demo(TRAINING.format(last="", closure=closure), tmp_path, step=1)
+    raw = demo(TRAINING.format(last="", closure=closure), tmp_path, options={"step": 1})
     assert "sigmoid" in [op.op for op in raw.ops]
 
 
 def test_a_step_that_raises_is_a_crash(tmp_path):
     """It ends at the operation that raised."""
-    raw = demo(TRAINING.format(last="loss @ loss", closure=""), tmp_path, step=1)
+    raw = demo(TRAINING.format(last="loss @ loss", closure=""), tmp_path, options={"step": 1})
     assert (raw.crash.op, raw.notes) == ("matmul", ())
 
 
 def test_too_few_steps(tmp_path):
     """How many there were is said."""
-    answer = demo(TRAINING.format(last="", closure=""), tmp_path, step=4)
+    answer = demo(TRAINING.format(last="", closure=""), tmp_path, options={"step": 4})
     assert answer["raised"]["message"] == "demo.py took only 3 optimizer steps"

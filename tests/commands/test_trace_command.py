@@ -57,7 +57,7 @@ def trace(shell, monkeypatch):
         (("--aten", "--backward"), TraceOptions(aten=True, backward=True)),
         (("--time", "--memory"), TraceOptions(time=True, memory=True)),
         (("--symbolic", "--attention"), TraceOptions(symbolic=True, attention=True)),
-        (("--values", "scores"), TraceOptions(values="scores")),
+        (("--values", "scores", "--values", "7"), TraceOptions(values=("scores", "7"))),
         (("--dtype", "bf16", "--device", "cuda"), TraceOptions(dtype="bfloat16", device="cuda")),
         (("--preset", "arange", "--preset", "tiny"), TraceOptions(fill="arange")),
     ],
@@ -89,7 +89,7 @@ def test_limits_have_a_flag_of_their_own(trace):
     [
         (("--dtype", "float31"), "Did you mean float32"),
         (("--device", "tpu"), "--device takes cpu or cuda"),
-        (("--preset", "big"), "--preset takes tiny, arange, ones, eye or noise"),
+        (("--preset", "big"), "--preset takes tiny, arange, ones, eye, noise or small"),
         (("--preset", "ones", "--preset", "eye"), "keep one: --preset ones"),
         (("--depth", "deep"), "--depth 1"),
         (("--depth", "-1"), "--depth 1"),

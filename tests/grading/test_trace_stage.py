@@ -8,7 +8,7 @@ from modules import ATTENTION, FLAGSHIP, PLAIN, X, hosted, job, module, traced
 
 from attnlab.candidate.host import Died, LocalHost
 from attnlab.grading.trace_stage import trace_example
-from attnlab.records import Code, Contract, Job, UserEnvironment
+from attnlab.records import Code, Contract, Job, TraceOptions, UserEnvironment
 
 LAYER = "self.proj = nn.Linear(width, width)"
 GOOD = module("return self.proj(x)", LAYER)
@@ -174,6 +174,26 @@ def test_without_a_contract_the_files_demo_is_traced(monkeypatch, tmp_path):
         ("sub", ("B", "3")),
     ]
     assert (trace.crash, trace.ops[0].module) == (None, "p")
+
+
+def test_a_demo_says_what_it_cannot_be_asked(monkeypatch, tmp_path):
+    """It makes its own inputs and runs once: other inputs, further calls are not for it."""
+    text = "import torch\ntorch.nn.Linear(4, 1)(torch.ones(3, 4))\n"
+    monkeypatch.setattr("sys.modules", {**__import__("sys").modules})
+    monkeypatch.setattr("sys.argv", ["x"])
+    monkeypatch.chdir(tmp_path)
+    own = UserEnvironment(cwd=str(tmp_path), env=dict(os.environ))
+    asked = Job(
+        candidate=Code(file="demo.py", text=text),
+        own=own,
+        stages=("trace",),
+        options=TraceOptions(calls=2, fill="ones"),
+    )
+    notes = trace_example(asked, LocalHost()).notes
+    assert [note.partition(":")[0] for note in notes[-2:]] == [
+        "a demo runs once",
+        "a demo makes its own inputs",
+    ]
 
 
 def test_a_job_without_a_reference_or_limits_can_be_looked_at():

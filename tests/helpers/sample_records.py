@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from attnlab.records import (
     Challenge,
     ChallengeProgress,
@@ -26,7 +28,7 @@ def op(index: int, line: int, name: str, source: str, axes: str, shape: str, **m
     facts = {
         "file": FILE,
         "dtype": "float32",
-        "stride": (1,) * len(sizes),
+        "stride": tuple(prod(sizes[at + 1 :]) for at in range(len(sizes))),
         "view": False,
         "min": -1.2345,
         "max": 3.3939,

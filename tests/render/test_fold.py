@@ -43,6 +43,31 @@ def test_layers_alike_are_shown_once():
     assert shown == "embedding (h.0-h.11 x12: op0 op1 op2 op3) layer_norm"
 
 
+def loop(rounds, body, odd=-1):
+    """`body` lines, run `rounds` times between two others; the round `odd` has another shape."""
+    rows = [op(0, 1, "zeros", "z", "B D", "2 8")]
+    for turn in range(rounds):
+        rows += [
+            op(0, 5 + i, f"op{i}", "x", "B D", "2 9" if turn == odd else "2 8") for i in range(body)
+        ]
+    rows.append(op(0, 9, "stack", "s", "B S D", "2 6 8"))
+    return Trace(ops=tuple(replace(row, index=i) for i, row in enumerate(rows)))
+
+
+def test_the_rounds_of_a_loop_are_shown_once():
+    """Six hundred assignments of a Python loop are one, and a count."""
+    assert said(arrange_rows(loop(600, 1), View())) == "zeros (- x600: op0) stack"
+    _, repeat, _ = arrange_rows(loop(20, 3), View())
+    assert (repeat.times, repeat.lines, said(repeat.steps)) == (20, (5, 7), "op0 op1 op2")
+
+
+def test_a_round_that_differs_is_shown():
+    """A loop of few rounds is no list worth folding, and one round of another shape ends it."""
+    assert len(arrange_rows(loop(4, 3), View())) == 14
+    shown = said(arrange_rows(loop(30, 1, odd=20), View()))
+    assert shown.startswith("zeros (- x20: op0) op0 op0 ")
+
+
 def test_every_row_is_shown_on_demand():
     """`--all-rows` folds nothing."""
     shown = arrange_rows(model(12), View(fold=False))

@@ -47,7 +47,10 @@ NO_OPS = Report(outcome="crashed", target=BUILT, message="x.py:3: NotImplemented
 SOLVED = "def f(x):\n    return x + 1\n"
 
 
-STEP = tuple(replace(o, shape=(o.shape[0], 1, *o.shape[2:])) for o in OPS[:6])
+STEP = tuple(
+    replace(o, shape=(o.shape[0], 1, *o.shape[2:]), stride=(o.stride[1], *o.stride[1:]))
+    for o in OPS[:6]
+)
 LATER = replace(CRASH, call=3)
 DIFFERS = Finding(
     rule="decode-differs",

@@ -205,6 +205,9 @@ def test_the_scale(low, high, levels):
     scale = Scale(low=low, high=high)
     assert tuple(map(scale.level, (low, (low + high) / 2, high))) == levels
     assert Scale(low=3.0, high=3.0).level(3.0) == 0
+    floored = Scale(low=0.0, high=1.0, floored=True)
+    assert (floored.level(0.0), floored.level(0.01)) == (0, 4)
+    assert [floored.shade(v, " ab") for v in (0.0, 0.01, 0.6, 1.0)] == [" ", "a", "b", "b"]
     assert Scale(low=3.0, high=3.0).shade(3.0, "ab") == "a"
 
 

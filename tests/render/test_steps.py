@@ -113,6 +113,9 @@ def test_flags_name_what_is_special():
     """A float32 tensor that is no view has none."""
     odd: Op = replace(OPS[0], nan=True, inf=True, dtype="float64", view=True)
     assert flags(odd) == "NaN Inf float64 view"
+    turned = replace(OPS[0], shape=(2, 3), stride=(1, 2), view=True, nan=False, inf=False)
+    assert flags(turned) == "non-contig"  # view would raise
+    assert flags(replace(turned, shape=(2, 1), stride=(1, 7))) == "view"
     assert flags(OPS[0]) == ""
     assert format_number(INF) == "inf"
 

@@ -175,6 +175,15 @@ def test_flags_for_a_demo_ask_which_class(here):
     assert "two.py:Net or two.py:Other" in error.hint
 
 
+def test_a_step_of_training_shows_rows_alone(here):
+    """Views of a call are refused there, not ignored."""
+    (here / "two.py").write_text(TWO + DEMO)
+    options = TraceOptions(step=2, attention=True, values=("q",))
+    error = refused("two.py", options=options)
+    assert error.message.endswith("cannot take --attention and --values")
+    assert error.hint.endswith("attnlab trace two.py")
+
+
 def test_several_modules_are_listed_ready_to_paste(here):
     """The choice is the user's, the typing is not."""
     (here / "two.py").write_text(TWO)

@@ -14,7 +14,7 @@ from torch import nn
 from attnlab.records import TraceOptions
 from attnlab.tracer import call_setup
 
-EVERYTHING = TraceOptions(aten=True, time=True, memory=True, attention=True, values="weights")
+EVERYTHING = TraceOptions(aten=True, time=True, memory=True, attention=True, values=("weights",))
 ROWS = names(capture_of(Plain(), x=x()))
 
 

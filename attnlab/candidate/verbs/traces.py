@@ -25,7 +25,7 @@ from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
 from attnlab.records import TraceOptions, to_json
 from attnlab.tracer.axes.module_sizes import module_sizes
-from attnlab.tracer.bind_arguments import guess_known_axes
+from attnlab.tracer.bind_arguments import guess_known_axes, repeatable_call
 from attnlab.tracer.call_setup import TracedCall
 from attnlab.tracer.capture import capture, raw_trace_of, record_run
 from attnlab.tracer.cast import Given
@@ -183,14 +183,20 @@ def _compare_steps(
 
 @verb
 def demo(
-    session: Session, file: str, text: str, path: str, own: dict[str, Any], step: int = 0
+    session: Session,
+    file: str,
+    text: str,
+    path: str,
+    own: dict[str, Any],
+    options: dict[str, Any] | None = None,
 ) -> Any:
-    """Run a file as `python file.py` would, and record the first module that it calls; or, from 1,
-    what leads to this step of its optimizer."""
+    """Run a file as `python file.py` would, and record the first module that it calls; or, with a
+    step among the options, what leads to this step of its optimizer."""
     run = main_of(session, file, text, path, own)
-    if step:
+    asked = TraceOptions(**(options or {}))
+    if asked.step:
         skip_compiler([text])
-        return {"trace": to_json(_training_step(file, run, step))}
+        return {"trace": to_json(_training_step(file, run, asked.step))}
     recorder = FirstCallRecorder()
     crash = None
     try:
@@ -208,8 +214,34 @@ def demo(
         return raw_trace_of(recorder, recorder.given, crash, known)
 
     raw = read_inputs(read)
+    if asked.extras and recorder.call is not None:
+        raw = _repeated(recorder.call, raw, session.file, asked)
     note = "the first call of a module in the demo; what comes after it was not run"
     return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
+
+
+def _repeated(
+    made: tuple[nn.Module, tuple[Any, ...], dict[str, Any]],
+    raw: RawTrace,
+    file: str,
+    options: TraceOptions,
+) -> RawTrace:
+    """The call of a demo once more, with the views that the options ask for."""
+    module, args, kwargs = made
+    tensors, call = repeatable_call(module, args, kwargs)
+    axes = dict(zip(raw.input_names, raw.input_axes, strict=True))
+    return capture(
+        TracedCall(
+            call=call,
+            given=list(tensors.items()),
+            root=module,
+            axes=axes,
+            sizes=raw.sizes,
+            file=file,
+            entry=module.forward,
+            options=options,
+        )
+    )
 
 
 def main_of(

@@ -16,6 +16,7 @@ from attnlab.sizes import Sizes, measure
 GAINS = {"weight", "gain", "gains", "gamma", "scale", "scales", "g", "alpha", "multiplier"}
 TURNED = 1.2  # of a normal distribution: from there on gains have the other sign, one in nine
 FORBIDDEN = 0.35  # share of keys that a random mask forbids
+SMALL = 0.02  # standard deviation of small inputs
 STARTS = 5  # of positions, where no longest sequence is known
 BEGINS = 0.4  # share of positions with which another segment begins
 
@@ -136,6 +137,8 @@ def filled(contract: Contract, given: Inputs, fill: str) -> Inputs:
 def _pattern(tensor: Tensor, fill: str) -> Tensor:
     if fill == "arange":
         return torch.arange(tensor.numel(), dtype=tensor.dtype).view(tensor.shape)
+    if fill == "small":
+        return tensor * SMALL
     if fill == "ones":
         return torch.ones_like(tensor)
     if fill == "eye":  # token i is the i-th unit vector

@@ -7,6 +7,7 @@ kernel are recomputed from the same arguments.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -57,11 +58,18 @@ def _attention(ops: tuple[Op, ...], mode: WeightMode, site: Site) -> Attention:
         context=site.context,
         heads=saw.heads if saw else (),
         coverage=saw.coverage if saw else None,
-        causal=saw.causal if saw else None,
+        causal=saw.causal if saw and not _crosses(ops[site.weights]) else None,
+        sums=saw.sums if saw else None,
         fused=site.fused,
         module=row.module,
         message=saw.message if saw else mode.unseen.get(site.soft, ""),
     )
+
+
+def _crosses(weights: Op) -> bool:
+    """Whether queries and keys are positions of different inputs, by the names of their axes."""
+    names = [set(re.findall(r"[A-Za-z_]+", axis)) for axis in weights.axes[-2:]]
+    return len(names) == 2 and all(names) and not names[0] & names[1]
 
 
 def _before(ops: tuple[Op, ...], chain: tuple[int, ...], mask: int) -> int | None:

@@ -23,6 +23,7 @@ class HeadSummary(NamedTuple):
     heads: tuple[Head, ...]
     coverage: float | None
     causal: bool | None
+    sums: tuple[float, float] | None
     message: str
 
 
@@ -41,6 +42,7 @@ def describe_heads(
         heads=heads,
         coverage=allowed.double().mean().item() if allowed.numel() else None,
         causal=_causal(weights),
+        sums=_least_and_greatest(weights.sum(-1)[_alive(weights, allowed)]),
         message=_message(weights, allowed, heads),
     )
 
@@ -58,6 +60,10 @@ def _head(number: int, w: Tensor, allowed: Tensor, title: str, index: int | None
 def _alive(w: Tensor, allowed: Tensor) -> Tensor:
     """Queries that may see a key and have weights."""
     return allowed.any(-1) & w.isfinite().all(-1) & (w.sum(-1) > 0)
+
+
+def _least_and_greatest(sums: Tensor) -> tuple[float, float] | None:
+    return (sums.min().item(), sums.max().item()) if len(sums) else None
 
 
 def _causal(weights: Tensor) -> bool | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass, field, replace
+from traceback import FrameSummary
 from typing import Any
 
 import torch
@@ -19,8 +20,8 @@ from torch.overrides import TorchFunctionMode
 from attnlab.records.trace import Guard
 from attnlab.sizes import with_head_dim
 from attnlab.tracer.call_setup import TracedCall
-from attnlab.tracer.raw_trace import RawTrace, first_line, source_location
-from attnlab.tracer.recorder import user_location
+from attnlab.tracer.raw_trace import RawTrace, display_path, first_line, source_location
+from attnlab.tracer.recorder import is_library_code, user_location
 
 FIXED = 1  # sizes up to here are no symbols: an axis of size 1 broadcasts, and 0 is empty
 
@@ -103,18 +104,34 @@ class GuardListener(TorchFunctionMode):
         finally:
             self._note(getattr(func, "__name__", ""))
 
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._note("")  # what was asked after the last operation
+
     def _note(self, op: str) -> None:
         fresh = self.env.guards[self.known :]
         self.known += len(fresh)
         code, line, _ = user_location(sys._getframe(2), {})
         self.run.line = line or self.run.line
+        file, source = source_location(code, line)
         for guard in fresh:
-            file, source = source_location(code, line)
-            self.run.found.append(
-                Guard(
-                    relation=str(guard.expr), file=file, line=line, source=source, op=op.strip("_")
-                )
+            found = Guard(
+                relation=str(guard.expr), file=file, line=line, source=source, op=op.strip("_")
             )
+            self.run.found.append(found if op else _asked_at(guard, found))
+
+
+def _asked_at(guard: Any, found: Guard) -> Guard:
+    """The guard at the line of Python that asked, which comes before that of the next operation."""
+    place = getattr(guard.sloc, "framework_loc", None)
+    if not isinstance(place, FrameSummary) or is_library_code(place.filename):
+        return found
+    return replace(
+        found,
+        file=display_path(place.filename),
+        line=place.lineno or 0,
+        source=(place.line or "").strip(),
+    )
 
 
 # ---------------------------------------------------------------- in the words of the user
@@ -134,8 +151,10 @@ def _relation(found: Guard, names: dict[str, str], sizes: dict[str, int]) -> str
     """`Eq(s1, 4)` as "S == hd (= 4)"; "" for what every run asks, or what has no name."""
     sides = re.fullmatch(r"Eq\((.*), (.*)\)", found.relation)
     unnamed = set(re.findall(r"s\d+", found.relation)) - names.keys()
-    if sides is None or unnamed:
+    if unnamed:
         return ""
+    if sides is None:
+        return _inequality(found, names)
     left, right = (re.sub(r"s\d+", lambda m: names[m[0]], side) for side in sides.groups())
     if left == right or not right.isdigit():
         return "" if left == right else f"{left} == {right}"
@@ -143,6 +162,16 @@ def _relation(found: Guard, names: dict[str, str], sizes: dict[str, int]) -> str
     if same:
         return f"{left} == {same[0]} (= {right})"
     return f"{left} == {right}" if found.op in PLAIN else ""
+
+
+def _inequality(found: Guard, names: dict[str, str]) -> str:
+    """`s1 > 8` as "S > 8", where a line of Python asks and not an operation."""
+    told = re.fullmatch(r"Ne\((.*), (.*)\)|([^<>]*) ([<>]=?) ([^<>]*)", found.relation)
+    if told is None or found.op:
+        return ""
+    left, sign, right = (told[1], "!=", told[2]) if told[1] else (told[3], told[4], told[5])
+    left, right = (re.sub(r"s\d+", lambda m: names[m[0]], side) for side in (left, right))
+    return f"{left} {sign} {right}"
 
 
 def _problem(error: Exception, run: SymbolicRun) -> str:

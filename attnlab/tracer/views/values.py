@@ -35,24 +35,30 @@ class NamedValue(NamedTuple):
 
 
 def add_values(traced: TracedCall, raw: RawTrace) -> RawTrace:
-    """The trace with the values of what `shot.options.values` names."""
-    mode = ValueMode(traced, _last(traced, raw))
+    """The trace with the values of what `traced.options.values` names."""
+    for asked in dict.fromkeys(traced.options.values):
+        raw = _add_values_of(asked, traced, raw)
+    return raw
+
+
+def _add_values_of(asked: str, traced: TracedCall, raw: RawTrace) -> RawTrace:
+    mode = ValueMode(traced, asked, _last(asked, traced, raw))
     repeat_call(traced, mode)
-    found = mode.found or list(_named(traced, mode))
+    found = mode.found or list(_named(asked, traced, mode))
     if not found:
-        return replace(raw, notes=(*raw.notes, _missing(traced, mode)))
+        return replace(raw, notes=(*raw.notes, _missing(asked, mode)))
     same = matching_rows(raw, mode)
     heats = [_heat(f, raw, same) for f in found]
     if len(mode.taken) > len(found):
-        note = f"{traced.options.values} had {len(mode.taken)} values; the first {MOST} are shown"
+        note = f"{asked} had {len(mode.taken)} values; the first {MOST} are shown"
         raw = replace(raw, notes=(*raw.notes, note))
     return replace(raw, values=(*raw.values, *heats))
 
 
-def _last(traced: TracedCall, raw: RawTrace) -> int:
+def _last(asked: str, traced: TracedCall, raw: RawTrace) -> int:
     """The row that ends the line that is asked for, where it first ran; -1 for none."""
-    asked = int(traced.options.values) if traced.options.values.isdigit() else 0
-    on = [op.line == asked and op.file == display_path(traced.file or op.file) for op in raw.ops]
+    line = int(asked) if asked.isdigit() else 0
+    on = [op.line == line and op.file == display_path(traced.file or op.file) for op in raw.ops]
     first = on.index(True) if True in on else len(on)
     end = next((i for i in range(first, len(on)) if not on[i]), len(on))
     return end - 1 if first < end else -1
@@ -67,9 +73,8 @@ def _heat(found: NamedValue, raw: RawTrace, same: int) -> Heat:
     return to_heat(value, f"{found.name}{slice_text(value)}{at}, of shape ({shape})", axes, index)
 
 
-def _named(traced: TracedCall, mode: ValueMode) -> Iterator[NamedValue]:
+def _named(name: str, traced: TracedCall, mode: ValueMode) -> Iterator[NamedValue]:
     """An input, a weight or buffer, or the output of a submodule."""
-    name = traced.options.values
     root = traced.root
     weights = (*root.named_parameters(), *root.named_buffers()) if root is not None else ()
     named = ((n, t) for n, t in (*traced.given, *weights) if n == name and t is not None)
@@ -77,8 +82,7 @@ def _named(traced: TracedCall, mode: ValueMode) -> Iterator[NamedValue]:
     yield from mode.spare
 
 
-def _missing(traced: TracedCall, mode: ValueMode) -> str:
-    asked = traced.options.values
+def _missing(asked: str, mode: ValueMode) -> str:
     if asked.isdigit():
         return f"line {asked} made no tensor, or was not reached"
     names = sorted(mode.names)
@@ -90,9 +94,8 @@ def _missing(traced: TracedCall, mode: ValueMode) -> str:
 class ValueMode(RerunMode):
     """Follows the statements of the user's functions, and copies the named values."""
 
-    def __init__(self, traced: TracedCall, last: int) -> None:
+    def __init__(self, traced: TracedCall, asked: str, last: int) -> None:
         super().__init__()
-        asked = traced.options.values
         self.line = int(asked) if asked.isdigit() else 0
         self.name, self.file = "" if self.line else asked, traced.file
         self.found: list[NamedValue] = []  # the first ones

@@ -17,6 +17,12 @@ CONTRACT = Contract(
 )
 
 
+def test_small_noise_is_noise_made_small():
+    """The values of an embedding at its beginning: what is added to them shows."""
+    before, after = drawn("small")
+    assert torch.equal(after["x"], before["x"] * 0.02)
+
+
 def drawn(fill):
     given = inputs(CONTRACT, CONTRACT.sizes, Dice(0), "none")
     return given, filled(CONTRACT, given, fill)

@@ -99,6 +99,15 @@ def test_an_accident_is_told_at_its_line(case):
     assert told(followed(code)) == findings
 
 
+@pytest.mark.filterwarnings("ignore:The use of `x.T`")
+def test_a_batch_whose_axes_are_all_reversed():
+    """`x.T` is the transpose of a matrix, and of a batch it is not."""
+    (found,) = followed("y.T").findings
+    assert (found.rule, found.severity) == ("axes-reversed", "warning")
+    assert "(B, T, D) became (D, T, B)" in found.message
+    assert told(followed("W.tokens.weight.T")) == []
+
+
 @pytest.mark.parametrize("case", RIGHT)
 def test_what_looks_alike_and_is_right_is_not_told(case):
     """A finding on correct code costs more trust than a missed one."""

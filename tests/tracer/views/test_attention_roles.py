@@ -1,14 +1,16 @@
 """Attention by its roles, in the styles in which people write it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.nn.functional as F
-from shots import CAUSAL, Plain, capture_of, x
+from shots import CAUSAL, Plain, capture_of, shot, x
 from torch import nn
 
 from attnlab.records import TraceOptions
+from attnlab.tracer.capture import capture
 from attnlab.tracer.views import attention
 from attnlab.tracer.views.attention import NONE_FOUND
 
@@ -236,3 +238,23 @@ def test_the_entropy_of_a_copying_head_is_small():
     got = view(lambda x: (x @ x.mT * 100).softmax(-1) @ x, x=torch.eye(4)[None])
     assert only(got).heads[0].entropy == pytest.approx(0.0, abs=1e-6)
     assert math.isclose(only(got).heads[0].largest, 1.0)
+
+
+def test_cross_attention_looks_nowhere_ahead():
+    """Positions of another input are no later ones, even where there are as many of them."""
+    cross = lambda x, y: (x @ y.mT).softmax(-1) @ y  # noqa: E731
+    sizes = {"B": 2, "S": 4, "T": 4, "D": 8}
+
+    def causal(of_y):
+        axes = {"x": ("B", "S", "D"), "y": ("B", of_y, "D")}
+        made = shot(cross, options=LOOK, x=x(), y=x())
+        return only(capture(replace(made, axes=axes, sizes=sizes))).causal
+
+    assert (causal("T"), causal("S")) == (None, False)
+
+
+def test_the_sums_of_a_query_are_told():
+    """A mask after the softmax leaves less than 1."""
+    kept = lambda x: ((x @ x.mT).softmax(-1) * 0.5) @ x  # noqa: E731
+    low, high = only(view(kept, x=x())).sums
+    assert (round(low, 3), round(high, 3)) == (0.5, 0.5)

@@ -81,7 +81,7 @@ def test_kernels_are_seen_without_the_compiler():
     code = (
         f"import sys; sys.path[:0] = {[p for p in sys.path if p]!r}\n"
         "from shots import Plain, capture_of, x\nfrom attnlab.records import TraceOptions\n"
-        "options = TraceOptions(aten=True, time=True, memory=True, attention=True, values='q')\n"
+        "options = TraceOptions(aten=True, time=True, memory=True, attention=True, values=('q',))\n"
         "assert capture_of(Plain(), options=options, x=x()).ops[0].kernels\n"
         "assert 'torch._dynamo' not in sys.modules"
     )

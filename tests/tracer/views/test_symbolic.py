@@ -54,6 +54,24 @@ def test_a_line_of_python_that_asks():
     assert found == [("S == 4", "")]
 
 
+def limited(x):
+    if x.shape[1] > 8:
+        x = x[:, :8]
+    return x * 2
+
+
+def test_a_condition_that_is_no_equality():
+    """`if S > 8` is a relation of sizes too, as it came out here, at its own line."""
+    (guard,) = capture_of(limited, X, axes="B S D", sizes={"S": 4}, symbolic=True).guards
+    assert (guard.relation, guard.source) == ("S <= 8", "if x.shape[1] > 8:")
+    assert guards(lambda x: x if x.shape[1] != 5 else x * 2)[0] == [("S != 5", "")]
+
+
+def test_what_an_operation_asks_for_is_no_condition():
+    """Slices have bounds, pieces have lengths: PyTorch asks for those itself."""
+    assert guards(lambda x: torch.zeros(6, 8)[: x.shape[1]] + x[:, -3:].sum(1, True))[0] == []
+
+
 def test_what_depends_on_values_is_said():
     """No guard can be had beyond it."""
     found, (note,) = guards(lambda x: x if x.sum() > 0 else -x)

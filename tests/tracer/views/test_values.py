@@ -11,7 +11,7 @@ from attnlab.records import TraceOptions
 
 
 def asked(what, name, **given):
-    return capture_of(what, options=TraceOptions(values=name), **given)
+    return capture_of(what, options=TraceOptions(values=(name,)), **given)
 
 
 def titles(got):

@@ -41,9 +41,23 @@ def flipped(flow: Flow, call: Call) -> TracedTensor:
         axes[-2:] = axes[:-3:-1]
     else:
         axes.reverse()
+        _all_reversed(flow, call, axes)
     arr = call.view(axes)
     arr.weight = call.x.weight
     return arr
+
+
+def _all_reversed(flow: Flow, call: Call, axes: Axes) -> None:
+    """`.T` of a batch of matrices, which PyTorch warns of too."""
+    if len(axes) > 2 and call.name in ("T", "H") and not call.x.weight:
+        flow.report(
+            call.row,
+            "axes-reversed",
+            lambda: (
+                f".{call.name} reverses all axes: ({', '.join(flow.names.shape(call.x.axes))}) "
+                f"became ({', '.join(flow.names.shape(axes))}). .mT swaps the last two alone"
+            ),
+        )
 
 
 def movedim(flow: Flow, call: Call) -> TracedTensor:
