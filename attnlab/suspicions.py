@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -96,6 +97,7 @@ def make_triage(
         looked_at=tuple(_looked_at(report)),
         not_looked_at=tuple(_not_looked_at(report)),
         message=report.message or (report.training.crash if report.training else ""),
+        advice=_advice(target, report),
         seconds=report.seconds,
     )
 
@@ -116,6 +118,22 @@ def _outcome(report: Report, ranked: tuple[Suspicion, ...]) -> TriageOutcome:
     if crashed or (report.training is not None and report.training.crash):
         return "crashed"
     return "nothing-found"
+
+
+def _advice(target: str, report: Report) -> str:
+    """What to do about a script that took no step; "" where nothing is known to help."""
+    training = report.training
+    if training is None or training.steps or not training.crash:
+        return ""
+    if needed := re.search(r"arguments are required: (.+)", report.output):
+        flags = [flag.split("/")[-1] for flag in needed[1].split(", ")]
+        words = [f"{f} {f.lstrip('-').upper()}" if f.startswith("-") else f for f in flags]
+        return f'with your own values: attnlab triage {target} --args "{" ".join(words)}"'
+    if "FileNotFoundError" in training.crash:
+        return "start attnlab in the folder where the script finds its data"
+    if "EOFError" in training.crash:
+        return "it asks for input, and none is given: let it take its answers from --args"
+    return ""
 
 
 def _traces(report: Report) -> Iterator[Trace]:

@@ -46,6 +46,10 @@ Ignore = Annotated[
 Steps = Annotated[
     str, typer.Option("--steps", metavar="N", help="Optimizer steps of a script to watch (20).")
 ]
+Args = Annotated[
+    str,
+    typer.Option("--args", metavar="ARGS", help='What the script is started with: "--data x.txt".'),
+]
 Everything = Annotated[bool, typer.Option("--all", help="Show notes in full as well.")]
 
 
@@ -59,6 +63,7 @@ def command(
     sizes: Sizes = "",
     inputs: Inputs = None,
     case: Case = "",
+    args: Args = "",
     timeout: Timeout = "",
     everything: Everything = False,
     json: Json = False,
@@ -71,19 +76,37 @@ def command(
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
     from attnlab.target.command_line import TraceCommand
-    from attnlab.target.triage_target import STEPS, ignored_lines, triage_job
+    from attnlab.target.triage_target import (
+        STEPS,
+        ignored_lines,
+        merge_reports,
+        module_instead,
+        script_arguments,
+        triage_job,
+    )
 
     _must_be_one_of("--symptom", symptom, tuple(SYMPTOMS))
     _must_be_one_of("--only", only, LAYERS)
     _must_be_rules(ignore or [])
     many = whole_number("--steps", steps, 1, 10_000, "as in 50") if steps else STEPS
     typed = TraceCommand(
-        target=target, init=init, sizes=sizes, inputs=tuple(inputs or ()), case=case
+        target=target,
+        init=init,
+        sizes=sizes,
+        inputs=tuple(inputs or ()),
+        case=case,
+        verb="triage",
+        rest=("--args", args) if args else (),
     )
-    job = triage_job(typed, limits(timeout or OWN_TIME, ""), many)
+    bounds = limits(timeout or OWN_TIME, "")
+    job = triage_job(typed, bounds, many, script_arguments(args))
     doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
     note(f"{doing} {target} (your own code: under limits, not isolated)")
     report = run_job(job)
+    alone = module_instead(typed, report, bounds)
+    if alone is not None:
+        note(f"it took no optimizer step: looking at {alone.candidate.name} alone")
+        report = merge_reports(report, run_job(alone))
     wishes = Wishes(symptom=symptom, only=only, ignored=tuple(ignore or ()))
     first = make_triage(target, report, wishes)
     files = frozenset(suspicion.file for suspicion in first.suspicions if suspicion.file)

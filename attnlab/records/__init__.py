@@ -11,7 +11,7 @@ from attnlab.records.base import (
     record,
     to_json,
 )
-from attnlab.records.checks import CheckResult, Outcome
+from attnlab.records.check_results import CheckResult, Outcome
 from attnlab.records.job import (
     Bug,
     Cache,

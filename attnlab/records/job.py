@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Literal
 
 from attnlab.records.base import record
-from attnlab.records.checks import CheckResult
+from attnlab.records.check_results import CheckResult
 from attnlab.records.trace import Trace, TraceOptions
 from attnlab.records.training import Promise, TrainingReport
 
@@ -139,6 +139,7 @@ class UserEnvironment:
     sys_path: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     module: str | None = None  # "package.module" instead of a file
+    arguments: tuple[str, ...] = ()  # of a script: what follows its name on the command line
 
 
 @record

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Literal
 
 from attnlab.records.base import record
-from attnlab.records.checks import CheckResult, Outcome
+from attnlab.records.check_results import CheckResult, Outcome
 from attnlab.records.job import Contract, GradeOutcome, Limits
 from attnlab.records.trace import Trace
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnlab.records.base import record
-from attnlab.records.checks import CheckResult
+from attnlab.records.check_results import CheckResult
 from attnlab.records.trace import Finding, Trace
 
 

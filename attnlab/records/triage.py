@@ -37,4 +37,5 @@ class Triage:
     looked_at: tuple[str, ...] = ()
     not_looked_at: tuple[str, ...] = ()
     message: str = ""
+    advice: str = ""  # on a script that took no step
     seconds: float = 0.0

@@ -23,6 +23,7 @@ class TriagePage:
         grave = [s for s in found.suspicions if s.severity != "note"]
         notes = [s for s in found.suspicions if s.severity == "note"]
         screen.say(("triage  ", "title"), (found.target, ""))
+        self._show_end_of_script(screen)
         self._show_losses(screen)
         full = found.suspicions if self.everything else grave[:FULL]
         for suspicion in full:
@@ -35,7 +36,8 @@ class TriagePage:
                 _show_line(suspicion, screen)
             if len(rest) > 2 * FULL:
                 screen.say((f"{screen.marks.dots} {len(rest) - 2 * FULL} more: --all", "aside"))
-        if found.outcome in ("timeout", "error", "crashed") and found.message:
+        training = self.report.training
+        if found.outcome in ("timeout", "error", "crashed") and found.message and training is None:
             screen.gap()
             screen.say((f"{screen.marks.bad} {found.outcome}  ", "bad"), (found.message, ""))
             show_output(self.report.output, screen)
@@ -45,6 +47,17 @@ class TriagePage:
             rule = full[0].rule
             first = full[0].experiment.replace("`", "") or "look at the line"
             screen.do_next(f"{first} (attnlab explain {rule})")
+
+    def _show_end_of_script(self, screen: Screen) -> None:
+        """What ended a script that was to be watched, and what to do about it."""
+        training, found = self.report.training, self.triage
+        if training is None or not found.message:
+            return
+        when = "before its first optimizer step" if not training.steps else "while it was watched"
+        screen.say((f"{screen.marks.bad} ended {when}  ", "bad"), (found.message, ""))
+        show_output(self.report.output, screen)
+        if found.advice:
+            screen.hang((f"  {screen.marks.note} ", "aside"), found.advice)
 
     def _show_losses(self, screen: Screen) -> None:
         training = self.report.training
@@ -65,6 +78,7 @@ class TriagePage:
             "not_looked_at": list(found.not_looked_at),
             "losses": list(self.report.training.losses) if self.report.training else [],
             "message": found.message,
+            "advice": found.advice,
             "seconds": found.seconds,
             "output": self.report.output,
         }

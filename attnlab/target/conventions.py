@@ -26,7 +26,13 @@ LITERALS: dict[str, Scalar] = {
     **dict.fromkeys(("bias", "qkv_bias"), True),
     "eps": 1e-5,
     "base": 10000.0,
+    **dict.fromkeys(("img_size", "image_size", "resolution"), 32),
+    "patch_size": 8,
+    **dict.fromkeys(("in_channels", "in_chans", "channels", "num_channels"), 3),
+    **dict.fromkeys(("num_classes", "n_classes", "num_labels"), 10),
 }
+PICTURE_SIZES = ("img_size", "image_size", "resolution", "input_size", "img_dim", "image_dim")
+CHANNELS = ("in_channels", "in_chans", "channels", "num_channels")
 _FEEDS = {
     "B S D": "x hidden_states inputs input src tgt query q key k value v queries keys values "
     "hidden embeddings memory context encoder_hidden_states",

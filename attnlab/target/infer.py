@@ -52,7 +52,7 @@ def complete_contract(
         sizes = _without_preset(sizes, said)
     named = [s for s in said.init if s in sizes and s not in ("B", *LENGTHS)]
     if build:
-        build = _with_constants(build, near.constants)
+        build = _with_constants(_with_roles(build, seen), near.constants)
         keywords, sizes = _constructor_arguments(build, keywords, sizes, named, said)
     inputs, arguments = infer_inputs(forward, said)
     bound = _has_fixed_width(seen, keywords)
@@ -106,6 +106,13 @@ def _with_constants(build: Signature, constants: Mapping[str, int]) -> Signature
         replace(p, default=constants[p.name]) if p.required and p.name in constants else p
         for p in build.parameters
     )
+    return replace(build, parameters=tuple(found))
+
+
+def _with_roles(build: Signature, seen: Definition | None) -> Signature:
+    """The parameters with what the class does with them."""
+    roles = seen.roles if seen else {}
+    found = (replace(p, role=roles.get(p.name)) for p in build.parameters)
     return replace(build, parameters=tuple(found))
 
 
@@ -232,7 +239,8 @@ def _constructor_arguments(
     told = set(sizes)
     sizes = dict(sizes)
     for parameter in build.parameters:
-        symbol = DIMENSIONS.get(parameter.name, "")
+        role = parameter.role
+        symbol = DIMENSIONS.get(parameter.name) or (role if isinstance(role, Symbol) else "")
         stated = given.get(parameter.name, parameter.default)
         free = symbol not in ("", "hd") and sizes.get(symbol, stated) == stated
         if free and _is_size(stated):
@@ -240,8 +248,8 @@ def _constructor_arguments(
             found[parameter.name] = Symbol(symbol)
         elif symbol and parameter.name not in given and (parameter.required or symbol in told):
             found[parameter.name] = Symbol(symbol)
-        elif parameter.required and parameter.name in LITERALS:
-            found.setdefault(parameter.name, LITERALS[parameter.name])
+        elif parameter.required and (value := LITERALS.get(parameter.name, role)) is not None:
+            found.setdefault(parameter.name, value)
     unknown = [p for p in build.parameters if p.required and p.name not in found]
     found |= _match_by_order(build, unknown, named, found)
     if missing := [p for p in unknown if p.name not in found]:

@@ -53,8 +53,8 @@ def infer_inputs(
             found += given.pop(name)
         elif name in said.arguments or not parameter.required:
             continue
-        elif name in FEEDS and parameter.annotation not in PLAIN:
-            found.append(parse_input(f"{name}: {FEEDS[name]}"))
+        elif (parameter.feed or name in FEEDS) and parameter.annotation not in PLAIN:
+            found.append(parse_input(f"{name}: {parameter.feed or FEEDS[name]}"))
         elif name in ARGUMENTS or DIMENSIONS.get(name) == "hd":
             plain[name] = ARGUMENTS.get(name, Symbol("hd"))
         else:
@@ -70,8 +70,12 @@ def infer_inputs(
 
 def _first_known_input(forward: Signature) -> list[Input]:
     """Where every argument has a default, as in large libraries, the first that is known."""
-    names = [p.name for p in forward.parameters if p.name in FEEDS and p.annotation not in PLAIN]
-    return [parse_input(f"{names[0]}: {FEEDS[names[0]]}")] if names else []
+    known = [
+        (p.name, p.feed or FEEDS[p.name])
+        for p in forward.parameters
+        if (p.feed or p.name in FEEDS) and p.annotation not in PLAIN
+    ]
+    return [parse_input(": ".join(known[0]))] if known else []
 
 
 def must_take(flag: str, name: str, forward: Signature) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal
 
+from attnlab.catalogue.literals import Scalar
 from attnlab.records import record
+from attnlab.target.conventions import CHANNELS, PICTURE_SIZES
 from attnlab.target.layer_widths import layer_widths
+from attnlab.target.usage import IDS, PICTURE, VECTORS, ClassUsage
 
 # Bases that take no constructor arguments and define no forward.
 PLAIN_BASES = ("Module", "nn.Module", "torch.nn.Module", "object", "ABC", "abc.ABC", "Generic")
@@ -22,6 +25,8 @@ class Parameter:
     default: str | int | float | bool | None = None  # None too where it is no plain value
     none: bool = False  # its default is None
     annotation: str = ""
+    role: Scalar | None = None  # of a constructor: the size it means by its use, or a value
+    feed: str = ""  # of forward: the axes it has by its use, as in --input
 
 
 @record
@@ -45,6 +50,7 @@ class Definition:
     forward: Signature | None = None
     attributes: dict[str, int] = field(default_factory=dict)  # of the class, where they are sizes
     layers: tuple[str, ...] = ()  # the widths its constructor gives to layers: "16", "dim", "?"
+    roles: dict[str, Scalar] = field(default_factory=dict)  # what arguments mean by their use
 
 
 @record
@@ -54,6 +60,8 @@ class Outline:
     demo: bool = False  # has an `if __name__ == "__main__":`
     constants: dict[str, int] = field(default_factory=dict)  # `n_embd = 384` at top level
     climbs: int = 0  # the most dots of a relative import
+    roots: tuple[str, ...] = ()  # the modules that no other class of the file uses
+    imports: tuple[str, ...] = ()  # first parts of the names of what it imports
 
     def modules(self) -> list[str]:
         return [d.name for d in self.definitions.values() if d.module]
@@ -77,14 +85,26 @@ def read_outline(tree: ast.Module) -> Outline:
             build = _signature(node.args, bound=False)
             found[node.name] = Definition(name=node.name, kind="function", build=build)
         complete &= not ({"*", "__getattr__"} & set(_names(node)))
-    found |= {name: _class(name, classes) for name in classes}
+    usage = ClassUsage(classes)
+    found |= {name: _class(name, classes, usage) for name in classes}
+    modules = [name for name in classes if found[name].module]
     return Outline(
         definitions=found,
         complete=complete,
         demo=any(_is_demo(node) for node in tree.body),
         constants=_sizes(tree.body),
         climbs=max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0),
+        roots=tuple(usage.roots(modules)),
+        imports=tuple(dict.fromkeys(_imports(tree))),
     )
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module.partition(".")[0]
 
 
 def _sizes(body: list[ast.stmt]) -> dict[str, int]:
@@ -139,7 +159,7 @@ def _is_demo(node: ast.stmt) -> bool:
 # ---------------------------------------------------------------- classes
 
 
-def _class(name: str, classes: dict[str, ast.ClassDef]) -> Definition:
+def _class(name: str, classes: dict[str, ast.ClassDef], usage: ClassUsage) -> Definition:
     node = classes[name]
     build, seen = _method(node, ("__init__",), classes)
     forward, all_seen = _method(node, ("forward", "__call__"), classes)
@@ -149,10 +169,32 @@ def _class(name: str, classes: dict[str, ast.ClassDef]) -> Definition:
         module=_is_module(node, classes, set()),
         callable=forward is not None or not all_seen,
         build=build or (Signature() if seen else None),
-        forward=forward,
+        forward=forward and _with_feeds(forward, usage, name, build),
         attributes=_sizes(node.body),
         layers=_layers(node, classes),
+        roles=usage.roles(name),
     )
+
+
+def _with_feeds(
+    forward: Signature, usage: ClassUsage, name: str, build: Signature | None
+) -> Signature:
+    """The parameters of forward with the axes that their use tells."""
+    made = {p.name: p.default for p in build.parameters} if build else {}
+    side, channels = (
+        next((made[n] for n in names if type(made.get(n)) is int), usual)
+        for names, usual in ((PICTURE_SIZES, 32), (CHANNELS, usage.channels(name)))
+    )
+    first = "S B" if usage.is_time_first(name) else "B S"
+    axes = {IDS: f"{first} int", VECTORS: f"{first} D", PICTURE: f"B {channels} {side} {side}"}
+
+    def feed(argument: str) -> str:
+        if "mask" in argument:
+            return usage.mask_axes(name, argument)
+        return axes.get(usage.fed(name, argument), "")
+
+    found = (replace(p, feed=feed(p.name)) for p in forward.parameters)
+    return replace(forward, parameters=tuple(found))
 
 
 def _layers(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> tuple[str, ...]:

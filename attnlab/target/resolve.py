@@ -41,6 +41,7 @@ from attnlab.target.outline import Definition, Outline, format_signature, read_o
 from attnlab.target.source import parse, read_source
 
 MOST = 6  # names that a list shows
+CLIMB = 5  # folders above a file in which its own package may lie
 FORMS = "TARGET is file.py:Class, file.py:function, file.py or package.module:Class."
 # A challenge.toml may serve as a case: what it says beyond the case is left aside.
 CASE = table({**dict.fromkeys(KEYS, lambda value: value), **schema.TABLES})
@@ -138,11 +139,13 @@ def _training_job(typed: TraceCommand, limits: Limits, options: TraceOptions) ->
     return replace(script_job(place, limits), options=options)
 
 
-def script_job(place: str, limits: Limits) -> Job:
+def script_job(place: str, limits: Limits, arguments: tuple[str, ...] = ()) -> Job:
     """The job that runs a whole file, as `python FILE` does."""
     path = Path(place)
-    own = _user_environment(str(path.absolute().parent))
-    return Job(candidate=read_source(path, place), stages=("trace",), limits=limits, own=own)
+    code = read_source(path, place)
+    own = _with_package_roots(_user_environment(str(path.absolute().parent)), path, _outline(code))
+    own = replace(own, arguments=arguments)
+    return Job(candidate=code, stages=("trace",), limits=limits, own=own)
 
 
 def _merge_options(base: Contract, typed: TraceCommand) -> UserOptions:
@@ -245,12 +248,14 @@ def _find_file(place: str, name: str) -> _Target:
     own = _package_environment(path, outlined.climbs) or _user_environment(
         str(path.absolute().parent)
     )
+    own = _with_package_roots(own, path, outlined)
     if name:
         seen = _definition(outlined, name, code)
         return _Target(code=replace(code, name=name), own=own, seen=seen, near=outlined)
     modules = outlined.modules()
-    if len(modules) == 1:
-        seen = outlined.definitions[modules[0]]
+    roots = [m for m in outlined.roots if outlined.definitions[m].callable]
+    if len(modules) == 1 or (len(roots) == 1 and not outlined.demo):
+        seen = outlined.definitions[(roots or modules)[0]]
         code = replace(code, name=seen.name)
         return _Target(code=code, own=own, seen=seen, demo=outlined.demo, near=outlined)
     functions = [d.name for d in outlined.definitions.values() if d.kind == "function"]
@@ -288,6 +293,18 @@ def _package_environment(path: Path, climbs: int) -> UserEnvironment | None:
         parts.pop()
     whole = all(part.isidentifier() for part in parts)
     return replace(_user_environment(str(folder)), module=".".join(parts)) if whole else None
+
+
+def _with_package_roots(own: UserEnvironment, path: Path, outlined: Outline) -> UserEnvironment:
+    """With the folders above a file from which its own package is imported, also below `src`."""
+    found: list[str] = []
+    for name in outlined.imports:
+        if name in sys.stdlib_module_names or _module_file(name, own.sys_path):
+            continue
+        folders = [*path.absolute().parents][:CLIMB]
+        bases = [base for folder in folders for base in (folder, folder / "src")]
+        found += [str(b) for b in bases if exists(b / f"{name}.py") or exists(b / name)][:1]
+    return replace(own, sys_path=tuple(dict.fromkeys((*own.sys_path, *found))))
 
 
 def _find_module(module: str, name: str) -> _Target:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from attnlab.errors import Unreadable
-from attnlab.records import Job, Limits
+from attnlab.errors import Refused, Unreadable
+from attnlab.records import Job, Limits, Report
 from attnlab.target.command_line import TraceCommand
+from attnlab.target.outline import read_outline
 from attnlab.target.resolve import own_job, script_job
 from attnlab.target.source import parse, read_source
 
@@ -18,14 +20,49 @@ IGNORE = re.compile(r"#\s*attnlab:\s*ignore(?:\[([\w\s,-]*)\])?")
 ALL = "*"  # a comment that names no rule is about all
 
 
-def triage_job(typed: TraceCommand, limits: Limits, steps: int = STEPS) -> Job:
+def triage_job(
+    typed: TraceCommand, limits: Limits, steps: int = STEPS, arguments: tuple[str, ...] = ()
+) -> Job:
     """The job that looks at the target in all the ways that it allows."""
     path = Path(typed.target)
     if typed.target.endswith(".py") and not typed.describes_module:
         code = read_source(path, typed.target)
         if trains(parse(code.text, code.file)):
-            return replace(script_job(typed.target, limits), stages=("training",), steps=steps)
+            job = script_job(typed.target, limits, arguments)
+            return replace(job, stages=("training",), steps=steps)
+    if arguments:
+        hint = "--args are given to a script that trains; a module is built with --init"
+        raise Refused(f"--args: {typed.target} is no script that trains", hint, "--args")
     return replace(own_job(typed, limits=limits), stages=("trace", "check"))
+
+
+def script_arguments(text: str) -> tuple[str, ...]:
+    """The words of --args, as a shell would split them; raises `Refused`."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        hint = """as in --args '--data "my file.txt" --lr 0.1'"""
+        raise Refused(f"--args {text}: {error}", hint, "--args") from None
+
+
+def module_instead(typed: TraceCommand, report: Report, limits: Limits) -> Job | None:
+    """Where a script took no optimizer step: the job that looks at its model alone, if it can."""
+    if report.outcome == "timeout" or (report.training and not report.training.steps):
+        code = read_source(Path(typed.target), typed.target)
+        roots = read_outline(parse(code.text, code.file)).roots
+        try:
+            own = replace(typed, target=f"{typed.target}:{roots[-1]}", rest=()) if roots else None
+            return replace(own_job(own, limits=limits), stages=("trace", "check")) if own else None
+        except Refused:
+            return None
+    return None
+
+
+def merge_reports(script: Report, module: Report) -> Report:
+    """What the script did, with what its model showed."""
+    if module.outcome in ("timeout", "crashed", "memory", "error"):
+        return script
+    return replace(module, training=script.training, output=script.output, message=script.message)
 
 
 def trains(tree: ast.Module) -> bool:

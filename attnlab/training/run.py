@@ -61,29 +61,43 @@ class _StepTracer:
             handle.remove()
 
 
-def watch_script(run: Callable[[], None], steps: int, file: str) -> Watched:
-    """Run a script up to its `steps`-th optimizer step."""
+def watch_script(
+    run: Callable[[], None],
+    steps: int,
+    file: str,
+    unstoppable: Callable[[Watched], None] | None = None,
+) -> Watched:
+    """Run a script up to its `steps`-th optimizer step.
+
+    Where the script catches what should end it, `unstoppable` is given what was seen.
+    """
     watch, tracer = TrainingWatch(steps), _StepTracer(steps)
     error: BaseException | None = None
     with watch:
         files = ScratchFiles(watch._patches)
         run_plainly(watch._patches)
+
+        def seen() -> Watched:
+            tracer.close()
+            watch.__exit__()
+            names = files.names
+            shutil.rmtree(files.folder, ignore_errors=True)
+            crash = _told(error, file) if error is not None else ""
+            main = watch.main_model()
+            fault = error if isinstance(error, Exception) else None
+            recorded = tracer.finished and (tracer.recorder.log or fault is not None)
+            raw = tracer.recorder.raw_trace(fault) if recorded else None
+            return Watched(watch.log(crash, names), raw, main.first if main else None)
+
+        if unstoppable is not None:
+            watch.caught = lambda: unstoppable(seen())
         try:
             run()
         except StopWatching:
             pass
         except BaseException as raised:
             error = raised
-        finally:
-            tracer.close()
-    names = files.names
-    shutil.rmtree(files.folder, ignore_errors=True)
-    crash = _told(error, file) if error is not None else ""
-    main = watch.main_model()
-    fault = error if isinstance(error, Exception) else None
-    recorded = tracer.finished and (tracer.recorder.log or fault is not None)
-    raw = tracer.recorder.raw_trace(fault) if recorded else None
-    return Watched(watch.log(crash, names), raw, main.first if main else None)
+        return seen()
 
 
 def _told(error: BaseException, file: str) -> str:

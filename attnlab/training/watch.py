@@ -102,6 +102,8 @@ class TrainingWatch:
         self._inside = False  # of an optimizer's step, or of a backward pass
         self._in_loss = False
         self._kept: tuple[int, tuple[str, int]] | None = None
+        self.caught: Callable[[], object] = lambda: None  # called where the script goes on
+        self._stopped = False
 
     # ------------------------------------------------------------ begin and end
 
@@ -143,6 +145,9 @@ class TrainingWatch:
         )  # fmt: skip
         if self.limit and (self.done >= self.limit or endless):
             self._kept = self._kept or self._kept_graphs()  # before the script's frames go
+            if self._stopped:
+                self.caught()
+            self._stopped = True
             raise StopWatching
 
     @property

@@ -34,7 +34,6 @@ def serve(
     sock: socket.socket, out: int, limits: Limits, own: bool, before: Surroundings | None = None
 ) -> None:
     """Answer verbs until the judge closes `sock`; never returns. Stdout and stderr go to `out`."""
-    mine = os.getpid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # in the zygote it ends all processes
     try:
         holds, missing = layers.apply(limits, own)
@@ -47,21 +46,42 @@ def serve(
         # After a fork the first user starts torch's thread pool; two users at once find none.
         torch.set_num_threads(torch.get_num_threads())
         session = Session(before)
-        alarm = Alarm(limits.seconds if limits.rings else 0.0)
-        while True:
-            request = unpack(receive(sock))
-            with alarm.on():
-                answer = session.ask(request["verb"], **request["args"])
-            if os.getpid() != mine:  # the candidate forked: the copy must not answer
-                os._exit(0)
-            _flush()
-            send(sock, pack(answer))
-    except EOFError:
-        os._exit(0)
+        _answer_requests(sock, session, Alarm(limits.seconds if limits.rings else 0.0))
     except MemoryError:
         os._exit(MEMORY)
     finally:
         os._exit(BROKEN)
+
+
+def _answer_requests(sock: socket.socket, session: Session, alarm: Alarm) -> None:
+    """Answer until the judge closes the socket; never returns."""
+    mine = os.getpid()
+
+    def reply(answer: dict[str, Any]) -> None:
+        if os.getpid() != mine:  # the candidate forked: the copy must not answer
+            os._exit(0)
+        _flush()
+        send(sock, pack(answer))
+
+    def answer_on() -> None:
+        try:
+            while True:
+                request = unpack(receive(sock))
+                with alarm.on():
+                    answer = session.ask(request["verb"], **request["args"])
+                reply(answer)
+        except EOFError:
+            os._exit(0)
+
+    def answer_now(answer: dict[str, Any]) -> None:
+        try:
+            reply(answer)
+            answer_on()
+        finally:
+            os._exit(BROKEN)
+
+    session.answer_now = answer_now
+    answer_on()
 
 
 class ImportBlocker:

@@ -85,3 +85,87 @@ def test_a_missing_file_is_refused(shell, net):
     said = shell("triage", "nothing.py")
     assert said.code == 2
     assert "nothing.py: no such file" in said.err
+
+
+GPT = """
+import argparse
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.attn = nn.MultiheadAttention(width, heads, batch_first=True)
+
+    def forward(self, x):
+        ahead = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
+        return x + self.attn(x, x, x, attn_mask=ahead, need_weights=False)[0]
+
+class Model(nn.Module):
+    def __init__(self, vocab, width):
+        super().__init__()
+        self.tok = nn.Embedding(vocab, width)
+        self.block = Block(width, 2)
+        self.head = nn.Linear(width, vocab)
+
+    def forward(self, stuff):
+        return self.head(self.block(self.tok(stuff)))
+"""
+TRAINING = """
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--width", type=int, required=True)
+    model = Model(17, parser.parse_args().width)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    while True:
+        try:
+            ids = torch.randint(17, (4, 9))
+            loss = F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
+            loss.backward()
+            optimizer.step()
+        except BaseException:
+            continue
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_the_model_of_several_classes_is_found_and_fed_by_its_use(shell, net):
+    """Arguments called vocab and stuff are understood by the layers they go to."""
+    net(GPT)
+    said = shell("triage", "net.py", "--json")
+    assert said.json["outcome"] == "nothing-found"
+    assert "of Model(vocab=50, width=12)" in said.json["looked_at"][0]
+
+
+def test_a_script_that_needs_arguments_says_which_and_its_model_is_looked_at(shell, net):
+    """One command that works when pasted, with the user's own values."""
+    net(GPT + TRAINING)
+    said = shell("triage", "net.py")
+    assert 'attnlab triage net.py --args "--width WIDTH"' in said.out
+    assert "before its first optimizer step" in said.out
+    assert "Model(vocab=50, width=12)" in " ".join(said.out.split())
+
+
+def test_a_script_that_catches_everything_is_stopped_all_the_same(shell, net):
+    """What was seen of its first steps is told: here that gradients are never cleared."""
+    net(GPT + TRAINING)
+    said = shell("triage", "net.py", "--args", "--width 8", "--steps", "5", "--json")
+    assert said.json["suspicions"][0]["rule"] == "gradients-left-over"
+    assert len(said.json["losses"]) == 5
+
+
+def test_the_folder_of_the_own_package_is_on_the_path(shell, tmp_path, monkeypatch):
+    """Layouts with a src folder, run from elsewhere: nobody is told to install their own code."""
+    home = tmp_path / "src" / "mine"
+    home.mkdir(parents=True)
+    (home / "__init__.py").write_text("")
+    classes = GPT.partition("class Model")
+    (home / "block.py").write_text(classes[0])
+    head = "import torch\nfrom torch import nn\nfrom mine.block import Block\n"
+    (home / "model.py").write_text(head + classes[1] + classes[2])
+    monkeypatch.chdir(tmp_path)
+    said = shell("triage", "src/mine/model.py", "--json")
+    assert said.json["outcome"] == "nothing-found"

@@ -17,6 +17,7 @@ from attnlab.candidate.process_state import words_of
 from attnlab.candidate.program import SourceModules
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import HUNG, OtherTarget, Session
+from attnlab.candidate.stand_ins import offer_stand_ins
 from attnlab.tracer.cast import Given
 from attnlab.tracer.raw_trace import describe_error
 
@@ -37,6 +38,7 @@ def load(
     session.file = file
     if own:
         move_in(own)
+        offer_stand_ins("", {})
         if own["module"]:
             session.module = importlib.import_module(own["module"])
             session.file = getattr(session.module, "__file__", None) or file
@@ -46,6 +48,8 @@ def load(
     session.module.__file__ = path or file
     sys.modules[session.module.__name__] = session.module
     remember(file, text)
+    if own:
+        offer_stand_ins(text, session.module.__dict__)
     exec(compile_source(text, file), session.module.__dict__)
     if not own and (undone := session.surroundings.undo_settings()):
         sys.stderr.write(f"attnlab undid settings of this file: {', '.join(undone)}\n")

@@ -23,6 +23,7 @@ from attnlab.candidate.program import StepRecorder
 from attnlab.candidate.quick_optimizers import skip_compiler
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
+from attnlab.candidate.stand_ins import offer_stand_ins
 from attnlab.records import TraceOptions, to_json
 from attnlab.tracer.axes.module_sizes import module_sizes
 from attnlab.tracer.bind_arguments import guess_known_axes, repeatable_call
@@ -250,12 +251,13 @@ def main_of(
     """What runs a file as `python file.py` does, in the user's surroundings."""
     session.file = file
     move_in(own)
-    sys.argv = [path or file]
+    sys.argv = [path or file, *own["arguments"]]
     main = types.ModuleType("__main__")
     main.__file__ = path or file
     main.__package__ = (own["module"] or "").rpartition(".")[0] or None
     sys.modules["__main__"] = main
     remember(file, text)
+    offer_stand_ins(text, main.__dict__)
     code = compile(text, file, "exec", dont_inherit=True)
     return lambda: exec(code, main.__dict__)
 

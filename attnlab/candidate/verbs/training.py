@@ -11,7 +11,7 @@ from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
 from attnlab.candidate.verbs.traces import main_of
 from attnlab.records import to_json
-from attnlab.training.run import watch_script
+from attnlab.training.run import Watched, watch_script
 
 PROPERTY_SECONDS = 8.0  # after which no further property of the model is begun
 
@@ -31,12 +31,14 @@ def watch_training(
     the JSON texts of a `TrainingLog` and of the `RawTrace` of one step, `live` that of a
     `LiveReport` on the model and its first batch."""
     skip_compiler([text])
-    seen = watch_script(main_of(session, file, text, path, own), steps, file)
-    answer = {"log": to_json(seen.log), "trace": to_json(seen.raw) if seen.raw else ""}
-    if seen.call is not None:
-        hints = Hints(
-            promised=tuple(promised), unpromised=tuple(unpromised), seconds=PROPERTY_SECONDS
-        )
-        live = live_properties(seen.call.module, seen.call.args, seen.call.kwargs, hints)
-        answer["live"] = to_json(live)
-    return answer
+    hints = Hints(promised=tuple(promised), unpromised=tuple(unpromised), seconds=PROPERTY_SECONDS)
+
+    def answer(seen: Watched) -> dict[str, Any]:
+        told = {"log": to_json(seen.log), "trace": to_json(seen.raw) if seen.raw else ""}
+        if seen.call is not None:
+            live = live_properties(seen.call.module, seen.call.args, seen.call.kwargs, hints)
+            told["live"] = to_json(live)
+        return told
+
+    run = main_of(session, file, text, path, own)
+    return answer(watch_script(run, steps, file, lambda seen: session.answer_now(answer(seen))))

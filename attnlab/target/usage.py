@@ -1,0 +1,346 @@
+"""What classes do with what they are given: the sizes their layers make of constructor arguments,
+and how forward uses its inputs. Read off the syntax tree; nothing runs.
+
+Names of arguments say much (`conventions`), but `vocab`, `block` or an `x` that goes into an
+embedding are understood only by their use.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from attnlab.catalogue.literals import Scalar, Symbol
+from attnlab.target.conventions import DIMENSIONS, LITERALS
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+D, H, V, M, F = map(Symbol, ("D", "H", "V", "M", "F"))
+# What each argument of a layer is, by its place and by its name.
+Roles = dict[str, Scalar | None]
+_LAYER: Roles = {"d_model": D, "nhead": H, "dim_feedforward": F}
+LAYERS: dict[str, Roles] = {
+    "Embedding": {"num_embeddings": V, "embedding_dim": D},
+    "Linear": {"in_features": D, "out_features": F},
+    "LayerNorm": {"normalized_shape": D},
+    "RMSNorm": {"normalized_shape": D},
+    "MultiheadAttention": {"embed_dim": D, "num_heads": H},
+    "TransformerEncoderLayer": _LAYER,
+    "TransformerDecoderLayer": _LAYER,
+    "Transformer": {"d_model": D, "nhead": H, "num_encoder_layers": 2, "num_decoder_layers": 2},
+    "TransformerEncoder": {"encoder_layer": None, "num_layers": 2},
+    "TransformerDecoder": {"decoder_layer": None, "num_layers": 2},
+    "Conv2d": {"in_channels": 3, "out_channels": D, "kernel_size": 4, "stride": 4},
+    "Dropout": {"p": 0.0},
+    "range": {"stop": 2},
+    "ones": {"rows": M, "columns": M},
+}
+IDS, VECTORS, PICTURE = "ids", "vectors", "picture"
+FED = {
+    **dict.fromkeys(("Embedding", "embedding", "one_hot"), IDS),
+    **dict.fromkeys(("Linear", "LayerNorm", "RMSNorm", "MultiheadAttention"), VECTORS),
+    **dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer", "GRU", "LSTM"), VECTORS),
+    "Conv2d": PICTURE,
+}
+RANKS = {2: IDS, 3: VECTORS, 4: PICTURE}
+TIME_FIRST = {n for n in LAYERS if n.startswith(("Transformer", "Multi"))} - {
+    "TransformerEncoder",
+    "TransformerDecoder",
+}
+HEADS = ("head", "out", "fc", "classifier", "decoder", "unembed", "proj_vocab", "logits")
+DEEP = 6  # classes that a value is followed through
+
+
+class ClassUsage:
+    """The classes of one file, and what each does with its arguments."""
+
+    def __init__(self, classes: Mapping[str, ast.ClassDef]) -> None:
+        self.classes = classes
+        self.methods = {
+            name: {i.name: i for i in node.body if isinstance(i, Function)}
+            for name, node in classes.items()
+        }
+        self.layers = {name: dict(self._layers(name)) for name in classes}
+
+    # ------------------------------------------------------------ constructor
+
+    def roles(self, name: str, depth: int = DEEP) -> dict[str, Scalar]:
+        """By constructor argument, or field of a config: the size it means, or a fitting value."""
+        function = self.methods[name].get("__init__")
+        if function is None or not depth:
+            return {}
+        known = _aliases(function)
+        found: dict[str, Scalar] = {}
+        for statement in ast.walk(function):
+            if not (isinstance(statement, ast.BinOp) and isinstance(statement.op, ast.FloorDiv)):
+                continue
+            if DIMENSIONS.get(_name(statement.left, known)) == "D":
+                found.setdefault(_name(statement.right, known), H)
+        for call, target in _calls(function):
+            for argument, role in self._arguments(call, target, depth):
+                if text := _name(argument, known):
+                    found.setdefault(text, role)
+        return {text: role for text, role in found.items() if text}
+
+    def _arguments(
+        self, call: ast.Call, target: str, depth: int
+    ) -> Iterator[tuple[ast.expr, Scalar]]:
+        """The arguments of a call whose roles are known."""
+        made = _last_name(call.func)
+        roles = dict(LAYERS.get(made, {}))
+        if made in self.classes:
+            function = self.methods[made].get("__init__")
+            names = [a.arg for a in function.args.args[1:]] if function else []
+            inner = self.roles(made, depth - 1)
+            roles = {n: _by_name(n) if _by_name(n) is not None else inner.get(n) for n in names}
+        elif made == "Embedding" and any(w in target for w in ("pos", "wpe")):
+            roles["num_embeddings"] = M
+        elif made == "Embedding" and any(w in target for w in ("segment", "type")):
+            roles["num_embeddings"] = 2
+        elif made == "Linear" and any(w in target for w in HEADS):
+            roles["out_features"] = V
+        pairs = [*zip(call.args, roles, strict=False)]
+        pairs += [(k.value, k.arg) for k in call.keywords if k.arg]
+        for argument, name in pairs:
+            role = roles.get(name)
+            if role is not None:
+                yield argument, role
+
+    # ------------------------------------------------------------ inputs
+
+    def fed(self, name: str, argument: str, depth: int = DEEP) -> str:
+        """What forward takes for `argument`: ids, vectors, a picture; "" where nothing says it."""
+        function = self.methods[name].get("forward")
+        if function is None or not depth:
+            return ""
+        ranks = list(_unpacked(function, argument))
+        for call, _ in _calls(function):
+            for place, given in enumerate(call.args):
+                if not (isinstance(given, ast.Name) and given.id == argument):
+                    continue
+                made = self._made(name, call.func)
+                if made in self.classes:
+                    inner = self.methods[made].get("forward")
+                    names = [a.arg for a in inner.args.args[1:]] if inner else []
+                    kind = self.fed(made, names[place], depth - 1) if place < len(names) else ""
+                else:
+                    kind = FED.get(made, "")
+                if kind and not (kind == VECTORS and ranks):
+                    return kind
+        return RANKS.get(ranks[0], "") if ranks else ""
+
+    def mask_axes(self, name: str, argument: str, depth: int = DEEP) -> str:
+        """Axes and meaning of a mask by its use: `B S bool allows`; "" where it says nothing."""
+        function = self.methods[name].get("forward")
+        if function is None or not depth:
+            return ""
+        if meaning := _mask_meaning(function, argument):
+            return f"{_mask_shape(function, argument)} bool {meaning}"
+        for call, _ in _calls(function):
+            made = self._made(name, call.func)
+            inner = self.methods.get(made, {}).get("forward")
+            names = [a.arg for a in inner.args.args[1:]] if inner else []
+            pairs = [*zip(names, call.args, strict=False)]
+            pairs += [(k.arg, k.value) for k in call.keywords if k.arg in names]
+            for taken, given in pairs:
+                passed = isinstance(given, ast.Name) and given.id == argument
+                if passed and (said := self.mask_axes(made, taken, depth - 1)):
+                    return said
+        return ""
+
+    def channels(self, name: str) -> int:
+        """Of the pictures that the first convolution takes."""
+        for reached in (name, *sorted(self._reached(name, DEEP) - {name})):
+            for node in ast.walk(self.classes[reached]):
+                if isinstance(node, ast.Call) and _last_name(node.func) == "Conv2d" and node.args:
+                    first = node.args[0]
+                    if isinstance(first, ast.Constant) and type(first.value) is int:
+                        return first.value
+        return 3
+
+    def is_time_first(self, name: str) -> bool:
+        """Whether PyTorch's layers inside, without batch_first, are given (S, B, D) as it came."""
+        nodes = [n for c in self._reached(name, DEEP) for n in ast.walk(self.classes[c])]
+        calls = [n for n in nodes if isinstance(n, ast.Call)]
+        layers = [c for c in calls if _last_name(c.func) in TIME_FIRST]
+        turned = any(
+            _last_name(c.func) in ("transpose", "permute", "swapaxes")
+            and [ast.unparse(a) for a in c.args[:2]] in (["0", "1"], ["1", "0"])
+            for c in calls
+        )
+        first = [k for c in layers for k in c.keywords if k.arg in ("batch_first", None)]
+        return bool(layers) and not first and not turned
+
+    def _reached(self, name: str, depth: int) -> set[str]:
+        used = {n.id for n in ast.walk(self.classes[name]) if isinstance(n, ast.Name)}
+        inner = (used & set(self.classes)) - {name}
+        return {name}.union(*(self._reached(n, depth - 1) for n in inner)) if depth else {name}
+
+    def roots(self, names: list[str]) -> list[str]:
+        """Those of the classes that no other class of the file mentions."""
+        used = {
+            n.id
+            for name in names
+            for n in ast.walk(self.classes[name])
+            if isinstance(n, ast.Name) and n.id != name
+        }
+        return [name for name in names if name not in used]
+
+    # ------------------------------------------------------------ attributes
+
+    def _layers(self, name: str) -> Iterator[tuple[str, str]]:
+        """Each attribute of self, and each name inside its ModuleDict, with the class it is of."""
+        for node in ast.walk(self.methods[name].get("__init__", ast.Pass())):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+                yield node.targets[0].attr, _first_made(node.value)
+            if isinstance(node, ast.Call) and _last_name(node.func) in ("dict", "ModuleDict"):
+                yield from ((k.arg, _first_made(k.value)) for k in node.keywords if k.arg)
+            if isinstance(node, ast.Dict):
+                pairs = zip(node.keys, node.values, strict=True)
+                for key, value in pairs:
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        yield key.value, _first_made(value)
+
+    def _made(self, name: str, function: ast.expr) -> str:
+        """The class of the layer that a call goes to; for another function, its own name."""
+        text = _last_name(function)
+        if isinstance(function, ast.Attribute):
+            return self.layers[name].get(text, text if text in ("embedding", "one_hot") else "")
+        if isinstance(function, ast.Name):  # for layer in self.layers: layer(x)
+            for loop in ast.walk(self.methods[name]["forward"]):
+                if isinstance(loop, ast.For) and _mentions(loop.target, text):
+                    held = [n.attr for n in ast.walk(loop.iter) if isinstance(n, ast.Attribute)]
+                    return next((self.layers[name][h] for h in held if h in self.layers[name]), "")
+        return ""
+
+
+def _by_name(name: str) -> Scalar | None:
+    symbol = DIMENSIONS.get(name)
+    return Symbol(symbol) if symbol else LITERALS.get(name)
+
+
+def _first_made(node: ast.expr) -> str:
+    """The class that is made first: Conv2d of `nn.Sequential(nn.Conv2d(...), ...)`."""
+    if isinstance(node, ast.ListComp):
+        return _first_made(node.elt)
+    if isinstance(node, ast.List):
+        return _first_made(node.elts[0]) if node.elts else ""
+    if not isinstance(node, ast.Call):
+        return ""
+    made = _last_name(node.func)
+    if made in ("Sequential", "ModuleList") and node.args:
+        first = node.args[0]
+        return _first_made(first.value if isinstance(first, ast.Starred) else first)
+    return made
+
+
+def _calls(function: Function) -> Iterator[tuple[ast.Call, str]]:
+    """The calls in the order of the source, each with the text it is assigned to."""
+    found: list[tuple[ast.Call, str]] = []
+    for statement in ast.walk(function):
+        target = ""
+        if isinstance(statement, ast.Assign):
+            target = ast.unparse(statement.targets[0]).lower()
+        elif isinstance(statement, ast.keyword) and statement.arg:
+            target = statement.arg.lower()
+        if isinstance(statement, (ast.Assign, ast.keyword)) and isinstance(
+            statement.value, ast.Call
+        ):
+            found.append((statement.value, target))
+    told = {id(call) for call, _ in found}
+    found += [(n, "") for n in ast.walk(function) if isinstance(n, ast.Call) and id(n) not in told]
+    unique = {id(call): (call, target) for call, target in reversed(found)}
+    return iter(sorted(unique.values(), key=lambda pair: (pair[0].lineno, pair[0].col_offset)))
+
+
+def _aliases(function: Function) -> dict[str, str]:
+    """Names and attributes by the argument, or field of a config, that is assigned to them."""
+    arguments = [a.arg for a in (*function.args.args[1:], *function.args.kwonlyargs)]
+    known = {name: name for name in arguments}
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        left, right = node.targets[0], node.value
+        pairs = [(left, right)]
+        if isinstance(left, ast.Tuple) and isinstance(right, ast.Tuple):
+            pairs = [*zip(left.elts, right.elts, strict=False)]
+        for to, value in pairs:
+            if text := _name(value, known):
+                known.setdefault(ast.unparse(to), text)
+    return known
+
+
+def _name(node: ast.expr, known: Mapping[str, str]) -> str:
+    """The argument, or field of a config, that an expression is; "" for others."""
+    text = ast.unparse(node)
+    if text in known:
+        return known[text]
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.attr if node.value.id in known else ""
+    return ""
+
+
+def _mask_meaning(function: Function, argument: str) -> str:
+    """`allows` or `forbids`, as forward compares, inverts, fills by or adds a mask; "" unknown."""
+    return next(filter(None, (_said_of_mask(n, argument) for n in ast.walk(function))), "")
+
+
+def _said_of_mask(node: ast.AST, argument: str) -> str:
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=[other]) if _is(left, argument):
+            zero = ast.unparse(other) in ("0", "False")
+            return "allows" if isinstance(op, ast.Eq if zero else ast.NotEq) else ""
+        case ast.UnaryOp(op=ast.Invert(), operand=operand) if _is(operand, argument):
+            return "allows"
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            return "forbids additive" if _is(left, argument) or _is(right, argument) else ""
+        case ast.Call(args=[first, *_], func=function) if _is(first, argument):
+            filled = _last_name(function) in ("masked_fill", "masked_fill_", "where")
+            return "forbids" if filled else ""
+    return ""
+
+
+def _mask_shape(function: Function, argument: str) -> str:
+    """Its axes, by those that forward adds to it on the way to scores of (B, H, S, S)."""
+    fresh = 0
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and _is(node.value, argument):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            fresh = max(fresh, sum(ast.unparse(part) == "None" for part in parts))
+        elif isinstance(node, ast.Call) and _last_name(node.func) == "unsqueeze":
+            within = isinstance(node.func, ast.Attribute) and _is(node.func.value, argument)
+            fresh = max(fresh, within * ast.unparse(node).count("unsqueeze"))
+    return {0: "S S", 1: "B S S"}.get(fresh, "B S")
+
+
+def _unpacked(function: Function, argument: str) -> Iterator[int]:
+    """The number of axes where forward unpacks `argument.shape` before it changes it."""
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
+            continue
+        elements = node.targets[0].elts
+        whole = ast.unparse(node.value) in (f"{argument}.shape", f"{argument}.size()")
+        if whole and not any(isinstance(e, ast.Starred) for e in elements):
+            yield len(elements)
+
+
+def _is(node: ast.expr, argument: str) -> bool:
+    """Whether an expression is the argument, as it came or seen otherwise."""
+    while True:
+        if isinstance(node, ast.Name):
+            return node.id == argument
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return False
+
+
+def _mentions(node: ast.expr, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

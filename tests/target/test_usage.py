@@ -1,0 +1,130 @@
+"""What classes do with their arguments, read off their source."""
+
+import ast
+from textwrap import dedent
+
+import pytest
+
+from attnlab.target.outline import read_outline
+from attnlab.target.usage import ClassUsage
+
+GPT = """
+class Attention(nn.Module):
+    def __init__(self, width, n):
+        self.split = width // n
+        self.qkv = nn.Linear(width, 3 * width)
+    def forward(self, x, mask):
+        scores = self.qkv(x)
+        return scores.masked_fill(mask == 0, -1e9)
+
+class GPT(nn.Module):
+    def __init__(self, vocab, size, block, layers, drop_rate):
+        self.tok = nn.Embedding(vocab, size)
+        self.pos = nn.Embedding(block, size)
+        self.blocks = nn.ModuleList([Attention(size, 4) for _ in range(layers)])
+        self.drop = nn.Dropout(drop_rate)
+        self.head = nn.Linear(size, vocab)
+    def forward(self, stuff, allowed_mask):
+        h = self.tok(stuff)
+        for block in self.blocks:
+            h = block(h, allowed_mask)
+        return self.head(h)
+"""
+
+
+def outline(text):
+    return read_outline(ast.parse(dedent(text)))
+
+
+def forward(text, name):
+    return {p.name: p.feed for p in outline(text).definitions[name].forward.parameters}
+
+
+def test_layers_tell_what_arguments_of_any_name_mean():
+    """An embedding's first is a vocabulary or a number of positions; a range counts layers."""
+    assert outline(GPT).definitions["GPT"].roles == {
+        "vocab": "V",
+        "size": "D",
+        "block": "M",
+        "layers": 2,
+        "drop_rate": 0.0,
+    }
+
+
+def test_the_root_is_the_module_that_no_other_uses():
+    """Blocks are used by their model."""
+    assert outline(GPT).roots == ("GPT",)
+
+
+def test_inputs_are_known_by_where_they_go():
+    """Ids go into an embedding; a mask that is compared with 0 allows, also inside a block."""
+    assert forward(GPT, "GPT") == {"stuff": "B S int", "allowed_mask": "S S bool allows"}
+
+
+@pytest.mark.parametrize(
+    ("line", "feed"),
+    [
+        ("x = nn.functional.embedding(x, self.weight)", "B S int"),
+        ("b, c, h, w = x.shape", "B 3 32 32"),
+        ("b, s, d = x.size()", "B S D"),
+        ("x = self.patch(x)", "B 1 28 28"),
+        ("x = x + 1", ""),
+    ],
+)
+def test_a_picture_has_the_size_that_the_constructor_says(line, feed):
+    """Four axes, or a convolution, make a picture; two ids; what says nothing stays unknown."""
+    image = "image_size=28" if "patch" in line else "dim=3"
+    text = f"""
+    class Net(nn.Module):
+        def __init__(self, {image}):
+            self.patch = nn.Conv2d(1, 8, 4) if 0 else nn.Identity()
+            self.patch = nn.Conv2d(1, 8, 4)
+        def forward(self, x):
+            {line}
+            return x
+    """
+    if "shape" in line:
+        text = text.replace("nn.Conv2d(1, 8, 4)", "nn.Identity()")
+    assert forward(text, "Net")["x"] == feed
+
+
+@pytest.mark.parametrize(
+    ("use", "axes"),
+    [
+        ("s.masked_fill(mask, -1e9)", "S S bool forbids"),
+        ("s.masked_fill(~mask[:, None, None], -1e9)", "B S bool allows"),
+        ("s.masked_fill(mask.unsqueeze(1), -1e9)", "B S S bool forbids"),
+        ("s + mask", "S S bool forbids additive"),
+        ("s", ""),
+    ],
+)
+def test_a_mask_has_the_polarity_and_axes_of_its_use(use, axes):
+    """By comparison, inversion or fill, and by the axes that are added to it."""
+    text = f"""
+    class Net(nn.Module):
+        def forward(self, s, mask):
+            return {use}
+    """
+    usage = ClassUsage({"Net": ast.parse(dedent(text)).body[0]})
+    assert usage.mask_axes("Net", "mask") == axes
+
+
+@pytest.mark.parametrize(
+    ("flag", "before", "first"),
+    [
+        ("", "", "S B int"),
+        (", batch_first=True", "", "B S int"),
+        ("", ".transpose(0, 1)", "B S int"),
+    ],
+)
+def test_pytorch_layers_without_batch_first_take_time_first(flag, before, first):
+    """Unless forward turns the axes itself."""
+    text = f"""
+    class Net(nn.Module):
+        def __init__(self, ntoken, d_model):
+            self.emb = nn.Embedding(ntoken, d_model)
+            self.layer = nn.TransformerEncoderLayer(d_model, 2{flag})
+        def forward(self, src):
+            return self.layer(self.emb(src){before})
+    """
+    assert forward(text, "Net") == {"src": first}
