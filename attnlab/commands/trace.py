@@ -235,10 +235,7 @@ def command(
     outcome = _outcome(report)
     solved = chosen is not None and _note_reveal(chosen, report, reveal)
     shown, hidden = (report, 0) if chosen is None or solved or reveal else _hidden(report)
-    if chosen is not None:
-        advice = _next(chosen, outcome, solved)
-    else:
-        advice = "" if outcome == "ok" else next_step(typed, job, report)
+    advice = _next(chosen, outcome, solved) if chosen else next_step(typed, job, report)
     page = TracePage(
         target=target,
         outcome=outcome,

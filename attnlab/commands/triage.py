@@ -78,11 +78,13 @@ def command(
     from attnlab.target.command_line import TraceCommand
     from attnlab.target.triage_target import (
         STEPS,
+        add_findings,
         ignored_lines,
         merge_reports,
         module_instead,
         script_arguments,
         triage_job,
+        with_masks,
     )
 
     _must_be_one_of("--symptom", symptom, tuple(SYMPTOMS))
@@ -103,6 +105,9 @@ def command(
     doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
     note(f"{doing} {target} (your own code: under limits, not isolated)")
     report = run_job(job)
+    masked = with_masks(typed, job)
+    if masked is not None:
+        report = add_findings(report, run_job(masked))
     alone = module_instead(typed, report, bounds)
     if alone is not None:
         note(f"it took no optimizer step: looking at {alone.candidate.name} alone")

@@ -140,7 +140,7 @@ def _show_end(page: TracePage, trace: Trace, screen: Screen) -> None:
     if page.outcome == "ok" and notes:
         screen.say((f"{marks.note} {plural(notes, 'note')}", "bold"), f"  in {count}")
     elif page.outcome == "ok":
-        screen.say((f"{marks.ok} ok", "ok"), f"  {count}, nothing suspicious found")
+        screen.say((f"{marks.ok} nothing suspicious", "ok"), f"  in the axes and flow of {count}")
     elif page.outcome == "found":
         grave = len(trace.grave) or page.hidden
         screen.say((f"{marks.warn} {plural(grave, 'finding')}", "warn"), f"  in {count}")

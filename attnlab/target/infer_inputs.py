@@ -13,6 +13,8 @@ from attnlab.target.command_line import UserOptions
 from attnlab.target.conventions import ARGUMENTS, DIMENSIONS, FEEDS, PLAIN
 from attnlab.target.outline import Definition, Parameter, Signature, format_signature
 
+COUNTS = ("hd", "H", "Hkv", "M", "V")  # sizes that a function is given as a number
+
 
 def call_signatures(
     seen: Definition | None, said: UserOptions
@@ -55,8 +57,8 @@ def infer_inputs(
             continue
         elif (parameter.feed or name in FEEDS) and parameter.annotation not in PLAIN:
             found.append(parse_input(f"{name}: {parameter.feed or FEEDS[name]}"))
-        elif name in ARGUMENTS or DIMENSIONS.get(name) == "hd":
-            plain[name] = ARGUMENTS.get(name, Symbol("hd"))
+        elif name in ARGUMENTS or DIMENSIONS.get(name) in COUNTS:
+            plain[name] = ARGUMENTS.get(name, Symbol(DIMENSIONS.get(name, "")))
         else:
             missing.append(parameter)
     if not (found or plain or missing or given):

@@ -73,20 +73,26 @@ class Outline:
 def read_outline(tree: ast.Module) -> Outline:
     """The names of a file's top level, those inside `if`, `try` and `with` included."""
     classes: dict[str, ast.ClassDef] = {}
+    functions: dict[str, FunctionDef] = {}
     found: dict[str, Definition] = {}
     complete = True
     for node in _statements(tree.body):
         for name in _names(node):
             classes.pop(name, None)
+            functions.pop(name, None)
             found[name] = Definition(name=name, kind="other")
         if isinstance(node, ast.ClassDef):
             classes[node.name] = node
         elif isinstance(node, FunctionDef):
+            functions[node.name] = node
             build = _signature(node.args, bound=False)
             found[node.name] = Definition(name=node.name, kind="function", build=build)
         complete &= not ({"*", "__getattr__"} & set(_names(node)))
-    usage = ClassUsage(classes)
+    usage = ClassUsage(classes, functions)
     found |= {name: _class(name, classes, usage) for name in classes}
+    for name in functions:
+        build = found[name].build or Signature()
+        found[name] = replace(found[name], build=_with_feeds(build, usage, name, None))
     modules = [name for name in classes if found[name].module]
     return Outline(
         definitions=found,

@@ -6,9 +6,7 @@ A target is a file graded against a challenge, or one's own: `file.py:Class`, `f
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,13 +33,18 @@ from attnlab.records import (
 )
 from attnlab.suggest import did_you_mean, either
 from attnlab.target.command_line import TraceCommand, UserOptions
+from attnlab.target.environment import (
+    find_module_file,
+    package_environment,
+    user_environment,
+    with_package_roots,
+)
 from attnlab.target.infer import TINY, complete_contract
 from attnlab.target.infer_inputs import call_signatures, must_take, takes_inputs
 from attnlab.target.outline import Definition, Outline, format_signature, read_outline
 from attnlab.target.source import parse, read_source
 
 MOST = 6  # names that a list shows
-CLIMB = 5  # folders above a file in which its own package may lie
 FORMS = "TARGET is file.py:Class, file.py:function, file.py or package.module:Class."
 # A challenge.toml may serve as a case: what it says beyond the case is left aside.
 CASE = table({**dict.fromkeys(KEYS, lambda value: value), **schema.TABLES})
@@ -111,7 +114,7 @@ def own_job(
     case = read_document(Path(typed.case)).read(CASE) if typed.case else None
     base = Contract() if case is None else schema.build_contract(case)
     said = _merge_options(base, typed)
-    found = _find_target(typed.target)
+    found = _find_target(typed.target, typed.verb)
     contract = _contract(base, said, found, typed.describes_module or typed.tiny)
     _, forward = call_signatures(found.seen, said)
     if options and options.feed and forward and contract:
@@ -143,7 +146,7 @@ def script_job(place: str, limits: Limits, arguments: tuple[str, ...] = ()) -> J
     """The job that runs a whole file, as `python FILE` does."""
     path = Path(place)
     code = read_source(path, place)
-    own = _with_package_roots(_user_environment(str(path.absolute().parent)), path, _outline(code))
+    own = with_package_roots(user_environment(str(path.absolute().parent)), path, _outline(code))
     own = replace(own, arguments=arguments)
     return Job(candidate=code, stages=("trace",), limits=limits, own=own)
 
@@ -207,7 +210,11 @@ def _must_be_callable(found: _Target, said: UserOptions, target: str) -> None:
     elif seen and not seen.callable:
         place = found.code.file if found.own.module is None else found.own.module
         others = [f"{place}:{n}" for n in near.modules() if near.definitions[n].callable]
-        hint = _choice(others) if others else f"Define {seen.name}.forward, or name another class."
+        hint = (
+            _choice(others, said.typed.verb)
+            if others
+            else f"Define {seen.name}.forward, or name another class."
+        )
         named = target if target.endswith(f":{seen.name}") else f"{target}: class {seen.name}"
         raise Refused(f"{named} defines no forward", hint, target)
 
@@ -215,11 +222,11 @@ def _must_be_callable(found: _Target, said: UserOptions, target: str) -> None:
 # ---------------------------------------------------------------- what a target names
 
 
-def _find_target(target: str) -> _Target:
+def _find_target(target: str, verb: str) -> _Target:
     """The code that `target` names; raises `Refused` or `Unreadable`."""
     place, name = _split_target(target)
     if place.endswith(".py") or re.search(r"[/\\]", place) or (place and exists(Path(place))):
-        return _find_file(place, name)
+        return _find_file(place, name, verb)
     if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", place):
         raise Refused(f"{target}: no such file, and not the name of a module", FORMS, target)
     if not name:
@@ -241,14 +248,14 @@ def _split_target(target: str) -> tuple[str, str]:
     return place, name
 
 
-def _find_file(place: str, name: str) -> _Target:
+def _find_file(place: str, name: str, verb: str) -> _Target:
     path = Path(place)
     code = read_source(path, place)
     outlined = _outline(code)
-    own = _package_environment(path, outlined.climbs) or _user_environment(
+    own = package_environment(path, outlined.climbs) or user_environment(
         str(path.absolute().parent)
     )
-    own = _with_package_roots(own, path, outlined)
+    own = with_package_roots(own, path, outlined)
     if name:
         seen = _definition(outlined, name, code)
         return _Target(code=replace(code, name=name), own=own, seen=seen, near=outlined)
@@ -259,7 +266,7 @@ def _find_file(place: str, name: str) -> _Target:
         code = replace(code, name=seen.name)
         return _Target(code=code, own=own, seen=seen, demo=outlined.demo, near=outlined)
     functions = [d.name for d in outlined.definitions.values() if d.kind == "function"]
-    choices = _choice([f"{place}:{name}" for name in modules or functions])
+    choices = _choice([f"{place}:{name}" for name in roots or modules or functions], verb)
     if outlined.demo:
         return _Target(code=code, own=own, demo=True, choices=choices)
     if not modules and functions:
@@ -270,74 +277,25 @@ def _find_file(place: str, name: str) -> _Target:
     raise Refused(f"{place} defines {len(modules)} modules", choices, place)
 
 
-def _choice(targets: Sequence[str]) -> str:
+def _choice(targets: Sequence[str], verb: str) -> str:
     """`Name one: a.py:Net or a.py:Block, as in attnlab trace a.py:Block`."""
     if not targets:
-        return "Name a class or a function of it, as in attnlab trace FILE.py:CLASS"
+        return f"Name a class or a function of it, as in attnlab {verb} FILE.py:CLASS"
     shown = [*targets[:MOST], *(["..."] if len(targets) > MOST else [])]
-    return f"Name one: {either(shown)}, as in {TraceCommand(target=targets[-1]).command()}"
-
-
-def _package_environment(path: Path, climbs: int) -> UserEnvironment | None:
-    """A file with relative imports runs as a module of its package, whose root is found here."""
-    if not climbs:
-        return None
-    folder = path.absolute().parent
-    parts = [path.stem]
-    while climbs > len(parts) - 1 or exists(folder / "__init__.py"):
-        if folder.parent == folder:
-            return None
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    if parts[-1] == "__init__":
-        parts.pop()
-    whole = all(part.isidentifier() for part in parts)
-    return replace(_user_environment(str(folder)), module=".".join(parts)) if whole else None
-
-
-def _with_package_roots(own: UserEnvironment, path: Path, outlined: Outline) -> UserEnvironment:
-    """With the folders above a file from which its own package is imported, also below `src`."""
-    found: list[str] = []
-    for name in outlined.imports:
-        if name in sys.stdlib_module_names or _module_file(name, own.sys_path):
-            continue
-        folders = [*path.absolute().parents][:CLIMB]
-        bases = [base for folder in folders for base in (folder, folder / "src")]
-        found += [str(b) for b in bases if exists(b / f"{name}.py") or exists(b / name)][:1]
-    return replace(own, sys_path=tuple(dict.fromkeys((*own.sys_path, *found))))
+    return (
+        f"Name one: {either(shown)}, as in {TraceCommand(target=targets[-1], verb=verb).command()}"
+    )
 
 
 def _find_module(module: str, name: str) -> _Target:
-    own = replace(_user_environment(), module=module)
-    path = _module_file(module, own.sys_path)
+    own = replace(user_environment(), module=module)
+    path = find_module_file(module, own.sys_path)
     if path is None:  # compiled, zipped or made at run time: the lab imports it and looks
         return _Target(code=Code(file=module, text="", name=name), own=own)
     code = read_source(path)
     outlined = _outline(code)
     seen = _definition(outlined, name, code)
     return _Target(code=replace(code, name=name), own=own, seen=seen, near=outlined)
-
-
-def _module_file(module: str, first: tuple[str, ...]) -> Path | None:
-    """The source of a module, found without importing its parents, as `find_spec` would."""
-    below = Path(*module.split("."))
-    places = (Path(entry, below) for entry in dict.fromkeys((*first, *sys.path)))
-    paths = (path for p in places for path in (p / "__init__.py", p.with_suffix(".py")))
-    return next(filter(exists, paths), None)
-
-
-def _user_environment(folder: str = "") -> UserEnvironment:
-    """Where the user's code runs: like `python folder/file.py` in this shell."""
-    cwd = str(Path.cwd())
-    more = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    paths = [folder or cwd, cwd, *(str(Path(entry).absolute()) for entry in more if entry)]
-    # A value that is not text cannot travel in a record.
-    env = {key: value for key, value in os.environ.items() if _is_text(key + value)}
-    return UserEnvironment(cwd=cwd, sys_path=tuple(dict.fromkeys(paths)), env=env)
-
-
-def _is_text(said: str) -> bool:
-    return not any("\ud800" <= char <= "\udfff" for char in said)
 
 
 # ---------------------------------------------------------------- what a file defines

@@ -23,6 +23,9 @@ def next_step(typed: TraceCommand, job: Job, report: Report) -> str:
         longer = replace(typed, rest=(*typed.rest, "--timeout", f"{job.limits.seconds * 6:g}"))
         return f"if it only needs more time: {longer.command()}"
     trace, guessed = report.trace or Trace(), guessed_inputs(typed, job)
+    if not (trace.grave or trace.crash or report.outcome != "ok"):
+        checks = replace(typed, verb="triage", rest=(), tiny=False).command()
+        return f"values and training were not looked at; what can be checked of them: {checks}"
     at = (*trace.grave, trace.crash)[0]
     if at and INSTALLED & set(PurePath(at.file).parts):
         code = (job.own.module if job.own else None) or "that code"
@@ -57,11 +60,11 @@ def omitted_inputs(job: Job) -> list[str]:
     given = {*(entry.argument for entry in contract.inputs), *contract.arguments}
     given |= {job.options.feed, *CACHES} if job.options.calls > 1 else set()
     left = [
-        p.name
+        p
         for p in (takes.parameters if takes else ())
         if p.none and p.name not in given and p.annotation.partition(" ")[0] not in PLAIN
     ]
-    return [f"{name}: {FEEDS[name]}" if name in FEEDS else name for name in left]
+    return [f"{p.name}: {feed}" if (feed := p.feed or FEEDS.get(p.name)) else p.name for p in left]
 
 
 def _doubtful_inputs(typed: TraceCommand, trace: Trace) -> Sequence[str]:

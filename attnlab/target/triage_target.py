@@ -14,6 +14,7 @@ from attnlab.target.command_line import TraceCommand
 from attnlab.target.outline import read_outline
 from attnlab.target.resolve import own_job, script_job
 from attnlab.target.source import parse, read_source
+from attnlab.target.trace_advice import omitted_inputs
 
 STEPS = 20  # of training that are watched
 IGNORE = re.compile(r"#\s*attnlab:\s*ignore(?:\[([\w\s,-]*)\])?")
@@ -56,6 +57,34 @@ def module_instead(typed: TraceCommand, report: Report, limits: Limits) -> Job |
         except Refused:
             return None
     return None
+
+
+def with_masks(typed: TraceCommand, job: Job) -> Job | None:
+    """The job with the optional masks that nothing feeds, where their use tells what they are."""
+    texts = [text for text in omitted_inputs(job) if "mask" in text and ":" in text]
+    if not texts or "trace" not in job.stages:
+        return None
+    try:
+        more = own_job(typed.with_flags(inputs=tuple(texts)), limits=job.limits)
+    except Refused:
+        return None
+    return replace(more, stages=job.stages)
+
+
+def add_findings(report: Report, more: Report) -> Report:
+    """The report with what only a run with masks shows; one that crashed may have been misfed."""
+    old, new = report.trace, more.trace
+    if old is None or new is None or old.crash or new.crash or more.outcome != "ok":
+        return report
+    known = {(f.rule, f.file, f.line) for f in old.findings}
+    fresh = [f for f in new.findings if (f.rule, f.file, f.line) not in known]
+    reached = ("unused-argument", "unused-input")
+    kept = [f for f in old.findings if f.rule not in reached]
+    failed = {check.id for check in report.checks if check.outcome == "failed"}
+    checks = {check.id: check for check in report.checks}
+    checks |= {c.id: c for c in more.checks if c.outcome == "failed" and c.id not in failed}
+    trace = replace(old, findings=(*kept, *(replace(f, index=None) for f in fresh)))
+    return replace(report, trace=trace, checks=tuple(checks.values()))
 
 
 def merge_reports(script: Report, module: Report) -> Report:

@@ -51,15 +51,19 @@ DEEP = 6  # classes that a value is followed through
 
 
 class ClassUsage:
-    """The classes of one file, and what each does with its arguments."""
+    """The classes and functions of one file, and what each does with its arguments."""
 
-    def __init__(self, classes: Mapping[str, ast.ClassDef]) -> None:
+    def __init__(
+        self, classes: Mapping[str, ast.ClassDef], functions: Mapping[str, Function] | None = None
+    ) -> None:
         self.classes = classes
         self.methods = {
             name: {i.name: i for i in node.body if isinstance(i, Function)}
             for name, node in classes.items()
         }
-        self.layers = {name: dict(self._layers(name)) for name in classes}
+        self.nodes: dict[str, ast.AST] = {**classes, **(functions or {})}
+        self.methods |= {name: {"forward": node} for name, node in (functions or {}).items()}
+        self.layers = {name: dict(self._layers(name)) for name in self.methods}
 
     # ------------------------------------------------------------ constructor
 
@@ -89,7 +93,7 @@ class ClassUsage:
         roles = dict(LAYERS.get(made, {}))
         if made in self.classes:
             function = self.methods[made].get("__init__")
-            names = [a.arg for a in function.args.args[1:]] if function else []
+            names = _parameters(function)
             inner = self.roles(made, depth - 1)
             roles = {n: _by_name(n) if _by_name(n) is not None else inner.get(n) for n in names}
         elif made == "Embedding" and any(w in target for w in ("pos", "wpe")):
@@ -118,9 +122,9 @@ class ClassUsage:
                 if not (isinstance(given, ast.Name) and given.id == argument):
                     continue
                 made = self._made(name, call.func)
-                if made in self.classes:
+                if made in self.methods:
                     inner = self.methods[made].get("forward")
-                    names = [a.arg for a in inner.args.args[1:]] if inner else []
+                    names = _parameters(inner)
                     kind = self.fed(made, names[place], depth - 1) if place < len(names) else ""
                 else:
                     kind = FED.get(made, "")
@@ -138,7 +142,7 @@ class ClassUsage:
         for call, _ in _calls(function):
             made = self._made(name, call.func)
             inner = self.methods.get(made, {}).get("forward")
-            names = [a.arg for a in inner.args.args[1:]] if inner else []
+            names = _parameters(inner)
             pairs = [*zip(names, call.args, strict=False)]
             pairs += [(k.arg, k.value) for k in call.keywords if k.arg in names]
             for taken, given in pairs:
@@ -150,7 +154,7 @@ class ClassUsage:
     def channels(self, name: str) -> int:
         """Of the pictures that the first convolution takes."""
         for reached in (name, *sorted(self._reached(name, DEEP) - {name})):
-            for node in ast.walk(self.classes[reached]):
+            for node in ast.walk(self.nodes[reached]):
                 if isinstance(node, ast.Call) and _last_name(node.func) == "Conv2d" and node.args:
                     first = node.args[0]
                     if isinstance(first, ast.Constant) and type(first.value) is int:
@@ -159,7 +163,7 @@ class ClassUsage:
 
     def is_time_first(self, name: str) -> bool:
         """Whether PyTorch's layers inside, without batch_first, are given (S, B, D) as it came."""
-        nodes = [n for c in self._reached(name, DEEP) for n in ast.walk(self.classes[c])]
+        nodes = [n for c in self._reached(name, DEEP) for n in ast.walk(self.nodes[c])]
         calls = [n for n in nodes if isinstance(n, ast.Call)]
         layers = [c for c in calls if _last_name(c.func) in TIME_FIRST]
         turned = any(
@@ -171,8 +175,8 @@ class ClassUsage:
         return bool(layers) and not first and not turned
 
     def _reached(self, name: str, depth: int) -> set[str]:
-        used = {n.id for n in ast.walk(self.classes[name]) if isinstance(n, ast.Name)}
-        inner = (used & set(self.classes)) - {name}
+        used = {n.id for n in ast.walk(self.nodes[name]) if isinstance(n, ast.Name)}
+        inner = (used & set(self.nodes)) - {name}
         return {name}.union(*(self._reached(n, depth - 1) for n in inner)) if depth else {name}
 
     def roots(self, names: list[str]) -> list[str]:
@@ -205,12 +209,19 @@ class ClassUsage:
         text = _last_name(function)
         if isinstance(function, ast.Attribute):
             return self.layers[name].get(text, text if text in ("embedding", "one_hot") else "")
+        if text in self.methods and text not in self.classes:
+            return text
         if isinstance(function, ast.Name):  # for layer in self.layers: layer(x)
             for loop in ast.walk(self.methods[name]["forward"]):
                 if isinstance(loop, ast.For) and _mentions(loop.target, text):
                     held = [n.attr for n in ast.walk(loop.iter) if isinstance(n, ast.Attribute)]
                     return next((self.layers[name][h] for h in held if h in self.layers[name]), "")
         return ""
+
+
+def _parameters(function: Function | None) -> list[str]:
+    names = [a.arg for a in function.args.args] if function else []
+    return names[1:] if names[:1] == ["self"] else names
 
 
 def _by_name(name: str) -> Scalar | None:

@@ -106,8 +106,8 @@ def test_flags_that_make_no_sense_are_refused(trace, flags, hint):
 def test_filters_change_the_page_and_not_the_document(trace):
     """Scripts always get every row."""
     said, _ = trace("--op", "soft*")
-    rows = [line.split()[1] for line in said.out.splitlines() if line.startswith(" " * 2)]
-    assert rows == ["softmax"]
+    table = said.out.partition("next:")[0].splitlines()
+    assert [line.split()[1] for line in table if line.startswith(" " * 2)] == ["softmax"]
     assert len(trace("--op", "soft*", "--json")[0].json["ops"]) == len(OPS)
     assert "no such operation ran" in trace("--module", "nowhere.*")[0].out
 
@@ -117,7 +117,7 @@ def test_rest_of_the_document(trace):
     document = trace("--json")[0].json
     assert document["backward"] is None
     assert (document["attention"], document["values"], document["guards"]) == ([], [], [])
-    assert (document["next"], document["hidden_findings"]) == ("", 0)
+    assert document["hidden_findings"] == 0
 
 
 def test_a_crash_of_guessed_inputs_says_how_to_change_them(trace):
@@ -138,11 +138,14 @@ def test_a_finding_ends_with_where_to_look_and_what_to_run(trace):
     assert end == f"fix {NAME}.py:27, then attnlab trace m.py --init dim=8"
 
 
-def test_nothing_found_leaves_nothing_to_do(trace):
-    """No next line where all is well."""
-    said, _ = trace()
+def test_nothing_found_says_what_was_not_looked_at(trace):
+    """Never a bare ok: the next line names the command that checks more, with the same flags."""
+    said, _ = trace("--init", "dim=8")
     assert said.code == 0
-    assert "next:" not in said.out
+    assert "ok" not in said.out.split()
+    end = " ".join(said.out.split()).partition("next: ")[2]
+    assert end.startswith("values and training were not looked at")
+    assert end.endswith("attnlab triage m.py --init dim=8")
 
 
 def test_a_timeout_says_how_to_wait_longer(trace):

@@ -1,5 +1,7 @@
 """`attnlab triage` from the command line: files, flags, comments, and what it refuses."""
 
+import textwrap
+
 import pytest
 
 WRONG = """
@@ -169,3 +171,23 @@ def test_the_folder_of_the_own_package_is_on_the_path(shell, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     said = shell("triage", "src/mine/model.py", "--json")
     assert said.json["outcome"] == "nothing-found"
+
+
+def test_an_optional_mask_is_fed_as_its_use_says(shell, net):
+    """What only happens with a mask is looked at, in functions too."""
+    text = """
+    import torch
+
+    def attention(q, k, v, mask=None):
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores.masked_fill(mask == 0, -1e9)
+        return scores.softmax(-1) @ v
+    """
+    net(textwrap.dedent(text))
+    said = shell("triage", "net.py:attention", "--json")
+    assert [s["rule"] for s in said.json["suspicions"]] == ["result-dropped"]
+    right = text.replace("scores.masked_fill", "scores = scores.masked_fill")
+    net(textwrap.dedent(right))
+    assert shell("triage", "net.py:attention").code == 0
+    assert "attnlab triage net.py:attention" in shell("triage", "net.py").err
