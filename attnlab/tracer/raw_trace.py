@@ -36,6 +36,16 @@ class Measured:
 
 
 @record
+class Fit:
+    """A change with which the operation that raised would have run."""
+
+    text: str
+    operand: int = -1  # the one that it looks at in another way; -1 where the call is another one
+    axes: tuple[int, ...] = ()  # of that operand, in their new order; -1 for a new one of size 1
+    into: Shape = ()  # what a reshape makes of it
+
+
+@record
 class RawCrash:
     """What raised: an operation with its operands, or a line of Python (op = "")."""
 
@@ -49,7 +59,7 @@ class RawCrash:
     parents: tuple[int, ...] = ()
     operands: tuple[Shape, ...] = ()
     dtypes: tuple[str, ...] = ()
-    fits: tuple[str, ...] = ()  # changes with which it runs, the smallest first
+    fits: tuple[Fit, ...] = ()  # the smallest first
 
 
 @dataclass(frozen=True)
@@ -260,7 +270,7 @@ def _from_op(crash: FailedOperation) -> RawCrash:
     )
 
 
-def _fits(crash: FailedOperation) -> tuple[str, ...]:
+def _fits(crash: FailedOperation) -> tuple[Fit, ...]:
     op = plain_name(crash.op)
     try:
         from attnlab.tracer.crash.operand_names import operand_names

@@ -7,8 +7,10 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from attnlab.records.trace import Crash, Finding, Op, Operand
+from attnlab.records.trace import Crash, Finding, Operand
 from attnlab.tracer.axes.agree import Axes
+from attnlab.tracer.crash.operand_origins import operand_origins
+from attnlab.tracer.crash.trusted_fixes import trusted_fixes
 from attnlab.tracer.findings import Rows, show
 from attnlab.tracer.raw_trace import RawCrash, Shape
 
@@ -22,10 +24,11 @@ def explain_crash(
 ) -> Crash:
     """The crash of a trace. `operands` are the axes of its operands, `found` earlier findings."""
     explain = EXPLAIN.get(crash.op, _by_message) if crash.operands else _python_line
+    fixes = tuple(dict.fromkeys(trusted_fixes(rows, crash, operands)))
     sentences = (
         _missing_kernel(crash) or explain(crash, operands),
-        f"It runs with {' or with '.join(crash.fits)}." if crash.fits else "",
-        _operand_origin(rows, crash),
+        f"It runs with {' or with '.join(fixes)}." if fixes else "",
+        " ".join(operand_origins(rows, crash, operands, _odd_axes(crash))),
         _earlier_finding(rows, crash, found),
     )
     return Crash(
@@ -64,47 +67,19 @@ def _missing_kernel(crash: RawCrash) -> str:
     )
 
 
-def _operand_origin(rows: Rows, crash: RawCrash) -> str:
-    """The row that made the failing operand, and the one that first made its odd axis."""
-    if not crash.parents or crash.parents[0] < 0:
-        return ""
-    op = rows.raw.ops[crash.parents[0]]
-    if op.shape != crash.operands[0]:  # the first operand is a weight, which no row made
-        return ""
-    which = "The first operand" if len(crash.operands) > 1 else "That operand"
-    text = f"{which} was made by {op.op} on line {op.line}"
-    odd = _odd_axis(crash)
-    first = _origin(rows, op, odd) if odd is not None else op
-    if first is op:
-        return text + "."
-    name = rows.axes[op.index][odd or 0]
-    return f"{text}; its axis {name} comes from {first.op} on line {first.line}."
-
-
-def _odd_axis(crash: RawCrash) -> int | None:
-    """The axis of the first operand that does not fit."""
-    if len(crash.operands) < 2 or not crash.operands[0]:
-        return None
-    if crash.op == "linear" or EXPLAIN.get(crash.op) is _matmul:
-        return len(crash.operands[0]) - 1
-    clash = _clash(*crash.operands[:2])
-    return None if clash is None else len(crash.operands[0]) + clash
-
-
-def _origin(rows: Rows, op: Op, axis: int) -> Op:
-    """The first row that has this axis: by its name, and by its size."""
-    name, size = rows.axes[op.index][axis], op.shape[axis]
-    while True:
-        above = [rows.raw.ops[p] for p in op.parents if p >= 0]
-        with_it = [o for o in above if (name, size) in _pairs(rows, o.index)]
-        given = any((name, size) in _pairs(rows, p) for p in op.parents if p < 0)
-        if not with_it or given:
-            return op
-        op = with_it[0]
-
-
-def _pairs(rows: Rows, row: int) -> list[tuple[str, int]]:
-    return list(zip(rows.named(row), rows.shape(row), strict=True))
+def _odd_axes(crash: RawCrash) -> tuple[int | None, ...]:
+    """The axis of the first and of the second operand that do not meet."""
+    if len(crash.operands) < 2 or not all(crash.operands[:2]):
+        return (None, None)
+    a, b = crash.operands[:2]
+    if crash.op == "linear":
+        return len(a) - 1, None
+    if EXPLAIN.get(crash.op) is _cat:
+        return None, None
+    if EXPLAIN.get(crash.op) is _matmul and a[-1] != b[-2 if len(b) > 1 else -1]:
+        return len(a) - 1, max(len(b) - 2, 0)
+    clash = _clash(a, b)
+    return (None, None) if clash is None else (len(a) + clash, len(b) + clash)
 
 
 def _earlier_finding(rows: Rows, crash: RawCrash, found: Sequence[Finding]) -> str:

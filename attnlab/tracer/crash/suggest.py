@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from attnlab.tracer.nested_tensors import map_tensors
+from attnlab.tracer.raw_trace import Fit
 
 MOST = 2  # suggestions
 TRIES = 200
@@ -56,10 +57,10 @@ def zeros_as_laid_out(t: Tensor) -> Tensor:
     return torch.zeros(reach, dtype=t.dtype, device=device).as_strided(t.shape, t.stride())
 
 
-def suggest_fixes(again: ReplayedCall, op: str, names: Names) -> tuple[str, ...]:
+def suggest_fixes(again: ReplayedCall, op: str, names: Names) -> tuple[Fit, ...]:
     """Changes with which the call runs, the smallest first; empty if no shape is at fault."""
     if _runs(again) is not None:
-        return tuple(_same_dtype(again, names))
+        return tuple(Fit(text=text) for text in _same_dtype(again, names))
     for changes in (_other_calls, _operand_changes):
         found = dict.fromkeys(_fixes_that_run(again, op, changes(again, op, names)))
         if found:
@@ -67,12 +68,30 @@ def suggest_fixes(again: ReplayedCall, op: str, names: Names) -> tuple[str, ...]
     return ()
 
 
-def _fixes_that_run(again: ReplayedCall, op: str, changes: Iterator[Change]) -> Iterator[str]:
-    """The texts of the first few changes that run."""
+def _fixes_that_run(again: ReplayedCall, op: str, changes: Iterator[Change]) -> Iterator[Fit]:
+    """The first few changes that run."""
     rank = max((t.dim() for _, t in _tensor_places(again.args)), default=0)
     tried = ((change, _runs(change.call)) for change in itertools.islice(changes, TRIES))
-    texts = (c.text for c, out in tried if out is not None and _sensible(c, op, out, rank))
-    return itertools.islice(texts, MOST + 1)
+    good = (_fit(again, c, op, out) for c, out in tried if _sensible(c, op, out, rank))
+    return itertools.islice(good, MOST + 1)
+
+
+def _fit(again: ReplayedCall, change: Change, op: str, out: Any) -> Fit:
+    """The change, with the new order of the axes where it only looks at a tensor in another way."""
+    old, new = change.before, change.after
+    tensors = [id(t) for _, t in _tensor_places(again.args)]
+    if old is None or new is None or old.numel() != new.numel() or old.dtype != new.dtype:
+        return Fit(text=change.text)
+    todo = list(enumerate(zip(old.shape, old.stride(), strict=True)))
+    axes = []
+    for n, step in zip(new.shape, new.stride(), strict=True):
+        found = next((i for i, pair in todo if n > 1 and pair == (n, step)), -1)
+        if found < 0 and n > 1:  # merged with another one
+            return Fit(text=change.text)
+        axes.append(found)
+        todo = [pair for pair in todo if pair[0] != found]
+    into = tuple(out.shape) if op == "view" else ()
+    return Fit(text=change.text, operand=tensors.index(id(old)), axes=tuple(axes), into=into)
 
 
 def _same_dtype(again: ReplayedCall, names: Names) -> Iterator[str]:
@@ -92,10 +111,14 @@ def _runs(again: ReplayedCall) -> Any:
 
 
 def _sensible(change: Change, op: str, out: Any, rank: int) -> bool:
-    """Nothing has more axes than the call as it was, and no sum is larger than its operands."""
+    """It runs, nothing has more axes than before, and no sum is larger than its operands."""
+    if out is None:
+        return False
     tensors = [t for _, t in _tensor_places(change.call.args) if t.dim()]
     if not isinstance(out, Tensor):
         return True
+    if op == "view" and change.after is not None:
+        return _keeps_axes_whole(change.after.shape, out.shape)
     if op not in ELEMENTWISE or not tensors:
         return out.dim() <= rank + (op == "stack")
     whole = max((t.shape for t in tensors), key=lambda s: (s.numel(), len(s)))
@@ -195,7 +218,8 @@ def _reshapes(again: ReplayedCall, name: str) -> Iterator[Change]:
         call = again._replace(func=Tensor.reshape, args=(tensor, *shape))
         out = _runs(call)
         if out is not None and _keeps_axes_whole(tensor.shape, out.shape):
-            right.append(Change(f"{name}{text}.reshape(...) in place of view", call))
+            said = f"{name}{text}.reshape(...) in place of view"
+            right.append(Change(said, call, x, tensor))
     if len(right) == 1:
         yield right[0]
 

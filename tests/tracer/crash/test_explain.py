@@ -125,6 +125,32 @@ def test_view_of_a_tensor_in_another_order():
     )
 
 
+TABLE = "self.wpe = nn.Parameter(torch.ones(1, 64, width))"
+
+
+@pytest.mark.parametrize(
+    ("forward", "by"),
+    [
+        ("return x * 2 + self.wpe[:, : x.shape[0]]", "getitem on line 10; its axis B was cut from"),
+        (
+            "p = self.wpe[:, : len(x)]\np = p * 2\nreturn x + p",
+            "mul on line 11; its axis B was cut from one of 64 by getitem on line 10, where S is",
+        ),
+    ],
+)
+def test_a_slice_by_the_wrong_size_is_followed(forward, by):
+    """A table cut by B where the other operand has S: the slice is named, not the sum alone."""
+    assert f"The second operand was made by {by}" in crash(forward, TABLE).explanation
+
+
+def test_the_odd_axis_of_either_operand_is_followed():
+    """It may be the second operand that came from a join."""
+    got = crash("k = torch.cat([x, x], 1)\nk = k * 2\nw = (x @ x.mT).softmax(-1)\nreturn w @ k")
+    assert "second operand was made by mul on line 10; its axis S+S comes from cat on line 9" in (
+        got.explanation
+    )
+
+
 @pytest.mark.parametrize("forward", ["x.reshape(2, 4, 3, 2)", "x.view(2, 5, -1)"])
 def test_reshape_to_another_count(forward):
     """How many elements there are, beside what was asked for in PyTorch's message."""
@@ -191,13 +217,13 @@ def test_the_row_in_which_an_axis_was_born_is_named():
     )
     said = crash(forward).explanation
     assert "The first operand was made by mul on line 11; its axis " in said
-    assert said.endswith(" comes from unflatten on line 9.")
+    assert " comes from unflatten on line 9. " in said
 
 
 def test_an_axis_of_an_input_was_born_nowhere():
     """It is given: the row that made the operand is enough."""
     said = crash("y = x * 2\nreturn y @ torch.ones(3, 3)").explanation
-    assert said.endswith("The first operand was made by mul on line 9.")
+    assert "The first operand was made by mul on line 9. " in said
 
 
 @pytest.mark.parametrize(
@@ -230,7 +256,7 @@ def test_an_exception_that_was_retold():
 def test_a_first_operand_that_is_a_weight_has_no_birth():
     """The row that made the second operand is not said to have made the first."""
     got = crash("return self.w @ (x + 1)", "self.w = nn.Parameter(torch.ones(3, 3))")
-    assert "was made by" not in got.explanation
+    assert "The first operand was made by" not in got.explanation
     assert [o.axes for o in got.operands] == [("w", "3"), ("B", "S", "D")]
 
 
