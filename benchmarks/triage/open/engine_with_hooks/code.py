@@ -81,7 +81,7 @@ def waves(count: int, length: int, features: int) -> tuple[Tensor, Tensor]:
     time = torch.arange(length + 1).view(1, -1, 1)
     speed = 0.2 + torch.rand(count, 1, features)
     shift = 6.28 * torch.rand(count, 1, features)
-    size = torch.distributions.LogNormal(1.0, 1.0).sample((count, 1, features))
+    size = torch.distributions.LogNormal(0.5, 0.7).sample((count, 1, features))
     series = size * torch.sin(speed * time + shift)
     return series[:, :-1], series[:, -1]
 
@@ -90,6 +90,6 @@ torch.manual_seed(20)
 x, y = waves(320, 20, 3)
 batches = list(zip(x.split(32), y.split(32)))
 net = SeriesEncoder(3, 32, 4)
-engine = Engine(net, torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9), nn.MSELoss(),
+engine = Engine(net, torch.optim.SGD(net.parameters(), lr=0.03, momentum=0.9), nn.MSELoss(),
                 [GradientClipHook(1.0), PrintHook()])
-engine.run(batches, epochs=6)
+engine.run(batches, epochs=12)

@@ -22,7 +22,7 @@ def review():
     word = random.choice(GOOD if positive else BAD)
     at = random.randrange(len(words))
     words[at:at] = [word]
-    if random.random() < 0.4:
+    if random.random() < 0.15:
         words[at:at] = NEG
         positive = not positive
     if random.random() < 0.1:
@@ -39,7 +39,7 @@ def pad(batch):
 
 
 class Encoder(nn.Module):
-    def __init__(self, n_words, dim=32, n_heads=4, n_layers=2, p=0.3, max_len=32):
+    def __init__(self, n_words, dim=32, n_heads=4, n_layers=1, p=0.2, max_len=32):
         super().__init__()
         self.word = nn.Embedding(n_words, dim, padding_idx=0)
         self.place = nn.Embedding(max_len, dim)
@@ -60,7 +60,7 @@ class Encoder(nn.Module):
 train_set = [review() for _ in range(400)]
 valid_set = [review() for _ in range(200)]
 model = Encoder(len(itos))
-opt = optim.AdamW(model.parameters(), lr=2e-3)
+opt = optim.AdamW(model.parameters(), lr=1e-3)
 loss_fn = nn.CrossEntropyLoss()
 
 
@@ -79,7 +79,7 @@ def evaluate():
 
 best, patience, step = float("inf"), 0, 0
 model.train()
-for epoch in range(12):
+for epoch in range(16):
     random.shuffle(train_set)
     for i in range(0, len(train_set), 25):
         x, y = pad(train_set[i : i + 25])

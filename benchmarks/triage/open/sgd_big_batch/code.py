@@ -53,7 +53,7 @@ def get_args():
     parser.add_argument("--micro-batch", type=int, default=8)
     parser.add_argument("--accum-steps", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--lr", type=float, default=0.3)
+    parser.add_argument("--lr", type=float, default=0.15)
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()

@@ -18,7 +18,7 @@ block_size = 32
 n_embd = 48
 n_head = 4
 n_layer = 2
-max_iters = 60
+max_iters = 240
 lr = 2e-3
 
 chars = sorted(set(text))
@@ -89,7 +89,7 @@ for it in range(max_iters):
     opt.zero_grad(set_to_none=True)
     loss.backward()
     opt.step()
-    if it % 10 == 0:
+    if it % 40 == 0:
         print(f"iter {it:3d}  loss {loss.item():.4f}")
 
 ctx = torch.tensor([encode("it is a ")])
