@@ -9,6 +9,7 @@ from typing import Literal
 
 from attnlab.catalogue.literals import Scalar
 from attnlab.records import record
+from attnlab.target.constants import bound_names, fill_in_defaults, integer_constants
 from attnlab.target.conventions import CHANNELS, PICTURE_SIZES
 from attnlab.target.layer_widths import layer_widths
 from attnlab.target.usage import IDS, PICTURE, VECTORS, ClassUsage
@@ -72,12 +73,14 @@ class Outline:
 
 def read_outline(tree: ast.Module) -> Outline:
     """The names of a file's top level, those inside `if`, `try` and `with` included."""
+    constants = integer_constants(tree.body)
+    fill_in_defaults(tree, constants)
     classes: dict[str, ast.ClassDef] = {}
     functions: dict[str, FunctionDef] = {}
     found: dict[str, Definition] = {}
     complete = True
     for node in _statements(tree.body):
-        for name in _names(node):
+        for name in bound_names(node):
             classes.pop(name, None)
             functions.pop(name, None)
             found[name] = Definition(name=name, kind="other")
@@ -87,7 +90,7 @@ def read_outline(tree: ast.Module) -> Outline:
             functions[node.name] = node
             build = _signature(node.args, bound=False)
             found[node.name] = Definition(name=node.name, kind="function", build=build)
-        complete &= not ({"*", "__getattr__"} & set(_names(node)))
+        complete &= not ({"*", "__getattr__"} & set(bound_names(node)))
     usage = ClassUsage(classes, functions)
     found |= {name: _class(name, classes, usage) for name in classes}
     for name in functions:
@@ -98,7 +101,7 @@ def read_outline(tree: ast.Module) -> Outline:
         definitions=found,
         complete=complete,
         demo=any(_is_demo(node) for node in tree.body),
-        constants=_sizes(tree.body),
+        constants=constants,
         climbs=max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0),
         roots=tuple(usage.roots(modules)),
         imports=tuple(dict.fromkeys(_imports(tree))),
@@ -111,16 +114,6 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             yield node.module.partition(".")[0]
-
-
-def _sizes(body: list[ast.stmt]) -> dict[str, int]:
-    """The names that are assigned an integer."""
-    found: dict[str, int] = {}
-    for node in body:
-        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
-        if isinstance(value, ast.Constant) and type(value.value) is int:
-            found |= dict.fromkeys(_names(node), value.value)
-    return found
 
 
 # ---------------------------------------------------------------- statements
@@ -139,19 +132,6 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(getattr(node, block, []))
         for handler in getattr(node, "handlers", []):
             yield from _statements(handler.body)
-
-
-def _names(node: ast.stmt) -> list[str]:
-    """The names that a statement binds."""
-    if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-        return [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
-    targets = list(node.targets) if isinstance(node, ast.Assign) else []
-    if isinstance(node, ast.AnnAssign) and node.value is not None:
-        targets = [node.target]
-    nodes = [n for target in targets for n in ast.walk(target)]
-    return [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
 def _is_demo(node: ast.stmt) -> bool:
@@ -176,7 +156,7 @@ def _class(name: str, classes: dict[str, ast.ClassDef], usage: ClassUsage) -> De
         callable=forward is not None or not all_seen,
         build=build or (Signature() if seen else None),
         forward=forward and _with_feeds(forward, usage, name, build),
-        attributes=_sizes(node.body),
+        attributes=integer_constants(node.body),
         layers=_layers(node, classes),
         roles=usage.roles(name),
     )

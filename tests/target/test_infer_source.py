@@ -156,6 +156,15 @@ def test_constants_of_the_file_say_sizes(configured, built, sizes):
         assert "D" not in found.vary
 
 
+def test_constants_as_defaults_of_arguments(configured):
+    """`d_model=WIDTH` is as plain as `d_model=48`, also where WIDTH is a product."""
+    text = "HEADS = 6\nWIDTH = HEADS * 8\nclass Net(nn.Module):\n"
+    text += " def __init__(self, d_model=WIDTH, n_heads=HEADS):\n  self.a = nn.Linear(d_model, 9)\n"
+    found = configured(text + FORWARD)
+    assert (found.sizes["D"], found.sizes["H"]) == (48, 6)
+    assert found.init == {"d_model": "D", "n_heads": "H"}
+
+
 def test_a_width_that_is_computed_is_asked_for(configured):
     """What cannot be known is refused with a command, and not guessed."""
     text = "class Net(nn.Module):\n def __init__(self, n=3):\n  self.a = nn.Linear(n * 5, 9)\n"
