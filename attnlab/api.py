@@ -136,7 +136,7 @@ class Tracing(Traced):
     ) -> None:
         """An exception goes on: the trace up to it can be read where it is caught."""
         self._recorder.__exit__(kind, error, where)
-        self._seen = self._recorder.trace_of_block(error)
+        self._seen = self._recorder.trace_of_block(error, sys._getframe(1))  # noqa: SLF001
 
 
 def tracing(dims: Dims = "") -> Tracing:

@@ -131,6 +131,24 @@ def test_a_block_without_a_module():
     assert [(f.rule, f.op) for f in trace.findings] == [("softmax-axis", "softmax")]
 
 
+def test_a_batch_that_is_made_inside_the_block():
+    """What is drawn just before the first module is an input of it."""
+    with attnlab.tracing() as trace:
+        x = torch.randn(2, 5, 12).clone()
+        Net()(x)
+    assert trace.ops[-1].axes == ("B", "H", "S", "hd")
+
+
+def test_gradients_of_a_block_that_are_not_finite():
+    """A backward pass that leaves NaN in a gradient is never passed over."""
+    with attnlab.tracing() as trace:
+        some = torch.ones(3, 4, requires_grad=True)
+        (some - some).norm().sqrt().backward()
+    (found,) = trace.findings
+    assert (found.rule, found.severity, found.op) == ("gradient-origin", "error", "norm")
+    assert "the gradient of some is not finite: norm on line" in found.message
+
+
 def test_a_block_that_raises():
     """The exception goes on, and the trace up to it is there."""
     with pytest.raises(RuntimeError), attnlab.tracing("X: B S D") as trace:

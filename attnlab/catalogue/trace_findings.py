@@ -114,6 +114,14 @@ FINDINGS: dict[str, tuple[str, str]] = {
             "a row that is -inf everywhere."
         ),
     ),
+    "no-visible-key": (
+        "A query may see no key at all",
+        (
+            "A softmax over keys that are all masked divides 0 by 0, or weighs the masked keys "
+            "alike; fused attention gives 0 or NaN by its version. A causal mask keeps the "
+            "diagonal (`tril(0)`, not `tril(-1)`); a padded query may see itself."
+        ),
+    ),
     "position-on-batch": (
         "A table of positions is laid along the batch",
         (

@@ -113,12 +113,28 @@ class BlockRecorder(Recorder):
         self.name_inputs(list(self.given.values()))
         self.hook.remove()
 
-    def trace_of_block(self, error: BaseException | None) -> TraceOfCall:
+    def trace_of_block(
+        self, error: BaseException | None, frame: FrameType | None = None
+    ) -> TraceOfCall:
         """The trace of the finished block; an outer block does not record its making."""
         with torch._C.DisableTorchFunction():
             raw = self.raw_trace(error)
+            broken = [*dict.fromkeys(self._broken_gradients(frame))] if raw.ops else []
+            if broken and not any(op.nan for op in raw.ops):
+                from attnlab.tracer.views.backward import broken_gradient
+
+                raw = replace(raw, findings=(*raw.findings, broken_gradient(raw, broken)))
             trace = build_trace(SizedTrace(raw, raw.sizes), None)
             return TraceOfCall(trace, raw.sizes, target_name(self.root))
+
+    def _broken_gradients(self, frame: FrameType | None) -> Iterator[str]:
+        """The weights, inputs and variables of the caller whose gradient is not finite."""
+        weights = self.root.named_parameters() if self.root is not None else ()
+        held = frame.f_locals.items() if frame is not None else ()
+        for name, t in (*weights, *self.given.items(), *held):
+            leaf = isinstance(t, Tensor) and t.is_leaf and t.grad is not None
+            if leaf and not t.grad.isfinite().all():
+                yield name
 
     def raw_trace(self, error: BaseException | None) -> RawTrace:
         """The raw trace of the finished block, its inputs named."""

@@ -14,6 +14,7 @@ from typing import Any
 from attnlab.records.base import plain, record
 from attnlab.records.trace import Attention, Backward, Finding, Guard, Heat, Op, Severity
 from attnlab.tracer.axes import Axes, follow
+from attnlab.tracer.barred_rows import Barred
 from attnlab.tracer.flow import Flow, read_flow
 from attnlab.tracer.recorder import MAX_ROWS, OURS, TORCH, FailedOperation, Recorder
 from attnlab.tracer.rows import OutputRow, Row, plain_sizes, replay
@@ -81,6 +82,7 @@ class RawTrace:
     input_kinds: tuple[str, ...] = ()  # dtype words: float, int, bool
     crash: RawCrash | None = None
     measured: tuple[Measured, ...] = ()
+    barred: tuple[Barred, ...] = ()
     notes: tuple[str, ...] = ()
     # Axis names by origin; those of each op are in the op.
     input_axes: tuple[tuple[str, ...], ...] = ()
@@ -106,6 +108,7 @@ def is_consistent(raw: RawTrace) -> bool:
         and (crash is None or all(inputs <= p < len(ops) for p in crash.parents))
         and (crash is None or bool(crash.operands) or not crash.parents)
         and all(0 <= m.row < len(ops) for m in raw.measured)
+        and all(0 <= b.row < len(ops) for b in raw.barred)
         and all(f.index is None or 0 <= f.index < len(ops) for f in raw.findings)
         and all(row is None or 0 <= row < len(ops) for row in _referenced_rows(raw))
         and all(inputs <= row < len(ops) for row in _rows_of_flow(raw.flow))
@@ -161,6 +164,7 @@ def build_raw_trace(
         if axes
         else (),
         flow=read_flow(recorder, seen),
+        barred=tuple(recorder.barred.found()),
         **more,
     )
 

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from attnlab.tracer.barred_rows import LOOKED_AT, BarredRows
 from attnlab.tracer.nested_tensors import map_tensors
 from attnlab.tracer.op_kinds import KINDS, TWIN_CODES, Kind, kind_of, outputs
 from attnlab.tracer.value_samples import Sample, Sampler
@@ -97,6 +98,7 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.log: list[LogEntry] = []
         self.inputs: list[LoggedInput] = []
+        self.named_at = 0  # operations before the inputs were known
         self.outputs: list[LoggedInput] = []  # what was returned, or what a backward pass began at
         self.failure: FailedOperation | None = None
         self.full = False  # MAX_ROWS reached: later operations are not recorded
@@ -104,6 +106,7 @@ class Recorder(TorchFunctionMode):
         self.active = True
         self._count = 0  # output tensors so far, which is the index of the next record
         self._sample = Sampler()
+        self.barred = BarredRows()
         self._sampled: set[int] = set()  # storages of which a row has the numbers
         self._uninitialised: set[int] = set()  # storages that came without values
         self._written: set[int] = set()  # storages that were written to after they were made
@@ -112,6 +115,7 @@ class Recorder(TorchFunctionMode):
         self._names = module_names(root) if root is not None else {}
 
     def name_inputs(self, tensors: list[Tensor]) -> None:
+        self.named_at = len(self.log)
         self.inputs = [(id(t), _storage(t), _shape(t)) for t in tensors]
 
     def name_outputs(self, tensors: Iterable[Tensor]) -> None:
@@ -167,6 +171,8 @@ class Recorder(TorchFunctionMode):
         )
         made = [self._log_output(kind, t, kin, ins if writes else None) for t in outs]
         code, line, module = user_location(sys._getframe(2), self._names)
+        if kind.name in LOOKED_AT:
+            self.barred.note(self._count, kind.name, args, kwargs)
         self._count += len(made)
         self.full = self._count >= MAX_ROWS
         self.log.append((kind.name, code, line, module, ins, made, (template, named)))

@@ -21,6 +21,7 @@ Numbers = tuple[float | None, float | None, float | None]  # min, max, mean
 NONE: Numbers = (None, None, None)
 Source = int | str | None
 INTEGERS = {int}
+FRESH = 4  # operations, such as a cast, between the making of a batch and its use
 
 
 class OutputRow(NamedTuple):
@@ -67,7 +68,10 @@ def replay(recorder: Recorder) -> Replay:
     numbers = _numbers([out[-1] for seen in recorder.log for out in seen[5]])
     rows: list[Row] = []
     count = 0
-    for op, code, line, module, ins, made, template in recorder.log:
+    given = dict(born)
+    for at, (op, code, line, module, ins, made, template) in enumerate(recorder.log):
+        if at == recorder.named_at:
+            born |= {key: old for key, old in given.items() if _is_fresh(rows, born[key][0])}
         known = [_row(born, tensor) for tensor in ins]
         kin = {storage: row for (_, storage, _), row in zip(ins, known, strict=True)}
         outs = []
@@ -87,6 +91,23 @@ def replay(recorder: Recorder) -> Replay:
     shapes = tuple(plain_sizes(shape) for _, _, shape in ins)
     outputs = _parents([_row(born, tensor) for tensor in recorder.outputs])
     return Replay(rows, _parents(known), shapes, _sources(ins, known, weights), outputs)
+
+
+def _is_fresh(rows: list[Row], made_by: int) -> bool:
+    """Whether a tensor was made of nothing: a batch that is drawn just before it is fed."""
+    outs = [row for row in rows for _ in row.outs]
+    for _ in range(FRESH):
+        if made_by < 0:
+            return True
+        row = outs[made_by]
+        if any(source is None or isinstance(source, str) for source in row.sources):
+            return False
+        if not row.parents:
+            return True
+        made_by = row.parents[0] if len(row.parents) == 1 else len(outs)
+        if made_by >= len(outs):
+            return False
+    return False
 
 
 def _sources(

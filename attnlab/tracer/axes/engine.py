@@ -14,11 +14,10 @@ from attnlab.records.trace import Severity
 from attnlab.tracer.axes import unify
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, Kind, anonymous, leaves, primed, size
 from attnlab.tracer.axes.op_call import Call, TracedTensor
-from attnlab.tracer.axes.render_names import PLACES, Names
+from attnlab.tracer.axes.render_names import BATCH, PLACES, Names
 from attnlab.tracer.recorder import PLACEHOLDER
 from attnlab.tracer.rows import Row
 
-BATCH = {"B"}  # N counts tokens, nodes or slots as often
 SPATIAL = {"h", "w", "t", "d", "x", "y", "n", "s", "i", "j"}
 
 

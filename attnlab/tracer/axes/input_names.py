@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -76,6 +76,7 @@ def guess_axes(
     """
     sizes = dict(known)
     found: dict[str, Axes] = {}
+    time_first = time_first or _share_the_second_axis(tensors.values())
     for name, tensor in tensors.items():
         axes = list(_usual(name.rpartition(".")[2], tensor, sizes))
         ids = len(axes) == 2 and time_first and tensor.dtype is not torch.bool
@@ -84,6 +85,14 @@ def guess_axes(
             axes[:2] = ["S", "B"]
         found[name] = _fit_names(axes, tuple(tensor.shape), sizes)
     return found
+
+
+def _share_the_second_axis(tensors: Iterable[Tensor]) -> bool:
+    """Sequences of several lengths in one batch, which stands second: a source, a target, a
+    memory."""
+    seen = [t.shape[:2] for t in tensors if t.dim() in (2, 3) and t.dtype is not torch.bool]
+    first, second = {n for n, _ in seen}, {n for _, n in seen}
+    return len(seen) > 1 and len(second) == 1 and len(first) == len(seen) and 1 not in second
 
 
 def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int]) -> Sequence[str]:

@@ -21,7 +21,8 @@ from attnlab.tracer.axes.atoms import (
 )
 
 # Symbols for positions and entries: a layer makes none of these.
-PLACES = {"B", "S", "T", "L", "Sq", "Sk", "M", "N", "P"}
+PLACES = {"B", "S", "T", "L", "Sq", "Sk", "M", "N", "P", "K", "Q"}
+BATCH = {"B"}  # N counts tokens, nodes or slots as often
 FEW = 4  # features: a piece this small is its number: q, k and v, or the two of a pair
 PRODUCTS = {"2*D", "3*D", "4*D", "H*hd", "Hkv*hd"}
 HEADS = ("H", "Hkv")
@@ -67,11 +68,19 @@ def _symbols(sizes: tuple[tuple[str, int], ...]) -> tuple[Symbols, Symbols, Symb
     return Symbols(dict(sizes)), Symbols(made), Symbols({s: n for s, n in sizes if s in PLACES})
 
 
+@lru_cache(maxsize=64)
+def _symbols_of_pieces(sizes: tuple[tuple[str, int], ...]) -> tuple[Symbols, Symbols]:
+    """Of all sizes but the batch's, and of the lengths among them."""
+    rest = {s: n for s, n in sizes if s not in BATCH}
+    return Symbols(rest), Symbols({s: n for s, n in rest.items() if s in PLACES})
+
+
 class Names:
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.asked: set[int] = set()  # atoms whose name is being made
         self.final: dict[Axis, str] | None = None  # once no axis changes any more
         self.all, self.made, self.places = _symbols(tuple(sizes.items()))
+        self.rest, self.lengths = _symbols_of_pieces(tuple(sizes.items()))
 
     def shape(self, axes: Sequence[Axis]) -> tuple[str, ...]:
         names = [self.axis(axis) for axis in axes]
@@ -111,7 +120,9 @@ class Names:
             return str(atom.size)
         self.asked.add(id(atom))
         try:
-            return self._atom(atom)
+            name = self._atom(atom)
+            half = name == "hd" and self.all.sizes.get("hd") == 2 * atom.size
+            return "hd/2" if half else name  # of a head that is rotated in halves
         finally:
             self.asked.discard(id(atom))
 
@@ -236,7 +247,7 @@ class Names:
             return str(atom.size)
         whole = _grouped(whole)
         gone = base.size - atom.size
-        if 0 < gone <= max(FEW, base.size // 4):
+        if 0 < gone <= max(FEW, base.size // 4) and gone != atom.size:
             return f"{whole}-{gone}"
         if atom.size and base.size % atom.size == 0 and base.size > atom.size:
             return f"{whole}/{base.size // atom.size}"
@@ -250,8 +261,11 @@ class Names:
         return str(atom.size) if name.isdigit() else f"{_grouped(name)}/{whole.size // atom.size}"
 
     def _symbols(self, atom: Atom) -> Symbols:
-        """A piece of positions is not as many as there are heads, though the number be the same."""
-        return self.places if atom.kind in DATA else self.all
+        """A piece of positions is not as many as there are heads, though the number be the same,
+        and only one of the batch can be a batch."""
+        if atom.kind not in DATA:
+            return self.rest
+        return self.places if atom.kind == "batch" else self.lengths
 
     def _whole(self, atom: Atom) -> str:
         """The name of an atom, also of one that has been split."""

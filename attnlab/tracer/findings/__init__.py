@@ -32,6 +32,7 @@ from attnlab.tracer.findings.unused import (
 from attnlab.tracer.findings.values import (
     constants,
     denormals,
+    empty_rows,
     late_masks,
     nan_origin,
     overflows,
@@ -40,7 +41,7 @@ from attnlab.tracer.findings.values import (
 
 __all__ = ["Rows", "find", "show"]
 RULES = (
-    *(broadcasts, idle_squeezes, leftovers, nan_origin, overflows, late_masks),
+    *(broadcasts, idle_squeezes, leftovers, nan_origin, overflows, late_masks, empty_rows),
     *(saturated, constants, denormals),
     *(odd_structure, dropped_results, unread_results, unused_weights, unused_inputs),
     *(constant_outputs, weak_masks, multiplied_masks, undone_masks, second_softmaxes),

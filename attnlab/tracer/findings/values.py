@@ -20,6 +20,7 @@ DIVISIONS = {
 }
 ADDITIONS = {"add", "add_", "iadd", "radd", "sub", "rsub", "sub_", "isub"}
 MASKINGS = {"mul", "mul_", "imul", "rmul", "masked_fill", "masked_fill_", "where"}
+MASKED_WITHIN = 4  # operations between a mask and its softmax
 LOUD = 300.0  # scores this large: e**-300 of the weight is left for the others
 FEW = 8  # elements that may be equal by chance
 FLAT = {"relu", "relu_", "clamp", "clamp_", "sigmoid", "tanh", "hardtanh", "relu6", "threshold"}
@@ -111,6 +112,51 @@ def _added_masks(rows: Rows, op: Op) -> str:
         seen.update(fresh)
         todo += fresh
     return ""
+
+
+# ---------------------------------------------------------------- queries that see nothing
+
+
+def empty_rows(rows: Rows) -> Iterator[Finding]:
+    """The first attention with queries that may see no key, where no NaN tells of it."""
+    ops = rows.raw.ops
+    for barred in rows.raw.barred:
+        op = ops[barred.row]
+        if (op.nan and ops[-1].nan) or not _is_masked(ops, op):
+            continue
+        fused = op.op not in SOFTMAX
+        where = ", ".join(map(str, barred.first))
+        many = f"{barred.count} queries have" if barred.count > 1 else "1 query has"
+        do = "its output is 0, or NaN in older versions" if fused else "its weights are no choice"
+        yield finding_at(
+            op,
+            "no-visible-key",
+            "warning" if barred.everywhere and not _masks_given(rows, op) else "note",
+            f"{many} every key masked in the attention of {op.op}, the first is [{where}]: {do}. "
+            "A query should see at least one key",
+        )
+        return
+
+
+def _is_masked(ops: Sequence[Op], op: Op) -> bool:
+    """A mask, and not large distances, made the scores low."""
+    above = [ops[p] for p in op.parents if p >= 0]
+    for _ in range(MASKED_WITHIN):
+        if op.op not in SOFTMAX or any(o.op in FILLS | ADDITIONS for o in above):
+            return True
+        above = [ops[p] for o in above for p in o.parents[:1] if p >= 0]
+    return False
+
+
+def _masks_given(rows: Rows, op: Op) -> bool:
+    """Whether a mask among the inputs may be what hides the keys, or a batch of one is unlucky."""
+    if rows.raw.sizes.get("B", 2) == 1 and op.op in SOFTMAX:
+        return True
+    given = {p for o in rows.ancestors([op.index]) for p in o.parents if p < 0}
+    return any(
+        rows.raw.input_kinds[-1 - p] == "bool" or "mask" in rows.raw.input_names[-1 - p]
+        for p in given
+    )
 
 
 # ---------------------------------------------------------------- infinities

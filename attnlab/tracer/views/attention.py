@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from attnlab.records.trace import Attention, Op
+from attnlab.tracer.barred_rows import BARRED
 from attnlab.tracer.call_setup import TracedCall, repeat_call
 from attnlab.tracer.raw_trace import RawTrace
 from attnlab.tracer.rerun import Call, RerunMode, matching_rows
-from attnlab.tracer.views.attention_heads import BARRED, HeadSummary, describe_heads
+from attnlab.tracer.views.attention_heads import HeadSummary, describe_heads
 from attnlab.tracer.views.attention_sites import MASKING, Site, find_sites
 from attnlab.tracer.views.heatmap import unwrap
 

@@ -12,7 +12,6 @@ from attnlab.records.trace import Head
 from attnlab.tracer.views.heatmap import to_heat
 
 MOST = 16  # heads that are drawn
-BARRED = -9900.0  # scores below are a mask's: the usual -1e4 in bfloat16 is -9984
 ONE = 0.9  # a share of the weight that counts as all of it
 EVEN = 0.99  # of the largest entropy that there can be
 

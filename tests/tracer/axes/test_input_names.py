@@ -80,6 +80,15 @@ def test_what_names_and_ranks_suggest(name, tensor, axes):
     assert guess(**{name: tensor}) == {name: axes}
 
 
+def test_several_lengths_of_one_batch_stand_second():
+    """A source, a target and a memory share the batch, and nothing else."""
+    ids = torch.zeros(10, 4, dtype=torch.int64)
+    given = {"src": ids, "memory": torch.ones(6, 4, 24), "tgt": ids[:7]}
+    found = guess_axes(given, {"D": 24}, None)
+    assert found == {"src": ("S", "B"), "memory": ("T", "B", "D"), "tgt": ("L", "B")}
+    assert guess_axes({"src": ids, "tgt": ids}, {}, None)["tgt"] == ("B", "S")
+
+
 def test_a_second_length_has_another_name():
     """Two sequences of different lengths are not both S."""
     found = guess(x=torch.zeros(2, 5, 8), memory=torch.zeros(2, 7, 8))

@@ -274,3 +274,48 @@ def test_findings_name_the_file_as_rows_do(tmp_path, monkeypatch):
     text = BLOCK.format(**{**SUMS, "blocks": "[Block() for _ in range(2)]"})
     (found,) = [f for f in findings(tmp_path, text, "Net") if f.rule == "layers-in-list"]
     assert Path(found.file) == Path(f"{tmp_path.name}.py")
+
+
+EMPTY = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(12, 12)
+
+    def forward(self, x, mask=None):
+        q = self.proj(x)
+        see = torch.ones(5, 5).tril({diagonal}).bool()
+        {attention}
+"""
+ATTENTIONS = (
+    "return F.scaled_dot_product_attention(q, q, q, attn_mask=see)",
+    "return ((q @ q.mT).masked_fill(~see, -1e9)).softmax(-1) @ q",
+    "return (q @ q.mT).masked_fill(~see, -torch.inf).softmax(-1).nan_to_num() @ q",
+)
+
+
+@pytest.mark.parametrize("attention_", ATTENTIONS)
+def test_a_query_without_a_key_is_found(attention_, tmp_path):
+    """The diagonal is barred too: query 0 sees nothing, and no NaN tells of it."""
+    found = findings(tmp_path, EMPTY.format(diagonal=-1, attention=attention_), "Net")
+    assert ("no-visible-key", "warning") in [(f.rule, f.severity) for f in found]
+    right = findings(tmp_path, EMPTY.format(diagonal=0, attention=attention_), "Net")
+    assert "no-visible-key" not in [f.rule for f in right]
+
+
+def test_a_mask_of_the_users_own_may_leave_a_query_alone():
+    """Padding to the left bars the first keys of a causal mask: a note, and no alarm."""
+
+    def attend(x, mask):
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+    mask = torch.ones(2, 5, 5).tril().bool()
+    mask[0, :, :2] = False
+    found = attnlab.trace(attend, torch.randn(2, 5, 12), mask).findings
+    assert [(f.rule, f.severity) for f in found] == [("no-visible-key", "note")]
+    far = attnlab.trace(lambda x: (-1e6 * torch.cdist(x, x + 9)).softmax(-1), torch.randn(2, 5, 3))
+    assert "no-visible-key" not in [f.rule for f in far.findings]

@@ -136,10 +136,20 @@ def roles(axis: Axis, outer: Axes, heads: str = "H") -> None:
             continue
         atom.name = atom.name or "hd"
         whole = top(atom)
-        for other in outer:
-            for a in leaves(other):
-                if a is not atom and a.kind == "feature" and a.parent and top(a) is whole:
-                    a.name = a.name or heads
+        beside = [
+            (a, "Hkv" if _is_copied(other) else heads)
+            for other in outer
+            for a in leaves(other)
+            if a is not atom and a.kind == "feature" and a.parent and top(a) is whole
+        ]
+        if len(beside) == 1:  # of groups and heads within them neither is as many as there are
+            beside[0][0].name = beside[0][0].name or beside[0][1]
+
+
+def _is_copied(axis: Axis) -> bool:
+    """Heads that are repeated, so that several query heads share one."""
+    pieces = leaves(axis)
+    return len(pieces) > 1 and any(a.kind == "tile" or a.made == "copies" for a in pieces)
 
 
 def einsum(flow: Flow, call: Call) -> TracedTensor | None:
