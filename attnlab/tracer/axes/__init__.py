@@ -34,6 +34,8 @@ def follow(
         flow.add_input(shape, names)
     for row in replay.rows:
         flow.add_row(row)
+    if replay.outputs:
+        flow.end_at(replay.outputs[0])
     flow.names.final = {}
     crash = [
         flow.operand(shape, source)

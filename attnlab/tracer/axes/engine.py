@@ -93,6 +93,14 @@ class Flow:
             _inherit(self, arr, call)
             self.made.append(arr)
 
+    def end_at(self, row: int) -> None:
+        """The first output of the run: it has positions, and of the batch nothing is left."""
+        arr = self.made[row] if 0 <= row < len(self.made) else None
+        if arr is None or arr.pooled is None or _has_batch(arr):
+            return
+        if any(a.kind in ("index", "joined") for axis in arr.axes for a in leaves(axis)):
+            _report_pooled(self, arr.pooled, "nothing else of the batch is in the output")
+
     def _call(self, row: Row) -> Call:
         arrays = [
             self.operand(shape, source)
@@ -179,7 +187,10 @@ def _inherit(flow: Flow, arr: TracedTensor, call: Call) -> None:
         arr.pooled = rows[0]
 
 
-def _report_pooled(flow: Flow, row: int) -> None:
+SHARED = "the result is used for every entry of the batch: entries depend on each other"
+
+
+def _report_pooled(flow: Flow, row: int, so: str = SHARED) -> None:
     what = "runs over the batch axis"
     if row in flow.entries:
         what = "takes one entry of the batch"
@@ -188,10 +199,7 @@ def _report_pooled(flow: Flow, row: int) -> None:
     flow.report(
         row,
         "batch-contraction",
-        lambda: (
-            f"{what}, and the result is used for every entry of the batch: entries depend on each "
-            f"other{suffix}"
-        ),
+        lambda: f"{what}, and {so}{suffix}",
         "note" if meant else "warning",
     )
 

@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from operator import mul
 
 from attnlab.tracer.axes.atoms import (
+    DATA,
     Atom,
     Axes,
     Axis,
@@ -17,6 +18,7 @@ from attnlab.tracer.axes.atoms import (
     find,
     leaves,
     peer,
+    size,
     split,
     top,
 )
@@ -84,14 +86,23 @@ def _remaining_axes(todo: list[Atom], shape: Sequence[int]) -> Axes:
 
 
 def _cut(flow: Flow, axes: Axes, shape: Sequence[int], atoms: Sequence[Atom], call: Call) -> None:
-    if any(a.kind == "joined" for a in atoms):  # padded to be cut, as relative shifts are
+    if any(a.made == "padded" for a in atoms) or _shifted(axes, shape):
         return
     atom = _cut_atom(atoms, shape)
     around = _cut_atoms(atoms, shape)
     unsure = any(a.kind in UNSURE and not a.made for a in around)
-    if atom is None or unsure or not any(a.kind in ORDERED for a in around):
+    if atom is None or unsure or not any(a.kind in DATA for a in around):
         return  # features are dealt out freely
     flow.report(call.row, "reshape-cut", lambda: _cut_message(flow, axes, shape, atom, call))
+
+
+def _shifted(axes: Axes, shape: Sequence[int]) -> bool:
+    """(S, 1+K) to (1+K, S), as a relative shift that begins with a column of zeros."""
+    old = [(size(leaves(axis)), {a.kind for a in leaves(axis)}) for axis in axes]
+    moved = [x for x, n in zip(old, shape, strict=False) if x[0] != n]
+    swapped = len(old) == len(shape) and sorted(n for n, _ in old) == sorted(shape)
+    kinds = {kind for _, found in moved for kind in found}
+    return swapped and len(moved) == 2 and "joined" in kinds and not kinds - DATA - UNSURE
 
 
 def _cut_atom(atoms: Sequence[Atom], shape: Sequence[int]) -> Atom | None:

@@ -64,6 +64,11 @@ WRONG |= {
         [("roll-axes", 2)],
     ),
     "one entry for all": ("x[0] + x", [("batch-contraction", 1)]),
+    "heads merged without transpose behind a class token": (
+        """z = torch.cat([x[:, :2] * 0, x], 1).view(B, S + 2, H, hd).transpose(1, 2)
+z.reshape(B, S + 2, D)""",
+        [("reshape-cut", 2)],
+    ),
 }
 RIGHT = {
     "windows of a sequence": "x[:, :10].reshape(B, 5, 2, D).reshape(B * 5, 2, D)",

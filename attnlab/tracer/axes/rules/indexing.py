@@ -47,8 +47,9 @@ def taken(
 
 def _is_entry(x: TracedTensor) -> bool:
     """The first axis is the batch, and positions stand behind it."""
-    kinds = [[a.kind for a in leaves(axis)] for axis in x.axes]
-    return kinds[:1] == [["batch"]] and ["index"] in kinds[1:] and not x.weight
+    kinds = [{a.kind for a in leaves(axis)} for axis in x.axes]
+    places = any(found and found <= {"index", "joined"} for found in kinds[1:])
+    return kinds[:1] == [{"batch"}] and places and not x.weight
 
 
 def _spelled(parts: list[Any], rank: int, mask: TracedTensor | None = None) -> list[Any]:

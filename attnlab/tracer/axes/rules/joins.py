@@ -129,7 +129,7 @@ def _longer(flow: Flow, axis: Axis, n: int) -> Axis:
         return part(axis, n)
     kind = "joined" if any(a.kind in DATA for a in atoms) else atoms[0].kind
     name = f"{flow.names.axis(axis)}+{n - atoms[0].size}" if len(atoms) == 1 else ""
-    return (Atom(n, kind, name, base=atoms[0]),)
+    return (Atom(n, kind, name, base=atoms[0], made="padded"),)
 
 
 def count(flow: Flow, call: Call) -> Axes:
