@@ -50,6 +50,7 @@ def complete_contract(
     fixed = [n for name, n in near.constants.items() if DIMENSIONS.get(name) == "D"]
     if fixed:
         sizes = _without_preset(sizes, said)
+    sizes = _with_stated_width(sizes, said)
     named = [s for s in said.init if s in sizes and s not in ("B", *LENGTHS)]
     if build:
         build = _with_constants(_with_roles(build, seen), near.constants)
@@ -92,6 +93,16 @@ def _has_default_width(
 def _varying(vary: tuple[str, ...], bound: bool) -> tuple[str, ...]:
     """The symbols that may have another size: of layers that are bound to a width, not that."""
     return tuple(symbol for symbol in vary if symbol in ("B", *LENGTHS) or not bound)
+
+
+def _with_stated_width(sizes: dict[str, int], said: UserOptions) -> dict[str, int]:
+    """`--input "x: B S 16"` says what D is where nothing else does."""
+    said_otherwise = "D" in sizes or any(DIMENSIONS.get(name) in WIDTHS for name in said.init)
+    vectors = [i.axes for i in said.inputs if i.role == "data" and i.dtype == "float"]
+    if said_otherwise or not vectors or len(vectors[0]) not in (2, 3):
+        return sizes
+    last = vectors[0][-1]
+    return {**sizes, "D": int(last)} if last.isdigit() and int(last) > 1 else sizes
 
 
 def _without_preset(sizes: dict[str, int], said: UserOptions) -> dict[str, int]:

@@ -165,6 +165,16 @@ def test_constants_as_defaults_of_arguments(configured):
     assert found.init == {"d_model": "D", "n_heads": "H"}
 
 
+def test_an_input_of_a_number_says_the_width(configured):
+    """`--input "x: B S 16"`: a layer of another width would crash, and it would be our doing."""
+    text = "class Net(nn.Module):\n def __init__(self, embed_dim):\n"
+    text += f"  self.a = nn.Linear(embed_dim, 9)\n{FORWARD}"
+    assert configured(text, inputs=["x: B S 16"]).sizes["D"] == 16
+    said = configured(text, inputs=["x: B S 16"], init="embed_dim=12")
+    assert said.init == {"embed_dim": "D"}
+    assert said.sizes["D"] == 12
+
+
 def test_a_width_that_is_computed_is_asked_for(configured):
     """What cannot be known is refused with a command, and not guessed."""
     text = "class Net(nn.Module):\n def __init__(self, n=3):\n  self.a = nn.Linear(n * 5, 9)\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from own_target import own_job
 
-from attnlab.records import Crash, Finding, Report, Trace, TraceOptions
+from attnlab.records import Crash, Finding, Op, Report, Trace, TraceOptions
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.trace_advice import next_step, omitted_inputs
 
@@ -52,6 +52,19 @@ def test_the_users_own_input_is_doubted_before_the_file(job):
         'see whether forward takes --input "mask: B D"; if so, fix net.py:4, then'
     )
     assert advice(job, inputs, CRASH).startswith("fix net.py:4, then")
+
+
+def test_a_guess_is_doubted_before_the_file(job):
+    """Where no layer has taken what was guessed, the file may be right."""
+    first = advice(job, [], replace(CRASH, inputs=("x",)))
+    assert first.startswith("the inputs were guessed, and may not be what it takes: attnlab trace")
+    assert first.endswith("; else fix net.py:4")
+    layer = Op(
+        index=0, op="linear", line=3, file="net.py", source="", shape=(2,), axes=("D",),
+        dtype="float32", stride=(1,), view=False,
+    )  # fmt: skip
+    later = advice(job, [], replace(CRASH, inputs=("x",)), ops=(layer,))
+    assert later.startswith("fix net.py:4; the inputs were guessed")
 
 
 def test_a_part_of_an_input_doubts_all_of_it(job):

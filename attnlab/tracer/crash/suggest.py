@@ -59,6 +59,8 @@ def zeros_as_laid_out(t: Tensor) -> Tensor:
 
 def suggest_fixes(again: ReplayedCall, op: str, names: Names) -> tuple[Fit, ...]:
     """Changes with which the call runs, the smallest first; empty if no shape is at fault."""
+    if op.startswith("conv"):  # channels that do not fit are a matter of the layer or the input
+        return ()
     if _runs(again) is not None:
         return tuple(Fit(text=text) for text in _same_dtype(again, names))
     for changes in (_other_calls, _operand_changes):
