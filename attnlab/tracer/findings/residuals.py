@@ -16,7 +16,10 @@ SUMS = {"add", "add_", "iadd", "radd"}
 # On the way from a sublayer to its sum: what keeps a token's vector where it is.
 PASSED = VIEWS | {"dropout", "contiguous", "to", "type_as", "float", "layer_norm", "rms_norm"}
 PASSED |= {"mul", "div", "mul_", "pow", "rsqrt", "mean", "sub", "truediv", "clone", "cat", "sum"}
-PASSED |= {"roll", "pad", "split", "chunk", "movedim"}
+PASSED |= {"roll", "pad", "split", "chunk", "movedim", "einsum"}
+# What the other term of a sum may be: a residual that is moved, scaled or gated.
+TERMS = SUMS | {"dropout", "to", "clone", "contiguous", "type_as", "float", "mul", "mul_", "rmul"}
+TURNED = {"transpose", "permute", "mT", "swapaxes", "movedim"}
 NEAR = 24  # steps
 
 
@@ -103,6 +106,8 @@ def _sublayers(rows: Rows) -> Iterator[Sublayer]:
             yield _followed(rows, children, Sublayer("attention", site.context, entry))
     for op in ops:
         if op.op == "linear" and (entry := _widened(rows, op)) is not None:
+            if entry >= 0 and ops[entry].op in TURNED:  # it mixes tokens, to as many or to others
+                continue
             yield _followed(rows, children, Sublayer("feed-forward", op.index, entry))
 
 
@@ -149,7 +154,7 @@ def _followed(rows: Rows, children: dict[int, list[int]], sublayer: Sublayer) ->
         for child in children[row]:
             op = ops[child]
             others = [p for p in op.parents if p not in seen]
-            if op.op in SUMS and any(p in above for p in _terms(rows, others)):
+            if op.op in SUMS and _meets(rows, others, above, sublayer.exit):
                 return replace(sublayer, exit=last, added=True)
             if op.op == "linear" and projects:
                 last = child
@@ -159,12 +164,21 @@ def _followed(rows: Rows, children: dict[int, list[int]], sublayer: Sublayer) ->
     return replace(sublayer, exit=last)
 
 
+def _meets(rows: Rows, others: Sequence[int], above: set[int], output: int) -> bool:
+    """Whether the other term is what the sublayer was made of, or is made of the same: a mixture of
+    several streams."""
+    if any(p in above for p in _terms(rows, others)):
+        return True
+    made_of = [(p, _ancestors(rows, p)) for p in others if p >= 0]
+    return any(output not in found and found & above for _, found in made_of)
+
+
 def _terms(rows: Rows, parents: Sequence[int]) -> set[int]:
     """The operands, and those of the sums among them: blocks in parallel add all at once."""
     todo, found = list(parents), set(parents)
     while todo:
         row = todo.pop()
-        if row >= 0 and rows.raw.ops[row].op in SUMS | {"dropout"}:
+        if row >= 0 and rows.raw.ops[row].op in TERMS:
             fresh = set(rows.raw.ops[row].parents) - found
             found |= fresh
             todo += fresh

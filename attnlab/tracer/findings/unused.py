@@ -55,6 +55,8 @@ def unused_weights(rows: Rows) -> Iterator[Finding]:
     used = [h for h in flow.held if h.kind == "parameter" and h not in idle]
     if not used:
         return
+    empty = _rows_before_nothing(rows)
+    idle = [h for h in idle if not empty.intersection(h.rows)]
     for group in _by_module(idle, used):
         untouched = not any(held.rows for held in group)
         names = [held.name for held in group]
@@ -79,6 +81,15 @@ def unused_weights(rows: Rows) -> Iterator[Finding]:
             message=f"{listed} {what}: no gradient will ever reach {'them' if many else 'it'}",
             index=first,
         )
+
+
+def _rows_before_nothing(rows: Rows) -> set[int]:
+    """The rows of which nothing is made: a slice for windows that this input does not fill."""
+    found: set[int] = set()
+    for op in reversed(rows.raw.ops):
+        if 0 in op.shape or op.index in found:
+            found |= {op.index, *op.parents}
+    return found
 
 
 def _place(rows: Rows, group: Sequence[HeldTensor], first: int | None) -> tuple[str, int, str]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from attnlab.records.trace import Finding, Op
+from attnlab.tracer.barred_rows import Barred
 from attnlab.tracer.findings.base import CONTRACTIONS, SCORES, SOFTMAX, Rows, show
 from attnlab.tracer.raw_trace import Measured, finding_at
 
@@ -131,11 +132,19 @@ def empty_rows(rows: Rows) -> Iterator[Finding]:
         yield finding_at(
             op,
             "no-visible-key",
-            "warning" if barred.everywhere and not _masks_given(rows, op) else "note",
+            "warning" if _is_a_slip(rows, barred, op) else "note",
             f"{many} every key masked in the attention of {op.op}, the first is [{where}]: {do}. "
             "A query should see at least one key",
         )
         return
+
+
+def _is_a_slip(rows: Rows, barred: Barred, op: Op) -> bool:
+    """The same queries in each entry of the batch, by a mask of the module's own, and none of them
+    there to fill up a block."""
+    queries = rows.axes[op.index][-2:-1]
+    filled = queries and not queries[0].strip("'").isidentifier()
+    return barred.everywhere and not filled and not _masks_given(rows, op)
 
 
 def _is_masked(ops: Sequence[Op], op: Op) -> bool:

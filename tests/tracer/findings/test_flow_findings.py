@@ -319,3 +319,62 @@ def test_a_mask_of_the_users_own_may_leave_a_query_alone():
     assert [(f.rule, f.severity) for f in found] == [("no-visible-key", "note")]
     far = attnlab.trace(lambda x: (-1e6 * torch.cdist(x, x + 9)).softmax(-1), torch.randn(2, 5, 3))
     assert "no-visible-key" not in [f.rule for f in far.findings]
+
+
+WINDOWS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj, self.gate = nn.Linear(12, 12), nn.Linear(12, 12)
+
+    def forward(self, x):
+        y = self.proj(x)
+        gate = self.gate(x)
+        whole = x.shape[1] // {window} * {window}
+        if gate[:, :whole].shape[1] > 0:
+            return y[:, :whole] * gate[:, :whole].sigmoid()
+        return y
+"""
+
+
+def test_a_layer_that_waits_for_a_longer_input_is_not_idle(tmp_path):
+    """It gates windows of 8, and the sequence has 5: nothing is wrong with it."""
+    found = findings(tmp_path, WINDOWS.format(window=8), "Net")
+    assert [f.rule for f in found if f.severity != "note"] == []
+
+
+STREAMS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.MultiheadAttention(12, 3, batch_first=True) for _ in "ab")
+        self.norms = nn.ModuleList(nn.LayerNorm(12) for _ in "ab")
+        self.weight = nn.Parameter(torch.ones(12))
+        self.mix = nn.Parameter(torch.randn(2, 2))
+
+    def forward(self, x):
+        two = torch.stack([x, x], -1)
+        for norm, block in zip(self.norms, self.blocks):
+            h = norm(x)
+            y, _ = block(h, h, h, need_weights=False)
+            {way}
+        return x
+"""
+WAYS = (
+    "x = self.weight * x + y",
+    "x = x.to(y.device) + y",
+    "two = two @ self.mix + torch.einsum('bsd,n->bsdn', y, self.mix[0]); x = two.sum(-1)",
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_residual_in_other_words_is_one(way, tmp_path):
+    """Scaled by weights, moved to a device, or mixed of several streams."""
+    found = findings(tmp_path, STREAMS.format(way=way), "Net")
+    assert "residual-missing" not in [f.rule for f in found]
