@@ -1,10 +1,9 @@
 """The frame of mutation operators: how they find places in a source and change its text.
 
-An operator is one module in this folder. Its file name is its id (`mask_inverted.py` ->
-`mask-inverted`), named after the bug that it inserts. The first line of its docstring says what the
-bug is; a line `Right:` and a line `Wrong:` show code before and after. It defines
-
-* `edits(source)`  yields an `Edit` for every place where the bug can be inserted.
+An operator is a public function in a file of this folder, which holds a family of them. Its name is
+the operator's id (`mask_inverted` -> `mask-inverted`), after the bug that it inserts; it yields an
+`Edit` for every place where the bug can be inserted. The first line of its docstring says what the
+bug is; a line `Right:` and a line `Wrong:` show code before and after.
 
 The syntax tree only finds the place. The text is changed, so comments and layout stay, and a mutant
 differs from the original as if a person had typed it. Nothing here runs code.
@@ -16,8 +15,9 @@ import ast
 import importlib
 import pkgutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
+from inspect import getdoc
 from itertools import zip_longest
 from typing import TypeVar
 
@@ -198,6 +198,10 @@ class Source:
         end = self.span(node)[1]
         return Edit(splices=((end - len(last_name(node)), end, name),))
 
+    def rename_calls(self, others: Mapping[str, str]) -> Edits:
+        """The other name in place of each that is called."""
+        return (self.rename(c.func, others[called_name(c)]) for c in self.calls(*others))
+
     def put_expr(self, node: ast.expr, text: str) -> Edit:
         """Another expression in place of a node, in parentheses where it is an operand."""
         parent = self.parents.get(node)
@@ -357,12 +361,13 @@ def load_mutations() -> tuple[Mutation, ...]:
     """Every mutation in this folder, by name."""
     package = importlib.import_module("attnlab.mutation_testing.operators")
     names = [m.name for m in pkgutil.iter_modules(package.__path__) if m.name != "base"]
-    return tuple(map(_load, sorted(names)))
-
-
-def _load(name: str) -> Mutation:
-    module = importlib.import_module(f"attnlab.mutation_testing.operators.{name}")
-    return Mutation(id=name.replace("_", "-"), doc=module.__doc__ or "", edits=module.edits)
+    found = [
+        Mutation(id=function.__name__.replace("_", "-"), doc=getdoc(function) or "", edits=function)
+        for module in (importlib.import_module(f"{package.__name__}.{name}") for name in names)
+        for name, function in vars(module).items()
+        if getattr(function, "__module__", "") == module.__name__ and not name.startswith("_")
+    ]
+    return tuple(sorted(found, key=lambda mutation: mutation.id.replace("-", "_")))
 
 
 def mutants(text: str, *only: str) -> Iterator[Mutant]:
