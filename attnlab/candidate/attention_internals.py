@@ -4,8 +4,6 @@ A softmax's output is followed through whatever keeps its shape (dropout, a mask
 product takes it as weights. What is written without a softmax, or without a product, is not seen.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

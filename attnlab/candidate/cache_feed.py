@@ -1,7 +1,5 @@
 """Calls one after the other, each fed with the cache that the one before returned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

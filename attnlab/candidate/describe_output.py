@@ -3,8 +3,6 @@
 Nothing of it is asked to describe itself: it may be anything.
 """
 
-from __future__ import annotations
-
 import types
 from itertools import islice
 from typing import Any

@@ -1,7 +1,5 @@
 """Who answers a probe: a candidate's process, or a session in this one."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, Protocol
 
 from attnlab.candidate.session import Session

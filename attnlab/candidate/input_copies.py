@@ -1,7 +1,5 @@
 """Copies of inputs in another form, and what became of those that a call was given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """What a module keeps between calls, in the form that its contract declares."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ replaced by other ids of the batch, floats by their own numbers in another order
 tried is told with the reason. The results are those of the checks, under the same ids.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace

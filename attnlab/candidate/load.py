@@ -1,7 +1,5 @@
 """Brings a candidate's source to life: a name for its module, its surroundings, its objects."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import linecache

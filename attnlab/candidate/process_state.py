@@ -1,7 +1,5 @@
 """What belongs to the whole process in which a candidate runs, and what has become of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from typing import Any

@@ -5,8 +5,6 @@ is asked for by name, and dropout scales in place of dropping. `TrainingWatch` n
 seen from outside while a program trains: losses, modes, dropout.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import sys

@@ -5,8 +5,6 @@ where graphs break: three seconds in each process. A stand-in answers those call
 for anything else gets the real module.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 import types

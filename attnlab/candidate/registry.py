@@ -1,7 +1,5 @@
 """The verbs that a session answers, each a function registered once under its own name."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable
 from functools import cache

@@ -6,8 +6,6 @@ asked are the verbs in `verbs/`: each takes and returns plain values and tensors
 stand between it and whoever asks.
 """
 
-from __future__ import annotations
-
 import inspect
 import types
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Where a callable takes which input, and what it takes and was given where the two do not fit."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a stage asks of a program: values of expressions, and how much was computed for them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import prod

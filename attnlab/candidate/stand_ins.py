@@ -1,7 +1,5 @@
 """Things that take the place of what a user's script shows and logs with, and do nothing."""
 
-from __future__ import annotations
-
 import importlib.machinery
 import sys
 import types

@@ -1,7 +1,5 @@
 """Poison uninitialised memory with NaN."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ Each fact and each promise is declared once, in `FACTS`. `[contract] promises` i
 A query axis is `S`, or `Sq` where keys have a length of their own; that length is `Sk`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Every rule by which something is found: what it means, and the experiment that settles it."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 from attnlab.catalogue.property_findings import PROPERTY_FINDINGS

@@ -3,8 +3,6 @@
 The lines are those of `[inputs]` and of `--input`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import accumulate

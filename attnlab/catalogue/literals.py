@@ -1,7 +1,5 @@
 """Parse typed values: numbers, booleans, quoted text, symbols of sizes, config objects."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Read challenges from folders `<topic>/<slug>/`. A broken folder does not hide the others."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Texts of a program's files, and edits of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any

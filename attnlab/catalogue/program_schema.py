@@ -1,7 +1,5 @@
 """What the files of a program may say: program.toml, units, bugs and decoys."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 from attnlab.catalogue import schema

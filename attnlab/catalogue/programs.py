@@ -8,8 +8,6 @@ styles/        other right programs, a folder each
 stages/        tasks after the bugs, a folder each
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Sequence

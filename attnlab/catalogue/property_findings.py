@@ -1,7 +1,5 @@
 """What each property of a model means, by the id that `attnlab verify` shows."""
 
-from __future__ import annotations
-
 # id: (a sentence that is true of right models, what it usually means when it is not,
 #      confidence, the experiment that settles it)
 PROPERTY_FINDINGS: dict[str, tuple[str, str, float, str]] = {

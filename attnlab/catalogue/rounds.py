@@ -1,7 +1,5 @@
 """Rounds on disk: a folder ./NAME/ with the files of a program and some of its bugs in them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

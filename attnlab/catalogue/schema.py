@@ -4,8 +4,6 @@
 the flags `--init`, `--sizes` and `--input` say the same in one line each.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any

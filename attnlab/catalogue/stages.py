@@ -7,8 +7,6 @@ styles/*/      other right ones
 wrong/*.toml   wrong ones, as patches of the solution
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Write a challenge's file to the user's folder. An existing file is never overwritten."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What each rule of a trace's findings means, by the name that stands beside the finding."""
 
-from __future__ import annotations
-
 # rule: (what was found, why it matters and what to look at)
 FINDINGS: dict[str, tuple[str, str]] = {
     "attention-axis": (

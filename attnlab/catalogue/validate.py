@@ -4,8 +4,6 @@ The shipped file fails the checks that its challenge expects, solution and alter
 mutants are rejected, and no hint gives the fix away. The caller passes the `grade` function.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -7,8 +7,6 @@ that it is asked. Of a stage, the solution and its styles pass, slips and the un
 rejected. The caller grades.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

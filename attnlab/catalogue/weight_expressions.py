@@ -3,8 +3,6 @@
 Only what can be read without a tensor is looked at here: names of functions, and brackets.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

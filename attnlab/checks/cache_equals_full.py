@@ -18,8 +18,6 @@ reordered and values not; positions or lengths that are not reordered. Right:
 `index_select(0, parents)` of everything that the cache holds for a row.
 """
 
-from __future__ import annotations
-
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -45,9 +43,6 @@ TITLE = "Decoding with a cache equals one pass"
 IN_TYPE = "Look at the dtype of what the cache holds: it is that of the keys that come."
 CHUNK = 3
 STEPS = 2  # after the reorder
-
-
-# ---------------------------------------------------------------- prefill equals decode
 
 
 @check(
@@ -92,9 +87,6 @@ def _in_dtype(probe: Probe, dtype: str, lengths: list[int]) -> Failure | None:
     )
 
 
-# ---------------------------------------------------------------- chunked prefill
-
-
 @check(
     id="chunked-prefill",
     title="A prompt in chunks equals one pass",
@@ -111,9 +103,6 @@ def _chunks(probe: Probe) -> Failure | None:
     rest = [CHUNK] * (length // CHUNK)
     threes = [*rest, length % CHUNK] if length % CHUNK else rest
     return cached_mismatch(probe, threes) or cached_mismatch(probe, [first, length - first])
-
-
-# ---------------------------------------------------------------- beam reorder
 
 
 @check(

@@ -14,14 +14,9 @@ Right: parameters under the stated names; what can be computed again in a buffer
 Names rest on the word of the process that ran the candidate.
 """
 
-from __future__ import annotations
-
 from attnlab.checks.base import Failure, Probe, Skip, Tier, check, failure_at, far
 
 TITLE = "A checkpoint restores the module"
-
-
-# ---------------------------------------------------------------- tied storage
 
 
 @check(
@@ -50,9 +45,6 @@ def _tied(probe: Probe) -> Failure | None:
             )
         return Failure(message=f"{' and '.join(group)} are separate parameters, not one")
     return None
-
-
-# ---------------------------------------------------------------- state dict names
 
 
 @check(

@@ -15,8 +15,6 @@ eval mode: their squared distances and their products with each other are compar
 many calls of the reference. Shuffling the calls of both shows which differences are mere chance.
 """
 
-from __future__ import annotations
-
 import math
 
 from attnlab.checks.base import Failure, Probe, Tensor, Tier, check, far, first_index
@@ -29,9 +27,6 @@ CALLS = 192  # of each of the two
 SHUFFLES = 200
 # Standard deviations of the shuffled. Products are skewed as a square is, so they need more room.
 SURE, SURER = 8.0, 15.0
-
-
-# ---------------------------------------------------------------- train dropout
 
 
 @check(
@@ -81,9 +76,6 @@ def _biased(calls: list[Tensor], right: Tensor, along: Tensor) -> Failure | None
         message=f"over {len(shifts)} calls in train mode the output is {1 + mean:.2f} times that "
         f"of eval mode on average (standard error {error:.2f}), expected 1"
     )
-
-
-# ---------------------------------------------------------------- same dropout
 
 
 @check(

@@ -25,8 +25,6 @@ Distances in buckets: with N for a direction, distance n has bucket n where n < 
 N/2 + floor(N/2 * log(n / (N/2)) / log(distance / (N/2))), and at most N - 1.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
@@ -58,9 +56,6 @@ from attnlab.records import Input, Position
 TITLE = "The encoding follows its formula"
 HUGE, ROUNDED = 1e3, 1e-6  # times x; of a sum that large
 LEAST = 3
-
-
-# ---------------------------------------------------------------- formula match
 
 
 @check(
@@ -156,9 +151,6 @@ def _rotation_differs(probe: Probe, position: Position) -> Failure | None:
     return failures[0] if all(failures) else None
 
 
-# ---------------------------------------------------------------- batch axis use
-
-
 @check(
     id="batch-axis-use",
     title="Equal samples get equal outputs",
@@ -181,9 +173,6 @@ def _equal_samples(probe: Probe) -> Failure | None:
             f"from that of sample 0 by up to {largest:.2g}"
         )
     return None
-
-
-# ---------------------------------------------------------------- position sensitivity
 
 
 @check(
@@ -257,9 +246,6 @@ def _uneven(probe: Probe, at: int) -> bool:
     return uneven
 
 
-# ---------------------------------------------------------------- monotone bias
-
-
 @check(
     id="monotone-bias",
     title="The bias falls with distance",
@@ -300,9 +286,6 @@ def _same_slopes(row: Tensor) -> Failure | None:
             other = slopes.index(slope)
             return Failure(message=f"heads {other} and {head} have the same slope, {-slope:.4g}")
     return None
-
-
-# ---------------------------------------------------------------- bucket resolution
 
 
 @check(

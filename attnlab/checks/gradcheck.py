@@ -113,9 +113,6 @@ class Point:
         return value
 
 
-# ---------------------------------------------------------------- gradcheck
-
-
 @check(
     id="gradcheck",
     title="Gradients are the slopes of the outputs",
@@ -147,9 +144,6 @@ def _slope(gradients: Mapping[str, Tensor], ways: Ways) -> float:
     """What autograd says of a step along these ways; what no path leads to has no gradient."""
     found = {n: g for n, g in gradients.items() if n in ways}
     return sum(float((g.double() * ways[n]).sum().item()) for n, g in found.items())
-
-
-# ---------------------------------------------------------------- gradcheck full
 
 
 @check(

@@ -21,8 +21,6 @@ for backward; `if not x.is_leaf: x = x.detach()`; `zero_grad()` in forward; a ho
 gradients. Right: `ctx.save_for_backward`, and a forward that does not depend on the graph.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from attnlab.checks.base import (
@@ -54,9 +52,6 @@ PATIENCE, FEWER = 0.5, 24  # seconds that such a call may take; positions where 
 AGAIN = 1  # the call that is made once more
 
 
-# ---------------------------------------------------------------- gradients finite
-
-
 @check(
     id="gradients-finite",
     title="Gradients are finite",
@@ -79,9 +74,6 @@ def _finite_gradients(probe: Probe) -> Failure | None:
                 "infinite"
             )
     return None
-
-
-# ---------------------------------------------------------------- gradients match
 
 
 @check(
@@ -125,9 +117,6 @@ def _float64_gradients(probe: Probe) -> Failure | None:
     return cast_gradient_mismatch(probe, ["float64"], mask_kinds(probe.contract, "random")[-1])
 
 
-# ---------------------------------------------------------------- every parameter reached
-
-
 @check(
     id="every-parameter-reached",
     title="Every parameter takes part",
@@ -158,9 +147,6 @@ def _every_parameter(probe: Probe) -> Failure | None:
     return Failure(
         message=f"no gradient reaches the parameter {missing[0]}{more}, so it never learns"
     )
-
-
-# ---------------------------------------------------------------- in a network
 
 
 @check(

@@ -17,8 +17,6 @@ does not keep them out: 0 times NaN is NaN. Wrong: `torch.empty` for a cache wit
 Right: keys and values are filled with 0 where nobody may attend to them.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from attnlab.catalogue.contract_facts import has_query_axis
@@ -60,9 +58,6 @@ class Way(NamedTuple):
     inputs: Inputs
     key: int
     sample: int | None = None
-
-
-# ---------------------------------------------------------------- mask effect
 
 
 @check(
@@ -133,9 +128,6 @@ def _elsewhere(probe: Probe, gap: Tensor, key: int) -> Tensor:
     return gap
 
 
-# ---------------------------------------------------------------- padding invariance
-
-
 @check(
     id="padding-invariance",
     title="Masked padding changes nothing",
@@ -201,9 +193,6 @@ def _padding_matters(
             f"output at {at} of the real ones, by up to {(alone - padded).abs().max().item():.2g}"
         ),
     )
-
-
-# ---------------------------------------------------------------- nan in masked slots
 
 
 @check(

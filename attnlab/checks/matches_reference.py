@@ -21,8 +21,6 @@ Where parameters have other names or layouts, a map is declared, or found by nam
 proven by equality. Without one the result is "could not be told", not a failure.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import has_query_axis, known_facts
@@ -202,9 +200,6 @@ def _other_lengths(probe: Probe) -> Failure | None:
     )
 
 
-# ---------------------------------------------------------------- long sequence
-
-
 @check(
     id="long-sequence",
     title="Values equal the reference's for long sequences",
@@ -247,9 +242,6 @@ def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
     return failure and replace(failure, message=f"{failure.message}, for long sequences")
 
 
-# ---------------------------------------------------------------- large inputs
-
-
 @check(
     id="large-inputs",
     title="Values equal the reference's for large inputs",
@@ -285,9 +277,6 @@ def _exceeds_rounding(
             f"({way.mask} mask)"
         ),
     )
-
-
-# ---------------------------------------------------------------- edge shapes
 
 
 @check(

@@ -21,8 +21,6 @@ matmul precision may be, too, and are undone.
 The last two rest on the word of the process that ran the candidate.
 """
 
-from __future__ import annotations
-
 from attnlab.catalogue.contract_facts import known_facts, query_axis
 from attnlab.checks.base import (
     Failure,
@@ -85,9 +83,6 @@ def _stale(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
         ),
         STORED,
     )
-
-
-# ---------------------------------------------------------------- second call
 
 
 @check(
@@ -203,9 +198,6 @@ def _new_cache(probe: Probe) -> Failure | None:
             "after another sequence"
         ),
     )
-
-
-# ---------------------------------------------------------------- separate instances
 
 
 @check(

@@ -12,8 +12,6 @@ Where no product of weights with values can be found (a fused kernel, a normalis
 nothing is said of the weights themselves.
 """
 
-from __future__ import annotations
-
 from attnlab.checks.base import (
     Failure,
     Inputs,
@@ -34,9 +32,6 @@ from attnlab.checks.base import (
 from attnlab.checks.shared.inputs import first_along
 
 TITLE = "Attention weights are not negative and sum to 1"
-
-
-# ---------------------------------------------------------------- constant value
 
 
 @check(
@@ -74,9 +69,6 @@ def _constant(probe: Probe, mask: Mask) -> Inputs:
         for spec in data_inputs(probe.contract, along):
             inputs[spec.name] = first_along(inputs[spec.name], spec.axes.index(along))
     return inputs
-
-
-# ---------------------------------------------------------------- row sums
 
 
 @check(

@@ -4,8 +4,6 @@ The module itself is never touched. What is called is a copy, in float32 on the 
 their sizes and their messages are those of the grader.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 import random

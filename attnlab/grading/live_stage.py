@@ -1,7 +1,5 @@
 """The check stage of a user's own module: the properties that it seems to promise."""
 
-from __future__ import annotations
-
 from attnlab.candidate.host import Died, Host, checked_answer
 from attnlab.grading.trace_stage import LONGEST, SEED, build_example, surroundings
 from attnlab.probe.inputs import draw

@@ -4,8 +4,6 @@ Both count in float64, and dropout scales in place of dropping, so two right pro
 digits however they are written; modes and dropout are noted apart.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ That is no crash of the user's own code: it is refused, with a command that help
 has crashed all the same, with the same message and hint.
 """
 
-from __future__ import annotations
-
 import pkgutil
 import re
 import sys

@@ -1,7 +1,5 @@
 """One set of sizes: which checks are worth a call there, and what comes of each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial

@@ -1,7 +1,5 @@
 """The check stage: every check that applies, at every round of sizes, folded and ordered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

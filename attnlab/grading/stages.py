@@ -1,8 +1,6 @@
 """Grade a stage, a task after the bugs: what its expressions give beside what they give in the
 right program, and how much was computed for them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """The trace stage: run the example, run it again at sizes that tell axes apart, name the axes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any

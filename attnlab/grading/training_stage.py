@@ -1,7 +1,5 @@
 """The training stage: a user's script under watch, its log judged by the rules."""
 
-from __future__ import annotations
-
 from attnlab.candidate.host import Died, Host, checked_answer
 from attnlab.grading.trace_stage import LONGEST, surroundings
 from attnlab.records import Job, LiveReport, TrainingReport, from_json

@@ -3,8 +3,6 @@
 Mutants are made from the right files of the catalogue, so no stranger's code runs here.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

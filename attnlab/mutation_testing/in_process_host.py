@@ -5,8 +5,6 @@ global settings: whether gradients are recorded, the default dtype, the random s
 after every answer and restored before the next.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -8,8 +8,6 @@ Right files and survivors are graded exactly as `attnlab grade` does it. The oth
 pipeline, but without an isolated process for each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace

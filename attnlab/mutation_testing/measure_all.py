@@ -1,7 +1,5 @@
 """Measure many bases, one after the other: challenges of one module, and programs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ its files. As with modules (`measure.py`), a mutant that passes has survived onl
 differ; it is then graded once more as `attnlab grade` does it.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterator, Sequence

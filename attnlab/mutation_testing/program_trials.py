@@ -5,8 +5,6 @@ more steps and prompts, and its model's units at many sizes (`equivalence.py`). 
 it has to miss a goal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -4,8 +4,6 @@ One line for each base, appended when it is done. A line holds for the same file
 same sources of attnlab and the same seeds.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

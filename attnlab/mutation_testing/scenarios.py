@@ -1,7 +1,5 @@
 """The scenarios in which two modules are compared: sizes, dtypes, and calls in order."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where a function does what every training step does, for the operators that mix it up."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass

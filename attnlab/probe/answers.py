@@ -1,7 +1,5 @@
 """What the probe returns: records without torch, so that checks can be read without it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

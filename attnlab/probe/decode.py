@@ -3,8 +3,6 @@
 What is not of the form that was asked for counts as nothing, or is said to be odd.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

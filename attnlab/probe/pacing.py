@@ -4,8 +4,6 @@ What goes through pairs of positions one by one, in plain Python, is right and s
 hundreds of positions would use up its time.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

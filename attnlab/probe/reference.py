@@ -1,7 +1,5 @@
 """The right answer: a unit of references/ in this process, or a solution file in its own child."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Collection, Mapping

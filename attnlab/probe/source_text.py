@@ -5,8 +5,6 @@ all sizes cannot be tried. Numbers are read off the compiled text, so that `2**1
 count as well. None of it is run.
 """
 
-from __future__ import annotations
-
 import ast
 import types
 import warnings

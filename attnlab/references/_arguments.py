@@ -1,7 +1,5 @@
 """Checks of the position modules' arguments; every message names argument and value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 

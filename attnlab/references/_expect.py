@@ -1,7 +1,5 @@
 """Checks of the attention modules' arguments; every error names argument and value."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

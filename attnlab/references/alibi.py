@@ -1,7 +1,5 @@
 """ALiBi: no positions in the embeddings, a penalty on the scores that grows with distance."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -9,8 +9,6 @@ The columns of a sinusoidal table stand in one of two layouts, and a checkpoint 
     concatenated    sin w0, sin w1, ..., cos w0, cos w1, ...     tensor2tensor's, Transformer-XL's
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

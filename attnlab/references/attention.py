@@ -1,7 +1,5 @@
 """Self-attention as in "Attention Is All You Need" (Vaswani et al., 2017), section 3.2."""
 
-from __future__ import annotations
-
 import math
 
 import torch

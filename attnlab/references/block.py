@@ -8,8 +8,6 @@ train without warm-up, and one more norm is needed after the last block. In post
 the first paper, each norm stands on that path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """The key-value cache: keys and values that decoding need not compute again."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Cross attention: one sequence asks, another answers."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

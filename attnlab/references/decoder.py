@@ -1,7 +1,5 @@
 """A small decoder language model: what GPT-2 and Llama are, without what makes them large."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

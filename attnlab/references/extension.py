@@ -1,7 +1,5 @@
 """Position tables for other lengths: interpolated, truncated, or continued by sinusoids."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

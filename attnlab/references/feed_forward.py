@@ -1,7 +1,5 @@
 """The other half of a Transformer block: what each position does by itself."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 

@@ -4,8 +4,6 @@ Everything here is in raster order: row by row, cell (h, w) at index h * W + w. 
 general, and swapping them misplaces every row but the first.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

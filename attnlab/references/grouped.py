@@ -1,7 +1,5 @@
 """Multi-head attention with as few key and value heads as wanted: MHA, GQA and MQA in one class."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -6,8 +6,6 @@ values, and inside each of them head after head. The `qkv_by_...` functions are 
 same split of that layout; their results are equal to the last bit.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

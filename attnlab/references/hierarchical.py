@@ -1,7 +1,5 @@
 """Positions on several levels: which paragraph, which sentence of it, which word of that."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

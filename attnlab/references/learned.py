@@ -1,7 +1,5 @@
 """Learned absolute positions: one trained row per position, as in BERT and GPT-2."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -14,8 +14,6 @@ alignment). So Sq = 1 is one decoding step over a cache of Sk - 1 keys. The `is_
 `F.scaled_dot_product_attention` aligns top-left instead: there a single query sees key 0 alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Normalisation over the features of each position."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

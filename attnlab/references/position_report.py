@@ -3,8 +3,6 @@
 Trusted code: everything is computed from the references; no user's module is run.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

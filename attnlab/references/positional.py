@@ -7,8 +7,6 @@ Pair i rotates by w_i radians from one position to the next: i = 0 by a whole ra
 the last by base^(-(D-2)/D) (the slow end, a little faster than 1/base).
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Positions as a bias on the scores: distances, and the buckets of T5."""
 
-from __future__ import annotations
-
 import math
 
 import torch

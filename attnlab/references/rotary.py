@@ -7,8 +7,6 @@ The score of a query at m and a key at n then depends on their contents and m - 
 rotating both by the same angle changes no dot product.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

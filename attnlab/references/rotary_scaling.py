@@ -7,8 +7,6 @@ those to use; `length` is the highest position in use plus 1, a whole number or 
 are named as in the `rope_parameters` of transformers, whose arithmetic these follow.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

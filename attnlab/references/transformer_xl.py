@@ -6,8 +6,6 @@ k_j comes from the contents at j, r_d from a sinusoid of the distance d = i - j;
 every query asks for, in content and in distance.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -6,8 +6,6 @@ rotation and shared heads as that one does, and they may be joined:
     class Both(QKNormAttention, SoftCapAttention): ...
 """
 
-from __future__ import annotations
-
 import math
 from typing import TypedDict, Unpack
 

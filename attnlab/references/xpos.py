@@ -9,8 +9,6 @@ the smaller the faster the pair turns. For keys after it they exceed 1 and grow,
 causal attention.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

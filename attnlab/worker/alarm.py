@@ -1,7 +1,5 @@
 """Interrupts the candidate shortly before its time is up, so that its line is known."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Iterator

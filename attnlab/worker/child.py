@@ -4,8 +4,6 @@ Its answers are raw tensors and rows of a trace. It holds no seed, reference, ex
 check, so a candidate finds nothing in it to read or to change.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

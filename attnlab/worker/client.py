@@ -1,7 +1,5 @@
 """The front's end of the worker: a `Job` goes in, a `Report` comes out. No torch here."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

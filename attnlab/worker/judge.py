@@ -4,8 +4,6 @@ The pipeline is `grading.pipeline.run_job`. This file gives it children, each be
 a deadline, and turns every way in which a child can end into `Died`.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -6,8 +6,6 @@ bytecode that Python has specialised for functions that have run a few times.
 `large_pages` moves memory into large pages: most of the cost of a fork is copying the page table.
 """
 
-from __future__ import annotations
-
 import ctypes
 import linecache
 import sys

@@ -1,7 +1,5 @@
 """The kinds of request a client may send to the judge: a tag, the record sent, the one returned."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 

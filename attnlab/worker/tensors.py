@@ -1,7 +1,5 @@
 """Messages with tensors in them, as bytes: a JSON header, then the raw data of each tensor."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import math

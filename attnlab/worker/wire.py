@@ -1,7 +1,5 @@
 """Frames on a socket: an 8-byte length, then that many bytes. No torch, nothing is unpickled."""
 
-from __future__ import annotations
-
 import os
 import select
 import socket

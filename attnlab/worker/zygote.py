@@ -8,8 +8,6 @@ Started by `client.py` as a script, with the socket to the judge as the file des
 (A server that stays warm between commands would listen here and fork one judge per connection.)
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

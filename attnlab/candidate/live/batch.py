@@ -1,7 +1,5 @@
 """A copy of a model and one batch of its own inputs, which can be changed and given to it again."""
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Iterator, Mapping

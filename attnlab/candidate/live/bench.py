@@ -1,7 +1,5 @@
 """What the properties share: the copy, the axes of its batch, its promises, and comparisons."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Properties of calls: finite, equal, without a trace of the call before, alike in both modes."""
 
-from __future__ import annotations
-
 import re
 
 import torch

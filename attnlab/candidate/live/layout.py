@@ -1,7 +1,5 @@
 """Which axes of a batch are samples and positions, and how inputs are changed along them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

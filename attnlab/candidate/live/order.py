@@ -1,7 +1,5 @@
 """Properties of positions: the future does not leak, and order matters where it should."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

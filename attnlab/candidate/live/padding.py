@@ -1,7 +1,5 @@
 """Padding: a sample gives the same with padded positions at its end as without them."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

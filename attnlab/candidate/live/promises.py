@@ -1,7 +1,5 @@
 """What a model seems to promise, by what is seen of it, with the reason of each promise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from torch import Tensor, nn

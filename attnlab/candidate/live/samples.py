@@ -1,7 +1,5 @@
 """Properties of samples: they do not mix, and what they hold reaches the output."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

@@ -1,7 +1,5 @@
 """Whether inputs are (S, B, ...), as PyTorch's own layers read them unless told otherwise."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What is seen while the copy runs: masks that are triangles, the line at which samples mix."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Verbs that load a candidate, build its module and exchange its parameters."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """Verbs that call the module and answer with its outputs."""
 
-from __future__ import annotations
-
 import copy
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Verbs that answer with gradients: of one call, and of calls inside a network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

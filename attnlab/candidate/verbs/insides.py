@@ -1,7 +1,5 @@
 """Verbs that tell what a module is made of, what happens inside it and what it leaves behind."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Verbs that call other instances of the module, to see what instances share."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 

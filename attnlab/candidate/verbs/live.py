@@ -1,7 +1,5 @@
 """Verbs that look at the properties of a model on a batch: the example's, or a demo's own."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Verbs that load a program of several files, train it, and tell what its training half does."""
 
-from __future__ import annotations
-
 import operator
 import time
 import warnings

@@ -1,7 +1,5 @@
 """Verbs that record operations."""
 
-from __future__ import annotations
-
 import copy
 import sys
 import types

@@ -1,7 +1,5 @@
 """The verb that runs a user's script and watches its training."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

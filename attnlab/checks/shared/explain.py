@@ -1,7 +1,5 @@
 """What explains a failure: a constant factor, heads that are not transposed. Not a check."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What formulas of positions give, and where an encoding differs. Not a check."""
 
-from __future__ import annotations
-
 import math
 
 from attnlab.checks.base import Failure, Tensor

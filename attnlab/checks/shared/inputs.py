@@ -1,7 +1,5 @@
 """Parts of inputs, for checks that change, cut or repeat them. Not a check itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """Inputs of hundreds of positions, and of large values. Not a check."""
 
-from __future__ import annotations
-
 from itertools import cycle
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Code that recognises a causal mask, or one of padding alone, takes a faster way;
 count or a sum is not enough to know it by.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from attnlab.checks.base import Tensor, mask_input

@@ -1,8 +1,6 @@
 """Calls of a reference in one batch: it treats each sequence by itself, and a small call costs
 nearly as much as a large one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Inputs and weights, drawn on the trusted side from one seed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 

@@ -5,8 +5,6 @@ weights have biases. Drawing the inputs of each confirming round in a pattern of
 shows what goes wrong elsewhere without more calls.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

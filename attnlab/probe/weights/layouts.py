@@ -6,8 +6,6 @@ evaluated over the *indices* of the reference's elements, not over values: the s
 weights one way and gradients the other, and shows whether an element is lost or used twice.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -7,8 +7,6 @@ way the output must equal the reference's, again and again for fresh weights and
 proven map no value is compared, because the module may be right.
 """
 
-from __future__ import annotations
-
 import heapq
 import random
 import time

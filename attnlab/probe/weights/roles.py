@@ -6,8 +6,6 @@ a module that mixes up its own queries and keys does not become right by a map t
 names (`beta`, `out`, `norm`) only make a place more or less likely: shapes and values decide.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from itertools import permutations

@@ -1,7 +1,5 @@
 """One choice for all layers of a model, where module and reference have as many that are alike."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

@@ -5,8 +5,6 @@ writing, removing or renaming files, using a TCP port. The process that forks cr
 once. A child enters them by one call; they hold for ever, and for all processes that it starts.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

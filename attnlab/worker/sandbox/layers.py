@@ -3,8 +3,6 @@
 A layer holds, or raises why it cannot; `doctor` and every report name both kinds.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

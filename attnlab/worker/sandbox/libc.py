@@ -1,7 +1,5 @@
 """The C library of this process, for system calls that Python has no function for."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from functools import cache

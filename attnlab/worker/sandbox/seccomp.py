@@ -7,8 +7,6 @@ than the candidate; the worker and all earlier processes have lower ones, which 
 wrap around, so the parent's is refused by its value.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import struct
