@@ -19,7 +19,7 @@ from attnlab.candidate.live.layout import find_layout
 from attnlab.candidate.live.promises import find_promises
 from attnlab.candidate.live.turned import read_turned
 from attnlab.candidate.load import FunctionModule
-from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
+from attnlab.catalogue.finding_rules import PROPERTY_FINDINGS
 from attnlab.records import CheckResult, LiveReport, Outcome, Promise
 from attnlab.tracer.raw_trace import first_line
 
@@ -28,7 +28,7 @@ NOT_TRIED = "not-tried"
 SAID = "you say so"
 
 
-# By the ids of `catalogue/property_findings.py`, the more basic ones first.
+# By the ids of `[property]` in `catalogue/findings.toml`, the more basic ones first.
 PROPERTIES: dict[str, Callable[[Bench], None]] = {
     "finite": calls.finite,
     "deterministic-eval": calls.deterministic,
@@ -112,7 +112,7 @@ def _look(id_: str, bench: Bench, hints: Hints, ends: float) -> CheckResult:
     except Broken as broken:
         file, line = broken.place or ("", None)
         failed = _result(id_, "failed", str(broken))
-        result = replace(failed, file=file, line=line, advice=PROPERTY_FINDINGS[id_][3])
+        result = replace(failed, file=file, line=line, advice=PROPERTY_FINDINGS[id_].experiment)
     except NotApplicable as reason:
         result = _result(id_, "skipped", str(reason))
     except CannotTry as reason:
@@ -123,7 +123,7 @@ def _look(id_: str, bench: Bench, hints: Hints, ends: float) -> CheckResult:
 
 
 def _result(id_: str, outcome: Outcome, message: str) -> CheckResult:
-    title = PROPERTY_FINDINGS[id_][0]
+    title = PROPERTY_FINDINGS[id_].title
     return CheckResult(id=id_, title=title, outcome=outcome, message=message)
 
 

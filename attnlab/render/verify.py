@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
+from attnlab.catalogue.finding_rules import PROPERTY_FINDINGS
 from attnlab.records import CheckResult, Promise, plain, record
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen
@@ -73,14 +73,14 @@ def _show_promises(promises: Sequence[Promise], screen: Screen) -> None:
 
 def _show_broken(check: CheckResult, screen: Screen) -> None:
     screen.say((f"{screen.marks.bad} {check.id}", "bad"))
-    _, meaning, _, experiment = PROPERTY_FINDINGS[check.id]
+    rule = PROPERTY_FINDINGS[check.id]
     place = f"{check.file}:{check.line}" if check.line else ""
     rows = (
         ("should", check.title),
         ("but", check.message),
         ("first", place),
-        ("means", meaning),
-        ("try", experiment.replace("`", "")),
+        ("means", rule.text),
+        ("try", rule.experiment.replace("`", "")),
     )
     for label, text in rows:
         if text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
+from attnlab.catalogue.finding_rules import PROPERTY_FINDINGS
 from attnlab.errors import Refused
 from attnlab.suggest import did_you_mean
 

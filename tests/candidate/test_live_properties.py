@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.candidate.live_properties import PROPERTIES, Hints, live_properties
-from attnlab.catalogue.property_findings import PROPERTY_FINDINGS
+from attnlab.catalogue.finding_rules import PROPERTY_FINDINGS
 from attnlab.records import LiveReport
 
 V, D, M = 20, 12, 16

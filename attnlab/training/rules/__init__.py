@@ -1,6 +1,6 @@
 """Rules of a training log: each is a function of the log that yields findings.
 
-A rule that is not sure says nothing, or a note. Texts stand in `catalogue/training_findings.py`.
+A rule that is not sure says nothing, or a note. Texts stand in `catalogue/findings.toml`.
 """
 
 from __future__ import annotations
