@@ -6,6 +6,7 @@ import ast
 import inspect
 import sys
 import textwrap
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,19 @@ class ClassSource:
     def constructed(self) -> dict[str, int]:
         """The attributes that the constructor assigns, each with its line."""
         init = self.methods.get("__init__")
-        pairs = (
-            (target.attr, self.line + target.lineno - 1)
-            for node in (ast.walk(init) if init else ())
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Attribute) and _is_self(target.value)
-        )
-        return dict(reversed(list(pairs)))
+        return dict(reversed(list(self._assigned_in(init)))) if init else {}
+
+    @cached_property
+    def rewritten(self) -> frozenset[str]:
+        """The attributes that other methods assign: a loss that is left there for the caller."""
+        others = (node for name, node in self.methods.items() if name != "__init__")
+        return frozenset(name for node in others for name, _ in self._assigned_in(node))
+
+    def _assigned_in(self, method: ast.FunctionDef) -> Iterator[tuple[str, int]]:
+        for node in ast.walk(method):
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                if isinstance(target, ast.Attribute) and _is_self(target.value):
+                    yield target.attr, self.line + target.lineno - 1
 
     @cached_property
     def ties(self) -> tuple[tuple[str, str, int], ...]:

@@ -79,7 +79,7 @@ class MeasuringRecorder(Recorder):
             row=row,
             tainted=tuple(i for i, t in enumerate(tensors) if t.isnan().any().item()),
             masked=_masked_rows(tensors[0], *given) if op in SOFTMAX else None,
-            sources=tuple(n for t, n in floats if n and not t.isfinite().all()),
+            sources=tuple(dict.fromkeys(n for t, n in floats if n and not t.isfinite().all())),
             reach=None if op in RANDOM else _float64_magnitude(func, given),
             ranges=tuple(_largest(t) for t, _ in floats),
             sums=_lost_weight(tensors, out) if isinstance(out, Tensor) else None,

@@ -80,7 +80,7 @@ def _loose_tensors(path: str, module: nn.Module, source: ClassSource) -> Iterato
         if not isinstance(value, Tensor) or source.tree is None:
             continue
         full, line = f"{path}.{name}".lstrip("."), source.assignment(name)
-        assigned = name in source.constructed
+        assigned = name in source.constructed and name not in source.rewritten
         if value.requires_grad and assigned:
             why = (
                 "the result of an operation on one"

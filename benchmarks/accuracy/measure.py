@@ -64,7 +64,9 @@ class Found(NamedTuple):
 
 def right(model: Model) -> Right:
     trace = of(model.build())
-    alarms = tuple(f for f in grave(trace) if verdict_of(f) is None)  # docs/in-the-wild.md
+    alarms = tuple(
+        f for f in grave(trace) if verdict_of(f.file, f.rule) is None
+    )  # docs/in-the-wild.md
     return Right(
         model.name,
         model.library,

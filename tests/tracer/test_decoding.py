@@ -54,6 +54,18 @@ def trace(shell, tmp_path):
     return run
 
 
+@pytest.mark.parametrize("axis", [0, 1, 3])
+def test_a_cache_that_is_joined_on_another_axis(axis, trace):
+    """Batch, heads or features: the join is told, with the axis on which it would fit, and no
+    change that only makes it run."""
+    said = trace(CACHED.replace("dim=2)", f"dim={axis})"), "--decode")
+    told = " ".join(said.out.replace("│", " ").split())
+    assert said.code == 1
+    assert "in call 2" in told
+    assert "It runs with dim=" in told
+    assert ".transpose(" not in told.partition("It runs with")[2].partition("next:")[0]
+
+
 def test_right_steps_equal_a_full_pass(trace):
     """A right cache raises nothing, and that it was looked at is said."""
     said = trace(CACHED, "--decode")

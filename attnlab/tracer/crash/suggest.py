@@ -172,6 +172,8 @@ def _operand_changes(again: ReplayedCall, op: str, names: Names) -> Iterator[Cha
         for text, edit in kind(tensor, others):
             if op == "view" and "flatten" in text:  # a copy, which may scramble heads
                 continue
+            if "repeat" in text and op in PRODUCTS and way == (0,):  # queries share keys
+                continue
             try:
                 new = edit(tensor)
             except (RuntimeError, IndexError):

@@ -32,9 +32,20 @@ def trusted_fixes(rows: Rows, crash: RawCrash, operands: Sequence[Axes]) -> Iter
             shape = [crash.operands[fit.operand][i] if i >= 0 else 1 for i in fit.axes]
             if not _fits_by_name(crash.op, names) or (turned and _are_weights(rows, crash)):
                 continue
+            if _turns_what_fits(crash, fit.operand, old, names[fit.operand]):
+                continue
             if fit.into and _mixes(names[fit.operand], shape, fit.into):
                 continue
         yield fit.text
+
+
+def _turns_what_fits(crash: RawCrash, operand: int, old: Axes, new: Axes) -> bool:
+    """Whether a product fits in its matrices, and only what stands before them does not: then
+    heads must not become positions."""
+    if crash.op not in PRODUCTS or operand > 1 or min(map(len, crash.operands[:2])) < 2:
+        return False
+    a, b = crash.operands[:2]
+    return a[-1] == b[-2] and old[-2:] != new[-2:]
 
 
 def _fits_by_name(op: str, names: Sequence[Axes]) -> bool:

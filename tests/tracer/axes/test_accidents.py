@@ -63,6 +63,10 @@ WRONG |= {
         f"{PLACES}torch.roll(z, (-2, -2), (2, 3))",
         [("roll-axes", 2)],
     ),
+    "heads of (S, B) taken out as of (B, S)": (
+        "z = x.transpose(0, 1).contiguous()\nz.view(B * H, S, hd)",
+        [("reshape-cut", 2)],
+    ),
     "one entry for all": ("x[0] + x", [("batch-contraction", 1)]),
     "heads merged without transpose behind a class token": (
         """z = torch.cat([x[:, :2] * 0, x], 1).view(B, S + 2, H, hd).transpose(1, 2)

@@ -61,6 +61,8 @@ def test_the_smallest_change_is_named(forward, change):
         "k = torch.cat([x, x], 1)\nw = (x @ k.mT).softmax(-1)\nreturn w @ x",  # over the queries
         HEADS + "return (q @ q.mT @ q).permute(0, 1, 3, 2).view(2, 4, 8)",  # heads first
         "return F.conv1d(x, torch.ones(8, 5, 3))",  # another layer, or another input
+        # keys of the cache joined to those of now as heads
+        HEADS + "k = torch.cat([q, q], 1)\nreturn q @ k.mT",
         "return x + x[0, 0, :4]",  # features, as many as there are positions
     ],
 )

@@ -378,3 +378,28 @@ def test_a_residual_in_other_words_is_one(way, tmp_path):
     """Scaled by weights, moved to a device, or mixed of several streams."""
     found = findings(tmp_path, STREAMS.format(way=way), "Net")
     assert "residual-missing" not in [f.rule for f in found]
+
+
+LEFT = """
+import torch
+from torch import nn
+
+class Router(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(12, 12)
+        self.balance = torch.zeros(())
+
+    def forward(self, x):
+        share = self.gate(x).softmax(-1)
+        self.balance = share.mean((0, 1)).square().sum()
+        return x * share
+"""
+
+
+def test_a_loss_that_is_left_for_the_caller_is_no_lost_weight(tmp_path):
+    """The constructor sets it to 0, and forward to something that wants gradients."""
+    net = written(tmp_path, LEFT).Router()
+    net(torch.randn(2, 5, 12))
+    found = attnlab.trace(net, torch.randn(2, 5, 12)).findings
+    assert [f.rule for f in found if f.severity != "note"] == []
