@@ -32,7 +32,7 @@ def collate(examples: List[List[int]]) -> Tuple[Tensor, Tensor]:
     probability = torch.full(labels.shape, 0.15)
     probability.masked_fill_(input_ids < len(SPECIAL), 0.0)
     masked = torch.bernoulli(probability).bool()
-    masked[torch.arange(len(examples)), 2] = True
+    masked[torch.arange(len(examples)), torch.tensor([random.randrange(1, len(e) - 1) for e in examples])] = True
     labels[~masked] = -100
     replaced = torch.bernoulli(torch.full(labels.shape, 0.8)).bool() & masked
     input_ids[replaced] = MASK
@@ -98,6 +98,7 @@ class BertForMaskedLM(nn.Module):
 
 def main() -> None:
     torch.manual_seed(0)
+    random.seed(0)
     r = random.Random(0)
     train, valid = [report(r) for _ in range(2000)], [report(r) for _ in range(200)]
     model = BertForMaskedLM(len(VOCAB))
