@@ -15,6 +15,8 @@ WEIGHTS = {"error": 0.3, "warning": 0.1, "note": -0.4}
 SAME_LINE = 0.15  # that a second suspicion of one line loses: other lines should be seen as well
 SYMPTOM = 0.35  # that a rule which explains the symptom gains
 LATER = 0.02  # for each finding before it of the same rule
+EFFECTS = {"loss-not-finite", "finite", "first-loss", "loss-rises", "learning-rate"}
+EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 PROPERTY = 0.75  # confidence in a property that does not hold
 PROPERTIES = {  # where it is another
     "causality": 0.9,
@@ -25,6 +27,8 @@ PROPERTIES = {  # where it is another
     "train-mode": 0.5,
     "deterministic-eval": 0.7,
     "reach": 0.6,
+    "finite": 0.5,
+    "edge-shapes": 0.65,
     "dtype-parity": 0.5,
     "call-signature": 0.3,
     "long-positions": 0.4,
@@ -236,6 +240,13 @@ def _ranked(found: Iterable[Suspicion], symptom: str) -> Iterator[Suspicion]:
         return replace(suspicion, confidence=_clipped(suspicion.confidence + more))
 
     grave = {"error": 0, "warning": 1, "note": 2}
+    caused = any(s.severity != "note" and s.rule not in EFFECTS for s in found)
+    found = [
+        replace(s, confidence=_clipped(s.confidence - EFFECT))
+        if caused and s.rule in EFFECTS
+        else s
+        for s in found
+    ]
     left = sorted(map(raised, found), key=lambda s: (grave[s.severity] > 1, -s.confidence))
     seen: set[tuple[str, str, int | None]] = set()
     lines: dict[tuple[str, int | None], int] = {}

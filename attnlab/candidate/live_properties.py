@@ -60,6 +60,7 @@ class Hints(NamedTuple):
     targets: Tensor | None = None
     promised: tuple[str, ...] = ()
     unpromised: tuple[str, ...] = ()
+    seen: tuple[tuple[str, str], ...] = ()  # promises that something else showed, each with why
     seconds: float = SECONDS
 
 
@@ -92,7 +93,8 @@ def make_bench(
     bench = Bench(live, find_layout(live))
     bench.before = live.call({})
     turned = read_turned(bench, set(hints.promised))
-    found = find_promises(bench, hints.targets) | dict.fromkeys(hints.promised, SAID)
+    found = dict(hints.seen) | find_promises(bench, hints.targets)
+    found |= dict.fromkeys(hints.promised, SAID)
     bench.promises = {n: why for n, why in found.items() if n not in hints.unpromised} | turned
     return bench
 

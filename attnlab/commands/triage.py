@@ -78,13 +78,10 @@ def command(
     from attnlab.target.command_line import TraceCommand
     from attnlab.target.triage_target import (
         STEPS,
-        add_findings,
         ignored_lines,
-        merge_reports,
-        module_instead,
+        look_at,
         script_arguments,
         triage_job,
-        with_masks,
     )
 
     _must_be_one_of("--symptom", symptom, tuple(SYMPTOMS))
@@ -104,14 +101,7 @@ def command(
     job = triage_job(typed, bounds, many, script_arguments(args))
     doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
     note(f"{doing} {target} (your own code: under limits, not isolated)")
-    report = run_job(job)
-    masked = with_masks(typed, job)
-    if masked is not None:
-        report = add_findings(report, run_job(masked))
-    alone = module_instead(typed, report, bounds)
-    if alone is not None:
-        note(f"it took no optimizer step: looking at {alone.candidate.name} alone")
-        report = merge_reports(report, run_job(alone))
+    report = look_at(typed, job, run_job, note)
     wishes = Wishes(symptom=symptom, only=only, ignored=tuple(ignore or ()))
     first = make_triage(target, report, wishes)
     files = frozenset(suspicion.file for suspicion in first.suspicions if suspicion.file)

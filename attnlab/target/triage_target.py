@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from attnlab.target.command_line import TraceCommand
 from attnlab.target.outline import read_outline
 from attnlab.target.resolve import own_job, script_job
 from attnlab.target.source import parse, read_source
+from attnlab.target.source_findings import source_findings
 from attnlab.target.trace_advice import omitted_inputs
 
 STEPS = 20  # of training that are watched
@@ -46,7 +48,7 @@ def script_arguments(text: str) -> tuple[str, ...]:
         raise Refused(f"--args {text}: {error}", hint, "--args") from None
 
 
-def module_instead(typed: TraceCommand, report: Report, limits: Limits) -> Job | None:
+def _module_instead(typed: TraceCommand, report: Report, limits: Limits) -> Job | None:
     """Where a script took no optimizer step: the job that looks at its model alone, if it can."""
     if report.outcome == "timeout" or (report.training and not report.training.steps):
         code = read_source(Path(typed.target), typed.target)
@@ -59,7 +61,22 @@ def module_instead(typed: TraceCommand, report: Report, limits: Limits) -> Job |
     return None
 
 
-def with_masks(typed: TraceCommand, job: Job) -> Job | None:
+def _add_source_findings(report: Report, job: Job) -> Report:
+    """The report with what the text of the target's file shows."""
+    fresh = tuple(source_findings(job.candidate.text, job.candidate.file))
+    if fresh and report.training is not None:
+        found = replace(report.training, findings=(*report.training.findings, *fresh))
+        return replace(report, training=found)
+    if fresh and report.trace is not None:
+        known = {(f.rule, f.line) for f in report.trace.findings}
+        more = [f for f in fresh if (f.rule, f.line) not in known]
+        return replace(
+            report, trace=replace(report.trace, findings=(*report.trace.findings, *more))
+        )
+    return report
+
+
+def _with_masks(typed: TraceCommand, job: Job) -> Job | None:
     """The job with the optional masks that nothing feeds, where their use tells what they are."""
     texts = [text for text in omitted_inputs(job) if "mask" in text and ":" in text]
     if not texts or "trace" not in job.stages:
@@ -71,7 +88,7 @@ def with_masks(typed: TraceCommand, job: Job) -> Job | None:
     return replace(more, stages=job.stages)
 
 
-def add_findings(report: Report, more: Report) -> Report:
+def _add_findings(report: Report, more: Report) -> Report:
     """The report with what only a run with masks shows; one that crashed may have been misfed."""
     old, new = report.trace, more.trace
     if old is None or new is None or old.crash or new.crash or more.outcome != "ok":
@@ -87,11 +104,27 @@ def add_findings(report: Report, more: Report) -> Report:
     return replace(report, trace=trace, checks=tuple(checks.values()))
 
 
-def merge_reports(script: Report, module: Report) -> Report:
+def _merge_reports(script: Report, module: Report) -> Report:
     """What the script did, with what its model showed."""
     if module.outcome in ("timeout", "crashed", "memory", "error"):
         return script
     return replace(module, training=script.training, output=script.output, message=script.message)
+
+
+def look_at(
+    typed: TraceCommand, job: Job, run: Callable[[Job], Report], note: Callable[[str], None]
+) -> Report:
+    """All that `run` and the source show of a target, together; `note` is told what is done."""
+    report = run(job)
+    masked = _with_masks(typed, job)
+    if masked is not None:
+        report = _add_findings(report, run(masked))
+    report = _add_source_findings(report, job)
+    alone = _module_instead(typed, report, job.limits)
+    if alone is not None:
+        note(f"it took no optimizer step: looking at {alone.candidate.name} alone")
+        report = _merge_reports(report, run(alone))
+    return report
 
 
 def trains(tree: ast.Module) -> bool:

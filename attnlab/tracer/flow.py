@@ -68,7 +68,7 @@ def read_flow(recorder: Recorder, seen: Replay, partial: bool = False) -> Flow:
     return Flow(
         outputs=seen.outputs,
         whole=whole and bool(seen.outputs),
-        training=recorder.root is not None and recorder.root.training,
+        training=recorder.root is not None and (recorder.training or recorder.root.training),
         partial=partial,
         held=held,
         numbers=tuple(_numbers(rows)),

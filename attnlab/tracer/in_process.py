@@ -103,7 +103,7 @@ class BlockRecorder(Recorder):
         """Take the arguments of the first module call as inputs."""
         if self.root is not None:
             return
-        self.root = module
+        self.root, self.training = module, module.training
         self._names = module_names(module)
         kwargs = keyword_arguments(sys._getframe(1))
         known = {id(t) for t in self.given.values()}

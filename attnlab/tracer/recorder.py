@@ -112,6 +112,7 @@ class Recorder(TorchFunctionMode):
         self._written: set[int] = set()  # storages that were written to after they were made
         self.caller: CodeType | None = None  # what holds the block that is recorded
         self.root = root
+        self.training: bool | None = None  # the root's mode when it was called, where it may change
         self._names = module_names(root) if root is not None else {}
 
     def name_inputs(self, tensors: list[Tensor]) -> None:

@@ -16,6 +16,7 @@ class Statement(NamedTuple):
 
     node: ast.stmt
     function: ast.FunctionDef | ast.AsyncFunctionDef | None
+    looped: bool = False  # it may run again, so that what stands before it comes after it
 
     @property
     def called(self) -> str:
@@ -42,7 +43,8 @@ class Statement(NamedTuple):
         if len(targets) != 1 or not isinstance(targets[0], ast.Name) or self.function is None:
             return ""
         name = targets[0].id
-        return "" if name.startswith("_") or name in _names_read(self.function) else name
+        after = 0 if self.looped else node.end_lineno or node.lineno
+        return "" if name.startswith("_") or _is_read(self.function, name, after) else name
 
 
 @lru_cache(maxsize=64)
@@ -60,23 +62,38 @@ def statements(file: str) -> dict[int, Statement]:
 
 
 def _simple(
-    body: list[ast.stmt], function: ast.FunctionDef | ast.AsyncFunctionDef | None
+    body: list[ast.stmt],
+    function: ast.FunctionDef | ast.AsyncFunctionDef | None,
+    looped: bool = False,
 ) -> Iterator[Statement]:
     for node in body:
         inner = node if isinstance(node, FUNCTIONS) else function
         blocks = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
         blocks += [part.body for name in ("handlers", "cases") for part in getattr(node, name, [])]
         if not any(isinstance(block, list) for block in blocks):
-            yield Statement(node, function)
+            yield Statement(node, function, looped)
         for block in blocks:
             if isinstance(block, list):
-                yield from _simple(block, inner)
+                again = (looped and inner is function) or isinstance(node, (ast.For, ast.While))
+                yield from _simple(block, inner, again)
+
+
+def _is_read(function: ast.AST, name: str, after: int) -> bool:
+    """Whether a name is read in a function behind a line; inner functions may run at any time."""
+    reads = _reads(function)
+    return name in reads and (reads[name] > after or "locals" in reads)
 
 
 @lru_cache(maxsize=256)
-def _names_read(function: ast.AST) -> frozenset[str]:
-    """Every name that is read in a function; all names where it asks for its `locals`."""
-    names = (n for n in ast.walk(function) if isinstance(n, ast.Name))
-    read = {n.id for n in names if not isinstance(n.ctx, ast.Store)}
-    shared = (n for n in ast.walk(function) if isinstance(n, (ast.Global, ast.Nonlocal)))
-    return frozenset(read.union(*(n.names for n in shared)))
+def _reads(function: ast.AST) -> dict[str, float]:
+    """By name, the last line of a function that reads it."""
+    found: dict[str, float] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+            found[node.id] = max(found.get(node.id, 0), node.lineno)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            found |= dict.fromkeys(node.names, float("inf"))
+        elif isinstance(node, (*FUNCTIONS, ast.Lambda)) and node is not function:
+            inner = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+            found |= {n.id: float("inf") for n in inner if not isinstance(n.ctx, ast.Store)}
+    return found

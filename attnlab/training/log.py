@@ -14,6 +14,7 @@ class LossCall:
     file: str
     line: int
     shape: tuple[int, ...]
+    target_shape: tuple[int, ...] = ()
     value: float | None = None
     classes: int = 0
     reduction: str = "mean"
@@ -22,6 +23,7 @@ class LossCall:
     shift: int | None = None  # positions that targets are ahead of the model's input ids
     agreement: float = 0.0  # the share of targets that are the ids at that distance
     mixed: bool = False  # its rows hold numbers of several rows of the model's output
+    crossed: bool = False  # its targets fit the ids in the order of the other axis
     padding: int | None = None  # the id that fills rows up, where it is among the targets
     padded: float = 0.0  # the share of the targets that it is
 
@@ -60,6 +62,7 @@ class OptimizerMade:
     line: int
     parameters: int
     known: bool = False  # an earlier one had the same parameters
+    groups: tuple[tuple[float, int, int], ...] = ()  # decay, matrices, vectors of each group
 
 
 @record
@@ -72,6 +75,8 @@ class Weight:
     optimized: bool
     received: bool  # a gradient that is not all zero, at some step
     moved: bool
+    layer: str = ""  # the kind of module that holds it
+    spread: float | None = None  # of a matrix before the first step: std * sqrt(fan_in)
 
 
 @record
@@ -92,6 +97,40 @@ class Model:
 
 
 @record
+class Schedule:
+    """A learning-rate scheduler that was stepped."""
+
+    kind: str
+    file: str
+    line: int  # of its step
+    moves: int
+    horizon: int | None = None  # moves after which it is over, or begins anew
+    shared: int = 0  # moves that came with an optimizer step each
+
+
+@record
+class Loader:
+    """A DataLoader: where it is made, and how often it was gone through from the start."""
+
+    file: str
+    line: int
+    batches: int
+    starts: int
+    started: tuple[str, int]  # where it was started last
+    shuffles: bool
+    shared: float = 0.0  # of its rows, the share that another loader has
+    twin: int = 0  # the line where that one is made
+
+
+@record
+class Follower:
+    """A copy of the model that no optimizer moves, and how it follows."""
+
+    kind: str  # "copy", "dict" or "reference"
+    share: float  # of the distance to the model that one step takes away
+
+
+@record
 class TrainingLog:
     steps: tuple[Step, ...] = ()
     losses: tuple[LossCall, ...] = ()
@@ -102,6 +141,11 @@ class TrainingLog:
     schedule_steps: int = 0
     schedule_first: tuple[str, int, int] | None = None  # file, line, optimizer steps before it
     schedulers: int = 0
+    schedules: tuple[Schedule, ...] = ()
+    loaders: tuple[Loader, ...] = ()
+    followers: tuple[Follower, ...] = ()
+    seeded: tuple[str, int, int] = ("", 0, 0)  # file, line, how often between steps
+    source: str = ""  # of the script
     batches: int = 0  # different ones among the learning calls
     kept_graphs: int = 0  # losses of earlier steps that are alive with their graphs
     kept_at: tuple[str, int] = ("", 0)

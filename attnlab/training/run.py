@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from torch.optim import optimizer as optimizer_hooks
@@ -66,6 +67,7 @@ def watch_script(
     steps: int,
     file: str,
     unstoppable: Callable[[Watched], None] | None = None,
+    source: str = "",
 ) -> Watched:
     """Run a script up to its `steps`-th optimizer step.
 
@@ -87,7 +89,8 @@ def watch_script(
             fault = error if isinstance(error, Exception) else None
             recorded = tracer.finished and (tracer.recorder.log or fault is not None)
             raw = tracer.recorder.raw_trace(fault) if recorded else None
-            return Watched(watch.log(crash, names), raw, main.first if main else None)
+            log = replace(watch.log(crash, names), source=source)
+            return Watched(log, raw, main.first if main else None)
 
         if unstoppable is not None:
             watch.caught = lambda: unstoppable(seen())

@@ -23,6 +23,7 @@ class ModuleCall(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     output: Any
+    ids: tuple[Tensor, ...] = ()  # what its embeddings were given
 
 
 class Alignment(NamedTuple):
@@ -31,6 +32,7 @@ class Alignment(NamedTuple):
     shift: int | None = None
     agreement: float = 0.0
     mixed: bool = False
+    crossed: bool = False  # the rows of the targets are those of other positions
     padding: int | None = None
     padded: float = 0.0
 
@@ -52,21 +54,30 @@ def are_log_probabilities(scores: Tensor) -> bool:
 
 
 def align(scores: Tensor, target: Tensor, ignored: int, call: ModuleCall | None) -> Alignment:
-    """Find each row of the scores in the model's output, and its target among the ids there."""
+    """Find each row of the scores in the model's output, and its target among the ids there.
+
+    Inside of forward there is no output yet: `call.output` is what its layers returned last.
+    """
     if call is None or scores.dim() < 2 or target.dtype != torch.int64:
         return Alignment()
     rows, targets = rows_of(scores)[:MOST], target.reshape(-1)[:MOST]
     if len(rows) != len(targets):
         return Alignment()
+    given = call.ids or tuple(tensors_in((call.args, call.kwargs)))
+    ids = [t.detach() for t in given if t.dtype == torch.int64 and t.dim() == 2]
     for output in tensors_in(call.output):
         if output.dim() != 3 or not output.is_floating_point():
             continue
         places = _places(rows, output)
-        if places is None:
-            if _same_numbers(scores, output):
-                return Alignment(mixed=True)
-            continue
-        return _shifted(places, targets, ignored, output, call)
+        if places is not None:
+            return _best(places, targets, ignored, [i for i in ids if i.shape == output.shape[:2]])
+        if _same_numbers(scores, output):
+            return Alignment(mixed=True)
+    for one in ids:  # a head that is no layer: its rows in their natural order
+        grid = torch.arange(one.numel()).reshape(one.shape)
+        for places in (grid, grid[:, :-1]):
+            if places.numel() == len(rows):
+                return _best(places.reshape(-1), targets, ignored, ids)
     return Alignment()
 
 
@@ -74,6 +85,12 @@ def _places(rows: Tensor, output: Tensor) -> Tensor | None:
     """Where each row stands in the output: an index into its first two axes; None if not there."""
     if output.shape[-1] != rows.shape[-1]:
         return None
+    grid = torch.arange(output.shape[0] * output.shape[1]).reshape(output.shape[:2])
+    for cut in (grid, grid[:, :-1], grid[:, 1:], grid[:-1], grid[1:]):
+        places = cut.reshape(-1)[:MOST]
+        flat = output.reshape(-1, output.shape[-1])
+        if len(places) == len(rows) and torch.equal(flat[places], rows):
+            return places
     known = {
         tuple(row): number
         for number, row in enumerate(output.reshape(-1, output.shape[-1])[:MOST, :4].tolist())
@@ -90,18 +107,36 @@ def _same_numbers(scores: Tensor, output: Tensor) -> bool:
     return torch.equal(scores.flatten().sort().values, output.flatten().sort().values)
 
 
-def _shifted(
-    places: Tensor, targets: Tensor, ignored: int, output: Tensor, call: ModuleCall
-) -> Alignment:
-    best = Alignment()
-    for ids in tensors_in((call.args, call.kwargs)):
-        if ids.dtype != torch.int64 or ids.shape != output.shape[:2]:
-            continue
-        for axis in (1, 0):
-            found = _at_axis(places, targets, ignored, ids, axis)
-            if found.agreement > best.agreement or found.padding is not None:
-                best = found
+def _best(places: Tensor, targets: Tensor, ignored: int, ids: list[Tensor]) -> Alignment:
+    """Beside the ids that explain the targets best: those one ahead before all others."""
+    found = [
+        _at_axis(places, targets, ignored, one, axis)
+        for one in ids
+        if one.numel() > int(places.max())
+        for axis in (1, 0)
+    ]
+    if not found:
+        return Alignment()
+    best = max(found, key=lambda a: (a.shift == 1, a.agreement, a.padding is not None))
+    if best.shift is None:
+        crossed = any(_is_crossed(places, targets, ignored, one) for one in ids)
+        return Alignment(crossed=True) if crossed else best
     return best
+
+
+def _is_crossed(places: Tensor, targets: Tensor, ignored: int, ids: Tensor) -> bool:
+    """Whether the targets fit the ids one ahead, but in the order of the other axis."""
+    if len(targets) != ids.numel():
+        return False
+    identity = torch.arange(ids.numel())
+    orders = [identity.reshape(ids.shape).T.reshape(-1)]
+    if not torch.equal(places, identity):
+        orders.append(identity)
+    return any(
+        _at_axis(order, targets, ignored, ids, axis).shift in (0, 1)
+        for order in orders
+        for axis in (1, 0)
+    )
 
 
 def _at_axis(places: Tensor, targets: Tensor, ignored: int, ids: Tensor, axis: int) -> Alignment:
@@ -122,7 +157,8 @@ def _at_axis(places: Tensor, targets: Tensor, ignored: int, ids: Tensor, axis: i
         shares[shift] = float((there == targets)[inside].double().mean())
     padded = 0.0
     if padding is not None and bool(counted.any()):
-        padded = float((targets == padding)[counted].double().mean())
+        hidden = (ids[first, second] == padding) & (targets == padding)
+        padded = float(hidden[counted].double().mean())
     best = max(shares, key=lambda shift: shares[shift], default=0)
     rest = max((share for shift, share in shares.items() if shift != best), default=0.0)
     if not shares or shares[best] < SURE or shares[best] - rest < APART:

@@ -10,6 +10,7 @@ import gc
 import inspect
 import math
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
@@ -39,8 +40,14 @@ from attnlab.training.log import (
     Weight,
 )
 from attnlab.training.patches import Patches
+from attnlab.training.surroundings import Surroundings
 
-LOSSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits")
+PAIRED = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")  # two tensors of one shape
+LOSSES = (
+    *("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"),
+    *(*PAIRED, "kl_div"),
+)
+PHASES, COAST = 3, 4.0  # most phases of a script, and seconds between two of them
 CLOSELY = 4  # steps whose losses are all looked at; later every fifth step's
 SNAPSHOT = 1 << 22  # weights of an optimizer that are copied around a step
 ENDLESS = 40  # backward passes, or calls for gradients, by step asked for, without a step
@@ -67,6 +74,7 @@ class _Seen:
 
     def __init__(self, module: nn.Module, place: tuple[str, int]) -> None:
         self.module, self.place, self.evaluation = module, place, ("", 0)
+        self.phase = 0  # the last in which it learned
         self.learning = self.other = self.in_eval = self.in_train = self.evaluated_in_train = 0
         self.first: look.ModuleCall | None = None  # the first call for gradients
 
@@ -75,7 +83,9 @@ class TrainingWatch:
     """Context manager: `log()` tells what was seen. `steps` ends the script; 0 never does."""
 
     def __init__(self, steps: int = 0) -> None:
-        self.limit = steps
+        self.limit = self._steps = steps
+        self.phase = 1
+        self._coasting = 0.0  # while the script goes on unwatched: until when
         self.steps: list[Step] = []
         self.losses: list[LossCall] = []
         self.backwards: list[BackwardCall] = []
@@ -83,6 +93,8 @@ class TrainingWatch:
         self.not_seen: set[str] = set()
         self.models: dict[int, _Seen] = {}
         self.last: look.ModuleCall | None = None  # the latest outermost call
+        self._embedded: list[Tensor] = []  # ids that embeddings of the current call were given
+        self._made: list[Tensor] = []  # what its layers returned last, of three axes
         self._calling: list[nn.Module] = []
         self._by_optimizer: dict[int, list[str]] = {}
         self._clip_line = 0
@@ -92,6 +104,7 @@ class TrainingWatch:
         self._before: dict[int, Tensor] = {}
         self._received: set[int] = set()
         self._moved: set[int] = set()
+        self._moved_frozen: set[int] = set()
         self._owned: set[int] = set()
         self._schedule: list[tuple[str, int, int]] = []
         self._schedulers: set[int] = set()
@@ -101,6 +114,7 @@ class TrainingWatch:
         self._handles: list[Any] = []
         self._inside = False  # of an optimizer's step, or of a backward pass
         self._in_loss = False
+        self._spreads: dict[int, float] = {}  # of matrices before their first step
         self._kept: tuple[int, tuple[str, int]] | None = None
         self.caught: Callable[[], object] = lambda: None  # called where the script goes on
         self._stopped = False
@@ -125,6 +139,7 @@ class TrainingWatch:
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             for owner in (nn.utils, nn.utils.clip_grad):
                 put(owner, name, lambda function: self._watched_event(function, "clip"))
+        self.around = Surroundings(self._patches, _place_of_caller)
         for kind in (schedules.LRScheduler, schedules.ReduceLROnPlateau):
             put(kind, "step", self._watched_schedule)
         return self
@@ -139,16 +154,35 @@ class TrainingWatch:
         return len(self.steps)
 
     def _stop(self) -> None:
-        """End the script where it has been watched for long enough."""
+        """End the script where it has been watched for long enough.
+
+        First it goes on for a while unwatched: another optimizer begins another phase.
+        """
+        if self._coasting:
+            if time.monotonic() > self._coasting:
+                self._end()
+            return
         endless = self.limit and not self.steps and (
             len(self.backwards) > ENDLESS * 2 or self._learning_calls > ENDLESS * 4
         )  # fmt: skip
         if self.limit and (self.done >= self.limit or endless):
             self._kept = self._kept or self._kept_graphs()  # before the script's frames go
-            if self._stopped:
-                self.caught()
-            self._stopped = True
-            raise StopWatching
+            if endless or self.phase == PHASES:
+                self._end()
+            self._coasting, self.around.active = time.monotonic() + COAST, False
+
+    def _end(self) -> None:
+        if self._stopped:
+            self.caught()
+        self._stopped = True
+        raise StopWatching
+
+    def _begin_phase(self) -> None:
+        """What another optimizer trains is looked at too."""
+        self._coasting, self.around.active = 0.0, True
+        self.phase += 1
+        self.limit += self._steps
+        self._stale.clear()
 
     @property
     def _learning_calls(self) -> int:
@@ -156,28 +190,39 @@ class TrainingWatch:
 
     # ------------------------------------------------------------ modules
 
-    def _enter_module(self, module: nn.Module, args: Any) -> None:  # noqa: ARG002
+    def _enter_module(self, module: nn.Module, args: Any) -> None:
+        if isinstance(module, _Loss):
+            return
+        if not self._calling:
+            self._embedded, self._made = [], []
         self._calling.append(module)
+        if isinstance(module, nn.Embedding) and args and isinstance(args[0], Tensor):
+            self._embedded.append(args[0])
 
     @_unrecorded
     def _leave_module(self, module: nn.Module, args: Any, out: Any) -> None:
+        if isinstance(module, _Loss):
+            return
         while self._calling and self._calling.pop() is not module:
             pass
-        if self._calling or isinstance(module, _Loss) or self._inside:
+        if isinstance(out, Tensor) and out.dim() == 3:
+            self._made = [out, *self._made[:1]]
+        if self._calling or self._inside:
             return
         self._stop()
-        call = look.ModuleCall(module, args, keyword_arguments(sys._getframe(1)), out)
+        kwargs = keyword_arguments(sys._getframe(1))
+        call = look.ModuleCall(module, args, kwargs, out, tuple(self._embedded))
         place = _place()
         seen = self.models.setdefault(id(module), _Seen(module, place))
         learns = torch.is_grad_enabled() and any(t.requires_grad for t in tensors_in(out))
-        if learns:
+        if learns and not self._coasting:
             self.last = call
-            seen.first = seen.first or call
+            seen.first, seen.phase = seen.first or call, self.phase
             seen.learning += 1
             seen.in_eval += not module.training
             seen.in_train += module.training
             self._batches.add(_digest(args))
-        else:
+        elif not learns:
             seen.other += 1
             if module.training and not torch.is_grad_enabled():
                 seen.evaluated_in_train += 1
@@ -195,7 +240,7 @@ class TrainingWatch:
                 value = function(*args, **kwargs)
             finally:
                 self._in_loss = again
-            wanted = self.done < CLOSELY or self.done % 5 == 0
+            wanted = self._closely
             if wanted and torch.is_grad_enabled() and not (self._inside or again):
                 try:
                     with torch._C.DisableTorchFunction():
@@ -208,12 +253,20 @@ class TrainingWatch:
 
         return watched
 
+    def _current_call(self) -> look.ModuleCall | None:
+        """The call that a loss is made in, as far as it went, or the one before it."""
+        if not self._calling:
+            return self.last
+        return look.ModuleCall(self._calling[0], (), {}, tuple(self._made), tuple(self._embedded))
+
     def _loss_call(self, name: str, given: dict[str, Any], value: Tensor) -> LossCall:
         scores, target = given["input"].detach(), given["target"].detach()
-        call, ignored = self.last, given.get("ignore_index", -100)
+        call, ignored = self._current_call(), given.get("ignore_index", -100)
         several = name in ("cross_entropy", "nll_loss") and scores.dim() > 1
         found = look.align(scores, target, ignored, call) if several else look.Alignment()
-        if not several:
+        if name in (*PAIRED, "kl_div"):
+            probable = False
+        elif not several:
             probable = bool(((scores > 0) & (scores < 1)).all())
         else:
             probable = look.sum_to_one(scores)
@@ -225,11 +278,13 @@ class TrainingWatch:
             file=file,
             line=line,
             shape=tuple(scores.shape),
+            target_shape=tuple(target.shape),
             value=float(value.detach()) if value.numel() == 1 else None,
             classes=scores.shape[1] if several else 0,
             reduction=reduction,
             probabilities=probable,
-            log_probabilities=several and look.are_log_probabilities(scores),
+            log_probabilities=(several or name == "kl_div")
+            and look.are_log_probabilities(scores if several else scores.movedim(-1, 1)),
             **found._asdict(),
         )
 
@@ -255,9 +310,17 @@ class TrainingWatch:
 
         return backward
 
+    @property
+    def _closely(self) -> bool:
+        """Whether everything of this step is looked at."""
+        number = self.done - self.limit + self._steps
+        return not self._coasting and (number < CLOSELY or number % 5 == 0)
+
     @_unrecorded
     def _note_backward(self, loss: Tensor, kept: bool) -> None:
         self._stop()
+        if self._coasting:
+            return
         self._forget_cleared()
         place = _place()
         value = float(loss.detach()) if loss.numel() == 1 else None
@@ -280,7 +343,8 @@ class TrainingWatch:
     def _watched_event(self, function: Callable[..., Any], event: str) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
-            for events in self._by_optimizer.values():
+            mine = self._by_optimizer.get(id(args[0])) if args else None
+            for events in [mine] if mine is not None else self._by_optimizer.values():
                 events.append(event)
             if event == "clip":
                 self._clip_line = _place()[1]
@@ -292,7 +356,9 @@ class TrainingWatch:
         def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
             self._schedulers.add(id(scheduler))
             if not getattr(scheduler, "_is_initial", False):  # the constructor makes a step as well
-                self._schedule.append((*_place(), self.done))
+                if not self._coasting:
+                    self._schedule.append((*_place(), self.done))
+                self.around.move(scheduler, _place())
                 for events in self._by_optimizer.values():
                     events.append("schedule")
             return function(scheduler, *args, **kwargs)
@@ -311,7 +377,17 @@ class TrainingWatch:
                 line=line,
                 parameters=len(owned),
                 known=owned in self._sets,
+                groups=tuple(
+                    (
+                        float(group.get("weight_decay", 0.0)),
+                        sum(p.dim() > 1 for p in group["params"]),
+                        sum(p.dim() < 2 for p in group["params"]),
+                    )
+                    for group in optimizer.param_groups
+                ),
             )
+            if self._coasting and owned not in self._sets:
+                self._begin_phase()
             self._sets.append(owned)
             self.optimizers.append(made)
             self._by_optimizer[id(optimizer)] = []
@@ -326,12 +402,19 @@ class TrainingWatch:
         parameters = _parameters_of(optimizer)
         self._owned |= {id(p) for p in parameters}
         self._received |= {id(p) for p in parameters if p.grad is not None and bool(p.grad.any())}
+        for p in parameters:
+            if id(p) not in self._spreads and p.dim() == 2 and p.numel() <= SNAPSHOT:
+                self._spreads[id(p)] = float(p.detach().std()) * p.shape[1] ** 0.5
         small = sum(p.numel() for p in parameters) <= SNAPSHOT
-        closely = self.done < CLOSELY or self.done % 5 == 0
-        self._before = {id(p): p.detach().clone() for p in parameters} if small and closely else {}
+        wanted = small and self._closely
+        self._before = {id(p): p.detach().clone() for p in parameters} if wanted else {}
 
     @_unrecorded
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:  # noqa: ARG002
+        if self._coasting:
+            self._inside = False
+            self._stop()
+            return
         parameters = _parameters_of(optimizer)
         graded = [p for p in parameters if p.grad is not None]
         ratios = []
@@ -342,6 +425,8 @@ class TrainingWatch:
             change = float((p.detach() - before).norm())
             if change > 0:
                 self._moved.add(id(p))
+                if not p.requires_grad:
+                    self._moved_frozen.add(id(p))
             size = float(before.norm())
             if p.dim() > 1 and size > 0:
                 ratios.append(change / size)
@@ -368,6 +453,7 @@ class TrainingWatch:
         events.clear()
         self._stale |= {id(p) for p in graded if p.grad is not None and bool(p.grad.any())}
         self._before, self._inside = {}, False
+        self.around.after_step(self._owned)
         self._stop()
 
     # ------------------------------------------------------------ what was seen
@@ -380,6 +466,17 @@ class TrainingWatch:
         )
         return found[-1] if found else None
 
+    def _trained(self) -> Iterable[nn.Module]:
+        """The main model, and the largest that a later phase trained."""
+        main = self.main_model()
+        later = [s.module for s in self.models.values() if s.phase == self.phase > 1]
+        if main is not None:
+            yield main.module
+        if later:
+            last = max(later, key=lambda m: sum(p.numel() for p in m.parameters()))
+            if main is None or last is not main.module:
+                yield last
+
     def log(self, crash: str = "", redirected: Iterable[str] = ()) -> TrainingLog:
         main = self.main_model()
         kept, place = self._kept or self._kept_graphs()
@@ -389,10 +486,14 @@ class TrainingWatch:
             backwards=tuple(self.backwards),
             optimizers=tuple(self.optimizers),
             models=tuple(_model(seen) for seen in self.models.values()),
-            weights=tuple(self._weights(main.module)) if main else (),
+            weights=tuple(w for module in self._trained() for w in self._weights(module)),
             schedule_steps=len(self._schedule),
             schedule_first=self._schedule[0] if self._schedule else None,
             schedulers=len(self._schedulers),
+            schedules=tuple(self.around.schedules()),
+            loaders=tuple(self.around.loaders()),
+            followers=tuple(self.around.followers(main.module if main else None)),
+            seeded=self.around.seeded(),
             batches=len(self._batches),
             kept_graphs=kept,
             kept_at=place,
@@ -416,23 +517,29 @@ class TrainingWatch:
         return max(len(alive), longest), place
 
     def _weights(self, module: nn.Module) -> Iterable[Weight]:
+        kinds = {path: type(inner).__name__ for path, inner in module.named_modules()}
         for name, p in module.named_parameters():
             yield Weight(
+                layer=kinds.get(name.rpartition(".")[0], ""),
+                spread=self._spreads.get(id(p)),
                 name=name,
                 shape=tuple(p.shape),
                 trainable=p.requires_grad,
                 optimized=id(p) in self._owned,
                 received=id(p) in self._received or (p.grad is not None and bool(p.grad.any())),
-                moved=id(p) in self._moved,
+                moved=id(p) in (self._moved if p.requires_grad else self._moved_frozen),
             )
 
 
 def _sum_length(node: Any) -> int:
-    """How many additions a running sum of losses has on top of each other."""
+    """How many additions a running sum, or average, of losses has on top of each other."""
     length = 0
-    while node is not None and node.name().startswith("Add") and length < 1000:
-        length += 1
-        node = next((n for n, _ in node.next_functions if n is not None), None)
+    for _ in range(3000):
+        if node is None or not node.name().startswith(("Add", "Mul", "Div", "Sub")):
+            break
+        length += node.name().startswith("Add")
+        inner = [n for n, _ in node.next_functions if n is not None]
+        node = next((n for n in inner if n.name().startswith(("Add", "Mul", "Div", "Sub"))), None)
     return length
 
 
@@ -462,6 +569,12 @@ def _model(seen: _Seen) -> Model:
 def _place() -> tuple[str, int]:
     """File and line of the script that is running."""
     code, line, _ = user_location(sys._getframe(2), {})
+    return (display_path(code.co_filename), line) if code is not None else ("", 0)
+
+
+def _place_of_caller() -> tuple[str, int]:
+    """As `_place`, from one frame further in."""
+    code, line, _ = user_location(sys._getframe(3), {})
     return (display_path(code.co_filename), line) if code is not None else ("", 0)
 
 

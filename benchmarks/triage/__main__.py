@@ -27,7 +27,7 @@ from rich.table import Table
 from attnlab.records import Limits, Suspicion, Triage
 from attnlab.suspicions import Wishes, make_triage
 from attnlab.target.command_line import TraceCommand
-from attnlab.target.triage_target import triage_job
+from attnlab.target.triage_target import look_at, triage_job
 from attnlab.worker.client import Worker
 
 HERE = Path(__file__).parent
@@ -100,10 +100,10 @@ def _triage(folder: Path, target: str) -> Triage:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        typed = TraceCommand(target=target)
+        typed = TraceCommand(target=target, verb="triage")
         job = triage_job(typed, Limits(seconds=SECONDS))
         with Worker() as worker:
-            report = worker.run_job(job)
+            report = look_at(typed, job, worker.run_job, lambda _: None)
         return make_triage(target, report, Wishes())
     except Exception as error:
         return Triage(target=target, outcome="error", message=f"{type(error).__name__}: {error}")

@@ -111,7 +111,7 @@ def grave(seen):
         ("not-in-optimizer", {"setup": "old = model", "parameters": "Net().parameters()"}),
         ("no-gradient", {"setup": "model.extra = nn.Linear(16, 16)"}),
         ("learning-rate", {"parameters": "model.parameters(), lr=3.0"}),
-        ("learning-rate", {"parameters": "model.parameters(), lr=0.0"}),
+        ("rate-zero", {"parameters": "model.parameters(), lr=0.0"}),
         ("weight-decay", {"parameters": "model.parameters(), lr=1e-2, weight_decay=10.0"}),
         ("eval-while-training", {"after": EVALUATE.format(mode="model.eval()", back="pass")}),
         ("train-while-evaluating", {"after": EVALUATE.format(mode="pass", back="pass")}),

@@ -29,14 +29,25 @@ def watch_training(
     the JSON texts of a `TrainingLog` and of the `RawTrace` of one step, `live` that of a
     `LiveReport` on the model and its first batch."""
     skip_compiler([text])
-    hints = Hints(promised=tuple(promised), unpromised=tuple(unpromised), seconds=PROPERTY_SECONDS)
 
     def answer(seen: Watched) -> dict[str, Any]:
         told = {"log": to_json(seen.log), "trace": to_json(seen.raw) if seen.raw else ""}
         if seen.call is not None:
+            ahead = next((c for c in seen.log.losses if c.shift in (1, 2)), None)
+            why = f"{ahead.file}:{ahead.line} has the next ids as targets" if ahead else ""
+            hints = Hints(
+                promised=tuple(promised),
+                unpromised=tuple(unpromised),
+                seen=(("causal", why),) if ahead else (),
+                seconds=PROPERTY_SECONDS,
+            )
             live = live_properties(seen.call.module, seen.call.args, seen.call.kwargs, hints)
             told["live"] = to_json(live)
         return told
 
     run = main_of(session, file, text, path, own)
-    return answer(watch_script(run, steps, file, lambda seen: session.answer_now(answer(seen))))
+
+    def unstoppable(seen: Watched) -> None:
+        session.answer_now(answer(seen))
+
+    return answer(watch_script(run, steps, file, unstoppable, text))

@@ -19,6 +19,7 @@ from attnlab.tracer.findings.attention import (
     weak_masks,
 )
 from attnlab.tracer.findings.base import Rows, show
+from attnlab.tracer.findings.pairs import batch_norms, idle_terms, unpaired_draws
 from attnlab.tracer.findings.residuals import missing_activations, missing_residuals
 from attnlab.tracer.findings.shapes import broadcasts, idle_squeezes, leftovers
 from attnlab.tracer.findings.unused import (
@@ -45,7 +46,9 @@ RULES = (
     *(saturated, constants, denormals),
     *(odd_structure, dropped_results, unread_results, unused_weights, unused_inputs),
     *(constant_outputs, weak_masks, multiplied_masks, undone_masks, second_softmaxes),
-    *(scales, live_dropout, missing_residuals, missing_activations),
+    *(scales, live_dropout, missing_residuals, missing_activations, unpaired_draws),
+    idle_terms,
+    batch_norms,
 )
 
 

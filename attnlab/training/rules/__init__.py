@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from attnlab.records.trace import Finding
 from attnlab.training.log import TrainingLog
-from attnlab.training.rules import loop, losses, weights
+from attnlab.training.rules import loop, losses, surroundings, weights
 
 RULES = (
     *(loop.gradients_left_over, loop.no_backward, loop.no_step, loop.step_before_backward),
@@ -23,9 +23,15 @@ RULES = (
     *(loop.optimizer_made_again, loop.accumulation_not_divided, loop.graphs_kept),
     *(loop.mode_while_training, loop.mode_while_evaluating, loop.same_batch),
     *(losses.shifts, losses.padding_counted, losses.probabilities, losses.mixed_rows),
+    losses.crossed_rows,
     *(losses.first_loss, losses.not_finite, losses.rising),
     *(weights.without_gradient, weights.not_optimized, weights.update_sizes, weights.decay),
     weights.frozen_moves,
+    weights.decay_groups,
+    *(losses.broadcast_targets, losses.divergences, weights.rate_zero),
+    *(surroundings.schedule_short, surroundings.rate_vanishes, surroundings.idle_optimizers),
+    *(surroundings.frozen_adapters, surroundings.fast_followers, surroundings.seeded_steps),
+    *(surroundings.restarted_loaders, surroundings.shared_rows, surroundings.wide_weights),
 )
 
 

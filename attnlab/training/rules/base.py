@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from attnlab.records.trace import Finding, Severity
 
 
@@ -10,3 +12,12 @@ def found(rule: str, severity: Severity, place: tuple[str, int], message: str) -
     return Finding(
         rule=rule, file=place[0], line=place[1], op="", severity=severity, message=message
     )
+
+
+def line_of(source: str, pattern: str, before: int, within: int) -> int:
+    """The line of a source text that matches: the last in the `within` lines up to `before`, or
+    the first of all where `before` is 0; 0 where there is none."""
+    lines = [n for n, text in enumerate(source.splitlines(), 1) if re.search(pattern, text)]
+    if not before:
+        return lines[0] if lines else 0
+    return max((n for n in lines if before - within <= n <= before), default=0)

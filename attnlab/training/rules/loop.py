@@ -73,6 +73,8 @@ def step_before_backward(log: TrainingLog) -> Iterator[Finding]:
 
 def cleared_before_step(log: TrainingLog) -> Iterator[Finding]:
     """Gradients that were cleared between backward and step."""
+    if len({step.optimizer for step in log.steps}) > 1:
+        return
     bad = [
         s
         for s in log.steps

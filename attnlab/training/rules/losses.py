@@ -112,6 +112,45 @@ def mixed_rows(log: TrainingLog) -> Iterator[Finding]:
         )
 
 
+def crossed_rows(log: TrainingLog) -> Iterator[Finding]:
+    """Targets that are flattened in another order than the scores."""
+    for call in _steady(log, lambda c: c.crossed):
+        yield found(
+            "targets-crossed",
+            "warning",
+            _at(call),
+            f"the {call.shape[0]} targets are the model's own ids, but in the order of the other "
+            "axis: scores were flattened batch by batch and targets position by position, or the "
+            "other way round. Flatten both in the same layout",
+        )
+
+
+def broadcast_targets(log: TrainingLog) -> Iterator[Finding]:
+    """Scores and targets of other shapes: each is compared with every other."""
+    for call in _steady(log, lambda c: c.name.endswith(("mse_loss", "l1_loss", "huber_loss"))):
+        if call.shape != call.target_shape:
+            yield found(
+                "loss-broadcast",
+                "warning",
+                _at(call),
+                f"{call.name} of {call.shape} and {call.target_shape}: they are broadcast against "
+                "each other, so every prediction is compared with every target. Give both one "
+                "shape",
+            )
+
+
+def divergences(log: TrainingLog) -> Iterator[Finding]:
+    """A kl_div whose first argument is no logarithm of probabilities."""
+    for call in _steady(log, lambda c: c.name == "kl_div" and not c.log_probabilities):
+        yield found(
+            "logits-into-nll",
+            "warning",
+            _at(call),
+            f"what kl_div takes first, {call.shape}, are no logarithms of probabilities: apply "
+            "log_softmax to it",
+        )
+
+
 def first_loss(log: TrainingLog) -> Iterator[Finding]:
     """The first loss beside that of guessing."""
     call = next((c for c in log.losses if c.step == 0 and c.classes > 1), None)

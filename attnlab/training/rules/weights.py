@@ -7,7 +7,7 @@ from statistics import median
 
 from attnlab.records.trace import Finding
 from attnlab.training.log import TrainingLog, Weight
-from attnlab.training.rules.base import found
+from attnlab.training.rules.base import found, line_of
 
 MOST = 3  # names that a message lists
 LARGE, SMALL = 0.3, 1e-7  # of a weight, that one step changes
@@ -79,15 +79,10 @@ def update_sizes(log: TrainingLog) -> Iterator[Finding]:
     rates = [s.rate for s in log.steps]
     if len(ratios) < 3:
         return
-    usual, first = median(ratios), log.steps[0]
+    usual = median(ratios)
     if max(rates, default=0.0) == 0.0:
-        yield found(
-            "learning-rate",
-            "warning",
-            (first.file, first.line),
-            f"the learning rate was 0 in all {len(rates)} steps: nothing is learned",
-        )
-    elif usual > LARGE:
+        return
+    if usual > LARGE:
         yield found(
             "learning-rate",
             "warning",
@@ -106,6 +101,24 @@ def update_sizes(log: TrainingLog) -> Iterator[Finding]:
         )
 
 
+def rate_zero(log: TrainingLog) -> Iterator[Finding]:
+    """A learning rate of 0."""
+    rates = [s.rate for s in log.steps]
+    if len(rates) >= 3 and max(rates) == 0.0:
+        place = (log.steps[0].file, log.steps[0].line)
+        if log.schedules:
+            place = (log.schedules[0].file, log.schedules[0].line)
+            shown = r"LambdaLR|def \w*(lr|rate|factor|lambda|warm|schedule)\w*\("
+            place = (place[0], line_of(log.source, shown, 0, 0) or place[1])
+        yield found(
+            "rate-zero",
+            "warning",
+            place,
+            f"the learning rate was 0 in all {len(rates)} steps: nothing is learned"
+            + (". The factor of the schedule is 0: divided as integers?" if log.schedules else ""),
+        )
+
+
 def decay(log: TrainingLog) -> Iterator[Finding]:
     """Weight decay that takes a visible share of a weight at each step."""
     strong = [s for s in log.steps if s.rate * s.decay > SHRINKS]
@@ -119,6 +132,23 @@ def decay(log: TrainingLog) -> Iterator[Finding]:
             f"{100 * step.rate * step.decay:.2g} % of every weight at each step; usual is 0.01 to "
             "0.1 of decay",
         )
+
+
+def decay_groups(log: TrainingLog) -> Iterator[Finding]:
+    """Decay on gains and biases, and none on matrices."""
+    for made in log.optimizers:
+        decayed = [g for g in made.groups if g[0] > 0]
+        spared = [g for g in made.groups if g[0] == 0]
+        swapped = decayed and spared and not any(g[1] for g in decayed)
+        if swapped and any(g[1] for g in spared) and not any(g[2] for g in spared):
+            yield found(
+                "weight-decay",
+                "warning",
+                (made.file, made.line),
+                f"weight decay {decayed[0][0]:g} is on {sum(g[2] for g in decayed)} vectors (gains "
+                f"and biases) and on none of {sum(g[1] for g in spared)} matrices: the groups are "
+                "exchanged",
+            )
 
 
 def frozen_moves(log: TrainingLog) -> Iterator[Finding]:

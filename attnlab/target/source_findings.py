@@ -1,0 +1,333 @@
+"""What the text of a file shows, whether those lines ran or not.
+
+Each rule is sure of a pattern that is hardly ever meant; names are asked only where nothing else
+tells inputs from labels.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from attnlab.records.trace import Finding
+from attnlab.target.conventions import CACHES
+
+LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
+PERMUTES = {"randperm", "permutation"}
+HELD_OUT = re.compile(r"val|test|held|dev", re.IGNORECASE)
+DRAWS = {"argmax", "multinomial", "topk", "softmax"}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = Function | ast.Module
+
+
+def source_findings(text: str, file: str) -> Iterator[Finding]:
+    """What all rules say of a source text."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    rules = (_aliases, _permutations, _shuffles, _splits, _sampling, _scalers, _modes, _positions)
+    for rule in rules:
+        for told in rule(tree):
+            yield Finding(
+                rule=told.rule,
+                file=file,
+                line=told.line,
+                op="",
+                severity="warning",
+                message=told.message,
+            )
+
+
+class Told(NamedTuple):
+    """What a pattern says, at its line."""
+
+    line: int
+    rule: str
+    message: str
+
+
+def _scopes(tree: ast.Module) -> Iterator[tuple[Scope, list[ast.AST]]]:
+    """The module and each function, with the nodes that belong to it and to none inside."""
+    scopes: list[Scope] = [tree, *(n for n in ast.walk(tree) if isinstance(n, Function))]
+    for scope in scopes:
+        own: list[ast.AST] = []
+        todo: list[ast.AST] = list(scope.body)
+        while todo:
+            node = todo.pop(0)
+            own.append(node)
+            if not isinstance(node, (*Function.__args__, ast.ClassDef)):
+                todo += ast.iter_child_nodes(node)
+        yield scope, sorted(own, key=lambda n: getattr(n, "lineno", 0))
+
+
+def _line(node: ast.AST) -> int:
+    return int(getattr(node, "lineno", 0))
+
+
+def _called(node: ast.AST) -> str:
+    if not isinstance(node, ast.Call):
+        return ""
+    function = node.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _aliases(tree: ast.Module) -> Iterator[Told]:
+    """`labels = inputs`, and then one of them is written into."""
+    for _, nodes in _scopes(tree):
+        for node in nodes:
+            if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)):
+                continue
+            if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+                continue
+            names = {node.targets[0].id, node.value.id}
+            told = [n for n in names if LABELS.search(n)]
+            written = next((n for n in nodes if _writes(n, names) and _line(n) > node.lineno), None)
+            if told and len(told) < 2 and written is not None:
+                left, right = ast.unparse(node.targets[0]), node.value.id
+                yield Told(
+                    node.lineno,
+                    "labels-overwritten",
+                    f"{left} is {right} itself, no copy: line {_line(written)} writes into both, "
+                    f"so labels and inputs stay the same. Use {right}.clone()",
+                )
+
+
+def _writes(node: ast.AST, names: set[str]) -> bool:
+    if isinstance(node, (ast.Assign, ast.AugAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(
+            isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name) and t.value.id in names
+            for t in targets
+        )
+    called = _called(node)
+    if called.endswith("_") and not called.endswith("__") and isinstance(node, ast.Call):
+        owner = getattr(node.func, "value", None)
+        return isinstance(owner, ast.Name) and owner.id in names
+    return False
+
+
+def _permutations(tree: ast.Module) -> Iterator[Told]:
+    """Inputs in one random order, and their labels in another."""
+    for _, nodes in _scopes(tree):
+        orders: dict[str, int] = {}
+        for node in nodes:
+            if isinstance(node, ast.Assign) and _called(node.value) in PERMUTES:
+                orders[ast.unparse(node.targets[0])] = node.lineno
+        used: list[tuple[str, str, int]] = []  # what is indexed, by which order, line
+        for node in nodes:
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                index = node.slice
+                order = ast.unparse(index)
+                if _called(index) in PERMUTES:
+                    order = f"{order} of line {node.lineno}, column {node.col_offset}"
+                elif order not in orders:
+                    continue
+                used.append((ast.unparse(node.value), order, node.lineno))
+        labels = [u for u in used if LABELS.search(u[0])]
+        others = [u for u in used if not LABELS.search(u[0])]
+        if labels and others and not {u[1] for u in labels} & {u[1] for u in others}:
+            name, _, line = labels[0]
+            yield Told(
+                line,
+                "orders-differ",
+                f"{name} is put into another random order than {others[0][0]} (line "
+                f"{others[0][2]}): labels no longer belong to their inputs. Draw one permutation "
+                "and use it for both",
+            )
+
+
+def _shuffles(tree: ast.Module) -> Iterator[Told]:
+    """Two lists that belong together, each shuffled by itself."""
+    for _, nodes in _scopes(tree):
+        calls = [n for n in nodes if _called(n) == "shuffle" and isinstance(n, ast.Call) and n.args]
+        names = [(ast.unparse(c.args[0]), c.lineno) for c in calls]
+        labels = [n for n in names if LABELS.search(n[0])]
+        others = [n for n in names if not LABELS.search(n[0])]
+        if labels and others and abs(labels[0][1] - others[0][1]) <= 3:
+            yield Told(
+                labels[0][1],
+                "orders-differ",
+                f"{others[0][0]} and {labels[0][0]} are shuffled one by one, each into an order of "
+                "its own: labels no longer belong to their inputs. Shuffle pairs",
+            )
+
+
+def _splits(tree: ast.Module) -> Iterator[Told]:
+    """Held-out data that is cut from what is trained on."""
+    for _, nodes in _scopes(tree):
+        cuts: dict[str, tuple[str, str, int]] = {}  # name: whole, slice, line
+        for node in nodes:
+            if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+                continue
+            target = node.targets[0]
+            if not isinstance(target, ast.Name):
+                continue
+            value = node.value
+            if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+                cuts[target.id] = (ast.unparse(value.value), ast.unparse(value.slice), node.lineno)
+            elif isinstance(value, ast.Name):
+                cuts[target.id] = (value.id, ":", node.lineno)
+        held = {n: c for n, c in cuts.items() if re.search(r"val|test|held|dev", n, re.IGNORECASE)}
+        train = {
+            n: c for n, c in cuts.items() if re.search(r"train", n, re.IGNORECASE) and n not in held
+        }
+        for name, (whole, part, line) in held.items():
+            for other, (their_whole, their_part, _) in train.items():
+                same_end = part[:1] == ":" and their_part[:1] == ":"
+                if whole == their_whole and (same_end or ":" in (part, their_part)):
+                    yield Told(
+                        line,
+                        "rows-shared",
+                        f"{name} = {whole}[{part}] and {other} = {whole}[{their_part}] overlap: "
+                        "what is validated on was trained on",
+                    )
+
+
+def _sampling(tree: ast.Module) -> Iterator[Told]:
+    """Generation that reads the wrong position, or uses the temperature the wrong way round."""
+    for scope, nodes in _scopes(tree):
+        if not isinstance(scope, Function) or not any(_called(n) in DRAWS for n in nodes):
+            continue
+        loops = any(isinstance(n, (ast.For, ast.While)) for n in nodes)
+        for node in nodes:
+            if wrong := _sampled_wrong(node, loops):
+                yield Told(_line(node), "sampling", wrong)
+
+
+def _sampled_wrong(node: ast.AST, loops: bool) -> str:
+    """What is wrong with a step of choosing the next token; "" for nothing that is known."""
+    text = ast.unparse(node) if isinstance(node, (ast.Subscript, ast.BinOp, ast.Call)) else ""
+    given = [ast.unparse(a) for a in node.args] if isinstance(node, ast.Call) else [""]
+    called, first = _called(node), (given or [""])[0]
+    if loops and re.fullmatch(r"\w*(logits|out|output|scores)\w*\[:, 0(, :)?\]", text):
+        return (
+            f"{text} are the scores behind the first position, always the same: the next token "
+            "comes from the last, [:, -1]"
+        )
+    if isinstance(node, ast.BinOp) and HOT.search(text):
+        return (
+            f"{text}: scores are divided by the temperature; multiplied, a high one makes the "
+            "choice sharper"
+        )
+    if called.startswith("masked_fill") and TURNED.search(text):
+        return f"{text[:60]} hides what is above the limit, the best choices: hide what is below"
+    if called == "multinomial" and "logits" in first and not re.search(r"softmax|exp", first):
+        return f"multinomial draws by probabilities, and {first} are scores: apply softmax first"
+    if loops and called == "cat" and isinstance(node, ast.Call) and node.args:
+        names = [ast.unparse(p) for p in getattr(node.args[0], "elts", [])]
+        if len(names) == 2 and re.match(r"(next|new|tok$|token$|nxt)", names[0]):
+            return f"cat puts {names[0]} before {names[1]}: the next token belongs behind"
+    return ""
+
+
+HOT = re.compile(r"logits\w*(\[[^]]*\])? \* \w*(temperature|temp)\b")
+TURNED = re.compile(r"masked_fill(_)?\(\s*\w+ > \w*(kth|thresh|cut|top_?k|min_|smallest|v\[)")
+
+
+def _positions(tree: ast.Module) -> Iterator[Told]:
+    """Positions that begin at 0 in a forward that takes a cache."""
+    for scope, nodes in _scopes(tree):
+        if not isinstance(scope, Function):
+            continue
+        arguments = {a.arg for a in (*scope.args.args, *scope.args.kwonlyargs)}
+        caches = {a for a in arguments if a in CACHES or re.search(r"cache|past", a)}
+        text = ast.unparse(scope)
+        if not caches or re.search(r"offset|start_pos|position_ids|cache_position", text):
+            continue
+        for node in nodes:
+            if _called(node) != "arange" or not isinstance(node, ast.Call):
+                continue
+            asked = ast.unparse(node)
+            lengths = {
+                ast.unparse(n.targets[0]): ast.unparse(n.value)
+                for n in nodes
+                if isinstance(n, ast.Assign)
+            }
+            whole = asked + " ".join(v for k, v in lengths.items() if k and k in asked)
+            whole_line = next((ast.unparse(n) for n in nodes if _holds(n, node)), "")
+            if not any(c in whole + whole_line for c in caches) and _counts_input(node, nodes):
+                yield Told(
+                    node.lineno,
+                    "positions-ignore-cache",
+                    f"{asked} begins at 0 also where {min(caches)} holds earlier positions: "
+                    "with a cache every new token is put at the beginning. Add the cache's length",
+                )
+                return
+
+
+def _holds(statement: ast.AST, node: ast.AST) -> bool:
+    simple = isinstance(statement, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return))
+    return simple and any(n is node for n in ast.walk(statement))
+
+
+def _counts_input(call: ast.Call, nodes: list[ast.AST]) -> bool:
+    """Whether an arange has one bound, the length of an input, and its numbers are embedded."""
+    if len(call.args) != 1:
+        return False
+    bound = ast.unparse(call.args[0])
+    sized = [
+        ast.unparse(n.targets[0])
+        for n in nodes
+        if isinstance(n, ast.Assign) and re.search(r"\.(shape|size\(\))", ast.unparse(n.value))
+    ]
+    return ".shape" in bound or ".size(" in bound or any(bound in names for names in sized)
+
+
+def _scalers(tree: ast.Module) -> Iterator[Told]:
+    """Clipping of gradients that are still scaled."""
+    for _, nodes in _scopes(tree):
+        calls = [(n.lineno, _called(n), ast.unparse(n)) for n in nodes if isinstance(n, ast.Call)]
+        names = [name for _, name, _ in calls]
+        scales = any(re.search(r"scaler\.scale\(", text) for _, _, text in calls)
+        clips = [line for line, name, _ in calls if name.startswith("clip_grad")]
+        if scales and clips and "unscale_" not in names:
+            yield Told(
+                clips[0],
+                "clip-scaled",
+                "gradients are clipped while they are scaled by the GradScaler: call "
+                "scaler.unscale_(optimizer) first",
+            )
+        steps = [line for line, _, text in calls if re.match(r"scaler\.step\(", text)]
+        if steps and "update" not in names:
+            yield Told(
+                steps[0],
+                "clip-scaled",
+                "scaler.step() without scaler.update(): the scale never adapts",
+            )
+
+
+def _modes(tree: ast.Module) -> Iterator[Told]:
+    """A model with dropout that is evaluated, in a script that never calls eval()."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    names = {_called(n) for n in calls}
+    drops = any(
+        _called(n) in ("Dropout", "BatchNorm1d", "BatchNorm2d", "dropout") and _rate(n) > 0
+        for n in calls
+    )
+    if not drops or "eval" in names:
+        return
+    for node in calls:
+        if _called(node) == "train" and node.args:
+            return  # model.train(False)
+    for scope, nodes in _scopes(tree):
+        if not isinstance(scope, Function) or "no_grad" not in ast.dump(scope):
+            continue
+        if re.match(r"eval|valid|test|generate|sample|predict|accuracy", scope.name):
+            yield Told(
+                scope.lineno,
+                "train-while-evaluating",
+                f"{scope.name} runs the model in train mode, as nothing calls model.eval(): "
+                "dropout and batch statistics stay on while it is evaluated",
+            )
+            return
+        del nodes
+
+
+def _rate(node: ast.Call) -> float:
+    given = [*node.args, *(k.value for k in node.keywords if k.arg == "p")]
+    numbers = [a.value for a in given if isinstance(a, ast.Constant)]
+    first = numbers[0] if numbers else 0.5
+    return float(first) if isinstance(first, (int, float)) else 0.5

@@ -1,0 +1,128 @@
+"""Findings about what a loss compares: random numbers that only one of its sides has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnlab.records.trace import Finding, Op
+from attnlab.tracer.findings.base import MIXERS, Rows, show
+from attnlab.tracer.raw_trace import finding_at
+
+LOSSES = {
+    *("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
+    *("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div"),
+}
+SUMS = {"add", "add_", "iadd", "radd", "sub", "isub", "rsub", "mul", "rmul", "truediv", "div"}
+CUTS = {
+    *("argmax", "argmin", "argsort", "one_hot", "detach", "round", "floor", "sign", "bincount"),
+    *("eq", "ne", "lt", "gt", "le", "ge", "histc", "long", "int", "multinomial", "unique"),
+}
+DRAWS = {"randn", "randn_like", "rand", "rand_like", "randperm", "normal", "normal_"}
+
+
+def unpaired_draws(rows: Rows) -> Iterator[Finding]:
+    """Targets with a draw of their own, where the scores have another of the same kind."""
+    ops = rows.raw.ops
+    for op in ops:
+        if op.op in LOSSES and len(op.parents) > 1:
+            scores, target = (_draws(rows, parent) for parent in op.parents[:2])
+            if scores is None or target is None or not _learned(rows, op.parents[0]):
+                continue
+            if _learned(rows, op.parents[1]):
+                continue  # a teacher's answer to a view of its own
+            own = [d for row, d in target.items() if row not in scores]
+            for draw in own:
+                twins = [
+                    s
+                    for row, s in scores.items()
+                    if row not in target and (s.op, s.shape) == (draw.op, draw.shape)
+                ]
+                if twins:
+                    yield finding_at(
+                        draw,
+                        "draws-differ",
+                        "warning",
+                        f"the targets are made with this {draw.op}, and the model's input with "
+                        f"another one (line {twins[0].line}): the two are drawn apart, so nothing "
+                        "in the input tells the target. Draw once and use it for both",
+                    )
+                    return
+
+
+def idle_terms(rows: Rows) -> Iterator[Finding]:
+    """A term of a loss that is made of the model's numbers, by operations without a gradient."""
+    ops = rows.raw.ops
+    for start in rows.raw.flow.outputs:
+        todo = [start]
+        while todo:
+            row = todo.pop()
+            if row < 0 or ops[row].op not in SUMS or ops[row].shape:
+                continue
+            op = ops[row]
+            todo += op.parents
+            alive = [p for p in op.parents if p >= 0 and _has_gradient(rows, p)]
+            for term in set(op.parents) - set(alive):
+                if term >= 0 and alive and _learned(rows, term) and not ops[term].shape:
+                    cut = max((o.index for o in _ancestors(rows, term) if o.op in CUTS), default=-1)
+                    yield finding_at(
+                        ops[cut] if cut >= 0 else ops[term],
+                        "term-without-gradient",
+                        "warning",
+                        f"a term of the loss (line {op.line}) is made of the model's numbers, but "
+                        f"each way back to them goes through an operation without a gradient, such "
+                        f"as this {ops[cut].op}: it changes the loss and teaches nothing",
+                    )
+                    return
+
+
+def batch_norms(rows: Rows) -> Iterator[Finding]:
+    """Vectors that are divided by a norm over the batch."""
+    numbers = dict(rows.raw.flow.numbers)
+    for op in rows.raw.ops:
+        given = dict(numbers.get(op.index, ()))
+        axis = given.get("dim", given.get("2"))
+        over = op.op == "normalize" and axis is not None and len(op.shape) > 1
+        if over and axis == 0 and str(rows.axes[op.index][0]) == "B":
+            yield finding_at(
+                op,
+                "batch-contraction",
+                "warning",
+                f"normalize divides {show(rows.axes[op.index])} by norms over axis 0, the batch: "
+                "each sample depends on the others. Normalise over the features, dim=-1",
+            )
+
+
+def _has_gradient(rows: Rows, start: int) -> bool:
+    """Whether some way back to a layer has no operation that cuts gradients."""
+    todo, seen = [start], {start}
+    while todo:
+        op = rows.raw.ops[todo.pop()]
+        if op.op in MIXERS:
+            return True
+        if op.op in CUTS:
+            continue
+        fresh = {p for p in op.parents if p >= 0} - seen
+        seen |= fresh
+        todo += fresh
+    return False
+
+
+def _draws(rows: Rows, start: int) -> dict[int, Op] | None:
+    """The random draws that a row descends from."""
+    if start < 0:
+        return None
+    return {op.index: op for op in _ancestors(rows, start) if op.op in DRAWS}
+
+
+def _learned(rows: Rows, start: int) -> bool:
+    return any(op.op in MIXERS for op in _ancestors(rows, start)) if start >= 0 else False
+
+
+def _ancestors(rows: Rows, start: int) -> Iterator[Op]:
+    todo, seen = [start], {start}
+    while todo:
+        op = rows.raw.ops[todo.pop()]
+        yield op
+        fresh = {p for p in op.parents if p >= 0} - seen
+        seen |= fresh
+        todo += fresh

@@ -1,0 +1,246 @@
+"""What stands around the steps of a script: schedules, loaders, copies that follow, seeds."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import re
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, RandomSampler, Subset
+
+from attnlab.tracer.nested_tensors import tensors_in
+from attnlab.training.log import Follower, Loader, Schedule
+from attnlab.training.patches import Patches
+
+HELD_OUT = re.compile(r"val|test|eval|dev|held", re.IGNORECASE)
+FOLLOWED = 4  # copies
+MOST = 1 << 22  # weights of a model whose copies are followed
+ROWS = 20_000  # rows of data sets that are compared
+Place = tuple[str, int]
+Tensors = dict[str, Tensor]
+
+
+class Surroundings:
+    """Watches them; `place` tells where the script is."""
+
+    def __init__(self, patches: Patches, place: Callable[[], Place]) -> None:
+        self.place, self.steps, self.active = place, 0, True
+        self._moves: dict[int, list[Any]] = {}  # scheduler, place, moves, moves with a step each
+        self._moved_at = -1
+        self._loaders: dict[int, tuple[DataLoader[Any], Place]] = {}
+        self._starts: dict[int, list[Place]] = defaultdict(list)
+        self._seeds: list[tuple[int, Place]] = []  # after the first step
+        # Of each copy: its kind, its tensors, and those that it is a copy of.
+        self._copies: list[tuple[str, Tensors, Tensors]] | None = None
+        self._before: list[tuple[Tensors, ...]] = []
+        self._shares: dict[int, list[float]] = defaultdict(list)
+        patches.put(DataLoader, "__init__", self._loading)
+        patches.put(DataLoader, "__iter__", self._starting)
+        patches.put(torch, "manual_seed", self._seeding)
+
+    # ------------------------------------------------------------ what the script calls
+
+    def move(self, scheduler: Any, place: Place) -> None:
+        """A scheduler is about to step."""
+        if not self.active:
+            return
+        entry = self._moves.setdefault(id(scheduler), [scheduler, place, 0, 0])
+        entry[2] += 1
+        entry[3] += self._moved_at != self.steps
+        self._moved_at = self.steps
+
+    def _loading(self, function: Callable[..., None]) -> Callable[..., None]:
+        def init(loader: Any, *args: Any, **kwargs: Any) -> None:
+            function(loader, *args, **kwargs)
+            self._loaders[id(loader)] = (loader, self.place())
+
+        return init
+
+    def _starting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def iterate(loader: Any) -> Any:
+            if self.active:
+                self._starts[id(loader)].append(self.place())
+            return function(loader)
+
+        return iterate
+
+    def _seeding(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def seed(value: Any) -> Any:
+            if self.steps and self.active:
+                self._seeds.append((int(value), self.place()))
+            return function(value)
+
+        return seed
+
+    # ------------------------------------------------------------ copies of the model
+
+    def after_step(self, owned: set[int]) -> None:
+        """Note how far each copy went towards what it is a copy of since the step before; `owned`
+        are the ids of what optimizers move."""
+        self.steps += 1
+        if self._copies is None and self.steps == 2:
+            self._copies = list(islice(_copies(owned), 2 * FOLLOWED))
+        if not self._copies:
+            return
+        now = [
+            tuple({n: t.detach().clone() for n, t in held.items()} for held in pair)
+            for _, *pair in self._copies
+        ]
+        for number, (new, old) in enumerate(zip(now, self._before, strict=False)):
+            share = _share(new[0], old[0], old[1])
+            if share is not None:
+                self._shares[number].append(share)
+        self._before = now
+
+    # ------------------------------------------------------------ what was seen
+
+    def schedules(self) -> Iterator[Schedule]:
+        for scheduler, place, moves, shared in self._moves.values():
+            yield Schedule(
+                kind=type(scheduler).__name__,
+                file=place[0],
+                line=place[1],
+                moves=moves,
+                horizon=_horizon(scheduler),
+                shared=shared,
+            )
+
+    def loaders(self) -> Iterator[Loader]:
+        known = list(self._loaders.values())
+        rows = [_rows(loader.dataset) for loader, _ in known]
+        for number, (loader, place) in enumerate(known):
+            starts = self._starts[id(loader)]
+            share, twin = 0.0, 0
+            if HELD_OUT.search(linecache.getline(*place).partition("=")[0]):
+                for other, (trained, at) in enumerate(known):
+                    theirs = HELD_OUT.search(linecache.getline(*at).partition("=")[0])
+                    trains = not theirs and bool(self._starts[id(trained)])
+                    if rows[number] and other != number and trains:
+                        both = len(rows[number] & rows[other]) / len(rows[number])
+                        share, twin = max((share, twin), (both, at[1]))
+            try:
+                batches = len(loader)
+            except TypeError:
+                batches = 0
+            yield Loader(
+                file=place[0],
+                line=place[1],
+                batches=batches,
+                starts=len(starts),
+                started=starts[-1] if starts else ("", 0),
+                shuffles=isinstance(loader.sampler, RandomSampler),
+                shared=share,
+                twin=twin,
+            )
+
+    def followers(self, model: nn.Module | None) -> Iterator[Follower]:
+        for number, shares in self._shares.items():
+            if self._copies and len(shares) > 1:
+                share = sorted(shares)[len(shares) // 2]
+                yield Follower(kind=self._copies[number][0], share=share)
+        self._copies, self._before = [], []  # no later run takes them for copies of its own
+        if model is not None and any(_is_state(o, model) for o in gc.get_objects()):
+            yield Follower(kind="reference", share=1.0)
+
+    def seeded(self) -> tuple[str, int, int]:
+        values = {value for value, _ in self._seeds}
+        if len(values) != 1:
+            return "", 0, 0
+        return (*self._seeds[0][1], len(self._seeds))
+
+
+def _share(
+    new: Mapping[str, Tensor], old: Mapping[str, Tensor], online: Mapping[str, Tensor]
+) -> float | None:
+    """Of the way from a copy to the model, how much one update went; None where there is none."""
+    way = went = 0.0
+    for name, before in old.items():
+        distance = (online[name] - before).double()
+        way += float((distance * distance).sum())
+        went += float(((new[name] - before).double() * distance).sum())
+    return went / way if way > 1e-12 else None
+
+
+def _copies(owned: set[int]) -> Iterator[tuple[str, Tensors, Tensors]]:
+    """Modules that no optimizer moves beside alike ones that one moves, and dicts of tensors by the
+    names of a module's parameters."""
+    things = gc.get_objects()
+    # By their types: an object may answer `isinstance` with code of its own.
+    modules: list[nn.Module] = [t for t in things if issubclass(type(t), nn.Module)]
+    moved: dict[Any, Tensors] = {}
+    still: list[tuple[Any, Tensors]] = []
+    for module in modules:
+        held: Tensors = dict(module.named_parameters())
+        if len(held) < 2 or sum(t.numel() for t in held.values()) > MOST:
+            continue
+        key = (type(module), tuple((n, t.shape) for n, t in held.items()))
+        mine = [id(t) in owned for t in held.values()]
+        if all(mine):
+            moved[key] = held
+        elif not any(mine):
+            still.append((key, held))
+    pairs = [(held, moved[key]) for key, held in still if key in moved]
+    pairs.sort(key=lambda pair: len(pair[0]))  # whole models last, before their parts the newest
+    yield from (("copy", *pair) for pair in pairs[-FOLLOWED:])
+    tops = sorted(moved.values(), key=len)[-1:]
+    for thing in things:
+        if tops and type(thing) in (dict, OrderedDict) and tops[0].keys() <= thing.keys():
+            kept, own = {n: thing[n] for n in tops[0]}, tops[0]
+            alike = (isinstance(t, Tensor) and t.shape == own[n].shape for n, t in kept.items())
+            if all(alike):
+                known = {t.data_ptr() for t in own.values()}
+                if not any(t.data_ptr() in known for t in kept.values()):
+                    yield "dict", kept, own
+
+
+def _is_state(thing: object, model: nn.Module) -> bool:
+    """A `state_dict()` that is kept, and changes as the model does."""
+    if type(thing) is not OrderedDict or not hasattr(thing, "_metadata"):
+        return False
+    own = dict(model.named_parameters())
+    names = own.keys() & thing.keys()
+    return len(names) > 2 and all(
+        isinstance(t := thing[n], Tensor) and t.data_ptr() == own[n].data_ptr() for n in names
+    )
+
+
+def _horizon(scheduler: Any) -> int | None:
+    """After how many moves a schedule is over; None where it does not say."""
+    known = vars(scheduler)
+    if milestones := known.get("milestones"):
+        return int(max(milestones))
+    for name in ("T_max", "total_steps", "total_iters", "T_0", "step_size"):
+        if isinstance(known.get(name), int):
+            return int(known[name])
+    return None
+
+
+def _windows_overlap(data: Any) -> bool:
+    """Whether a row, moved on by one, is the row before it: windows of one text."""
+    try:
+        rows = [next(iter(tensors_in(data[index])), None) for index in (0, 1)]
+    except Exception:
+        return False
+    first, second = rows
+    if first is None or second is None or first.dim() != 1 or len(first) < 4:
+        return False
+    return first.shape == second.shape and torch.equal(first[1:], second[:-1])
+
+
+def _rows(data: Any) -> frozenset[tuple[int, Any]]:
+    """The rows of a data set, each by the object that it lies in and its index."""
+    try:
+        count = len(data)
+    except TypeError:
+        return frozenset()
+    if isinstance(data, Subset):
+        indices = [int(index) for index in list(data.indices)[:ROWS]]
+        near = (-1, 0, 1) if _windows_overlap(data.dataset) else (0,)
+        return frozenset((id(data.dataset), index + step) for index in indices for step in near)
+    return frozenset((id(data), index) for index in range(min(count, ROWS)))

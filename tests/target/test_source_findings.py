@@ -1,0 +1,103 @@
+"""Patterns in the text of a file: each wrong line and its right twin."""
+
+from textwrap import dedent
+
+import pytest
+
+from attnlab.target.source_findings import source_findings
+
+GENERATE = """
+def generate(model, idx):
+    for _ in range(9):
+        logits = model(idx)[:, -1]
+        {line}
+        idx = torch.cat([idx, new], 1)
+    return idx
+"""
+ORDER = """
+def generate(model, idx):
+    for _ in range(9):
+        new = model(idx)[:, -1].argmax(-1)
+        idx = torch.cat([{parts}], 1)
+    return idx
+"""
+DRAW = "new = torch.multinomial(logits.softmax(-1), 1)"
+MASK = """
+def mask(ids):
+    masked = ids.clone()
+    labels = {labels}
+    masked[ids > 3] = 0
+    return masked, labels
+"""
+PAIR = """
+def batch(x, labels):
+    order = torch.randperm(len(x))
+    return x[order], labels[{order}]
+"""
+FORWARD = """
+class Net(nn.Module):
+    def forward(self, ids, cache=None):
+        B, T = ids.shape
+        positions = {positions}
+        return self.wpe(positions)
+"""
+EVALUATE = """
+drop = nn.Dropout(0.1)
+@torch.no_grad()
+def evaluate(model, x):
+    {mode}
+    return model(x)
+"""
+SPLIT = """
+train_data = {train}
+val_data = data[int(0.9 * len(data)):]
+"""
+SCALED = """
+def train():
+    scaler.scale(loss).backward()
+    {unscale}
+    clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+"""
+TURNED = "logits = logits.masked_fill(logits {sign} kth, -1e9); " + DRAW
+TEMPERATURE = "new = torch.multinomial((logits {sign} temperature).softmax(-1), 1)"
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "wrong", "right"),
+    [
+        ("labels-overwritten", MASK, {"labels": "masked"}, {"labels": "masked.clone()"}),
+        ("orders-differ", PAIR, {"order": "torch.randperm(len(x))"}, {"order": "order"}),
+        ("positions-ignore-cache", FORWARD, {"positions": "torch.arange(T)"},
+         {"positions": "torch.arange(T) + (len(cache) if cache is not None else 0)"}),
+        ("train-while-evaluating", EVALUATE, {"mode": "pass"}, {"mode": "model.eval()"}),
+        ("rows-shared", SPLIT, {"train": "data"}, {"train": "data[:int(0.9 * len(data))]"}),
+        ("clip-scaled", SCALED, {"unscale": "pass"}, {"unscale": "scaler.unscale_(optimizer)"}),
+        ("sampling", GENERATE, {"line": DRAW.replace(".softmax(-1)", "")}, {"line": DRAW}),
+        ("sampling", GENERATE, {"line": TURNED.format(sign=">")},
+         {"line": TURNED.format(sign="<")}),
+        ("sampling", GENERATE, {"line": TEMPERATURE.format(sign="*")},
+         {"line": TEMPERATURE.format(sign="/")}),
+        ("sampling", ORDER, {"parts": "new, idx"}, {"parts": "idx, new"}),
+        ("sampling", GENERATE, {"line": "logits = logits[:, 0]; " + DRAW},
+         {"line": "logits = logits[:, -1]; " + DRAW}),
+    ],
+)  # fmt: skip
+def test_a_pattern_is_found_and_its_right_twin_is_not(rule, text, wrong, right):
+    """By its rule, and by no other."""
+    bad = [f.rule for f in source_findings(dedent(text.format(**wrong)), "a.py")]
+    assert bad == [rule]
+    assert list(source_findings(dedent(text.format(**right)), "a.py")) == []
+
+
+def test_lists_that_belong_together_are_shuffled_as_pairs():
+    """One shuffle of pairs says nothing; two of lists do."""
+    two = "random.shuffle(texts)\nrandom.shuffle(labels)\n"
+    assert [f.line for f in source_findings(two, "a.py")] == [2]
+    assert not list(source_findings("random.shuffle(pairs)\n", "a.py"))
+
+
+def test_what_cannot_be_parsed_says_nothing():
+    """No rule, no error."""
+    assert not list(source_findings("def (", "a.py"))

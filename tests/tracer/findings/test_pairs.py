@@ -1,0 +1,67 @@
+"""What the two sides of a loss are made of."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import attnlab
+
+NET, HEAD = nn.Linear(6, 6), nn.Linear(6, 3)
+
+
+def rules(step):
+    """The rules of the findings of a traced step."""
+    with attnlab.tracing() as traced:
+        step().backward()
+    return [f.rule for f in traced.findings]
+
+
+def noise(same):
+    x = torch.ones(4, 6)
+    asked = torch.randn(4, 6)
+    put = asked if same else torch.randn(4, 6)
+    return F.mse_loss(NET(x + put), asked)
+
+
+def orders(same):
+    x, y = torch.randn(8, 6), torch.rand(8, 6)
+    first = torch.randperm(8)
+    second = first if same else torch.randperm(8)
+    return F.mse_loss(NET(x[first]), y[second])
+
+
+def balance(same):
+    probabilities = HEAD(torch.randn(8, 6)).softmax(-1)
+    chosen = F.one_hot(probabilities.argmax(-1), 3).float().mean(0)
+    weight = probabilities.mean(0) if same else chosen
+    return probabilities.log().mean() + (chosen * weight).sum()
+
+
+@pytest.mark.parametrize(
+    ("rule", "step"),
+    [("draws-differ", noise), ("draws-differ", orders), ("term-without-gradient", balance)],
+)
+def test_sides_of_a_loss_that_know_nothing_of_each_other(rule, step):
+    """Two draws where one is meant; a term that no gradient leads out of."""
+    assert rule in rules(lambda: step(same=False))
+    assert rule not in rules(lambda: step(same=True))
+
+
+def test_a_teacher_may_see_a_view_of_its_own():
+    """Both sides are learned: two draws are two augmentations."""
+
+    def step():
+        x = torch.ones(4, 6)
+        with torch.no_grad():
+            target = NET(x + torch.randn(4, 6))
+        return F.mse_loss(HEAD(NET(x + torch.randn(4, 6))), HEAD(target))
+
+    assert "draws-differ" not in rules(step)
+
+
+@pytest.mark.parametrize(("dim", "found"), [(0, True), (-1, False)])
+def test_vectors_are_normalised_over_their_features(dim, found):
+    """Not over the batch."""
+    trace = attnlab.trace(lambda x: F.normalize(x, dim=dim), torch.randn(4, 6), dims={"x": "B D"})
+    assert ("batch-contraction" in [f.rule for f in trace.findings]) == found

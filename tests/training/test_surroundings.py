@@ -1,0 +1,120 @@
+"""What stands around the loop, wrong and right: schedules, loaders, copies, seeds, phases."""
+
+import pytest
+
+from attnlab.training.rules import find
+from attnlab.training.run import watch_script
+
+SCRIPT = """
+import copy
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, Subset, TensorDataset
+
+torch.manual_seed(0)
+data = TensorDataset(torch.randn(64, 6), torch.randint(0, 3, (64,)))
+loader = DataLoader(data, batch_size=8, shuffle=True)
+{data}
+model = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3))
+{setup}
+optimizer = torch.optim.AdamW({parameters})
+{schedule}
+for epoch in range(4):
+    for x, y in loader:
+        {before}
+        optimizer.zero_grad()
+        loss = {loss}
+        loss.backward()
+        optimizer.step()
+        {after}
+    {epoch}
+{end}
+"""
+RIGHT = {
+    "data": "val_loader = DataLoader(TensorDataset(torch.randn(9, 6)), batch_size=3)",
+    "setup": "slow = copy.deepcopy(model)",
+    "parameters": "model.parameters(), lr=1e-3",
+    "schedule": "schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)",
+    "before": "pass",
+    "loss": "F.cross_entropy(model(x), y)",
+    "after": "[s.data.lerp_(p.data, 0.01) for s, p in zip(slow.parameters(), model.parameters())]",
+    "epoch": "schedule.step()",
+    "end": "pass",
+}
+FAST = RIGHT["after"].replace("0.01", "0.99")
+SHARED = "val_loader = DataLoader(Subset(data, range(8, 40)), batch_size=8)"
+WINDOWS = """class Windows(torch.utils.data.Dataset):
+    text = torch.arange(90)
+    def __len__(self): return 80
+    def __getitem__(self, i): return self.text[i : i + 6].float(), 0
+windows = Windows()
+loader = DataLoader(Subset(windows, range(0, 80, 2)), batch_size=8)
+val_loader = DataLoader(Subset(windows, range(1, 80, 2)), batch_size=8)"""
+GROUPS = """[
+    {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.1},
+    {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.0}], lr=1e-3"""
+PHASE = """head = nn.Linear(3, 3)
+head.lora_A = nn.Parameter(torch.zeros(2, 3), requires_grad=False)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for step in range(5):
+    loss = (head(torch.randn(4, 3)) + head.lora_A.sum()).pow(2).mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()"""
+WIDE = "[nn.init.normal_(m.weight) for m in model if isinstance(m, nn.Linear)]"
+
+
+def grave(changes, tmp_path, steps=10):
+    """The findings that are more than notes."""
+    text = SCRIPT.format(**{**RIGHT, **changes})
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    space = {"__name__": "__main__", "__file__": str(path)}
+    code = compile(text, str(path), "exec")
+    seen = watch_script(lambda: exec(code, space), steps, str(path), source=text)
+    assert seen.log.crash == ""
+    return [f for f in find(seen.log) if f.severity != "note"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        ("schedule-short", {"after": "schedule.step()"}),
+        ("average-too-fast", {"after": FAST}),
+        ("state-not-copied", {"setup": "best = model.state_dict()", "after": "pass"}),
+        ("seed-in-the-loop", {"before": "torch.manual_seed(1)"}),
+        ("loader-restarted", {"before": "x, y = next(iter(val_loader))",
+                              "data": "val_loader = DataLoader(data, batch_size=8)"}),
+        ("rows-shared", {"data": SHARED}),
+        ("rows-shared", {"data": WINDOWS}),
+        ("loss-broadcast", {"loss": "F.mse_loss(model(x)[:, :1], y.float())"}),
+        ("logits-into-nll", {"loss": "F.kl_div(model(x).softmax(-1), F.one_hot(y, 3).float())"}),
+        ("weight-decay", {"parameters": GROUPS}),
+        ("initialization", {"setup": WIDE.replace("weight)", "weight, std=3.0)"), "after": "pass"}),
+        ("adapters-frozen", {"end": PHASE}),
+        ("rate-zero", {"schedule": "schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, "
+                                   "lambda step: step // 100)"}),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Using a target size", "ignore:reduction. 'mean'")
+def test_a_slip_around_the_loop_is_found(rule, changes, tmp_path):
+    """By this rule; of several phases in the last one too."""
+    assert rule in [f.rule for f in grave(changes, tmp_path)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"setup": "best = copy.deepcopy(model.state_dict())", "after": "pass"},
+        {"schedule": "schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, total_iters=3)",
+         "after": "schedule.step()", "epoch": "pass"},
+        {"data": "val_loader = DataLoader(Subset(data, range(8)), batch_size=8); "
+                 "loader = DataLoader(Subset(data, range(8, 64)), batch_size=8)"},
+        {"before": "torch.manual_seed(epoch)"},
+        {"loss": "F.kl_div(model(x).log_softmax(-1), F.one_hot(y, 3).float(), reduction='sum')"},
+        {"end": PHASE.replace("requires_grad=False", "requires_grad=True")},
+    ],
+)  # fmt: skip
+def test_the_same_done_rightly_raises_nothing(changes, tmp_path):
+    """Slow averages, warm-ups, disjoint parts, a seed per epoch."""
+    assert [(f.rule, f.message) for f in grave(changes, tmp_path)] == []
