@@ -42,8 +42,7 @@ class Surroundings:
     def changes(self, words: Collection[str] | None = None) -> list[str]:
         """What is not any more as it was, one phrase each; in torch by these names, or by all.
 
-        To look at an object at all writes into it: in a forked process all names cost 600 pages.
-        """
+        To look at an object at all writes into it: in a forked process all names cost 600 pages."""
         now = _flags()
         found = [
             f"{what} is {now[what]}, it was {was}"

@@ -100,8 +100,7 @@ class Session:
 
         `init` is by name, or in order. `arguments` of its forward are no tensors, and the same for
         every call; `containers` of its inputs are records as dicts, and stay those of the build
-        before where they are left out.
-        """
+        before where they are left out."""
         self.arguments = arguments or {}
         if containers:
             self.declare_containers(containers)
@@ -163,8 +162,7 @@ class Session:
     def invoke(self, given: Given, continues: bool = False) -> Any:
         """Call by position, but by keyword what the candidate takes at another place.
 
-        Without `continues` the cache of the calls before is empty.
-        """
+        Without `continues` the cache of the calls before is empty."""
         self.called_with = {name: list(t.shape) for name, t in given if t is not None}
         packed = pack(given, self.containers) if self.containers else given
         args, kwargs = self.call_arguments(packed)
@@ -198,8 +196,7 @@ class Session:
     ) -> dict[str, Any]:
         """The output for copies of the inputs, without gradients, and which input it wrote to.
 
-        With `requires_grad` the inputs require one, as those of a layer inside a network do.
-        """
+        With `requires_grad` the inputs require one, as those of a layer inside a network do."""
         copies = copies or fresh(given)
         versions = [0 if t is None else t._version for _, t in copies]
         for _, t in copies if requires_grad else ():
@@ -214,8 +211,7 @@ class Session:
 class OtherTarget:
     """Puts the session's target, which entering it gives, back at the end, whatever took its place.
 
-    Not a generator: contextlib's frames would be taken for the candidate's.
-    """
+    Not a generator: contextlib's frames would be taken for the candidate's."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.target = session, session.target

@@ -36,8 +36,7 @@ def _places(target: Any) -> dict[str, int]:
 class ArgumentMismatch:
     """Says what a callable takes and was given, where the two do not fit.
 
-    Not a generator: contextlib's frames would be taken for the candidate's.
-    """
+    Not a generator: contextlib's frames would be taken for the candidate's."""
 
     def __init__(self, called: Any, names: list[str]) -> None:
         self.called, self.names = called, names

@@ -43,8 +43,7 @@ def axes(value: Any) -> tuple[str, ...]:
 def input_fields(value: Any) -> dict[str, Any]:
     """`B S S bool forbids optional` as the fields of an `Input`, except its name.
 
-    A number, a boolean, or text such as `= S` or `= 'fast'` is an argument that is not a tensor.
-    """
+    A number, a boolean, or text such as `= S` or `= 'fast'` is an argument that is not a tensor."""
     if isinstance(value, (bool, int, float)):
         return {"value": value}
     if isinstance(value, str) and value.lstrip().startswith("="):

@@ -90,8 +90,7 @@ def line_of(text: str, at: At) -> int | None:
     """The line on which the key `at`, or the nearest table around it, begins.
 
     TOML is read statement by statement: the first beginning of the text that parses and holds the
-    key ends with the key's statement, which begins after the beginning that parsed before it.
-    """
+    key ends with the key's statement, which begins after the beginning that parsed before it."""
     found, deepest, parsed = None, 0, 0
     for count, data in _beginnings(text):
         if (depth := _depth(data, at)) > deepest:

@@ -225,8 +225,7 @@ def parts_of(checks: Iterable[Check]) -> tuple[Part, ...]:
 def mask_kinds(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:
     """The kinds of mask to probe: those given, and empty rows where they are promised.
 
-    To a module that takes no mask they are all one.
-    """
+    To a module that takes no mask they are all one."""
     if not any(i.role == "mask" for i in contract.inputs):
         return kinds[:1]
     return (*kinds, "empty-rows") if "empty-rows" in contract.promises else kinds
@@ -259,8 +258,7 @@ def describe(out: Tensor, probe: Probe) -> str:
 def far(a: Tensor, b: Tensor) -> Tensor:
     """Where two outputs of the same module differ by more than another summation order explains.
 
-    A NaN differs from everything.
-    """
+    A NaN differs from everything."""
     scale = max(1.0, a.abs().nan_to_num(0.0, 1.0, 1.0).max().item() if a.numel() else 1.0)
     return ~((a - b).abs() <= SAME * scale)
 

@@ -6,9 +6,7 @@ their sizes and their messages are those of the grader.
 
 import copy
 import inspect
-import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.candidate.host import LocalHost, checked_answer
+from attnlab.candidate.live.batch import undisturbed
 from attnlab.candidate.load import FunctionModule
 from attnlab.candidate.session import Session
 from attnlab.checks.base import data_inputs, load_checks, parts_of
@@ -54,17 +53,6 @@ class Examined:
 
     result: CheckResult
     trace: Trace | None = None
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Random numbers of the process go on as if nothing had been called."""
-    plain = random.getstate()
-    with torch.random.fork_rng(devices=()):
-        try:
-            yield
-        finally:
-            random.setstate(plain)
 
 
 @undisturbed()

@@ -99,8 +99,7 @@ def observe_part(
     """What one part does; raises `Raised` where the program does not even load.
 
     No further run is made after one of which `enough` says so: the last has the loose constants,
-    and what the program casts to 16 bits is cast.
-    """
+    and what the program casts to 16 bits is cast."""
     given = dict(weights)
 
     def train() -> dict[str, Any]:

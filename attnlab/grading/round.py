@@ -155,8 +155,7 @@ class Round:
         """Checks that say beforehand what they want to call, by calls in one go; where the first
         failure is enough, the most basic ones by themselves.
 
-        Where one of these fails nothing is known, and each check is made by itself.
-        """
+        Where one of these fails nothing is known, and each check is made by itself."""
         some = [c for c in parts if c.steps and self.state.open(c)]
         basic = BASIC if self.until == "reason" and not self.probe.confirming else 0
         known: Known = {}

@@ -26,8 +26,7 @@ def run_checks(context: GradingContext) -> tuple[CheckResult, ...]:
 
     The first round has the example's sizes, so a failure that the user can see in `run` comes
     before one that only other sizes bring out. Where values are right at these, the properties that
-    explain a wrong one are left to sizes that tell more.
-    """
+    explain a wrong one are left to sizes that tell more."""
     state = State()
     only = context.only
     parts = tuple(p for p in parts_of(load_checks()) if not only or p.id in only)

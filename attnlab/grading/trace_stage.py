@@ -40,8 +40,7 @@ SEED = 0  # the example is the same every time: a puzzle must not change while o
 def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace:
     """The trace of the job's example, with names, findings and the crash explained.
 
-    `renew` is called where the host died after it had shown the example.
-    """
+    `renew` is called where the host died after it had shown the example."""
     contract = job.contract
     if contract is None:
         raw = _read(host, "demo", **surroundings(job), options=asdict(job.options))

@@ -43,8 +43,7 @@ INFINITE = float("inf")
 class Standard:
     """What right files with the same parameters do in each scenario, and how far they differ.
 
-    `expected` and `tolerances` hold one entry for each step, and one for the state at the end.
-    """
+    `expected` and `tolerances` hold one entry for each step, and one for the state at the end."""
 
     scenarios: list[Scenario]
     contract: Contract

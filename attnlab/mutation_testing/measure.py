@@ -165,14 +165,7 @@ class Grader:
         reasons = [self._reason(bug.code, report) for report in result.reports]
         if result.difference and not any(reasons):
             reasons = self.rejections(bug.code)
-        if all(reasons):
-            return make_trial(bug.code.file, bug.mutant, "killed", reasons[0])
-        flips = any(reasons)
-        if result.difference:
-            return make_trial(bug.code.file, bug.mutant, "survived", result.difference, flips)
-        return make_trial(
-            bug.code.file, bug.mutant, "equivalent", next(filter(None, reasons), ""), flips
-        )
+        return settle(bug.code.file, bug.mutant, reasons, result.difference)
 
     def _grade_alone(self, bug: Bug, error: str) -> Trial:
         """A bug that cannot be compared has survived where `attnlab grade` passes it or fails."""
@@ -180,6 +173,15 @@ class Grader:
         if all(reason and not reason.startswith("error") for reason in reasons):
             return make_trial(bug.code.file, bug.mutant, "killed", reasons[0])
         return make_trial(bug.code.file, bug.mutant, "survived", error)
+
+
+def settle(base: str, mutant: Mutant, reasons: Sequence[str], difference: str) -> Trial:
+    """What became of a mutant by why it is rejected under each seed, "" where it passes."""
+    if all(reasons):
+        return make_trial(base, mutant, "killed", reasons[0])
+    reason = difference or next(filter(None, reasons), "")
+    fate: Fate = "survived" if difference else "equivalent"
+    return make_trial(base, mutant, fate, reason, flips=any(reasons))
 
 
 def make_trial(base: str, mutant: Mutant, fate: Fate, reason: str, flips: bool = False) -> Trial:

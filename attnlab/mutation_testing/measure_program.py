@@ -15,7 +15,7 @@ from typing import Protocol
 from attnlab.catalogue.programs import compose
 from attnlab.catalogue.validate_program import ProgramCase, program_cases
 from attnlab.errors import AttnlabError
-from attnlab.mutation_testing.measure import CHUNK, SHIPPED, Strength, make_trial
+from attnlab.mutation_testing.measure import CHUNK, SHIPPED, Strength, make_trial, settle
 from attnlab.mutation_testing.operators.base import Mutant, mutants
 from attnlab.records import Limits, record
 from attnlab.records.program import Files, Program, ProgramJob, ProgramReport
@@ -132,13 +132,7 @@ class ProgramJudge:
         reasons = [_rejection(report) for report in result.reports]
         if result.difference and not any(reasons):
             reasons = [self._grade(one.files, seed, goals=True) for seed in self.seeds]
-        if all(reasons):
-            return make_trial(one.file, one.mutant, "killed", reasons[0])
-        flips = any(reasons)
-        if result.difference:
-            return make_trial(one.file, one.mutant, "survived", result.difference, flips)
-        reason = next(filter(None, reasons), "")
-        return make_trial(one.file, one.mutant, "equivalent", reason, flips)
+        return settle(one.file, one.mutant, reasons, result.difference)
 
     def rejections(self, case: ProgramCase) -> list[str]:
         """Each seed under which a right version is rejected, with the reason."""

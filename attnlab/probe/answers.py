@@ -28,8 +28,7 @@ class Gradients:
     """Gradients of one scalar: the output times a random cotangent, summed.
 
     Tensors without a gradient are left out. With `still`, inputs did not require one. `train` is
-    the mode. Gradients of a scaled cotangent are divided by the scale again.
-    """
+    the mode. Gradients of a scaled cotangent are divided by the scale again."""
 
     cotangent: Tensor
     inputs: Mapping[str, Tensor]

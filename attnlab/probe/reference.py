@@ -251,8 +251,7 @@ class FileReference:
 class ReferenceCache:
     """Keeps the processes of the last solutions for the next job of their challenge or program.
 
-    Starting one takes as long as starting a candidate, and many are compared with one solution.
-    """
+    Starting one takes as long as starting a candidate, and many are compared with one solution."""
 
     def __init__(self) -> None:
         self.held: list[FileReference] = []  # the last one at the end

@@ -11,8 +11,7 @@ class WrongDtype(TypeError, ValueError):
     """A tensor has an unexpected dtype: both a `TypeError` and a `ValueError`.
 
     Every bad argument of this library is a `ValueError`; for a dtype many expect a
-    `TypeError`, as PyTorch raises.
-    """
+    `TypeError`, as PyTorch raises."""
 
 
 def check_features(name: str, x: Tensor, axes: str, **known: int) -> None:

@@ -73,8 +73,7 @@ def bias(bias: Tensor | None, scores: tuple[int, int, int, int]) -> None:
 def fits(name: str, t: Tensor, scores: tuple[int, int, int, int]) -> None:
     """Check for four axes (B, H, Sq, Sk), of which the first three may be 1.
 
-    With fewer axes, a (B, Sk) padding mask would broadcast as (Sq, Sk) whenever B = Sq.
-    """
+    With fewer axes, a (B, Sk) padding mask would broadcast as (Sq, Sk) whenever B = Sq."""
     B, H, Sq, Sk = scores
     if (
         t.dim() == 4

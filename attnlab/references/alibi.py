@@ -20,8 +20,7 @@ def alibi_slopes(num_heads: int) -> Tensor:
 
     Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
         Extrapolation" (Press et al., 2022), and its released code
-    Rows: B7
-    """
+    Rows: B7"""
     check_count("num_heads", num_heads)
     n = 2 ** (num_heads.bit_length() - 1)  # the largest power of two that is not above H
     whole = torch.arange(n, dtype=torch.float64) + 1  #                   1, 2, 3, ..., n
@@ -53,8 +52,7 @@ def alibi_bias(
 
     Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
         Extrapolation" (Press et al., 2022)
-    Rows: B7
-    """
+    Rows: B7"""
     distance = relative_distance(q_len, k_len, offset=offset, device=device)  #     (Q, K)
     slopes = alibi_slopes(num_heads).to(device)[:, None, None]  #                   (H, 1, 1)
     return slopes * (distance if causal else -distance.abs())  #                    (H, Q, K)
@@ -76,8 +74,7 @@ class ALiBi(nn.Module):
 
     Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
         Extrapolation" (Press et al., 2022)
-    Rows: B7
-    """
+    Rows: B7"""
 
     def __init__(self, num_heads: int, *, causal: bool = False) -> None:
         super().__init__()

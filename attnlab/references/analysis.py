@@ -74,8 +74,7 @@ def relative_position_matrix(pe: Tensor, k: int, layout: str = "interleaved") ->
     for an unknown layout.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5
-    Rows: B9
-    """
+    Rows: B9"""
     pe = _table(pe, pairs=True)
     S, D = pe.shape
     if not 0 <= k < S:
@@ -110,8 +109,7 @@ def dot_product_distance(
     Errors: `ValueError` for a table of another rank and for weights that do not fit it.
 
     Source: Yan et al. 2019, "TENER: Adapting Transformer Encoder for Named Entity Recognition"
-    Rows: B9
-    """
+    Rows: B9"""
     pe = _table(pe)
     query = pe if query_weight is None else pe @ _weight("query_weight", query_weight, pe).T
     key = pe if key_weight is None else pe @ _weight("key_weight", key_weight, pe).T
@@ -134,8 +132,7 @@ def by_distance(matrix: Tensor) -> Distances:
 
     Errors: `ValueError` for a matrix that is not square.
 
-    Rows: B9
-    """
+    Rows: B9"""
     if matrix.dim() != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"matrix has shape {tuple(matrix.shape)}: expected a square, (S, S)")
     diagonals = [matrix.double().diagonal(k) for k in range(len(matrix))]
@@ -155,8 +152,7 @@ def encoding_statistics(pe: Tensor) -> Statistics:
     Errors: `ValueError` for a table of another rank.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5
-    Rows: B9
-    """
+    Rows: B9"""
     pe = _table(pe)
     norms = pe.norm(dim=1)  #                                                  (S,)
     return Statistics(
@@ -181,8 +177,7 @@ def uniqueness(pe: Tensor) -> Uniqueness:
 
     Errors: `ValueError` for a table of another rank or of a single row.
 
-    Rows: B9
-    """
+    Rows: B9"""
     pe = _table(pe)
     if len(pe) < 2:
         raise ValueError("pe has one row: expected two or more to tell apart")
@@ -207,8 +202,7 @@ def frequency_table(
     unknown layout.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5
-    Rows: B9
-    """
+    Rows: B9"""
     frequencies = sinusoidal_frequencies(d_model, base).tolist()
     sin, cos = (columns.tolist() for columns in _columns(d_model, layout))
     return tuple(

@@ -26,8 +26,7 @@ class MultiHeadSelfAttention(nn.Module):
     Errors: `ValueError` for sizes and shapes other than these (a mask of shape (S, S) too: it would
     be read as one mask per sequence), `TypeError` for a mask that is not boolean.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2
-    Rows: A1
-    """
+    Rows: A1"""
 
     def __init__(self, embed_dim: int, num_heads: int) -> None:
         super().__init__()
@@ -90,8 +89,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     Shapes: scores (..., Sq, Sk), mask of the same axes with 1 where shared; output as scores.
     Mask: boolean, True = may not be attended. Its shape is for the caller to check.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.1
-    Rows: A1, A4
-    """
+    Rows: A1, A4"""
     if mask is None:
         return scores.softmax(dim=-1)
     # A row of nothing but -inf would make NaN, which later zeros hide in the output but not from

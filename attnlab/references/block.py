@@ -31,8 +31,7 @@ class BlockStyle:
     branches before they are added. `hidden_dim` None is 4 * D; `num_kv_heads` None is H.
 
     Source: GPT-2 (Radford et al., 2019), BERT (Devlin et al., 2019), Llama (Touvron et al., 2023)
-    Rows: A6
-    """
+    Rows: A6"""
 
     norm_first: bool = True
     norm: Callable[[int], nn.Module] = LayerNorm
@@ -91,8 +90,7 @@ class TransformerBlock(_Block):
     Errors: those of `GroupedQueryAttention` and of the feed-forward layer.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1;
         "On Layer Normalization in the Transformer Architecture" (Xiong et al., 2020)
-    Rows: A6
-    """
+    Rows: A6"""
 
     def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle = GPT2) -> None:
         super().__init__(embed_dim, num_heads, style)
@@ -129,8 +127,7 @@ class CrossBlock(_Block):
     Mask: True means **may not be attended**, in both.
     Errors: those of `GroupedQueryAttention`, `CrossAttention` and of the feed-forward layer.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1
-    Rows: A5, A6
-    """
+    Rows: A5, A6"""
 
     def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle = GPT2) -> None:
         super().__init__(embed_dim, num_heads, style)
@@ -177,8 +174,7 @@ def add_branch(
 
     Shapes: x (B, S, D); output the same.
     Source: "On Layer Normalization in the Transformer Architecture" (Xiong et al., 2020)
-    Rows: A6
-    """
+    Rows: A6"""
     if norm_first:
         out: Tensor = x + dropout(layer(norm(x)))
     else:

@@ -31,8 +31,7 @@ class KVCache:
     (nothing is written then), for keys that require gradients and for parents that do not exist;
     `TypeError` for another type.
     Source: "Fast Transformer Decoding" (Shazeer, 2019), section 2.4
-    Rows: A5
-    """
+    Rows: A5"""
 
     def __init__(
         self,

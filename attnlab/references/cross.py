@@ -38,8 +38,7 @@ class CrossAttention(nn.Module):
     Errors: `ValueError` for H that does not divide D, for other shapes and devices and for two
     batch sizes; `TypeError` for other types than the weights' and a mask that is not boolean.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
-    Rows: A5
-    """
+    Rows: A5"""
 
     def __init__(
         self,

@@ -36,8 +36,7 @@ class DecoderLM(nn.Module):
     number of caches that is not that of the blocks, and other shapes; `TypeError` for ids that are
     not whole numbers.
     Source: "Language Models are Unsupervised Multitask Learners" (GPT-2; Radford et al., 2019)
-    Rows: A6
-    """
+    Rows: A6"""
 
     def __init__(
         self,
@@ -123,8 +122,7 @@ def _initialise(module: nn.Module) -> None:
     """Initialise as GPT-2 does: N(0, 0.02) for matrices and tables.
 
     A tied head needs it: with N(0, 1) rows the first logits would be about sqrt(D) wide, and the
-    loss far above chance.
-    """
+    loss far above chance."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=0.02)
     if isinstance(module, nn.Linear) and module.bias is not None:

@@ -38,8 +38,7 @@ class TokenEmbedding(nn.Module):
     rank or out of range, and `TypeError` for ids that are no integers.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.4; std as in GPT-2 and BERT
-    Rows: B1
-    """
+    Rows: B1"""
 
     def __init__(
         self,
@@ -71,8 +70,7 @@ class TokenEmbedding(nn.Module):
         """An embedding with a copy of these rows, (V, D): not trained unless `freeze` is False.
 
         The padding row is taken as it comes, as by `nn.Embedding.from_pretrained`; that one keeps
-        the given tensor itself, so that training writes into it.
-        """
+        the given tensor itself, so that training writes into it."""
         if weight.dim() != 2 or not weight.is_floating_point():
             raise ValueError(
                 f"weight has shape {tuple(weight.shape)} and dtype {weight.dtype}: "
@@ -99,8 +97,7 @@ class TokenEmbedding(nn.Module):
         """Change the number of tokens: the first rows stay, new ones are drawn.
 
         The weight is a new `nn.Parameter` afterwards, so create a new optimizer. A `TiedHead`
-        uses the new one.
-        """
+        uses the new one."""
         _check_sizes(vocab_size, self.d_model, self.padding_idx, self.std)
         new = self.weight.new_empty(vocab_size, self.d_model).normal_(std=self.std)
         kept = min(vocab_size, self.vocab_size)
@@ -147,8 +144,7 @@ class TiedHead(nn.Module):
     Errors: `ValueError` for h of another rank or width.
 
     Source: Press and Wolf 2017, "Using the Output Embedding to Improve Language Models"
-    Rows: B2
-    """
+    Rows: B2"""
 
     def __init__(self, embedding: TokenEmbedding) -> None:
         super().__init__()
@@ -208,8 +204,7 @@ class CombinedEmbedding(nn.Module):
     the two parts reject.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", sections 3.4, 3.5 and 5.4
-    Rows: B6
-    """
+    Rows: B6"""
 
     def __init__(  # noqa: PLR0913 - one argument for each choice
         self,

@@ -32,8 +32,7 @@ def interpolate_positions(
     Errors: `ValueError` for a table that is not (S, D), a length below 1 and an unknown mode.
 
     Source: "An Image is Worth 16x16 Words" (Dosovitskiy et al., 2021), section 3.2
-    Rows: B5
-    """
+    Rows: B5"""
     check_features("table", table, "S D")
     check_count("the number of rows of table", table.shape[0])
     check_count("length", length)
@@ -56,8 +55,7 @@ def truncate_positions(table: Tensor, length: int, *, drop: str = "end") -> Tens
     Errors: `ValueError` for a table that is not (S, D), a length outside 0 ... S, another `drop`.
 
     Source: none, everyday practice
-    Rows: B5
-    """
+    Rows: B5"""
     check_features("table", table, "S D")
     check_choice("drop", drop, ("end", "start"))
     S = table.shape[0]
@@ -84,8 +82,7 @@ class HybridPositionalEncoding(nn.Module):
     or below 0; `TypeError` for x that is not floating-point and ids that are no integers.
 
     Source: none, everyday practice
-    Rows: B5
-    """
+    Rows: B5"""
 
     def __init__(
         self, d_model: int, max_seq_len: int, *, base: float = 10000.0, scale: float = 1.0

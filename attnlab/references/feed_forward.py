@@ -17,8 +17,7 @@ class FeedForward(nn.Module):
     device; `TypeError` for x of another type.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.3;
         "Gaussian Error Linear Units" (Hendrycks and Gimpel, 2016)
-    Rows: A6
-    """
+    Rows: A6"""
 
     def __init__(
         self,
@@ -55,8 +54,7 @@ class SwiGLU(nn.Module):
     Errors: `ValueError` for sizes below 1, a `dropout` outside 0 ... 1, or x of another shape or
     device; `TypeError` for x of another type.
     Source: "GLU Variants Improve Transformer" (Shazeer, 2020)
-    Rows: A6
-    """
+    Rows: A6"""
 
     def __init__(
         self, embed_dim: int, hidden_dim: int, *, bias: bool = False, dropout: float = 0.0

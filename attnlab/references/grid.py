@@ -37,8 +37,7 @@ def sinusoidal_grid_encoding(
     `sinusoidal_positional_encoding` refuses.
 
     Source: "Masked Autoencoders Are Scalable Vision Learners" (He et al., 2022), its released code
-    Rows: B6
-    """
+    Rows: B6"""
     check_width("d_model", d_model, parts=4)
     check_count("height", height, least=0)
     check_count("width", width, least=0)
@@ -67,8 +66,7 @@ def resample_grid_positions(
     prefix, and a mode other than "bicubic" and "bilinear".
 
     Source: "An Image is Worth 16x16 Words" (Dosovitskiy et al., 2021), section 3.2
-    Rows: B5, B6
-    """
+    Rows: B5, B6"""
     check_features("table", table, "N D")
     check_choice("mode", mode, ("bicubic", "bilinear"))
     check_count("prefix", prefix, least=0)
@@ -131,8 +129,7 @@ class SinusoidalGridEncoding(_GridEncoding):
     floating-point.
 
     Source: "Masked Autoencoders Are Scalable Vision Learners" (He et al., 2022), its released code
-    Rows: B6
-    """
+    Rows: B6"""
 
     pe: Tensor
 
@@ -169,8 +166,7 @@ class LearnedGridEncoding(_GridEncoding):
     `max_height` x `max_width`; `TypeError` for x that is not floating-point.
 
     Source: "An Image is Worth 16x16 Words" (Dosovitskiy et al., 2021), section 3.1
-    Rows: B6
-    """
+    Rows: B6"""
 
     def __init__(self, max_height: int, max_width: int, d_model: int, *, std: float = 0.02) -> None:
         super().__init__(max_height, max_width, d_model)
@@ -200,8 +196,7 @@ class FactorisedGridEncoding(_GridEncoding):
 
     Source: "An Image is Worth 16x16 Words" (Dosovitskiy et al., 2021), appendix D.4 (concatenated);
         "Reformer: The Efficient Transformer" (Kitaev et al., 2020), its released code (both)
-    Rows: B6
-    """
+    Rows: B6"""
 
     def __init__(
         self,

@@ -50,8 +50,7 @@ class GroupedQueryAttention(nn.Module):
     and devices (masks with fewer axes too: nothing is broadcast by accident) and for a full cache;
     `TypeError` for x of another type than the weights and a mask that is not boolean.
     Source: "GQA: Training Generalized Multi-Query Transformer Models" (Ainslie et al., 2023)
-    Rows: A5
-    """
+    Rows: A5"""
 
     def __init__(
         self,
@@ -149,8 +148,7 @@ class MultiQueryAttention(GroupedQueryAttention):
     Mask: True means **may not be attended**.
     Errors: as `GroupedQueryAttention`.
     Source: "Fast Transformer Decoding" (Shazeer, 2019)
-    Rows: A5
-    """
+    Rows: A5"""
 
     def __init__(
         self,

@@ -23,8 +23,7 @@ def split_heads(t: Tensor, num_heads: int) -> Tensor:
     Shapes: t (B, S, D); output (B, H, S, D/H), a view.
     Errors: `ValueError` for another rank, or D that is no multiple of `num_heads`.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
-    Rows: A3
-    """
+    Rows: A3"""
     if t.dim() != 3:
         raise ValueError(f"t has shape {tuple(t.shape)}: expected (B, S, D)")
     B, S, D = t.shape
@@ -38,8 +37,7 @@ def merge_heads(t: Tensor) -> Tensor:
     Shapes: t (B, H, S, hd); output (B, S, H*hd), a copy, since the heads lay apart.
     Errors: `ValueError` for another rank.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
-    Rows: A3
-    """
+    Rows: A3"""
     if t.dim() != 4:
         raise ValueError(f"t has shape {tuple(t.shape)}: expected (B, H, S, hd)")
     return t.transpose(1, 2).flatten(2)  #                        (B, S, H*hd)
@@ -53,8 +51,7 @@ def expand_groups(t: Tensor, num_heads: int) -> Tensor:
     Shapes: t (B, Hkv, S, hd); output (B, H, S, hd), H = `num_heads`.
     Errors: `ValueError` for another rank, or H that is no multiple of Hkv.
     Source: "GQA: Training Generalized Multi-Query Transformer Models" (Ainslie et al., 2023)
-    Rows: A5
-    """
+    Rows: A5"""
     if t.dim() != 4 or t.shape[1] < 1 or num_heads % t.shape[1]:
         raise ValueError(
             f"t has shape {tuple(t.shape)}: expected (B, Hkv, S, hd) "
@@ -69,8 +66,7 @@ def qkv_by_chunk(qkv: Tensor, num_heads: int) -> QKV:
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
     Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: GPT-2 (Radford et al., 2019)
-    Rows: A3
-    """
+    Rows: A3"""
     _check(qkv, num_heads)
     q, k, v = qkv.chunk(3, dim=-1)  #                             (B, S, D) each
     return split_heads(q, num_heads), split_heads(k, num_heads), split_heads(v, num_heads)
@@ -84,8 +80,7 @@ def qkv_by_unbind(qkv: Tensor, num_heads: int) -> QKV:
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
     Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: vision transformers (Dosovitskiy et al., 2021)
-    Rows: A3
-    """
+    Rows: A3"""
     B, S, hd = _check(qkv, num_heads)
     axes = qkv.reshape(B, S, 3, num_heads, hd).permute(2, 0, 3, 1, 4)  #     (3, B, H, S, hd)
     q, k, v = axes.unbind(0)
@@ -98,8 +93,7 @@ def qkv_by_heads(qkv: Tensor, num_heads: int) -> QKV:
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
     Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
-    Rows: A3
-    """
+    Rows: A3"""
     B, S, hd = _check(qkv, num_heads)
     heads = qkv.reshape(B, S, 3 * num_heads, hd).transpose(1, 2)  #          (B, 3*H, S, hd)
     axes = heads.reshape(B, 3, num_heads, S, hd).permute(1, 0, 2, 3, 4)  #   (3, B, H, S, hd)
@@ -113,8 +107,7 @@ def qkv_by_einsum(qkv: Tensor, num_heads: int) -> QKV:
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
     Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
-    Rows: A3
-    """
+    Rows: A3"""
     B, S, hd = _check(qkv, num_heads)
     axes = qkv.reshape(B, S, 3, num_heads, hd)  #                            (B, S, 3, H, hd)
     q, k, v = torch.einsum("b s c h d -> c b h s d", axes)
@@ -127,8 +120,7 @@ def qkv_by_select(qkv: Tensor, num_heads: int) -> QKV:
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
     Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
-    Rows: A3
-    """
+    Rows: A3"""
     _, _, hd = _check(qkv, num_heads)
     axes = torch.unflatten(qkv, -1, (3, num_heads, hd)).transpose(1, 3)  #   (B, H, 3, S, hd)
     return axes[:, :, 0], axes[:, :, 1], axes[:, :, 2]
@@ -143,8 +135,7 @@ def to_stacked_layout(weight: Tensor, num_heads: int) -> Tensor:
     Shapes: weight (3*D, ...), or a bias (3*D,); output of the same shape.
     Errors: `ValueError` for a first axis that is no multiple of 3 * `num_heads`.
     Source: "GPT-NeoX-20B" (Black et al., 2022)
-    Rows: A3
-    """
+    Rows: A3"""
     rows = weight.shape[0]
     if num_heads < 1 or rows % (3 * num_heads):
         raise ValueError(

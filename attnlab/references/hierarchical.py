@@ -21,8 +21,7 @@ def level_positions(
     Errors: `ValueError` for no level, a level below 1, and more positions than the levels hold.
 
     Source: none, everyday practice
-    Rows: B6
-    """
+    Rows: B6"""
     capacity = _capacity(level_sizes)
     if not 0 <= seq_len <= capacity:
         raise ValueError(
@@ -55,8 +54,7 @@ class HierarchicalPositionalEncoding(nn.Module):
 
     Source: none, everyday practice; BERT sums rows for segment and position in this way (Devlin et
         al. 2019, section 3.2)
-    Rows: B6
-    """
+    Rows: B6"""
 
     def __init__(self, level_sizes: Sequence[int], d_model: int, *, std: float = 0.02) -> None:
         super().__init__()

@@ -27,8 +27,7 @@ class LearnedPositionalEncoding(nn.Module):
     ids that are no integers.
 
     Source: "Convolutional Sequence to Sequence Learning" (Gehring et al., 2017), section 3.1
-    Rows: B4
-    """
+    Rows: B4"""
 
     grad_embedding: Tensor | None
 
@@ -63,8 +62,7 @@ class LearnedPositionalEncoding(nn.Module):
         rows of zeros for positions that did not occur: each call **overwrites** it (autograd's
         `weight.grad`, which this leaves alone, accumulates). `position_ids` are those of forward.
 
-        Errors: as in forward.
-        """
+        Errors: as in forward."""
         self._check(grad_output, position_ids, name="grad_output")
         grad = torch.zeros_like(self.weight)  #                                  (max, D)
         if position_ids is None:

@@ -34,8 +34,7 @@ def causal_mask(q_len: int, k_len: int | None = None, *, device: Device = None) 
     queries stand before all keys, and their rows are all True.
     Errors: `ValueError` for negative numbers.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
-    Rows: A4
-    """
+    Rows: A4"""
     i, j = _positions(q_len, k_len, device)
     return (j > i)[None, None]
 
@@ -58,8 +57,7 @@ def sliding_window_mask(
     Errors: `ValueError` for a `window` below 1 and negative numbers.
     Source: "Longformer" (Beltagy et al., 2020), section 3.1;
         "Mistral 7B" (Jiang et al., 2023), section 2
-    Rows: A4
-    """
+    Rows: A4"""
     _expect.positive(window=window)
     i, j = _positions(q_len, k_len, device)
     distance = i - j  #                                           (Sq, Sk)  > 0: back, < 0: ahead
@@ -75,8 +73,7 @@ def prefix_mask(prefix: Tensor, q_len: int, k_len: int | None = None) -> Tensor:
     Errors: `ValueError` for another rank and for lengths outside 0 ... Sk, `TypeError` for a
     prefix that is not of whole numbers.
     Source: "Exploring the Limits of Transfer Learning" (T5; Raffel et al., 2020), section 3.2.1
-    Rows: A4
-    """
+    Rows: A4"""
     i, j = _positions(q_len, k_len, prefix.device)
     _expect.integers("prefix", prefix, "(B,)")
     _expect.within("prefix", prefix, 0, j.shape[-1])
@@ -93,8 +90,7 @@ def padding_mask(
     Errors: `ValueError` for another rank or side and for lengths outside 0 ... Sk, `TypeError` for
     lengths that are not whole numbers.
     Source: "Attention Is All You Need" (Vaswani et al., 2017)
-    Rows: A4
-    """
+    Rows: A4"""
     _expect.integers("lengths", lengths, "(B,)")
     _expect.within("lengths", lengths, 0, k_len)
     if side not in ("left", "right"):
@@ -114,8 +110,7 @@ def padding_mask_of(ids: Tensor, pad_id: int) -> Tensor:
     Shapes: ids (B, Sk); output (B, 1, 1, Sk).
     Errors: `ValueError` for another rank, `TypeError` for ids that are not whole numbers.
     Source: "Attention Is All You Need" (Vaswani et al., 2017)
-    Rows: A4
-    """
+    Rows: A4"""
     _expect.integers("ids", ids, "(B, S)")
     return (ids == pad_id)[:, None, None]
 
@@ -130,8 +125,7 @@ def packed_mask(segments: Tensor, key_segments: Tensor | None = None) -> Tensor:
     Errors: `ValueError` for another rank or two batch sizes, `TypeError` for segments that are not
     whole numbers.
     Source: "Efficient Sequence Packing without Cross-contamination" (Krell et al., 2021)
-    Rows: A4
-    """
+    Rows: A4"""
     key_segments = segments if key_segments is None else key_segments
     _expect.integers("segments", segments, "(B, S)")
     _expect.integers("key_segments", key_segments, "(B, S)")
@@ -149,8 +143,7 @@ def segment_ids(lengths: Sequence[int], *, device: Device = None) -> Tensor:
     Shapes: output (1, S), S the sum of the lengths.
     Errors: `ValueError` for a negative length.
     Source: "Efficient Sequence Packing without Cross-contamination" (Krell et al., 2021)
-    Rows: A4
-    """
+    Rows: A4"""
     counts = torch.tensor(lengths, dtype=torch.int64, device=device)
     if (counts < 0).any():
         raise ValueError(f"lengths={list(lengths)}: expected numbers of positions, 0 or more")
@@ -163,8 +156,7 @@ def segment_positions(segments: Tensor) -> Tensor:
     Shapes: segments (B, S), each segment in one piece; output (B, S).
     Errors: `ValueError` for another rank, `TypeError` for segments that are not whole numbers.
     Source: "Efficient Sequence Packing without Cross-contamination" (Krell et al., 2021)
-    Rows: A4
-    """
+    Rows: A4"""
     _expect.integers("segments", segments, "(B, S)")
     i = torch.arange(segments.shape[1], device=segments.device)  #            (S,)
     first = torch.ones_like(segments, dtype=torch.bool)
@@ -180,8 +172,7 @@ def combine(*masks: Tensor | None) -> Tensor | None:
     Errors: `ValueError` for another rank, for sizes that differ and are not 1, and for two
     devices; `TypeError` for a mask that is not boolean (additive masks would be added).
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
-    Rows: A4
-    """
+    Rows: A4"""
     given = [mask for mask in masks if mask is not None]
     for n, mask in enumerate(given):
         if mask.dtype != torch.bool:
@@ -210,8 +201,7 @@ def to_additive(mask: Tensor, dtype: torch.dtype, *, finite: bool = False) -> Te
     Shapes: mask of any shape; output of the same.
     Errors: `TypeError` for a mask that is not boolean, or a `dtype` that is not floating-point.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
-    Rows: A4
-    """
+    Rows: A4"""
     if mask.dtype != torch.bool:
         raise WrongDtype(f"mask has dtype {mask.dtype}: expected torch.bool")
     if not dtype.is_floating_point:
@@ -227,8 +217,7 @@ def to_boolean(additive: Tensor) -> Tensor:
     Errors: `TypeError` for a type that is not floating-point; `ValueError` for any other number
     than those and 0: -10000 and the like do not forbid, and a bias (ALiBi) is no mask.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
-    Rows: A4
-    """
+    Rows: A4"""
     if not additive.is_floating_point():
         raise WrongDtype(f"additive has dtype {additive.dtype}: expected a floating-point type")
     mask = additive <= torch.finfo(additive.dtype).min

@@ -19,8 +19,7 @@ class LayerNorm(nn.Module):
     Shapes: x (..., D); output the same.
     Errors: `ValueError` for D below 1, eps that is not positive, or x of another width.
     Source: "Layer Normalization" (Ba et al., 2016)
-    Rows: A6
-    """
+    Rows: A6"""
 
     def __init__(self, dim: int, eps: float = 1e-5) -> None:
         super().__init__()
@@ -50,8 +49,7 @@ class RMSNorm(nn.Module):
     Shapes: x (..., D); output the same.
     Errors: `ValueError` for D below 1, eps that is not positive, or x of another width.
     Source: "Root Mean Square Layer Normalization" (Zhang and Sennrich, 2019)
-    Rows: A6
-    """
+    Rows: A6"""
 
     def __init__(self, dim: int, eps: float = 1e-6) -> None:
         super().__init__()

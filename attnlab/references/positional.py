@@ -34,8 +34,7 @@ def sinusoidal_frequencies(
     Errors: `ValueError` for an odd or non-positive `d_model` and for a `base` that is not above 1.
 
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.5
-    Rows: B3, B9
-    """
+    Rows: B3, B9"""
     check_width("d_model", d_model)
     check_base(base)
     two_i = torch.arange(0, d_model, 2, dtype=torch.float64, device=device)  #     (D/2,)
@@ -48,8 +47,7 @@ def sines_and_cosines(angles: Tensor, layout: str = "interleaved") -> Tensor:
     Errors: `ValueError` for a `layout` other than "interleaved" and "concatenated".
 
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.5
-    Rows: B3
-    """
+    Rows: B3"""
     check_choice("layout", layout, LAYOUTS)
     pair = angles.sin(), angles.cos()
     if layout == "interleaved":
@@ -85,8 +83,7 @@ def sinusoidal_positional_encoding(
     pair), a negative `seq_len`, a `base` that is not above 1, and an unknown `layout` or `odd`.
 
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.5
-    Rows: B3, B8, B9
-    """
+    Rows: B3, B8, B9"""
     check_choice("odd", odd, ("error", "pad"))
     if seq_len < 0:
         raise ValueError(f"seq_len={seq_len}: expected a number of positions, 0 or more")
@@ -117,8 +114,7 @@ class SinusoidalPositionalEncoding(nn.Module):
     and ids that are no integers.
 
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.5
-    Rows: B3, B8
-    """
+    Rows: B3, B8"""
 
     pe: Tensor
 

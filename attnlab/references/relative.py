@@ -24,8 +24,7 @@ def relative_distance(
     offset is given.
 
     Source: "Self-Attention with Relative Position Representations" (Shaw et al., 2018)
-    Rows: B7
-    """
+    Rows: B7"""
     check_count("q_len", q_len, least=0)
     check_count("k_len", k_len, least=0)
     if offset is None:
@@ -60,8 +59,7 @@ def t5_buckets(
 
     Source: "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer"
         (Raffel et al., 2020), section 2.1
-    Rows: B7
-    """
+    Rows: B7"""
     _check_buckets(num_buckets, max_distance, bidirectional=bidirectional)
     if distance.dtype not in (torch.int64, torch.int32):
         raise WrongDtype(f"distance has dtype {distance.dtype}: expected torch.int64 or int32")
@@ -96,8 +94,7 @@ class T5RelativeBias(nn.Module):
 
     Source: "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer"
         (Raffel et al., 2020), section 2.1
-    Rows: B7
-    """
+    Rows: B7"""
 
     def __init__(
         self,

@@ -40,8 +40,7 @@ def rotary_frequencies(
     Errors: `ValueError` for an odd or non-positive `dim` and a `base` that is not above 1.
 
     Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (Su et al., 2021)
-    Rows: B7
-    """
+    Rows: B7"""
     check_width("dim", dim)
     w = sinusoidal_frequencies(dim, base, device=device)  # (dim/2,)
     return w if scaling is None else scaling.frequencies(w, base=base, length=length)
@@ -57,8 +56,7 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
     Errors: `ValueError` for another layout.
 
     Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (Su et al., 2021)
-    Rows: B7
-    """
+    Rows: B7"""
     check_choice("layout", layout, LAYOUTS)
     if layout == "interleaved":
         a, b = x[..., 0::2], x[..., 1::2]  #                                     (..., D/2) each
@@ -83,8 +81,7 @@ def rotary_table(
     Errors: `ValueError` for an odd or non-positive `dim`, a negative `seq_len`, another `layout`.
 
     Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (Su et al., 2021)
-    Rows: B7
-    """
+    Rows: B7"""
     check_count("seq_len", seq_len, least=0)
     w = rotary_frequencies(dim, base, scaling=scaling, length=seq_len)  #     (dim/2,)
     angles = torch.outer(torch.arange(seq_len, dtype=w.dtype), w)  #          (S, dim/2)
@@ -116,8 +113,7 @@ class RotaryEmbedding(nn.Module):
     floating-point and ids that are no integers.
 
     Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (Su et al., 2021)
-    Rows: B7
-    """
+    Rows: B7"""
 
     def __init__(
         self,
@@ -189,8 +185,7 @@ def to_half_layout(weight: Tensor, num_heads: int, rotary_dim: int | None = None
     Errors: `ValueError` for rows that do not make `num_heads` heads, and an odd `rotary_dim`.
 
     Source: the conversion of Meta's Llama weights for transformers
-    Rows: B7
-    """
+    Rows: B7"""
     return _reorder(weight, num_heads, rotary_dim, inverse=False)
 
 
@@ -200,8 +195,7 @@ def to_interleaved_layout(weight: Tensor, num_heads: int, rotary_dim: int | None
     The inverse of `to_half_layout`; shapes and errors as there.
 
     Source: the conversion of Meta's Llama weights for transformers
-    Rows: B7
-    """
+    Rows: B7"""
     return _reorder(weight, num_heads, rotary_dim, inverse=True)
 
 

@@ -43,8 +43,7 @@ class LinearScaling(_KeepsScores):
 
     Source: "Extending Context Window of Large Language Models via Positional Interpolation" (Chen
         et al., 2023)
-    Rows: B7
-    """
+    Rows: B7"""
 
     factor: float
 
@@ -67,8 +66,7 @@ class NTKScaling(_KeepsScores):
 
     Source: "NTK-Aware Scaled RoPE" (bloc97, 2023), described in "YaRN" (Peng et al., 2023), section
         3.1
-    Rows: B7
-    """
+    Rows: B7"""
 
     factor: float
 
@@ -91,8 +89,7 @@ class DynamicNTKScaling(_KeepsScores):
     Errors: `ValueError` for a factor below 1, a training length below 1, and a single pair.
 
     Source: "Dynamic NTK" (emozilla, 2023), described in "YaRN" (Peng et al., 2023), section 3.3
-    Rows: B7
-    """
+    Rows: B7"""
 
     factor: float
     max_position_embeddings: int
@@ -122,8 +119,7 @@ class YaRNScaling:
     Errors: `ValueError` for a factor below 1, a training length below 1, and beta_slow > beta_fast.
 
     Source: "YaRN: Efficient Context Window Extension of Large Language Models" (Peng et al., 2023)
-    Rows: B7
-    """
+    Rows: B7"""
 
     factor: float
     original_max_position_embeddings: int
@@ -174,8 +170,7 @@ class Llama3Scaling(_KeepsScores):
     Errors: `ValueError` for a factor below 1, a training length below 1, and low >= high.
 
     Source: "The Llama 3 Herd of Models" (Dubey et al., 2024), and its released code
-    Rows: B7
-    """
+    Rows: B7"""
 
     factor: float
     original_max_position_embeddings: int
@@ -210,8 +205,7 @@ class ProportionalScaling(_KeepsScores):
 
     Source: "Round and Round We Go! What makes Rotary Positional Encodings useful?" (Barbero et al.,
         2024)
-    Rows: B7
-    """
+    Rows: B7"""
 
     fraction: float
     factor: float = 1.0
@@ -239,8 +233,7 @@ class LongRoPEScaling:
     hold one number per pair.
 
     Source: "LongRoPE: Extending LLM Context Window Beyond 2 Million Tokens" (Ding et al., 2024)
-    Rows: B7
-    """
+    Rows: B7"""
 
     short_factor: Sequence[float]
     long_factor: Sequence[float]

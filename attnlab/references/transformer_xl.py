@@ -31,8 +31,7 @@ def relative_sinusoids(
 
     Source: "Transformer-XL: Attentive Language Models beyond a Fixed-Length Context" (Dai et al.,
         2019), section 3.3
-    Rows: B7
-    """
+    Rows: B7"""
     check_count("q_len", q_len)
     check_count("k_len", k_len)
     d = torch.arange(k_len - 1, -q_len, -1, dtype=torch.float64, device=device)  # (Q + K - 1,)
@@ -53,8 +52,7 @@ def rel_shift(x: Tensor, k_len: int) -> Tensor:
 
     Source: "Transformer-XL: Attentive Language Models beyond a Fixed-Length Context" (Dai et al.,
         2019), appendix B
-    Rows: B7
-    """
+    Rows: B7"""
     if x.dim() < 2 or k_len < 1 or x.shape[-1] - x.shape[-2] != k_len - 1:
         raise ValueError(
             f"x has shape {tuple(x.shape)}: expected (..., Q, Q + K - 1) with K = k_len = {k_len}"
@@ -87,8 +85,7 @@ class TransformerXLAttention(nn.Module):
 
     Source: "Transformer-XL: Attentive Language Models beyond a Fixed-Length Context" (Dai et al.,
         2019), section 3.3
-    Rows: B7
-    """
+    Rows: B7"""
 
     def __init__(self, embed_dim: int, num_heads: int, *, causal: bool = True) -> None:
         super().__init__()

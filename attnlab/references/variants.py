@@ -44,8 +44,7 @@ class QKNormAttention(GroupedQueryAttention):
     Errors: as `GroupedQueryAttention`.
     Source: "Query-Key Normalization for Transformers" (Henry et al., 2020);
         "Scaling Vision Transformers to 22 Billion Parameters" (Dehghani et al., 2023)
-    Rows: A5
-    """
+    Rows: A5"""
 
     def __init__(
         self,
@@ -75,8 +74,7 @@ class SoftCapAttention(GroupedQueryAttention):
     Mask: True means **may not be attended**.
     Errors: as `GroupedQueryAttention`; `ValueError` for a `cap` that is not positive and finite.
     Source: "Gemma 2: Improving Open Language Models at a Practical Size" (2024), section 2
-    Rows: A5
-    """
+    Rows: A5"""
 
     def __init__(
         self,
@@ -111,8 +109,7 @@ class SinkAttention(GroupedQueryAttention):
     Errors: as `GroupedQueryAttention`.
     Source: "gpt-oss-120b & gpt-oss-20b Model Card" (OpenAI, 2025);
         "Efficient Streaming Language Models with Attention Sinks" (Xiao et al., 2024)
-    Rows: A5
-    """
+    Rows: A5"""
 
     def __init__(
         self,
@@ -133,8 +130,7 @@ def soft_cap(scores: Tensor, cap: float) -> Tensor:
 
     Shapes: scores of any shape; output of the same.
     Source: "Gemma 2: Improving Open Language Models at a Practical Size" (2024), section 2
-    Rows: A5
-    """
+    Rows: A5"""
     return cap * torch.tanh(scores / cap)
 
 
@@ -148,8 +144,7 @@ def sink_softmax(scores: Tensor, sinks: Tensor, mask: Tensor | None = None) -> T
     Mask: boolean, True = may not be attended. Its shape is for the caller to check.
     Errors: `ValueError` for another number of sinks than heads.
     Source: "gpt-oss-120b & gpt-oss-20b Model Card" (OpenAI, 2025)
-    Rows: A5
-    """
+    Rows: A5"""
     B, H, Sq, _ = scores.shape
     if tuple(sinks.shape) != (H,):
         raise ValueError(f"sinks has shape {tuple(sinks.shape)}: expected (H,) = {(H,)}")

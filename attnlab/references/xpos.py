@@ -34,8 +34,7 @@ def xpos_decay(dim: int, gamma: float = 0.4, *, device: torch.device | None = No
     Errors: `ValueError` for an odd or non-positive `dim` and a `gamma` that is not above 0.
 
     Source: "A Length-Extrapolatable Transformer" (Sun et al., 2022)
-    Rows: B7
-    """
+    Rows: B7"""
     check_width("dim", dim)
     if not gamma > 0:
         raise ValueError(f"gamma={gamma}: expected a number above 0 (the paper's is 0.4)")
@@ -55,8 +54,7 @@ def xpos_table(
     Errors: as in `rotary_table`, and `ValueError` for a `scale_base` that is not above 0.
 
     Source: "A Length-Extrapolatable Transformer" (Sun et al., 2022)
-    Rows: B7
-    """
+    Rows: B7"""
     _check_scale_base(scale_base)
     power = torch.arange(seq_len, dtype=torch.float64) / scale_base  #        (S,)
     scale = xpos_decay(dim).pow((-power if key else power).unsqueeze(-1))  #  (S, dim/2)
@@ -89,8 +87,7 @@ class XPos(nn.Module):
     that are no integers.
 
     Source: "A Length-Extrapolatable Transformer" (Sun et al., 2022)
-    Rows: B7
-    """
+    Rows: B7"""
 
     def __init__(
         self,

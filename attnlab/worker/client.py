@@ -50,8 +50,7 @@ TrialAnswer = TypeVar("TrialAnswer", TrialReport, ProgramTrialReport)
 class Worker:
     """One worker process tree; creating it starts the import of torch in the background.
 
-    If a job ends the worker, only that job fails: the next one starts a new worker.
-    """
+    If a job ends the worker, only that job fails: the next one starts a new worker."""
 
     def __init__(self) -> None:
         if not hasattr(os, "fork"):

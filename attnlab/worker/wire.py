@@ -61,8 +61,7 @@ class Channel:
     Every wait ends at `deadline` (of time.monotonic) with TimeoutError. Meanwhile the process's
     stdout and stderr are read from `out`; `output` holds their first `max_output` bytes, which are
     never parsed. `pidfd` becomes readable when the process ends: processes that it forked may keep
-    the socket open.
-    """
+    the socket open."""
 
     def __init__(
         self,

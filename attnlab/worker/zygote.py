@@ -131,8 +131,7 @@ class Zygote:
     def _end_strays(self) -> None:
         """End processes that a candidate started in other sessions: they are children by now.
 
-        When one ends, its own children become children of the zygote, hence several passes.
-        """
+        When one ends, its own children become children of the zygote, hence several passes."""
         listing = Path(f"/proc/self/task/{os.getpid()}/children")
         for _ in range(PASSES if listing.exists() else 0):
             strays = set(map(int, listing.read_text().split())) - self.alive

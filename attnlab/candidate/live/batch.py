@@ -197,10 +197,10 @@ def _all_finite(out: Output) -> bool:
     return all(bool(t.isfinite().all()) for t in out.tensors.values())
 
 
-def _floats(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+def _floats(value: Any) -> Iterator[tuple[str, Tensor]]:
     found = {"": value} if not isinstance(value, (dict, list, tuple)) else value
     for at, tensor in named_tensors(found):
         if tensor.is_floating_point() and tensor.numel():
-            yield (at or name or "output"), tensor.detach()
+            yield (at or "output"), tensor.detach()
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, dict):
         yield from _floats({n: getattr(value, n) for n in value.__dataclass_fields__})

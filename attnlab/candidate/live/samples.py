@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from attnlab.candidate.live.batch import CannotTry, Changes
+from attnlab.candidate.live.batch import CannotTry
 from attnlab.candidate.live.bench import (
     Bench,
     Broken,
@@ -67,7 +67,8 @@ def alone(bench: Bench) -> None:
     if bench.random:
         raise CannotTry("equal calls differ, as they draw random numbers")
     at = layout.samples - 1
-    one = _main_for(bench, layout.only(at), 1)
+    out = bench.live.call(layout.only(at)).main
+    one = Layout(layout.live, 1, layout.length, layout.turned).by_sample(out)
     if one is None or one.shape[1:] != whole.shape[1:]:
         raise CannotTry("one sample alone gave an output of another shape")
     if bench.moved(whole[at], one[0]).any():
@@ -76,13 +77,6 @@ def alone(bench: Bench) -> None:
             f"sample {at} alone gave another output than in the batch of "
             f"{layout.samples}, by up to {gap:.2g}"
         )
-
-
-def _main_for(bench: Bench, changes: Changes, samples: int, length: int = 0) -> Tensor | None:
-    """The main output of a call with another number of samples, samples first."""
-    own = bench.layout
-    other = Layout(own.live, samples, length or own.length, own.turned)
-    return other.by_sample(bench.live.call(changes).main)
 
 
 def constant(bench: Bench) -> None:

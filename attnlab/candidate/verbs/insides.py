@@ -72,20 +72,14 @@ def _overwritten(session: Session, out: Any, inputs: Given) -> bool:
 
 
 @verb
-def side_effects(
-    session: Session,
-    name: str | None,
-    init: dict[str, Any],
-    inputs: Given,
-    seed: int,
-) -> Any:
+def side_effects(session: Session, inputs: Given, seed: int, **recipe: Any) -> Any:
     """What loading, building and calling changed of what belongs to everybody."""
     grad, plain = torch.is_grad_enabled(), random.getstate()
     target = session.target
     random.seed(SEED)
     marked = random.getstate()
     try:
-        session.build(name, init, seed)
+        session.build(seed=seed, **recipe)
         reseeded = ["the random seed was set while building"]
         found = reseeded if torch.initial_seed() != seed else []
         given = fresh(inputs)

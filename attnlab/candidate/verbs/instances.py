@@ -1,4 +1,7 @@
-"""Verbs that call other instances of the module, to see what instances share."""
+"""Verbs that call other instances of the module, to see what instances share.
+
+The `recipe` says how an instance is built: its name, init and seed, as in `Session.build`.
+"""
 
 from contextlib import nullcontext
 from typing import Any
@@ -21,17 +24,12 @@ from attnlab.tracer.cast import Given
 
 @verb
 def fresh_instance(
-    session: Session,
-    name: str | None,
-    init: dict[str, Any],
-    seed: int,
-    inputs: list[Given],
-    train: bool | list[bool],
+    session: Session, inputs: list[Given], train: bool | list[bool], **recipe: Any
 ) -> Any:
     """The outputs of another instance with this one's parameters, and which of its own these
     calls changed."""
     with OtherTarget(session) as target:
-        session.build(name, init, seed)
+        session.build(**recipe)
         _copy_parameters(_parameters_of(target), session.target)
         before = {n: w.clone() for n, w in _parameters_of(session.target).items()}
         answer = calls(session, inputs, train)
@@ -42,13 +40,7 @@ def fresh_instance(
 
 
 @verb
-def uninitialised_memory(
-    session: Session,
-    name: str | None,
-    init: dict[str, Any],
-    seed: int,
-    inputs: list[Given],
-) -> Any:
+def uninitialised_memory(session: Session, inputs: list[Given], **recipe: Any) -> Any:
     """As `fresh_instance`, where new memory is NaN; and which parameters begin so. Where a
     text can make them, new booleans are True, and False in a second instance."""
     answers, begun = [], set[str]()
@@ -56,7 +48,7 @@ def uninitialised_memory(
     with OtherTarget(session) as target:
         for way in ways:
             with new_memory_is_nan(), way():
-                session.build(name, init, seed)
+                session.build(**recipe)
                 begun |= {
                     n for n, w in _parameters_of(session.target).items() if w.isnan().any().item()
                 }
@@ -66,21 +58,14 @@ def uninitialised_memory(
 
 
 @verb
-def with_changed_buffer(
-    session: Session,
-    name: str | None,
-    init: dict[str, Any],
-    seed: int,
-    buffer: str,
-    inputs: Given,
-) -> Any:
+def with_changed_buffer(session: Session, buffer: str, inputs: Given, **recipe: Any) -> Any:
     """The outputs of two instances that differ in the values of a buffer; `spoiled` where the
     second still has those after its call."""
     path, _, leaf = buffer.rpartition(".")
     with OtherTarget(session):
-        session.build(name, init, seed)
+        session.build(**recipe)
         answers = [session.answer(inputs)]
-        session.build(name, init, seed)
+        session.build(**recipe)
         owner = session.target.get_submodule(path)
         usual = owner._buffers[leaf]
         other = usual.logical_not() if usual.dtype is torch.bool else usual + _unit_like(usual)
@@ -90,17 +75,10 @@ def with_changed_buffer(
 
 
 @verb
-def after_sibling(
-    session: Session,
-    name: str | None,
-    init: dict[str, Any],
-    seed: int,
-    other: Given,
-    inputs: Given,
-) -> Any:
+def after_sibling(session: Session, other: Given, inputs: Given, **recipe: Any) -> Any:
     """The output after another instance was built, called, and given other parameters."""
     with OtherTarget(session):
-        session.build(name, init, seed)
+        session.build(**recipe)
         session.answer(other)
         for weight in _parameters_of(session.target).values():
             weight.add_(1)
@@ -109,16 +87,12 @@ def after_sibling(
 
 @verb
 def positional_calls(
-    session: Session,
-    name: str | None,
-    init: dict[str, Any],
-    seed: int,
-    inputs: list[Given],
+    session: Session, inputs: list[Given], init: dict[str, Any], **recipe: Any
 ) -> Any:
     """The outputs of an instance with this one's parameters that is built and called by
     position alone; inputs at the end that are None are left out."""
     with OtherTarget(session) as target:
-        session.build(name, list(init.values()), seed)
+        session.build(init=list(init.values()), **recipe)
         _copy_parameters(_parameters_of(target), session.target)
         if isinstance(session.target, nn.Module):
             session.target.eval()
@@ -136,17 +110,11 @@ def _plainly(session: Session, given: Given) -> Any:
 
 
 @verb
-def call_reloaded(
-    session: Session,
-    name: str | None,
-    init: dict[str, Any],
-    seed: int,
-    inputs: Given,
-) -> Any:
+def call_reloaded(session: Session, inputs: Given, **recipe: Any) -> Any:
     """The output of a second instance that was given this one's state_dict."""
     with OtherTarget(session) as target:
         saved = _saved_state(target)
-        session.build(name, init, seed)
+        session.build(**recipe)
         try:
             if saved:
                 session.target.load_state_dict(saved)

@@ -53,8 +53,7 @@ def trace(
 ) -> Any:
     """Every operation of one forward pass, as the JSON text of a `RawTrace`.
 
-    `axes` are what the user calls the axes of the inputs, `sizes` what the names stand for.
-    """
+    `axes` are what the user calls the axes of the inputs, `sizes` what the names stand for."""
     session.set_mode(train=False)
     root = session.target if isinstance(session.target, nn.Module) else None
     shot = TracedCall(
@@ -90,8 +89,7 @@ def trace_calls(
     share with a pass over all positions, `gap` how far their outputs are apart. `feed` names the
     argument that takes the cache, `past` the axis of its positions where it is an input;
     `lengths` are those positions before and after each call, `unfed` the argument that the first
-    call returned nothing for, or "" where it returned what no argument takes.
-    """
+    call returned nothing for, or "" where it returned what no argument takes."""
     session.set_mode(train=False)
     twins = [copy.deepcopy(session.target) for _ in range(2)] if symbol else []
     chain = CacheFeed(session, feed, axes, past)
@@ -263,8 +261,7 @@ def main_of(
 def _training_step(file: str, run: Callable[[], Any], step: int) -> RawTrace:
     """What a script runs between two steps of its optimizer, up to what it raised.
 
-    Raises `LookupError` where it ends before that step.
-    """
+    Raises `LookupError` where it ends before that step."""
     training = StepRecorder(register_optimizer_step_post_hook, step)
     quiet = register_optimizer_step_pre_hook(training.leave_out_optimizer)
     make = Optimizer.__init__

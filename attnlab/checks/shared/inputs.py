@@ -123,8 +123,7 @@ def allowed(probe: Probe, inputs: Inputs) -> Tensor:
 def beyond_rounding(probe: Probe, a: Tensor, b: Tensor) -> Tensor:
     """Where outputs that were computed in two ways differ by more than rounding explains.
 
-    A NaN differs from everything.
-    """
+    A NaN differs from everything."""
     return ~((a - b).abs() <= probe.tolerance(a.nan_to_num(0.0, 0.0, 0.0)))
 
 

@@ -19,8 +19,7 @@ def first(probe: Probe) -> str:
 def plain_inputs(probe: Probe) -> Inputs:
     """Inputs in which no position differs from another: zeros, or for vectors to turn one vector.
 
-    Tokens are all the same one.
-    """
+    Tokens are all the same one."""
     inputs = probe.draw("none")
     name, position = first(probe), probe.contract.position
     value = inputs[name]
@@ -80,8 +79,7 @@ def earlier_equal_row(table: Tensor, p: int) -> int | None:
 def bias(probe: Probe) -> Tensor:
     """What is added to scores of zero, (H, Sq, Sk), less what each query's own position gets.
 
-    A constant per query is lost in the softmax, so it is no difference.
-    """
+    A constant per query is lost in the softmax, so it is no difference."""
     out = probe.call(plain_inputs(probe))
     added = out.reshape(-1, *out.shape[-3:])[0]
     own = added.diagonal(offset(added), -2, -1)  # a query stands at the last key that it may see

@@ -49,8 +49,7 @@ def another_reduction(source: Source) -> Edits:
     """A function is replaced by a related one: `sum` by `mean`, `all` by `any`, `max` by `min`.
 
     Right: `empty = mask.all(dim=-1)`
-    Wrong: `empty = mask.any(dim=-1)`
-    """
+    Wrong: `empty = mask.any(dim=-1)`"""
     yield from source.rename_calls(RELATED)
 
 
@@ -58,8 +57,7 @@ def argument_left_out(source: Source) -> Edits:
     """A call leaves out an argument: the mask, the scale, the dtype or the axis.
 
     Right: `y = attend(q, k, v, is_causal=True)`
-    Wrong: `y = attend(q, k, v)`
-    """
+    Wrong: `y = attend(q, k, v)`"""
     for call in source.calls():
         last = call.args[-1:] if len(call.args) > 1 and not call.keywords else []
         for gone in (*call.keywords, *last):
@@ -77,8 +75,7 @@ def attribute_mixed_up(source: Source) -> Edits:
     Wrong:
     `self.k_proj = nn.Linear(d, d)`
     `self.v_proj = nn.Linear(d, d)`
-    `v = self.k_proj(x)`
-    """
+    `v = self.k_proj(x)`"""
     kinds = _kinds(source)
     for node in source.of_type(ast.Attribute):
         if isinstance(node.ctx, ast.Load) and last_name(node.value) == "self":
@@ -103,8 +100,7 @@ def call_doubled(source: Source) -> Edits:
     """A layer or a function is applied twice.
 
     Right: `y = self.norm(h)`
-    Wrong: `y = self.norm(self.norm(h))`
-    """
+    Wrong: `y = self.norm(self.norm(h))`"""
     for call in source.calls():
         if is_layer(call) and len(call.args) == 1 and not call.keywords:
             yield source.put(call, f"{source.text_of(call.func)}({source.text_of(call)})")
@@ -118,8 +114,7 @@ def call_left_out(source: Source) -> Edits:
     """A layer or a function is not applied: no clamp, no norm, no root, no `exp`.
 
     Right: `scores = scores.clamp(-5, 5)`
-    Wrong: `scores = scores`
-    """
+    Wrong: `scores = scores`"""
     for call, value in source.calls_on():
         if is_layer(call) and call.args:
             yield source.put_expr(call, source.text_of(call.args[0]))
@@ -131,8 +126,7 @@ def comparison_shifted(source: Source) -> Edits:
     """A comparison wrongly includes or excludes equality, or is reversed.
 
     Right: `later = i > j`
-    Wrong: `later = i >= j`
-    """
+    Wrong: `later = i >= j`"""
     for node in source.of_type(ast.Compare):
         if len(node.ops) == 1:
             left, right = source.text_of(node.left), source.text_of(node.comparators[0])
@@ -144,8 +138,7 @@ def condition_negated(source: Source) -> Edits:
     """A condition is negated, or is always true or always false.
 
     Right: `if self.training: x = self.drop(x)`
-    Wrong: `if not (self.training): x = self.drop(x)`
-    """
+    Wrong: `if not (self.training): x = self.drop(x)`"""
     for node in source.nodes:
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
             yield from source.put_each(
@@ -161,8 +154,7 @@ def flag_flipped(source: Source) -> Edits:
     """A boolean flag has the wrong value.
 
     Right: `y = attend(q, k, v, is_causal=True)`
-    Wrong: `y = attend(q, k, v, is_causal=False)`
-    """
+    Wrong: `y = attend(q, k, v, is_causal=False)`"""
     for node in source.of_type(ast.Constant):
         if isinstance(node.value, bool):
             yield source.put(node, str(not node.value))
@@ -176,8 +168,7 @@ def name_mixed_up(source: Source) -> Edits:
     `scores = q @ k.mT`
     Wrong:
     `q, k, v = qkv.unbind(0)`
-    `scores = q @ q.mT`
-    """
+    `scores = q @ q.mT`"""
     for function in source.functions():
         family = _families(source, function)
         for node in source.nodes:
@@ -210,8 +201,7 @@ def operands_swapped(source: Source) -> Edits:
     """Two operands or arguments are swapped.
 
     Right: `scores = torch.matmul(q, k)`
-    Wrong: `scores = torch.matmul(k, q)`
-    """
+    Wrong: `scores = torch.matmul(k, q)`"""
     for node in source.binary(*ORDERED):
         left, right = source.sides(node)
         yield source.put_expr(node, f"({right}) {SYMBOLS[type(node.op)]} ({left})")
@@ -226,8 +216,7 @@ def operator_inverted(source: Source) -> Edits:
     """An operator is replaced by its inverse or a similar one: `/` by `*`, `-` by `+`.
 
     Right: `scores = q @ k.mT / root`
-    Wrong: `scores = q @ k.mT * root`
-    """
+    Wrong: `scores = q @ k.mT * root`"""
     for node in source.binary(*OPERATORS):
         for symbol in OPERATORS[type(node.op)]:
             yield source.operator(node, symbol)
@@ -237,8 +226,7 @@ def precedence_lost(source: Source) -> Edits:
     """Parentheses are missing, so the operations have another order.
 
     Right: `frequency = base ** (-2 * i / D)`
-    Wrong: `frequency = base ** -2 * i / D`
-    """
+    Wrong: `frequency = base ** -2 * i / D`"""
     for node in source.of_type(ast.BinOp):
         left, right = source.sides(node)
         symbol = SYMBOLS[type(node.op)]
@@ -252,8 +240,7 @@ def term_dropped(source: Source) -> Edits:
     """One operand is missing: no residual, no scale, no bias.
 
     Right: `y = self.norm(h) + x`
-    Wrong: `y = self.norm(h)`
-    """
+    Wrong: `y = self.norm(h)`"""
     for node in source.of_type(ast.BinOp):
         left, right = source.sides(node)
         yield source.put(node, left)
@@ -265,8 +252,7 @@ def term_twice(source: Source) -> Edits:
     """A term or a factor is applied twice: the scale, or the residual.
 
     Right: `scores = q @ k.mT / root`
-    Wrong: `scores = q @ k.mT / root / root`
-    """
+    Wrong: `scores = q @ k.mT / root / root`"""
     for node in source.binary(ast.Add, ast.Sub, ast.Mult, ast.Div):
         left, right = source.sides(node)
         symbol = SYMBOLS[type(node.op)]

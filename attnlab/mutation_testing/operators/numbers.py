@@ -28,8 +28,7 @@ def allocated_only(source: Source) -> Edits:
     """A tensor is allocated but never filled.
 
     Right: `table = torch.zeros(x.shape)`
-    Wrong: `table = torch.empty(x.shape)`
-    """
+    Wrong: `table = torch.empty(x.shape)`"""
     yield from source.rename_calls(EMPTY)
 
 
@@ -37,8 +36,7 @@ def constant_shifted(source: Source) -> Edits:
     """An integer is one too small or one too large.
 
     Right: `half = D // 2`
-    Wrong: `half = D // 3`
-    """
+    Wrong: `half = D // 3`"""
     for node in source.of_type(ast.Constant):
         if type(node.value) is int:
             for other in (node.value + 1, node.value - 1):
@@ -49,8 +47,7 @@ def division_rounded(source: Source) -> Edits:
     """A true division is replaced by a floor division, or the reverse.
 
     Right: `column = torch.arange(D) // 2`
-    Wrong: `column = torch.arange(D) / 2`
-    """
+    Wrong: `column = torch.arange(D) / 2`"""
     for node in source.binary(*DIVISIONS):
         yield source.operator(node, DIVISIONS[type(node.op)])
     for call in source.calls("div"):
@@ -63,8 +60,7 @@ def dtype_narrowed(source: Source) -> Edits:
     """A dtype with fewer digits is used, or one without fractions.
 
     Right: `position = torch.arange(n, dtype=torch.float64)`
-    Wrong: `position = torch.arange(n, dtype=torch.float16)`
-    """
+    Wrong: `position = torch.arange(n, dtype=torch.float16)`"""
     for node in source.of_type(ast.Attribute):
         if node.attr in WIDE and last_name(node.value) == "torch":
             yield from (source.rename(node, name) for name in FORMATS)
@@ -77,8 +73,7 @@ def exponent_sign(source: Source) -> Edits:
     """An exponent has the wrong sign: wavelengths are used in place of frequencies.
 
     Right: `frequency = base ** -steps`
-    Wrong: `frequency = base ** -(-steps)`
-    """
+    Wrong: `frequency = base ** -(-steps)`"""
     for node in source.binary(ast.Pow):
         left, right = source.sides(node)
         yield source.put_expr(node, f"{left} ** -({right})")
@@ -91,8 +86,7 @@ def number_changed(source: Source) -> Edits:
     """A float is negated, doubled, halved or zero.
 
     Right: `scale = hd ** -0.5`
-    Wrong: `scale = hd ** -0.25`
-    """
+    Wrong: `scale = hd ** -0.25`"""
     for node in source.of_type(ast.Constant):
         if isinstance(node.value, float):
             for other in (-node.value, node.value * 2, node.value / 2, 0.0):
@@ -103,8 +97,7 @@ def root_dropped(source: Source) -> Edits:
     """A square root is missing: scores are divided by the head size itself.
 
     Right: `scores = scores / math.sqrt(hd)`
-    Wrong: `scores = scores / hd`
-    """
+    Wrong: `scores = scores / hd`"""
     for call, value in source.calls_on("sqrt", "rsqrt"):
         yield source.put(call, source.atom(value))
     for node in source.binary(ast.Pow):
@@ -117,8 +110,7 @@ def rounded_to_half(source: Source) -> Edits:
     """A value passes through half precision and loses digits or range.
 
     Right: `scores = q @ k.mT`
-    Wrong: `scores = (q @ k.mT).half().float()`
-    """
+    Wrong: `scores = (q @ k.mT).half().float()`"""
     for node in source.assignments():
         for kind in HALVES:
             yield source.put(node.value, f"{source.atom(node.value)}.{kind}().float()")
@@ -128,8 +120,7 @@ def sign_flipped(source: Source) -> Edits:
     """A minus sign is missing, or one too many is there.
 
     Right: `rate = torch.exp(-steps)`
-    Wrong: `rate = torch.exp(steps)`
-    """
+    Wrong: `rate = torch.exp(steps)`"""
     for node in source.of_type(ast.UnaryOp):
         if isinstance(node.op, ast.USub):
             yield source.put(node, source.text_of(node.operand))

@@ -13,8 +13,7 @@ def softmax_axis(source: Source) -> Edits:
     """Softmax runs over a wrong axis: the queries, the heads or the batch.
 
     Right: `weights = scores.softmax(dim=-1)`
-    Wrong: `weights = scores.softmax(dim=-2)`
-    """
+    Wrong: `weights = scores.softmax(dim=-2)`"""
     for call in source.calls("softmax", "log_softmax", "softmin"):
         yield from source.put_other_axes(argument(call, "dim", 0), AXES)
 
@@ -23,8 +22,7 @@ def softmax_dropped(source: Source) -> Edits:
     """Softmax is missing, or replaced by a sigmoid or by log-softmax.
 
     Right: `weights = scores.softmax(dim=-1)`
-    Wrong: `weights = scores.sigmoid()`
-    """
+    Wrong: `weights = scores.sigmoid()`"""
     for call, scores in source.calls_on("softmax"):
         yield source.put(call, source.atom(scores))
         yield source.put(call, f"{source.atom(scores)}.sigmoid()")
@@ -35,8 +33,7 @@ def scores_clamped(source: Source) -> Edits:
     """Scores are clamped to bounds that real scores exceed.
 
     Right: `weights = scores.softmax(dim=-1)`
-    Wrong: `weights = scores.clamp(max=8.0).softmax(dim=-1)`
-    """
+    Wrong: `weights = scores.clamp(max=8.0).softmax(dim=-1)`"""
     for _, scores in source.calls_on("softmax"):
         for bound in BOUNDS:
             yield source.put(scores, f"{source.atom(scores)}.clamp({bound})")
@@ -46,8 +43,7 @@ def scale_of_another_width(source: Source) -> Edits:
     """The scale uses another size: the whole width, or the number of heads.
 
     Right: `scores = scores / math.sqrt(self.head_dim)`
-    Wrong: `scores = scores / math.sqrt(self.num_heads)`
-    """
+    Wrong: `scores = scores / math.sqrt(self.num_heads)`"""
     for call in source.calls("sqrt"):
         for size in SIZES if call.args else ():
             yield source.put(call.args[0], size)
@@ -66,8 +62,7 @@ def heads_averaged(source: Source) -> Edits:
     """The heads are averaged or permuted.
 
     Right: `context = weights @ v`
-    Wrong: `context = (weights @ v).mean(1, keepdim=True).expand_as(weights @ v)`
-    """
+    Wrong: `context = (weights @ v).mean(1, keepdim=True).expand_as(weights @ v)`"""
     for node in source.assignments():
         text = source.text_of(node.value)
         if any(product in text for product in ("@", "matmul(", "softmax(", "bmm(")):
@@ -81,8 +76,7 @@ def dropout_added(source: Source) -> Edits:
     """Dropout is applied where there should be none, in train mode or always.
 
     Right: `return self.out(h)`
-    Wrong: `return torch.dropout(self.out(h), 0.1, True)`
-    """
+    Wrong: `return torch.dropout(self.out(h), 0.1, True)`"""
     weights = [n.value for n in source.assignments() if "softmax(" in source.text_of(n.value)]
     for place in (*weights, *source.returned_values()):
         for when in ("True", "self.training"):
@@ -93,8 +87,7 @@ def dropout_mode(source: Source) -> Edits:
     """Dropout is always or never active, whatever the mode; or its rate is inverted.
 
     Right: `w = F.dropout(w, p=0.1, training=self.training)`
-    Wrong: `w = F.dropout(w, p=0.1, training=True)`
-    """
+    Wrong: `w = F.dropout(w, p=0.1, training=True)`"""
     for node in source.of_type(ast.Attribute):
         if node.attr == "training":
             yield from source.put_each(node, ("True", "False"))

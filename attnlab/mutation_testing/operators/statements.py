@@ -15,8 +15,7 @@ def another_exception(source: Source) -> Edits:
     """A call that must be refused raises another exception.
 
     Right: `if d % 2: raise ValueError("odd")`
-    Wrong: `if d % 2: raise Warning("odd")`
-    """
+    Wrong: `if d % 2: raise Warning("odd")`"""
     for node in source.of_type(ast.Raise):
         if isinstance(node.exc, ast.Call):
             yield source.put(node.exc.func, "Warning")
@@ -26,8 +25,7 @@ def returned_in_another_dtype(source: Source) -> Edits:
     """The output has another dtype than the input.
 
     Right: `return self.out(h)`
-    Wrong: `return self.out(h).double()`
-    """
+    Wrong: `return self.out(h).double()`"""
     for value in source.returned_values():
         for kind in ("double", "float", "half"):
             yield source.put(value, f"{source.atom(value)}.{kind}()")
@@ -37,8 +35,7 @@ def returned_in_another_shape(source: Source) -> Edits:
     """The output is a tuple, or has an axis too many or too few.
 
     Right: `return self.out(h)`
-    Wrong: `return (self.out(h),)`
-    """
+    Wrong: `return (self.out(h),)`"""
     for value in source.returned_values():
         yield from source.put_each(value, (form.format(source.text_of(value)) for form in FORMS))
 
@@ -47,8 +44,7 @@ def rounds_of_a_loop(source: Source) -> Edits:
     """A loop runs one round too few or too many, or skips the first.
 
     Right: `for step in range(steps): draw(step)`
-    Wrong: `for step in range(steps - 1): draw(step)`
-    """
+    Wrong: `for step in range(steps - 1): draw(step)`"""
     for call in source.calls("range"):
         if len(call.args) == 1:
             text = source.text_of(call.args[0])
@@ -64,8 +60,7 @@ def same_round_every_time(source: Source) -> Edits:
     `    draw(step)`
     Wrong:
     `for step in range(steps):`
-    `    draw(0 * step)`
-    """
+    `    draw(0 * step)`"""
     for loop in source.of_type(ast.For):
         counts = isinstance(loop.iter, ast.Call) and called_name(loop.iter) in COUNTERS
         target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target
@@ -84,8 +79,7 @@ def statement_deleted(source: Source) -> Edits:
     `scores = scores / root`
     Wrong:
     `scores = q @ k.mT`
-    `pass`
-    """
+    `pass`"""
     for node in source.nodes:
         if isinstance(node, DELETED) and source.function_of(node) is not None:
             yield source.delete(node)
@@ -99,8 +93,7 @@ def statements_swapped(source: Source) -> Edits:
     `x = self.proj(x)`
     Wrong:
     `x = self.proj(x)`
-    `x = self.norm(x)`
-    """
+    `x = self.norm(x)`"""
     for function in source.functions():
         for one, other in pairwise(body(function)):
             ordered = _writes(one) & _names(other) or _names(one) & _writes(other)
@@ -124,8 +117,7 @@ def sum_overwritten(source: Source) -> Edits:
     """A sum over a loop is overwritten in each round, so that the last one alone counts.
 
     Right: `total += loss.item()`
-    Wrong: `total = loss.item()`
-    """
+    Wrong: `total = loss.item()`"""
     for node in source.of_type(ast.AugAssign):
         yield source.put(node, f"{source.text_of(node.target)} = {source.text_of(node.value)}")
 
@@ -134,8 +126,7 @@ def sum_without_weights(source: Source) -> Edits:
     """A sum adds every batch with the same weight, so that a mean becomes a mean of means.
 
     Right: `total += loss.item() * count`
-    Wrong: `total += loss.item()`
-    """
+    Wrong: `total += loss.item()`"""
     for node in source.of_type(ast.AugAssign):
         if isinstance(node.op, ast.Add):
             for text in ("1", f"{source.atom(node.value)} ** 2"):
@@ -154,8 +145,7 @@ def wrong_value_returned(source: Source) -> Edits:
     Wrong:
     `h = self.norm(x)`
     `y = self.out(h)`
-    `return h`
-    """
+    `return h`"""
     for function in source.functions():
         names = [a.arg for a in function.args.args if a.arg != "self"][:1]
         for node in ast.walk(function):

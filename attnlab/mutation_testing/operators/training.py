@@ -16,8 +16,7 @@ def another_ignored_target(source: Source) -> Edits:
     """Another target is ignored than the one that marks padding.
 
     Right: `loss = F.cross_entropy(logits, targets, ignore_index=PADDING)`
-    Wrong: `loss = F.cross_entropy(logits, targets, ignore_index=0)`
-    """
+    Wrong: `loss = F.cross_entropy(logits, targets, ignore_index=0)`"""
     for call in source.calls():
         for keyword in call.keywords:
             if keyword.arg == "ignore_index":
@@ -28,8 +27,7 @@ def another_optimizer(source: Source) -> Edits:
     """Another optimizer, or one that climbs.
 
     Right: `optimizer = torch.optim.AdamW(groups, lr=0.1)`
-    Wrong: `optimizer = torch.optim.Adam(groups, lr=0.1)`
-    """
+    Wrong: `optimizer = torch.optim.Adam(groups, lr=0.1)`"""
     for call in source.calls(*OPTIMIZERS):
         for name in OPTIMIZERS[:3]:
             if name != called_name(call):
@@ -45,8 +43,7 @@ def backward_twice(source: Source) -> Edits:
     """The backward pass runs twice, so that every gradient is doubled.
 
     Right: `loss.backward()`
-    Wrong: `loss.backward(retain_graph=True)` `loss.backward()`
-    """
+    Wrong: `loss.backward(retain_graph=True)` `loss.backward()`"""
     for step in training_steps(source):
         text = source.text_of(step.backward)
         if text.endswith(".backward()"):
@@ -57,8 +54,7 @@ def clipped_in_another_way(source: Source) -> Edits:
     """Each gradient is clipped alone, by its values or its norm, and no longer all together.
 
     Right: `clip_grad_norm_(model.parameters(), 1.0)`
-    Wrong: `clip_grad_value_(model.parameters(), 1.0)`
-    """
+    Wrong: `clip_grad_value_(model.parameters(), 1.0)`"""
     for call in source.calls("clip_grad_norm_"):
         yield source.rename(call.func, "clip_grad_value_")
         if len(call.args) > 1:
@@ -78,8 +74,7 @@ def clipping_out_of_place(source: Source) -> Edits:
     Wrong:
     `loss.backward()`
     `optimizer.step()`
-    `clip_grad_norm_(model.parameters(), 1.0)`
-    """
+    `clip_grad_norm_(model.parameters(), 1.0)`"""
     for step in training_steps(source):
         if step.clip is None:
             continue
@@ -102,8 +97,7 @@ def gradients_cleared_in_another_loop(source: Source) -> Edits:
     `optimizer.zero_grad()`
     `for step in range(steps):`
     `    compute_loss(step).backward()`
-    `    optimizer.step()`
-    """
+    `    optimizer.step()`"""
     for step in training_steps(source):
         if step.clear is None:
             continue
@@ -124,8 +118,7 @@ def gradients_cleared_too_late(source: Source) -> Edits:
     Wrong:
     `loss.backward()`
     `optimizer.zero_grad()`
-    `optimizer.step()`
-    """
+    `optimizer.step()`"""
     for step in training_steps(source):
         if step.clear is not None:
             yield source.move(step.clear, step.backward, after=True)
@@ -137,8 +130,7 @@ def logits_across_axes(source: Source) -> Edits:
     """Logits are laid out for the loss across their axes, so that rows mix classes and positions.
 
     Right: `loss = F.cross_entropy(logits.reshape(-1, classes), targets)`
-    Wrong: `loss = F.cross_entropy(logits.mT.reshape(-1, classes), targets)`
-    """
+    Wrong: `loss = F.cross_entropy(logits.mT.reshape(-1, classes), targets)`"""
     for call in source.calls("cross_entropy"):
         for value in call.args[:2]:
             if isinstance(value, ast.Call) and called_name(value) in ("reshape", "view", "flatten"):
@@ -152,8 +144,7 @@ def loss_reduction(source: Source) -> Edits:
     """The loss is a sum in place of a mean, or the reverse; or its targets are smoothed.
 
     Right: `loss = F.cross_entropy(logits, targets)`
-    Wrong: `loss = F.cross_entropy(logits, targets, reduction="sum")`
-    """
+    Wrong: `loss = F.cross_entropy(logits, targets, reduction="sum")`"""
     for call in source.calls(*LOSSES):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         for name, values in (("reduction", ("sum", "mean")), ("label_smoothing", (0.1,))):
@@ -170,8 +161,7 @@ def mode_exchanged(source: Source) -> Edits:
     """Train mode in place of eval mode, or the reverse.
 
     Right: `model.eval()`
-    Wrong: `model.train()`
-    """
+    Wrong: `model.train()`"""
     for call in source.calls(*MODES):
         if isinstance(call.func, ast.Attribute) and is_method(call) and not call.args:
             yield source.rename(call.func, MODES[call.func.attr])
@@ -187,8 +177,7 @@ def mode_set_once(source: Source) -> Edits:
     Wrong:
     `model.train()`
     `for step in range(steps):`
-    `    take_step(model)`
-    """
+    `    take_step(model)`"""
     for call in source.calls("train", "eval"):
         statement = source.parents[call]
         loop = loop_around(source, statement)
@@ -201,8 +190,7 @@ def options_by_default(source: Source) -> Edits:
     """An option of the optimizer has the value that most people use.
 
     Right: `optimizer = torch.optim.AdamW(groups, lr=0.1, betas=(0.9, 0.95))`
-    Wrong: `optimizer = torch.optim.AdamW(groups, lr=0.1, betas=(0.9, 0.999))`
-    """
+    Wrong: `optimizer = torch.optim.AdamW(groups, lr=0.1, betas=(0.9, 0.999))`"""
     for call in source.calls("AdamW", "Adam", "SGD"):
         for keyword in call.keywords:
             if keyword.arg in USUAL:
@@ -213,8 +201,7 @@ def parameter_groups(source: Source) -> Edits:
     """Groups of parameters exchange their options, or a group is left out of the optimizer.
 
     Right: `groups = [{"params": a, "weight_decay": 0.1}, {"params": b, "weight_decay": 0.0}]`
-    Wrong: `groups = [{"params": b, "weight_decay": 0.1}, {"params": a, "weight_decay": 0.0}]`
-    """
+    Wrong: `groups = [{"params": b, "weight_decay": 0.1}, {"params": a, "weight_decay": 0.0}]`"""
     for groups in source.of_type(ast.List):
         options = [_options(group) for group in groups.elts]
         if len(options) < 2 or not all("params" in option for option in options):
@@ -240,8 +227,7 @@ def probabilities_before_the_loss(source: Source) -> Edits:
     """The loss gets probabilities or their logarithms in place of logits.
 
     Right: `loss = F.cross_entropy(logits, targets)`
-    Wrong: `loss = F.cross_entropy((logits).softmax(-1), targets)`
-    """
+    Wrong: `loss = F.cross_entropy((logits).softmax(-1), targets)`"""
     for _, logits in source.calls_on("cross_entropy"):
         for function in ("softmax(-1)", "log_softmax(-1)", "softmax(0)", "argmax(-1).float()"):
             yield source.put(logits, f"({source.text_of(logits)}).{function}")
@@ -251,8 +237,7 @@ def rate_scaled(source: Source) -> Edits:
     """The learning rate is ten times too large or too small.
 
     Right: `optimizer = torch.optim.AdamW(groups, lr=RATE)`
-    Wrong: `optimizer = torch.optim.AdamW(groups, lr=RATE * 10)`
-    """
+    Wrong: `optimizer = torch.optim.AdamW(groups, lr=RATE * 10)`"""
     for call in source.calls():
         for keyword in call.keywords:
             if keyword.arg in ("lr", "max_lr", "learning_rate"):
@@ -270,8 +255,7 @@ def schedule_out_of_place(source: Source) -> Edits:
     Wrong:
     `scheduler.step()`
     `optimizer.step()`
-    `loss.backward()`
-    """
+    `loss.backward()`"""
     for step in training_steps(source):
         if step.schedule is None:
             continue
@@ -288,8 +272,7 @@ def update_out_of_place(source: Source) -> Edits:
     `optimizer.step()`
     Wrong:
     `optimizer.step()`
-    `loss.backward()`
-    """
+    `loss.backward()`"""
     for step in training_steps(source):
         if step.update is None:
             continue

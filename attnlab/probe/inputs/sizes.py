@@ -208,8 +208,7 @@ def _with_drawn_sizes(contract: Contract, fresh: Mapping[str, int]) -> Sizes:
 
     D stays a multiple of H, H of Hkv, a width without heads is even, and what the contract says to
     be a multiple is one. Symbols that nobody knows
-    get sizes near each other, now the first of two the larger one, now the second.
-    """
+    get sizes near each other, now the first of two the larger one, now the second."""
     example, vary, times = contract.sizes, contract.vary, contract.multiples
     sizes = {s: n for s, n in with_head_dim(example).items() if s != "hd" or "D" not in example}
     kept = {"H", "Hkv"} if "D" not in vary or "H" not in vary else set()  # it may come to that

@@ -245,8 +245,7 @@ class LoadedWeights(NamedTuple):
 class WeightMatcher:
     """Builds module and reference for a round and gives both the same weights.
 
-    A map is searched once for a job, in the first round in which names or shapes do not fit.
-    """
+    A map is searched once for a job, in the first round in which names or shapes do not fit."""
 
     def __init__(self) -> None:
         self.found: WeightMap | None = None

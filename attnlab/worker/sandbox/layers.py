@@ -49,8 +49,7 @@ def memory(limits: Limits) -> None:
 def cpu_time(limits: Limits) -> None:
     """Limit the CPU time to a little more than the time that the judge waits.
 
-    The hard limit is a second later: it sends SIGKILL, which does not say why.
-    """
+    The hard limit is a second later: it sends SIGKILL, which does not say why."""
     seconds = int(limits.seconds) + 2
     _limit(resource.RLIMIT_CPU, seconds, seconds + 1)
 
