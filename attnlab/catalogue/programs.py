@@ -18,11 +18,7 @@ from attnlab.catalogue import schema
 from attnlab.catalogue.patches import apply_edits, read_edits, read_files, read_styles
 from attnlab.catalogue.program_schema import BUG, DECOY, FIXES, PROGRAM, UNIT
 from attnlab.catalogue.stages import read_stages
-from attnlab.catalogue.toml_rules import (
-    Document,
-    read_document,
-    table,
-)
+from attnlab.catalogue.toml_rules import Document, read_document, table
 from attnlab.errors import Refused, Unreadable
 from attnlab.files import shown_path
 from attnlab.records import record

@@ -29,13 +29,7 @@ from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from attnlab.catalogue.contract_facts import (
-    FACTS,
-    data_inputs,
-    key_axis,
-    mask_input,
-    query_axis,
-)
+from attnlab.catalogue.contract_facts import FACTS, data_inputs, key_axis, mask_input, query_axis
 from attnlab.probe.answers import (
     AttentionInternals,
     CannotTell,

@@ -98,11 +98,7 @@ def _misplaced(
     room = 2 * max(map(abs, one))
     return first_failure(
         _off(
-            table,
-            p,
-            "vector at",
-            _rotations(one, p, position),
-            (ANGLE * (1 + p) + ROUNDED) * room,
+            table, p, "vector at", _rotations(one, p, position), (ANGLE * (1 + p) + ROUNDED) * room
         )
         for p in places
     )

@@ -30,12 +30,7 @@ from attnlab.checks.base import (
     first_failure,
     mask_input,
 )
-from attnlab.checks.shared.inputs import (
-    allowed,
-    beyond_rounding,
-    dtype_mismatch,
-    gradient_mismatch,
-)
+from attnlab.checks.shared.inputs import allowed, beyond_rounding, dtype_mismatch, gradient_mismatch
 
 LOWEST = (float("-inf"), -1e9)
 BIAS = 2.0

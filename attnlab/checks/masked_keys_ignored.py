@@ -39,12 +39,7 @@ from attnlab.checks.base import (
     size_from_two,
 )
 from attnlab.checks.shared.explain import joined_heads
-from attnlab.checks.shared.inputs import (
-    beyond_rounding,
-    cut_positions,
-    hide_key,
-    redraw,
-)
+from attnlab.checks.shared.inputs import beyond_rounding, cut_positions, hide_key, redraw
 from attnlab.probe.answers import LOUD
 from attnlab.records import Contract, Input
 

@@ -115,10 +115,7 @@ def observe_part(
         "training": train,
         "evaluation": lambda: side.ask("observe_evaluation", weights=given),
         "generation": lambda: side.ask(
-            "observe_generation",
-            weights=given,
-            prompts=list(cases[part]),
-            count=extent.new_ids,
+            "observe_generation", weights=given, prompts=list(cases[part]), count=extent.new_ids
         ),
         "prediction": lambda: side.ask(
             "observe_prediction", weights=given, items=list(cases[part])

@@ -673,10 +673,7 @@ def unit_code(
         beside[right] = program.files[other.file]
         text += f"\n\nfrom {right.removesuffix('.py')} import {other.class_name}\n"
     return Code(
-        file=f"{label}{unit.file}",
-        text=text,
-        name=unit.class_name,
-        siblings=tuple(beside.items()),
+        file=f"{label}{unit.file}", text=text, name=unit.class_name, siblings=tuple(beside.items())
     )
 
 

@@ -113,9 +113,7 @@ class ProgramJudge:
     def try_mutants(self, chunk: list[ProgramMutant]) -> list[Trial]:
         """What became of each. One that ends the worker is tried again alone."""
         job = ProgramTrialJob(
-            program=self.program,
-            candidates=tuple(one.files for one in chunk),
-            seeds=self.seeds,
+            program=self.program, candidates=tuple(one.files for one in chunk), seeds=self.seeds
         )
         try:
             results = self.runner.program_trials(job).results

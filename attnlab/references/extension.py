@@ -4,12 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnlab.references._arguments import (
-    check_choice,
-    check_count,
-    check_features,
-    check_positions,
-)
+from attnlab.references._arguments import check_choice, check_count, check_features, check_positions
 from attnlab.references.learned import LearnedPositionalEncoding
 from attnlab.references.positional import sines_and_cosines, sinusoidal_frequencies
 

@@ -8,12 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnlab.references._arguments import (
-    check_choice,
-    check_count,
-    check_features,
-    check_width,
-)
+from attnlab.references._arguments import check_choice, check_count, check_features, check_width
 from attnlab.references.positional import sinusoidal_positional_encoding
 
 

@@ -20,12 +20,7 @@ from attnlab.references._arguments import (
     check_width,
     resolve_positions,
 )
-from attnlab.references.rotary import (
-    LAYOUTS,
-    rotary_frequencies,
-    rotary_table,
-    rotate_pairs,
-)
+from attnlab.references.rotary import LAYOUTS, rotary_frequencies, rotary_table, rotate_pairs
 
 
 def xpos_decay(dim: int, gamma: float = 0.4, *, device: torch.device | None = None) -> Tensor:

@@ -6,14 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.candidate.live.batch import CannotTry
-from attnlab.candidate.live.bench import (
-    Bench,
-    Broken,
-    NotApplicable,
-    differs,
-    largest_gap,
-    like,
-)
+from attnlab.candidate.live.bench import Bench, Broken, NotApplicable, differs, largest_gap, like
 
 STATE = re.compile(r"cache|past|state|step|memory|running|count|ema|avg|buffer")
 # Operations that draw random numbers; what drops in eval mode is none of them.

@@ -6,13 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from attnlab.candidate.live.batch import (
-    WIDENED,
-    CannotTry,
-    Changes,
-    Leaf,
-    LiveModel,
-)
+from attnlab.candidate.live.batch import WIDENED, CannotTry, Changes, Leaf, LiveModel
 
 SOURCES = ("src", "source", "memory", "context", "enc", "cond", "image", "pixel")
 POSITION = re.compile(

@@ -39,10 +39,7 @@ def calls(session: Session, inputs: Sequence[Given], train: bool | Sequence[bool
 
 @verb
 def with_weights(
-    session: Session,
-    weights: list[dict[str, Tensor]],
-    inputs: list[Given],
-    back: dict[str, Tensor],
+    session: Session, weights: list[dict[str, Tensor]], inputs: list[Given], back: dict[str, Tensor]
 ) -> Any:
     """The outputs of several calls, each with other weights; then the module has `back`."""
     session.set_mode(train=False)

@@ -16,11 +16,7 @@ from attnlab.tracer.cast import Given, fresh
 
 @verb
 def gradients(
-    session: Session,
-    inputs: Given,
-    cotangent: Tensor,
-    train: bool = False,
-    still: bool = False,
+    session: Session, inputs: Given, cotangent: Tensor, train: bool = False, still: bool = False
 ) -> Any:
     """Gradients of (output * cotangent).sum(); of weights alone where inputs are `still`."""
     session.set_mode(train)
@@ -42,11 +38,7 @@ def gradients(
 
 @verb
 def cast_gradients(
-    session: Session,
-    dtypes: list[str],
-    inputs: Given,
-    cotangent: Tensor,
-    train: bool,
+    session: Session, dtypes: list[str], inputs: Given, cotangent: Tensor, train: bool
 ) -> Any:
     """What `gradients` answers of copies in other types, as `answers_by_dtype` gives them."""
 
@@ -58,10 +50,7 @@ def cast_gradients(
 
 @verb
 def interleaved_gradients(
-    session: Session,
-    inputs: list[Given],
-    cotangents: list[Tensor],
-    train: bool,
+    session: Session, inputs: list[Given], cotangents: list[Tensor], train: bool
 ) -> Any:
     """What learns when inputs come from another layer and outputs go on to one, when calls are
     made before others have sent their gradient back, and gradients add up; the second inputs

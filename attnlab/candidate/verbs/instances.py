@@ -13,11 +13,7 @@ from attnlab.candidate.describe_output import output
 from attnlab.candidate.input_copies import without_names
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
-from attnlab.candidate.uninitialised import (
-    NewBooleansAreFalse,
-    allocates,
-    new_memory_is_nan,
-)
+from attnlab.candidate.uninitialised import NewBooleansAreFalse, allocates, new_memory_is_nan
 from attnlab.candidate.verbs.calls import calls
 from attnlab.tracer.cast import Given
 

@@ -8,10 +8,7 @@ from typing import Any, Self
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.loss import _Loss
-from torch.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from attnlab.candidate.live_properties import Hints, live_properties

@@ -38,9 +38,7 @@ def mask_after_softmax(source: Source) -> Edits:
         scores, weights = last_name(_target(call, source)), last_name(later.targets[0])
         renamed = re.sub(rf"\b{scores}\b", weights, masking) if scores else masking
         text = f"{source.text_of(later)}\n{' ' * later.col_offset}{renamed}"
-        yield Edit(
-            splices=((*source.span(place), "pass"), (*source.span(later), text)),
-        )
+        yield Edit(splices=((*source.span(place), "pass"), (*source.span(later), text)))
 
 
 def _target(call: ast.Call, source: Source) -> ast.AST:

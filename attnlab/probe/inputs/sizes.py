@@ -102,10 +102,7 @@ EDGE: Sizes = {"B": 1, "S": 1, "Sq": 1, "H": 1, "Hkv": 1}
 
 
 def rounds(
-    contract: Contract,
-    draw: random.Random,
-    numbers: tuple[int, ...] = (),
-    narrow: bool = False,
+    contract: Contract, draw: random.Random, numbers: tuple[int, ...] = (), narrow: bool = False
 ) -> list[Sizes]:
     """The example's sizes first, then drawn ones, those beyond the numbers that the source names,
     the edge B = S = 1, and the contract's own. With `narrow`, heads of one round have width 1, at
