@@ -67,6 +67,20 @@ EXAMINED: tuple[Examined, ...] = (
         "and a causal mask hides the others from it.",
     ),
     Examined(
+        "mobilebert",
+        "mask-effect",
+        "intended",
+        "The embedding of a token holds those of its two neighbours (`trigram_input`), which no "
+        "mask takes out.",
+    ),
+    Examined(
+        "mobilebert",
+        "padding-invariance",
+        "intended",
+        "As above: padding is in the embedding of the last real token, by 0.01 here. Alone it has "
+        "zeros there, so a padded batch differs from single sentences, as released.",
+    ),
+    Examined(
         "mra/modeling_mra.py",
         "unused-parameter",
         "intended",
