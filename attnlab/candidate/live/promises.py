@@ -10,32 +10,10 @@ from attnlab.candidate.live.watching import MATRIX, MaskWatch, is_triangle
 
 # Operations that know where a position lies, and layers that do.
 INDEXED = {
-    *(
-        "arange",
-        "linspace",
-        "cumsum",
-        "cumprod",
-        "roll",
-        "flip",
-        "unfold",
-        "sort",
-        "argsort",
-        "topk",
-    ),
-    *(
-        "tril",
-        "triu",
-        "tril_",
-        "triu_",
-        "diff",
-        "sin",
-        "cos",
-        "gather",
-        "scatter",
-        "conv1d",
-        "conv2d",
-    ),
-    *("fft", "rfft", "pad", "masked_fill", "masked_fill_", "cat", "__setitem__", "index_select"),
+    *("arange", "linspace", "cumsum", "cumprod", "roll", "flip", "unfold", "sort", "argsort"),
+    *("topk", "tril", "triu", "tril_", "triu_", "diff", "sin", "cos", "gather", "scatter"),
+    *("conv1d", "conv2d", "fft", "rfft", "pad", "masked_fill", "masked_fill_", "cat"),
+    *("__setitem__", "index_select"),
 }
 ORDERED = (nn.RNNBase, nn.Conv1d, nn.Conv2d, nn.AvgPool1d, nn.MaxPool1d)
 SHIFTED = 0.95  # of the targets that are the next inputs
