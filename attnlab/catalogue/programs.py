@@ -226,14 +226,15 @@ def compose(program: Program, ids: Iterable[str]) -> Files:
 
 
 def count_changed_lines(before: Files, after: Files) -> int:
-    """How many lines were added or removed in the files that both have."""
-    import difflib  # not before a round is compared: lists are instant
+    """How many lines differ in the files that both have; one in place of another is one."""
+    from difflib import SequenceMatcher  # not before a round is compared: lists are instant
 
+    pairs = ((before[name], text) for name, text in after.items() if name in before)
     return sum(
-        line[:1] in "+-" and line[:3] not in ("+++", "---")
-        for name, text in after.items()
-        if name in before
-        for line in difflib.unified_diff(
-            before[name].splitlines(), text.splitlines(), lineterm="", n=0
-        )
+        max(i2 - i1, j2 - j1)
+        for old, new in pairs
+        for tag, i1, i2, j1, j2 in SequenceMatcher(
+            None, old.splitlines(), new.splitlines(), autojunk=False
+        ).get_opcodes()
+        if tag != "equal"
     )

@@ -90,6 +90,7 @@ def _grade_round(
     """Grade a program: parts are counted, and named once the round has ended."""
     from dataclasses import replace
 
+    from attnlab.practice.changes import describe_changes
     from attnlab.practice.interviews import make_event, report_text
     from attnlab.practice.stages import keep_stage
     from attnlab.render.round import RoundGradePage
@@ -129,7 +130,8 @@ def _grade_round(
         if chosen.yours:
             event = None
             if interview:
-                text = report_text(report)
+                changes = describe_changes(chosen.program, chosen.bugs, chosen.files)
+                text = report_text(report, changes)
                 event = make_event(interview, "grade", outcome=report.outcome, text=text)
             store.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder, event)
             keep_stage(store, chosen.program, report, interview)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +104,15 @@ def read_details(event: Event) -> dict[str, Any]:
     return known if isinstance(known, dict) else {}
 
 
-def report_text(report: ProgramReport) -> str:
-    """What the event of a grade keeps of it: which bugs are gone, how many parts are right."""
+def report_text(report: ProgramReport, changes: Mapping[str, Any]) -> str:
+    """What the event of a grade keeps of it: which bugs are gone, how many parts are right, and
+    what was changed."""
     known = {
         "bugs": {result.id: result.fixed for result in report.bugs},
         "right": report.parts_right,
         "parts": len(report.parts),
     }
-    return json.dumps(known)
+    return json.dumps(known | dict(changes))
 
 
 def clock_text(interview: Interview, now: float) -> str:

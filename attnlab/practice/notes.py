@@ -20,7 +20,7 @@ class NoteReading:
     """What a note says."""
 
     places: tuple[tuple[str, int], ...]  # file and line
-    bug: str  # the one it points at; "" for none
+    bug: str  # the one it points at, else the decoy; "" for none
     reason: bool  # it says more than the place
 
 
@@ -28,12 +28,13 @@ def read_note(text: str, program: Program, ids: Sequence[str], files: Files) -> 
     """What a note says of a round with these bugs, whose files are now `files`."""
     places = tuple((file, int(line)) for file, line in PLACE.findall(text))
     near = [
-        (distance, bug)
+        (program.patches[patch].decoy, distance, patch)
         for file, line in places
-        for bug, distance in _bugs_near(program, ids, files, file, line)
+        for patch, distance in _patches_near(program, ids, files, file, line)
     ]
     words = re.findall(r"[^\W\d]{2,}", PLACE.sub("", text))
-    return NoteReading(places=places, bug=min(near, default=(0, ""))[1], reason=len(words) >= WORDS)
+    bug = min(near, default=(False, 0, ""))[2]
+    return NoteReading(places=places, bug=bug, reason=len(words) >= WORDS)
 
 
 def bug_lines(program: Program, ids: Sequence[str]) -> dict[str, list[tuple[str, int, int]]]:
@@ -57,18 +58,18 @@ def bug_lines(program: Program, ids: Sequence[str]) -> dict[str, list[tuple[str,
     return found
 
 
-def _bugs_near(
+def _patches_near(
     program: Program, ids: Sequence[str], files: Files, file: str, line: int
 ) -> list[tuple[str, int]]:
     given = compose(program, ids).get(file, "")
     lines = {line, *_lines_before(given, files.get(file, given), line)}
     near = []
-    for bug, spans in bug_lines(program, ids).items():
+    for patch, spans in bug_lines(program, ids).items():
         for where, first, last in spans:
             gaps = [max(first - at, at - last, 0) for at in lines]
             if where == file and min(gaps) <= NEAR:
-                near.append((bug, min(gaps)))
-    return [(bug, gap) for bug, gap in near if not program.patches[bug].decoy]
+                near.append((patch, min(gaps)))
+    return near
 
 
 def _lines_before(given: str, now: str, line: int) -> range:

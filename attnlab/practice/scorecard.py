@@ -6,28 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from attnlab.catalogue.programs import compose, count_changed_lines
+from attnlab.practice.changes import DECOYS, LINES, last_changes
 from attnlab.practice.interviews import read_details
-from attnlab.practice.notes import PLACE
+from attnlab.practice.notes import PLACE, bug_lines
 from attnlab.practice.rating import rate
 from attnlab.practice.stages import stage_cards
 from attnlab.records import GradeOutcome
 from attnlab.records.practice import (
     BugCard,
+    DecoyCard,
     Event,
     Interview,
     QuestionCard,
     Scorecard,
 )
-from attnlab.records.program import BugResult, Files, Program, ProgramReport
+from attnlab.records.program import BugResult, Program, ProgramReport
 
 
 def build_scorecard(
-    program: Program,
-    interview: Interview,
-    report: ProgramReport,
-    files: Files | None,
-    seconds: float,
+    program: Program, interview: Interview, report: ProgramReport, seconds: float
 ) -> Scorecard:
     """`report` is of the files as they are now, and tells which bugs are gone. `seconds` stand on
     the clock at the end; what was submitted ended before.
@@ -35,9 +32,10 @@ def build_scorecard(
     Where a stage was opened, the bugs were done by then: what comes after is told with the stage.
     """
     opened = next(iter(interview.of_kind("stage")), None)
-    first_half = interview
+    first_half, changes = interview, last_changes(interview.events)
     if opened:
         first_half = replace(interview, events=_until(interview, opened))
+        changes = last_changes((*first_half.events, opened))
         report = _all_fixed(interview, report)
         seconds = opened.seconds
     patches = [program.patches[bug] for bug in interview.bugs]
@@ -54,15 +52,16 @@ def build_scorecard(
         and all(result.fixed is not False for result in report.bugs)
     )
     hints = len(first_half.of_kind("hint"))
-    changed = count_changed_lines(compose(program, interview.bugs), files or {})
-    notes = interview.of_kind("note")
-    slips = len({place for e in notes if not e.bug for place in PLACE.findall(e.text)})
+    notes = [
+        (event.bug, PLACE.findall(event.text), event.text) for event in interview.of_kind("note")
+    ]
+    slips = {tuple(at): text for bug, at, text in notes if at and bug not in bugs}
     rating = rate(
         cards,
         right=report.outcome == "passed",
         clean=not new_fault,
         late=late,
-        slips=slips,
+        slips=len(slips),
         hints=hints,
     )
     return Scorecard(
@@ -77,12 +76,21 @@ def build_scorecard(
         parts=report.parts,
         goals=report.goals,
         new_fault=new_fault,
-        changed_lines=int(opened.text or 0) if opened else changed,
+        changed_lines=changes[LINES],
         grades=len(first_half.of_kind("grade")) + len(submitted),
         hints=hints,
         rating=rating,
-        slips=slips,
-        decoys=tuple((patch.id, patch.why) for patch in patches if patch.decoy),
+        slips=tuple(slips.values()),
+        decoys=tuple(
+            DecoyCard(
+                id=patch.id,
+                why=patch.why,
+                named=any(bug == patch.id for bug, _, _ in notes),
+                changed=patch.id in changes[DECOYS],
+            )
+            for patch in patches
+            if patch.decoy
+        ),
         asked=tuple(q for q in program.questions if q.question in asked),
         questions=len(program.questions),
         follow_ups=follow_ups(program, interview),
@@ -135,6 +143,7 @@ def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | No
         why=patch.why,
         find=patch.find,
         hints=sum(event.bug == bug for event in interview.of_kind("hint")),
+        places=tuple(f"{file}:{line}" for file, line, _ in bug_lines(program, interview.bugs)[bug]),
     )
 
 

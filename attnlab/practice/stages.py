@@ -79,8 +79,8 @@ def choose_stage(program: Program, name: str, events: Sequence[Event]) -> Stage:
 def stage_event(
     program: Program, stage: str, outcome: str, interview: Interview | None, text: str = ""
 ) -> Event:
-    """What the store keeps of a stage: how many lines were changed when it was opened, which check
-    failed when it was graded."""
+    """What the store keeps of a stage: what was changed before it was opened, which check failed
+    when it was graded."""
     if interview:
         return make_event(interview, "stage", question=stage, outcome=outcome, text=text)
     return Event(kind="stage", base=program.slug, question=stage, outcome=outcome, text=text)
@@ -100,14 +100,26 @@ def keep_stage(
 
 def stage_cards(program: Program, interview: Interview) -> tuple[StageCard, ...]:
     """What became of each stage in an interview."""
-    events = interview.of_kind("stage")
     return tuple(
-        _card(stage, [event for event in events if event.question == stage.id])
+        _card(
+            stage,
+            [e for e in interview.of_kind("stage") if e.question == stage.id],
+            _count_grades(interview, stage),
+        )
         for stage in program.stages
     )
 
 
-def _card(stage: Stage, events: Sequence[Event]) -> StageCard:
+def _count_grades(interview: Interview, stage: Stage) -> int:
+    """How many grades were asked for while a stage was open; that of the end is not."""
+    opened, count = "", 0
+    for event in interview.events:
+        opened = event.question if event.kind == "stage" and event.outcome == OPEN else opened
+        count += opened == stage.id and event.kind in ("grade", "submit")
+    return count
+
+
+def _card(stage: Stage, events: Sequence[Event], grades: int) -> StageCard:
     opened = next((event.seconds for event in events if event.outcome == OPEN), None)
     graded = [event for event in events if event.outcome != OPEN]
     if opened is None:
@@ -121,5 +133,5 @@ def _card(stage: Stage, events: Sequence[Event]) -> StageCard:
         message="" if passed or last is None else last.text,
         seconds=last.seconds - opened if last else 0.0,
         minutes=stage.minutes,
-        grades=len(graded),
+        grades=grades,
     )

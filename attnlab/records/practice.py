@@ -103,10 +103,21 @@ class BugCard:
     why: str
     find: str
     hints: int = 0  # that were shown about it
+    places: tuple[str, ...] = ()  # file:line, in the files as they were given
 
     @property
     def found(self) -> bool:
         return self.named or bool(self.fixed)
+
+
+@record
+class DecoyCard:
+    """Code that looks wrong and is right, and whether that was seen."""
+
+    id: str
+    why: str
+    named: bool = False  # a note pointed at its line
+    changed: bool = False
 
 
 @record
@@ -147,14 +158,14 @@ class Scorecard:
     parts: tuple[PartResult, ...]
     goals: tuple[GoalResult, ...]
     new_fault: bool  # something is wrong that was not before
-    changed_lines: int  # added or removed, over all files
+    changed_lines: int  # over all files
     grades: int
     hints: int
     asked: tuple[FollowUp, ...]  # clarifying questions, with their answers
     questions: int  # that could be asked
     rating: Rating
-    slips: int = 0  # notes that point at a line without a bug
-    decoys: tuple[tuple[str, str], ...] = ()  # id, and why it only looks wrong
+    slips: tuple[str, ...] = ()  # notes that point at a line without a bug
+    decoys: tuple[DecoyCard, ...] = ()
     follow_ups: tuple[QuestionCard, ...] = ()
     stages: tuple[StageCard, ...] = ()
     notes: tuple[str, ...] = ()

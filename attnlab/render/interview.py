@@ -10,6 +10,7 @@ from attnlab.records import plain, record
 from attnlab.records.practice import (
     RATINGS,
     BugCard,
+    DecoyCard,
     Interview,
     QuestionCard,
     Rating,
@@ -22,7 +23,7 @@ from attnlab.records.program import FollowUp, Program, ProgramReport
 from attnlab.render.json import Document
 from attnlab.render.round import grade_word, show_goals, show_head
 from attnlab.render.screen import Screen, bare_table, plural
-from attnlab.render.stage import next_stage, show_stage, show_stage_card, stage_document
+from attnlab.render.stage import clock_of, next_stage, show_stage, show_stage_card, stage_document
 
 HELP = (
     ("run, grade, hint NAME", "as in any round; hints lower the rating"),
@@ -104,7 +105,7 @@ class InterviewStatusPage:
         screen.say((interview.slug, "name"), f"  {self.folder}", indent=2)
         screen.say(", ".join(_counted(interview)), indent=2)
         for event in interview.of_kind("note"):
-            screen.hang(f"  {_clock(event.seconds)}  ", event.text)
+            screen.hang(f"  {clock_of(event.seconds)}  ", event.text)
         for stage in self.stages:
             if stage.outcome != "locked":
                 show_stage_card(stage, screen)
@@ -188,7 +189,7 @@ class SubmitPage:
         parts = f"{report.parts_right} of {plural(len(report.parts), 'part')} right"
         screen.say((f"{mark} submitted: {grade_word(report)}, {parts}", style))
         late = (", after the time", "bad") if self.late else ""
-        screen.say(f"{_clock(self.seconds)} on the clock", late, indent=2)
+        screen.say(f"{clock_of(self.seconds)} on the clock", late, indent=2)
         show_goals(report.goals, screen)
         show_stage(report, screen)
         name = self.interview.name
@@ -222,10 +223,8 @@ class ScorecardPage:
         _show_result(card, screen)
         for bug in card.bugs:
             _show_bug(bug, screen)
-        for name, why in card.decoys:
-            screen.gap()
-            screen.say((f"{marks.ok} ", "ok"), (name, "title"), "  looks wrong, and is right")
-            screen.prose(why, indent=4)
+        for decoy in card.decoys:
+            _show_decoy(decoy, screen)
         for stage in card.stages:
             show_stage_card(stage, screen)
         wrong = [part for part in card.parts if part.outcome != "passed"]
@@ -332,9 +331,8 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         (f"{card.fixed} of {plural(len(card.bugs), 'bug')} fixed", "title"),
         f", {card.found} found, {card.named} named",
     )
-    limit = f" of {card.minutes} minutes" if card.minutes else ""
     late = ("  handed in after the time", "bad") if card.late else ""
-    screen.say((card.slug, "name"), f"  {_clock(card.seconds)}{limit}", late, indent=2)
+    screen.say((card.slug, "name"), f"  {clock_of(card.seconds, card.minutes)}", late, indent=2)
     screen.say(
         f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}, "
         f"{plural(card.changed_lines, 'changed line')}, "
@@ -342,7 +340,9 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         indent=2,
     )
     if card.slips:
-        screen.say(f"{plural(card.slips, 'note')} at lines without a bug", indent=2)
+        screen.say(f"{plural(len(card.slips), 'note')} at lines without a bug", indent=2)
+    for text in card.slips:
+        screen.hang("    ", text)
     screen.hang("  rating ", (card.rating.name, "title"), _above(card.rating))
     if card.new_fault:
         screen.hang(
@@ -355,7 +355,7 @@ def _above(rating: Rating) -> str:
     """`, third of four; strong also takes: no hint`."""
     place = ("first", "second", "third", "highest")[RATINGS.index(rating.name)]
     more = f"; {rating.next} also takes: {'; '.join(rating.missing)}" if rating.next else ""
-    return f", the {place} of four{more}"
+    return f", the {place} of four ratings{more}"
 
 
 def _show_trend(trend: Trend, screen: Screen) -> None:
@@ -392,9 +392,24 @@ def _show_bug(bug: BugCard, screen: Screen) -> None:
         mark, style = marks.unsure, "warn"
     screen.gap()
     screen.say((f"{mark} ", style), (bug.id, "title"), f"  {bug.category}, level {bug.level}")
+    screen.say((", ".join(bug.places), "name"), " as given" * bool(bug.places), indent=4)
     hints = f", after {plural(bug.hints, 'hint')}" if bug.hints else ""
     screen.say(_became(bug) + hints, indent=4)
     screen.prose(f"{bug.why}\n\n{bug.find}", indent=4)
+
+
+def _show_decoy(decoy: DecoyCard, screen: Screen) -> None:
+    marks = screen.marks
+    looks = {0: (marks.ok, "ok"), 1: (marks.unsure, "warn"), 2: (marks.bad, "bad")}
+    mark, style = looks[decoy.named + decoy.changed]
+    done = " and ".join(["named"] * decoy.named + ["changed"] * decoy.changed)
+    screen.gap()
+    screen.say(
+        (f"{mark} ", style),
+        (decoy.id, "title"),
+        "  looks wrong, and is right" + (f": you {done} it" if done else ""),
+    )
+    screen.prose(decoy.why, indent=4)
 
 
 def _became(bug: BugCard) -> str:
@@ -403,10 +418,10 @@ def _became(bug: BugCard) -> str:
     if bug.fixed is None:
         fixed = "whether it is gone cannot be told"
     elif bug.fixed_at is not None:
-        fixed += f" by {_clock(bug.fixed_at)}"
+        fixed += f" by {clock_of(bug.fixed_at)}"
     if not bug.named:
         return f"{fixed}, not named" if bug.found else f"{fixed}: missed"
-    named = f"named at {_clock(bug.named_at or 0.0)}"
+    named = f"named at {clock_of(bug.named_at or 0.0)}"
     return f"{fixed}, {named}" + (" with a reason" if bug.reason else " without a reason")
 
 
@@ -433,7 +448,7 @@ def _history_row(interview: Interview, card: Scorecard | None, now: float) -> Se
     number, name = str(interview.number), interview.name
     if card is None:
         state = "dropped" if interview.closing else "going on"
-        return (number, name, _clock(interview.elapsed(now)), "", "", "", "", state)
+        return (number, name, clock_of(interview.elapsed(now)), "", "", "", "", state)
     return _round_row(summarize(card))
 
 
@@ -441,15 +456,10 @@ def _round_row(one: RoundSummary) -> Sequence[str]:
     return (
         str(one.number),
         one.slug.partition("/")[2],
-        _clock(one.seconds),
+        clock_of(one.seconds),
         f"{one.found} of {one.bugs}",
         str(one.fixed),
         str(one.named),
         str(one.hints),
         one.rating + ", late" * one.late,
     )
-
-
-def _clock(seconds: float) -> str:
-    """`12:30`, in minutes and seconds."""
-    return f"{int(seconds // 60)}:{int(seconds % 60):02}"

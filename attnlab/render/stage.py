@@ -155,8 +155,14 @@ def show_stage_card(card: StageCard, screen: Screen) -> None:
     mark, style = looks.get(card.outcome, (screen.marks.unsure, "warn"))
     screen.say((f"{mark} ", style), (f"stage {card.id}", "title"), f"  {STATES[card.outcome]}")
     screen.say(card.title, indent=4)
-    if card.grades:
-        clock = f"{int(card.seconds // 60)}:{int(card.seconds % 60):02} of {card.minutes} minutes"
+    if card.outcome != "open":
+        clock = clock_of(card.seconds, card.minutes)
         screen.say(f"{clock}, {plural(card.grades, 'grade')}", indent=4)
     if card.message:
         screen.hang("    ", f"it failed at: {card.message}")
+
+
+def clock_of(seconds: float, minutes: int = 0) -> str:
+    """`12:30`, in minutes and seconds, or `12:30 of 60 minutes`."""
+    limit = f" of {plural(minutes, 'minute')}" if minutes else ""
+    return f"{int(seconds // 60)}:{int(seconds % 60):02}{limit}"

@@ -245,3 +245,21 @@ def test_pages_are_read_at_forty_columns(shell, monkeypatch):
         said = shell(*command).out
         assert whole in said, command
         assert max(map(len, said.splitlines())) <= 40
+
+
+def test_the_history_says_what_the_card_said(shell):
+    """Changed lines, counted once each, also after the folder is gone; grades without the last."""
+    shell("interview", "start", "char-gpt", "--seed", "4", "--bugs", "1")
+    path = Path("char-gpt/train.py")
+    lines = path.read_text().splitlines()
+    lines[2:4] = ["# one", "# two", "# three"]
+    path.write_text("\n".join(lines) + "\n")
+    shell("grade", "char-gpt")
+    card = shell("interview", "end", "--json").json
+    assert (card["changed_lines"], card["grades"]) == (3, 1)
+    shutil.rmtree("char-gpt")
+    (past,) = shell("interview", "history", "--json").json["scorecards"]
+    assert [past[key] for key in ("changed_lines", "grades", "decoys")] == [
+        card[key] for key in ("changed_lines", "grades", "decoys")
+    ]
+    assert all(place.partition(":")[0] in PROGRAM.edit for place in card["bugs"][0]["places"])

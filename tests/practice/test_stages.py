@@ -41,7 +41,8 @@ def test_stages_open_in_order():
 
 def test_the_scorecard_tells_of_each_stage():
     """Passed with the time it took, failed with the first check, opened only, never opened."""
-    events = (stage("one", OPEN, 600.0), stage("one", "failed", 700.0, "steps differ"))
+    grade = Event(kind="grade", base=PROGRAM.slug)
+    events = (stage("one", OPEN, 600.0), grade, stage("one", "failed", 700.0, "steps differ"))
     interview = Interview(
         number=1, slug=PROGRAM.slug, folder="char-gpt", bugs=(), minutes=60, seed=1, started=0.0,
         events=events,
@@ -49,7 +50,8 @@ def test_the_scorecard_tells_of_each_stage():
     first, second = stage_cards(PROGRAM, interview)
     assert (first.outcome, first.message, first.seconds) == ("failed", "steps differ", 100.0)
     assert second.outcome == "locked"
-    passed = replace(interview, events=(*events, stage("one", "passed", 900.0), stage("two", OPEN)))
+    more = (grade, stage("one", "passed", 900.0), stage("two", OPEN))
+    passed = replace(interview, events=(*events, *more))
     first, second = stage_cards(PROGRAM, passed)
     assert (first.outcome, first.message, first.seconds, first.grades) == ("passed", "", 300.0, 2)
     assert second.outcome == "open"

@@ -26,6 +26,7 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
     """End it: scorecard, bugs explained, follow-up questions."""
     from dataclasses import replace
 
+    from attnlab.practice.changes import describe_changes
     from attnlab.practice.interviews import (
         all_interviews,
         make_event,
@@ -41,21 +42,23 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
         interview = require_current(store)
     program = interview_program(ctx, interview)
     notes: tuple[str, ...] = ()
-    files, report = None, last_report(interview)
+    changes, report = {}, last_report(interview)
     if interview_folder(interview).is_dir():
         chosen = interview_round(ctx, interview)
-        files, report = chosen.files, grade_interview(chosen, interview, timeout, memory)
+        changes = describe_changes(program, interview.bugs, chosen.files)
+        report = grade_interview(chosen, interview, timeout, memory)
     else:
         folder = shown_folder(interview_folder(interview))
         notes = (f"{folder} is gone: the last grade stands for what became of it",)
     with progress() as store:
-        event = make_event(interview, "end", outcome=report.outcome, text=report_text(report))
+        text = report_text(report, changes)
+        event = make_event(interview, "end", outcome=report.outcome, text=text)
         keep_stage(store, program, report, interview)
         store.add_event(event)
         *before, interview = all_interviews(store)
         store.mark_revealed(program.slug)
         store.mark_solution_seen(program.slug)
-    card = build_scorecard(program, interview, report, files, event.seconds)
+    card = build_scorecard(program, interview, report, event.seconds)
     card = replace(card, notes=notes)
     trend = build_trend([*past_scorecards(ctx, before), card])
     code = emit(ScorecardPage(card=card, trend=trend), json)

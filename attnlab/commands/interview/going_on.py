@@ -83,6 +83,7 @@ def submit(
     ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Json = False
 ) -> int:
     """Hand in: graded, and marked late after the time."""
+    from attnlab.practice.changes import describe_changes
     from attnlab.practice.interviews import make_event, report_text, require_current
     from attnlab.practice.stages import keep_stage
     from attnlab.render.interview import SubmitPage
@@ -92,8 +93,9 @@ def submit(
         interview = require_current(store)
     program, chosen = interview_program(ctx, interview), interview_round(ctx, interview)
     report = grade_interview(chosen, interview, timeout, memory)
+    text = report_text(report, describe_changes(program, interview.bugs, chosen.files))
     with progress() as store:
-        event = make_event(interview, "submit", outcome=report.outcome, text=report_text(report))
+        event = make_event(interview, "submit", outcome=report.outcome, text=text)
         score = report.parts_right / max(len(report.parts), 1)
         store.add_grade(program.slug, report.outcome, score, chosen.folder, event)
         keep_stage(store, program, report, interview)

@@ -45,7 +45,7 @@ def past_scorecards(ctx: typer.Context, interviews: Sequence[Interview]) -> list
             with suppress(Refused):
                 program = interview_program(ctx, interview)
                 report = last_report(interview)
-                cards.append(build_scorecard(program, interview, report, None, closing.seconds))
+                cards.append(build_scorecard(program, interview, report, closing.seconds))
     return cards
 
 

@@ -29,8 +29,10 @@ def stage(
     ctx: typer.Context, name: StageName = "", skip_bugs: SkipBugs = False, json: Json = False
 ) -> int:
     """Go on after the bugs: open the next stage and put its files into the folder."""
-    from attnlab.catalogue.programs import compose, count_changed_lines
+    import json as json_format
+
     from attnlab.catalogue.rounds import write_stage
+    from attnlab.practice.changes import describe_changes
     from attnlab.practice.interviews import current, keep
     from attnlab.practice.stages import OPEN, stage_event
     from attnlab.render.stage import StageStartPage
@@ -44,9 +46,9 @@ def stage(
             store.mark_solution_seen(program.slug)
         else:
             chosen, folder, bugs = _next_stage(store, program, wanted, interview)
-        changed = count_changed_lines(compose(program, bugs), read_files(program, folder))
+        changes = json_format.dumps(describe_changes(program, bugs, read_files(program, folder)))
         copies = write_stage(program, chosen, folder, bugs)
-        keep(store, stage_event(program, chosen.id, OPEN, interview, str(changed)))
+        keep(store, stage_event(program, chosen.id, OPEN, interview, changes))
     if interview:
         show_clock(interview)
     page = StageStartPage(

@@ -1,0 +1,54 @@
+"""What a person changed in the files of a round. Events keep it, so that the end of an interview
+and its history say the same, whatever became of the files."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+from attnlab.catalogue.programs import compose, count_changed_lines
+from attnlab.practice.interviews import read_details
+from attnlab.practice.notes import bug_lines
+from attnlab.records.practice import Event
+from attnlab.records.program import Files, Program
+
+LINES, DECOYS = "changed_lines", "changed_decoys"
+
+
+def describe_changes(program: Program, ids: Sequence[str], files: Files) -> dict[str, Any]:
+    """How many lines are not as they were given, and in which decoys; {} where no file is left."""
+    given = compose(program, ids)
+    kept = {
+        name: _unchanged_lines(given[name], text) for name, text in files.items() if name in given
+    }
+    changed = [
+        patch
+        for patch, places in bug_lines(program, ids).items()
+        if program.patches[patch].decoy
+        and any(
+            not kept[file].issuperset(range(first, last + 1))
+            for file, first, last in places
+            if file in kept
+        )
+    ]
+    return {LINES: count_changed_lines(given, files), DECOYS: changed} if files else {}
+
+
+def last_changes(events: Sequence[Event]) -> dict[str, Any]:
+    """What the last event that keeps the changes says of them."""
+    kept = (read_details(event) for event in reversed(events))
+    return next((details for details in kept if LINES in details), {LINES: 0, DECOYS: []})
+
+
+def _unchanged_lines(before: str, after: str) -> set[int]:
+    """The numbers of the lines that still stand as they did, but for comments and space at ends."""
+    first, second = (
+        [line.partition("#")[0].rstrip() for line in text.splitlines()] for text in (before, after)
+    )
+    matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
+    return {
+        number
+        for start, _, size in matcher.get_matching_blocks()
+        for number in range(start + 1, start + size + 1)
+    }

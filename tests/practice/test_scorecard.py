@@ -1,0 +1,76 @@
+"""The scorecard of an interview, from its events alone."""
+
+import json
+
+import pytest
+
+from attnlab.catalogue.load import shipped_folder
+from attnlab.catalogue.programs import compose, count_changed_lines, read_program
+from attnlab.practice.changes import describe_changes
+from attnlab.practice.interviews import report_text
+from attnlab.practice.notes import bug_lines
+from attnlab.practice.scorecard import build_scorecard, last_report
+from attnlab.records.practice import Event, Interview
+from attnlab.records.program import ProgramReport
+
+PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
+DECOY = "odd-loss-layout"
+IDS = ("mask-one-late", DECOY)
+GIVEN = compose(PROGRAM, IDS)
+FILE, LINE, _ = bug_lines(PROGRAM, IDS)[DECOY][0]
+
+
+def replace_line(number, *lines):
+    old = GIVEN[FILE].splitlines()
+    return GIVEN | {FILE: "\n".join([*old[: number - 1], *lines, *old[number:]]) + "\n"}
+
+
+def card_after(*events, files=GIVEN):
+    changes = describe_changes(PROGRAM, IDS, files)
+    text = report_text(ProgramReport(outcome="failed"), changes)
+    end = Event(kind="end", base=PROGRAM.slug, outcome="failed", text=text)
+    interview = Interview(
+        number=1, slug=PROGRAM.slug, folder="char-gpt", bugs=IDS, minutes=60, seed=1, started=0.0,
+        events=(*events, end),
+    )  # fmt: skip
+    return build_scorecard(PROGRAM, interview, last_report(interview), 0.0)
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_decoy_that_was_taken_for_a_bug_is_told(named, changed):
+    """Whether a note named it and whether its line was changed; the note is no bug's."""
+    note = Event(kind="note", base=PROGRAM.slug, bug=DECOY, text=f"{FILE}:{LINE} odd layout")
+    files = replace_line(LINE, "    loss = 0") if changed else GIVEN
+    card = card_after(*[note] * named, files=files)
+    (decoy,) = card.decoys
+    assert (decoy.named, decoy.changed) == (named, changed)
+    assert card.slips == (note.text,) * named
+
+
+def test_a_comment_at_a_decoy_changes_nothing():
+    """Nor do lines above it: it is found where it stands by now."""
+    line = GIVEN[FILE].splitlines()[LINE - 1]
+    files = replace_line(LINE, "", "    # odd?", f"{line}  # is this right?")
+    assert not card_after(files=files).decoys[0].changed
+
+
+def test_a_line_in_place_of_another_is_one_changed_line():
+    """Not one removed and one added; lines that are new count as well."""
+    first = GIVEN[FILE].splitlines()[0]
+    assert count_changed_lines(GIVEN, GIVEN) == 0
+    assert card_after(files=replace_line(LINE, "x")).changed_lines == 1
+    assert card_after(files=replace_line(1, first, "x", "y")).changed_lines == 2
+
+
+def test_changes_are_those_of_the_last_grade_where_the_files_are_gone():
+    """The card does not fall back to none at all."""
+    text = json.dumps(describe_changes(PROGRAM, IDS, replace_line(LINE, "x")))
+    card = card_after(Event(kind="submit", base=PROGRAM.slug, text=text), files={})
+    assert (card.changed_lines, card.decoys[0].changed) == (1, True)
+
+
+def test_a_bug_says_where_it_stood():
+    """In the file as it was given."""
+    file, line, _ = bug_lines(PROGRAM, IDS)["mask-one-late"][0]
+    assert card_after().bugs[0].places == (f"{file}:{line}",)
