@@ -293,7 +293,10 @@ def test_a_typer_that_reads_otherwise_is_left_alone():
 def test_alone_it_says_where_one_is(shell):
     """How much is solved, what lies in this folder, and what is next."""
     said = shell()
-    assert (said.code, bool(re.search(r"0 of \d+ challenges solved", said.out))) == (0, True)
+    assert (
+        said.code,
+        bool(re.search(r"0 of \d+ challenges and 0 of \d+ programs solved", said.out)),
+    ) == (0, True)
     assert said.out.rstrip().endswith("next: attnlab run peeks-ahead")
     shell("start", "too-sharp")
     said = shell()

@@ -325,11 +325,9 @@ def join_interview(
 
 def show_clock(interview: Interview) -> None:
     """Print the time that is left, on stderr."""
-    from time import time
+    from attnlab.practice.interviews import describe_clock
 
-    from attnlab.practice.interviews import clock_text
-
-    note(f"interview {interview.number}: {clock_text(interview, time())}")
+    note(describe_clock(interview))
 
 
 def refuse_answers(store: Progress, program: str, asked: str) -> None:

@@ -32,9 +32,13 @@ def command(ctx: typer.Context, kind: Kind = "", json: Json = False) -> int:
 
 def overview(ctx: typer.Context, json: bool) -> int:
     """What `attnlab` alone shows: how far the user is, and what is next."""
+    from attnlab.practice.interviews import current, describe_clock
     from attnlab.render.list import OverviewPage
 
-    return emit(OverviewPage(listing=_listing(ctx)), json)
+    with progress() as store:
+        interview = current(store)
+    going_on = describe_clock(interview, with_name=True) if interview else ""
+    return emit(OverviewPage(listing=_listing(ctx), interview=going_on), json)
 
 
 def _listing(ctx: typer.Context, kind: str = "") -> ListPage:

@@ -35,23 +35,27 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
         with progress() as store:
             refuse_answers(store, chosen.program.slug, "the solution")
         standing = _may_see(chosen.program.slug, chosen.program.name, yes)
-        if stage := chosen.program.stage(chosen.stage):
-            return emit(StageSolutionPage(program=chosen.program, stage=stage), json)
+        stage = chosen.program.stage(chosen.stage)
+        after = StageSolutionPage(program=chosen.program, stage=stage) if stage else None
+        if after and not chosen.bugs:
+            return emit(after, json)
         solved = standing.status == "solved"
-        changes = RoundSolutionPage(program=chosen.program, bugs=chosen.bugs, solved=solved)
-        return emit(changes, json)
+        page = RoundSolutionPage(
+            program=chosen.program, bugs=chosen.bugs, solved=solved, stage=after
+        )
+        return emit(page, json)
     challenge = select_file(ctx, what).challenge
     standing = _may_see(challenge.slug, challenge.name, yes)
     texts = [Path(p).read_text("utf-8") for p in (challenge.file, challenge.solution)]
     notes = Path(challenge.notes).read_text("utf-8")
-    page = SolutionPage(
+    shown = SolutionPage(
         challenge=challenge,
         shipped=texts[0],
         solution=texts[1],
         notes=notes,
         solved=standing.status == "solved",
     )
-    return emit(page, json)
+    return emit(shown, json)
 
 
 def _may_see(slug: str, name: str, yes: bool) -> ChallengeProgress:

@@ -406,7 +406,8 @@ class ProgramGrader:
         return found
 
     def _can_substitute(self) -> bool:
-        return self.program.training.files != set(self.program.edit)
+        """Not in a stage: the right model of before has not what the loop may ask of it by now."""
+        return self.program.training.files != set(self.program.edit) and not self.job.open_stage
 
     # ------------------------------------------------------------ goals
 

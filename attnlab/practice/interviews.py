@@ -4,6 +4,7 @@ events of the progress store, so nothing is lost with a terminal, a folder or a 
 from __future__ import annotations
 
 import json
+import math
 import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -125,7 +126,14 @@ def clock_text(interview: Interview, now: float) -> str:
     left = interview.left(now)
     if left < 0:
         return f"time is up since {_minutes(-left)}"
-    return f"{_minutes(left)} left of {_minutes(60 * interview.minutes)}"
+    shown = math.ceil(left) if left < 120 else 60 * round(left / 60)
+    return f"{_minutes(shown)} left of {_minutes(60 * interview.minutes)}"
+
+
+def describe_clock(interview: Interview, with_name: bool = False) -> str:
+    """`interview 3, tiny-llama: 38 minutes left of 60 minutes`, as it is now."""
+    name = f", {interview.name}" if with_name else ""
+    return f"interview {interview.number}{name}: {clock_text(interview, time.time())}"
 
 
 def _minutes(seconds: float) -> str:

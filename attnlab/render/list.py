@@ -39,8 +39,12 @@ class ListPage:
 
     @property
     def count(self) -> str:
-        solved = sum(standing.status == "solved" for _, standing in self.rows)
-        return f"{solved} of {plural(len(self.rows), 'challenge')} solved"
+        """`3 of 8 challenges and 1 of 8 programs solved`."""
+        told = []
+        for noun, program in (("challenge", False), ("program", True)):
+            of = [s.status == "solved" for c, s in self.rows if (c.kind == "program") == program]
+            told += [f"{sum(of)} of {plural(len(of), noun)}"] if of else []
+        return f"{' and '.join(told) or 'nothing'} solved"
 
     def document(self) -> Document:
         return {"challenges": [_document(*row) for row in self.rows]}
@@ -51,9 +55,18 @@ class OverviewPage:
     """Where the user is and what is next, in a few lines."""
 
     listing: ListPage
+    interview: str = ""  # the one that is going on, with its clock
+
+    @property
+    def next(self) -> str:
+        if self.interview:
+            return "attnlab interview status"
+        return next_command(self.listing.rows, self.listing.here)
 
     def show(self, screen: Screen) -> None:
         screen.say(("attnlab", "title"), f"  {self.listing.count}")
+        if self.interview:
+            screen.say((self.interview, "warn"))
         for challenge, standing in self.listing.rows:
             if challenge.slug in self.listing.here and standing.status != "solved":
                 end = "/" if isinstance(challenge, ProgramEntry) else ".py"
@@ -62,20 +75,18 @@ class OverviewPage:
         screen.gap()
         for words, purpose in COMMANDS.items():
             screen.hang((f"{words:<20}", "name"), purpose)
-        screen.do_next(next_command(self.listing.rows, self.listing.here))
+        screen.do_next(self.next)
 
     def document(self) -> Document:
-        return {
-            **self.listing.document(),
-            "next": next_command(self.listing.rows, self.listing.here),
-        }
+        return {**self.listing.document(), "interview": self.interview, "next": self.next}
 
 
 def _table(rows: list[Row], screen: Screen, name_width: int, so_far: int) -> Table:
     """Nothing is wrapped: the title is cropped to what is left, the kind needs a wide screen; a
     narrow one has names and how far the user is."""
     marks = screen.marks
-    widths = [3, name_width, 5, so_far] + [9] * (screen.width >= WIDE)
+    stages = all(isinstance(challenge, ProgramEntry) for challenge, _ in rows)
+    widths = [3, name_width, 5, so_far] + [8] * stages + [9] * (screen.width >= WIDE)
     title = screen.width - sum(widths) - 2 * len(widths)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     narrow = title < LEAST_TITLE
@@ -93,6 +104,8 @@ def _table(rows: list[Row], screen: Screen, name_width: int, so_far: int) -> Tab
             Text(level_marks(marks, challenge.level)),
             so_far_cell,
         ]
+        if stages and isinstance(challenge, ProgramEntry):
+            cells += [Text(plural(challenge.stages, "stage") if challenge.stages else "")]
         cells += [Text(challenge.kind)] if screen.width >= WIDE else []
         table.add_row(*cells, Text(truncate(challenge.title, title, marks.dots)))
     return table
@@ -129,7 +142,9 @@ def next_command(rows: tuple[Row, ...], here: frozenset[str]) -> str:
 
 
 def _document(challenge: Challenge | ProgramEntry, standing: ChallengeProgress) -> Document:
-    more = {"bugs": challenge.bugs} if isinstance(challenge, ProgramEntry) else {}
+    more = {}
+    if isinstance(challenge, ProgramEntry):
+        more = {"bugs": challenge.bugs, "stages": challenge.stages}
     return {
         **more,
         "slug": challenge.slug,

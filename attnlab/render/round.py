@@ -20,7 +20,7 @@ from attnlab.render.challenge import show_hints
 from attnlab.render.json import Document
 from attnlab.render.run import show_output
 from attnlab.render.screen import ASCII, Screen, level_marks, plural
-from attnlab.render.stage import show_stage, stage_document
+from attnlab.render.stage import StageSolutionPage, show_stage, stage_document
 from attnlab.render.steps import show_table
 
 LAST_ROWS = 24  # of a step that crashed
@@ -255,6 +255,7 @@ class RoundSolutionPage:
     program: Program
     bugs: tuple[str, ...]
     solved: bool = False
+    stage: StageSolutionPage | None = None  # that is open after the bugs
 
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen)
@@ -268,12 +269,16 @@ class RoundSolutionPage:
                 for line in _changed_lines(edit.new, edit.new if patch.decoy else edit.old):
                     screen.message(f"  {line[:2]}", (line[2:], styles.get(line[0], "")))
             screen.prose(f"{patch.why}\n\n{patch.find}", indent=2)
-        if not self.solved:
+        if self.stage:
+            screen.gap()
+            self.stage.show(screen)
+        elif not self.solved:
             screen.do_next(f"make the changes yourself, then attnlab grade {self.program.name}")
 
     def document(self) -> Document:
         patches = [self.program.patches[bug] for bug in self.bugs]
-        return {"challenge": self.program.slug, "bugs": plain(patches)}
+        stage = self.stage.document() if self.stage else {}
+        return {"challenge": self.program.slug, "bugs": plain(patches)} | stage
 
 
 # ---------------------------------------------------------------- parts of pages

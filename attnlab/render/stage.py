@@ -29,6 +29,16 @@ class StageStartPage:
             return "attnlab interview submit grades it together with the bugs"
         return f"attnlab grade {self.folder} grades it together with the bugs"
 
+    @property
+    def parts(self) -> str:
+        """What grades go on to ask of the classes that are graded alone."""
+        names = ", ".join(f"`{unit.class_name}`" for unit in self.program.units)
+        keep = (
+            f"What was there before is graded as well; {names} alone. Each must still work with "
+            "the arguments that its constructor and its call have now: give new ones defaults."
+        )
+        return keep if names else ""
+
     def show(self, screen: Screen) -> None:
         program, stage = self.program, self.stage
         number = program.stages.index(stage) + 1
@@ -38,6 +48,7 @@ class StageStartPage:
         screen.gap()
         screen.say(("task", "title"))
         screen.prose(stage.task, indent=2)
+        screen.prose(self.parts, indent=2)
         screen.gap()
         screen.say(("checked", "title"))
         for check in stage.checks:
@@ -57,6 +68,7 @@ class StageStartPage:
             "title": stage.title,
             "minutes": stage.minutes,
             "task": stage.task,
+            "parts": self.parts,
             "checks": [{"id": check.id, "title": check.title} for check in stage.checks],
             "folder": self.folder,
             "given": list(stage.given),

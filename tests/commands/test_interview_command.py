@@ -130,6 +130,9 @@ def test_every_command_of_the_round_shows_the_clock(shell, monkeypatch):
         said = shell(*command)
         assert CLOCK.search(said.err), command
     assert CLOCK.match(shell("interview", "status").out)
+    alone = shell()
+    assert "interview 1, char-gpt: 30 minutes left of 30 minutes" in alone.out
+    assert "next: attnlab interview status" in alone.out
     monkeypatch.chdir("/")
     said = shell("interview", "submit")
     assert CLOCK.search(said.err)

@@ -53,6 +53,7 @@ def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
     assert "attnlab interview stage" in said.out
     said = shell("interview", "stage", "--json").json
     assert (said["stage"], said["given"]) == (CACHE.id, ["cache.py"])
+    assert "`SelfAttention`" in said["parts"] or "give new ones defaults" in said["parts"]
     assert Path("char-gpt/cache.py").read_text() == CACHE.given["cache.py"]
     said = shell("grade", "char-gpt", "--json")
     assert said.code == 1
@@ -75,6 +76,9 @@ def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
     )  # what a stage took is told there
     assert {one["outcome"] for one in card["stages"][1:]} <= {"locked"}
     assert any(question["bug"] == CACHE.id for question in card["follow_ups"])
+    said = shell("solution", "char-gpt")
+    assert all(bug["id"] in said.out for bug in card["bugs"])
+    assert CACHE.title in said.out
     assert card["hints"] == 0  # those of a stage do not count for the bugs
 
 

@@ -109,3 +109,14 @@ def test_a_changed_given_file_is_noted_and_replaced(shell):
     said = shell("grade", "char-gpt")
     assert "data.py is not as it was given; the given one is used" in said.out
     assert "5 of 6 parts right" in said.out
+
+
+def test_a_list_of_programs_shows_how_many_stages_follow(shell):
+    """The hint of `interview stage` sends here; each kind is counted as what it is."""
+    said = shell("list", "--kind", "program")
+    (line,) = [line for line in said.out.splitlines() if "char-gpt" in line]
+    assert "3 stages" in line
+    assert re.search(r"\n0 of \d+ programs solved", said.out)
+    shown = {one["slug"]: one["stages"] for one in shell("list", "--json").json["challenges"]
+             if one["kind"] == "program"}  # fmt: skip
+    assert (shown["programs/char-gpt"], shown["programs/reverse-seq2seq"]) == (3, 0)

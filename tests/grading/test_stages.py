@@ -66,6 +66,14 @@ def test_a_call_that_does_not_fit_shows_the_call(grade):
     assert failed(report)["steps"].startswith("model(ids[:, :5], cache=cache): TypeError: ")
 
 
+def test_a_wrong_part_is_tried_with_the_own_model_alone(grade):
+    """The right model of before takes no cache: a crash of that mixture would be none of theirs."""
+    files = with_text("scores.softmax(dim=-1)", "scores.softmax(dim=-2)")
+    parts = {part.id: part for part in grade(files, "grade", "stage").parts}
+    assert parts["attention"].outcome == parts["generation"].outcome == "failed"
+    assert "argument" not in parts["generation"].message
+
+
 def test_an_endless_loop_ends_the_stage_and_no_more(grade):
     """The check that hung says so, those behind it were not tried."""
     files = with_text("            past = cache.length(layer)\n", "            while True: pass\n")

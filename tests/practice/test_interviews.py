@@ -59,6 +59,14 @@ def test_the_clock_runs_on_and_never_back(kept, programs, monkeypatch):
     assert all_interviews(kept)[0].elapsed(99999.0) == 700.0
 
 
+def test_a_clock_that_just_began_shows_all_its_minutes(kept, programs, monkeypatch):
+    """The nearest minute is shown, and seconds once there are few."""
+    at(monkeypatch, 1000.0)
+    interview = begin(kept, programs[0], ("a",), 60, 7)
+    for seconds, says in ((0.4, "60 minutes"), (40, "59 minutes"), (3540.5, "60 seconds")):
+        assert clock_text(interview, 1000 + seconds) == f"{says} left of 60 minutes"
+
+
 def test_two_at_once_are_refused(kept, programs):
     """The one that is going on is named; a dropped one makes room, with the next number."""
     first = begin(kept, programs[0], (), 0, 1)
