@@ -40,17 +40,30 @@ def choose_bugs(program: Program, bugs: str, seed: int | None) -> tuple[str, ...
     return chosen
 
 
-def write_round(program: Program, bugs: Sequence[str], *, replace: bool = False) -> list[str]:
-    """Write ./NAME/ with these bugs; returns where files that stood there are kept."""
+def write_round(
+    program: Program, bugs: Sequence[str], *, replace: bool = False, anew: bool = True
+) -> list[str]:
+    """Write ./NAME/ with these bugs; returns where files that stood there are kept. `anew`: without
+    the files that a stage gave."""
     folder = Path(program.name)
     if os.path.lexists(folder) and not replace:
         raise Refused(
             f"./{folder} already exists and was not changed",
-            f"continue with it: attnlab grade {folder}; or start over: attnlab reset {folder}, "
+            f"continue with it: attnlab grade {folder}; or start over with --force, "
             "which keeps a copy of the old files",
             f"./{folder}",
         )
+    if anew:
+        _remove_given(program, folder)
     return _write_all(folder, compose(program, bugs) | _mark(program, bugs))
+
+
+def _remove_given(program: Program, folder: Path) -> None:
+    """Remove the files that stages gave, where they are as they were given."""
+    for stage in program.stages:
+        for path, text in ((folder / name, text) for name, text in stage.given.items()):
+            if path.is_file() and path.read_bytes() == text.encode():
+                path.unlink()
 
 
 def write_stage(program: Program, stage: Stage, folder: Path, bugs: Sequence[str]) -> list[str]:

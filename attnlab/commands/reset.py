@@ -57,7 +57,7 @@ def _reset_round(entry: str, file: str | None, json: bool) -> int:
     if interview and set(interview.bugs) <= program.patches.keys():
         bugs = interview.bugs
     if file is None:
-        kept = write_round(program, bugs, replace=True)
+        kept = write_round(program, bugs, replace=True, anew=False)
     elif folder.is_dir():
         kept = [restore_file(program, folder, Path(file).name, bugs)]
     else:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from attnlab.catalogue.programs import compose
+from attnlab.errors import Refused
 from attnlab.records import record
 from attnlab.records.program import Files, Program
 
@@ -35,6 +36,18 @@ def read_note(text: str, program: Program, ids: Sequence[str], files: Files) -> 
     words = re.findall(r"[^\W\d]{2,}", PLACE.sub("", text))
     bug = min(near, default=(False, 0, ""))[2]
     return NoteReading(places=places, bug=bug, reason=len(words) >= WORDS)
+
+
+def refuse_unclear(text: str, program: Program, ids: Sequence[str], files: Files) -> None:
+    """Raise `Refused` for a note that says nothing, or points behind the end of a file."""
+    example = f'as in attnlab interview note "{program.edit[-1]}:40 labels are not shifted"'
+    if not text.strip():
+        raise Refused("the note is empty", example)
+    given = compose(program, ids)
+    for file, line in PLACE.findall(text):
+        ends = [len(texts[file].splitlines()) for texts in (given, files) if file in texts]
+        if ends and not 1 <= int(line) <= max(ends):
+            raise Refused(f"{file} has {max(ends)} lines, so there is no {file}:{line}", example)
 
 
 def bug_lines(program: Program, ids: Sequence[str]) -> dict[str, list[tuple[str, int, int]]]:

@@ -53,7 +53,7 @@ def build_scorecard(
     )
     hints = len(first_half.of_kind("hint"))
     notes = [
-        (event.bug, PLACE.findall(event.text), event.text) for event in interview.of_kind("note")
+        (event.bug, PLACE.findall(event.text), event.text) for event in interview.notes.values()
     ]
     slips = {tuple(at): text for bug, at, text in notes if at and bug not in bugs}
     rating = rate(
@@ -130,7 +130,7 @@ def follow_ups(program: Program, interview: Interview) -> tuple[QuestionCard, ..
 def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | None) -> BugCard:
     patch = program.patches[bug]
     graded = [e for e in interview.events if e.kind in ("grade", "submit")]
-    named = [event for event in interview.of_kind("note") if event.bug == bug]
+    named = [event for event in interview.notes.values() if event.bug == bug]
     return BugCard(
         id=bug,
         category=patch.category,

@@ -9,7 +9,7 @@ from attnlab.records.program import FollowUp, GoalResult, PartResult
 
 EventKind = Literal[
     "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",
-    "answer", "stage",
+    "answer", "stage", "drop",
 ]  # fmt: skip
 RATINGS = ("early", "partial", "solid", "strong")  # of an interview
 STAYED = "stayed"  # the outcome of a question whose answer was not said
@@ -77,6 +77,13 @@ class Interview:
 
     def of_kind(self, kind: EventKind) -> tuple[Event, ...]:
         return tuple(event for event in self.events if event.kind == kind)
+
+    @property
+    def notes(self) -> dict[int, Event]:
+        """The notes that were not dropped, by their numbers from 1."""
+        dropped = {event.question for event in self.of_kind("drop")}
+        taken = enumerate(self.of_kind("note"), 1)
+        return {number: event for number, event in taken if str(number) not in dropped}
 
 
 @record

@@ -104,8 +104,8 @@ class InterviewStatusPage:
         )
         screen.say((interview.slug, "name"), f"  {self.folder}", indent=2)
         screen.say(", ".join(_counted(interview)), indent=2)
-        for event in interview.of_kind("note"):
-            screen.hang(f"  {clock_of(event.seconds)}  ", event.text)
+        for number, event in interview.notes.items():
+            screen.hang(f"  note {number}  {clock_of(event.seconds)}  ", event.text)
         for stage in self.stages:
             if stage.outcome != "locked":
                 show_stage_card(stage, screen)
@@ -123,7 +123,7 @@ class InterviewStatusPage:
             "grades": len(interview.of_kind("grade")) + len(interview.of_kind("submit")),
             "hints": len(interview.of_kind("hint")),
             "asked": [event.question for event in interview.of_kind("ask")],
-            "notes": [event.text for event in interview.of_kind("note")],
+            "notes": [event.text for event in interview.notes.values()],
             "stages": plain(self.stages),
         }
 
@@ -138,7 +138,9 @@ class NotePage:
     files: tuple[str, ...]
 
     def show(self, screen: Screen) -> None:
-        screen.hang((f"{screen.marks.ok} ", "ok"), f"noted: {self.text}")
+        useful = bool(self.places) and self.known
+        mark, style = (screen.marks.ok, "ok") if useful else (screen.marks.unsure, "warn")
+        screen.hang((f"{mark} ", style), f"noted: {self.text}")
         if not self.places:
             example = f"{self.files[-1]}:40 labels are not shifted"
             screen.hang("  ", f'it has no place, so it names no bug; as in "{example}"')
@@ -147,6 +149,20 @@ class NotePage:
 
     def document(self) -> Document:
         return {"note": self.text, "places": [f"{file}:{line}" for file, line in self.places]}
+
+
+@record
+class NoteDroppedPage:
+    """A note that was taken back."""
+
+    number: int
+    text: str
+
+    def show(self, screen: Screen) -> None:
+        screen.hang((f"{screen.marks.ok} ", "ok"), f"dropped note {self.number}: {self.text}")
+
+    def document(self) -> Document:
+        return {"dropped": self.number, "note": self.text}
 
 
 @record
@@ -259,6 +275,7 @@ class QuestionsPage:
         for card in self.cards:
             show_question(card, 0, 0, screen)
             show_answer(card, screen)
+        show_said(self.cards, screen)
 
     def document(self) -> Document:
         return {"interview": self.interview.number, "questions": plain(self.cards)}
@@ -318,6 +335,15 @@ def show_question(card: QuestionCard, number: int, count: int, screen: Screen) -
 
 def show_answer(card: QuestionCard, screen: Screen) -> None:
     screen.hang("  answer  ", card.answer)
+
+
+def show_said(cards: Sequence[QuestionCard], screen: Screen) -> None:
+    """How many answers were said, of all questions of an interview."""
+    outcomes = [card.outcome for card in cards]
+    left = f", {outcomes.count('open')} not asked yet" if "open" in outcomes else ""
+    screen.gap()
+    said = f"{outcomes.count('said')} of {plural(len(cards), 'answer')} said"
+    screen.say((said, "title"), left)
 
 
 def _show_result(card: Scorecard, screen: Screen) -> None:
@@ -439,7 +465,7 @@ def _counted(interview: Interview) -> list[str]:
     return [
         plural(grades, "grade"),
         plural(len(interview.of_kind("hint")), "hint"),
-        plural(len(interview.of_kind("note")), "note"),
+        plural(len(interview.notes), "note"),
         f"{plural(len(interview.of_kind('ask')), 'question')} asked",
     ]
 

@@ -219,20 +219,56 @@ def test_follow_ups_are_kept_answer_by_answer(shell, monkeypatch):
 
     shell("interview", "start", "char-gpt", "--bugs", "1", "--seed", "2")
     shell("interview", "end")
-    keys = iter(["", KeyboardInterrupt])
+    keys = iter(["aloud", "", "y", KeyboardInterrupt])
 
     def press(*_, **__):
-        if key := next(keys):
+        if (key := next(keys)) is KeyboardInterrupt:
             raise key
+        return key
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(typer, "prompt", press)
-    monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
     said = shell("interview", "questions")
     assert said.code == 0
     assert "the other questions wait" in said.err
+    assert "1 of 2 answers said, 1 not asked yet" in said.out
     cards = shell("interview", "questions", "--json").json["questions"]
     assert [card["outcome"] for card in cards] == ["said", "open"]
+    keys = iter(["q", "", "q", "", "n"])
+    for left in (1, 1, 0):
+        assert (f"{left} not asked yet" in shell("interview", "questions").out) == bool(left)
+    assert "1 of 2 answers said\n" in shell("interview", "questions").out
+
+
+def test_a_note_that_says_nothing_is_refused_and_a_wrong_one_is_dropped(shell):
+    """A line behind the end and no text are refused; a dropped one keeps the others' numbers."""
+    shell("interview", "start", "char-gpt", "--seed", "2", "--bugs", "1")
+    for text, says in (("", "the note is empty"), (" ", "the note is empty"),
+                       ("train.py:9999 x", "so there is no train.py:9999"),
+                       ("model.py:0 x", "so there is no model.py:0")):  # fmt: skip
+        said = shell("interview", "note", text)
+        assert (said.code, says in said.err) == (2, True), text
+    shell("interview", "note", "train.py:3 one")
+    shell("interview", "note", "train.py:4 two")
+    assert "? noted: three" in shell("interview", "note", "three").out
+    assert "dropped note 1: train.py:3 one" in shell("interview", "note", "--drop", "1").out
+    said = shell("interview", "note", "--drop", "1")
+    assert (said.code, "there is 2, 3" in said.err) == (2, True)
+    status = shell("interview", "status")
+    assert "note 2  0:0" in status.out
+    assert "train.py:3" not in status.out
+
+
+def test_a_new_round_in_an_old_folder_takes_force_and_has_no_file_of_a_stage(shell):
+    """The refusal names the flag; what a stage gave is gone, what was changed of it stays."""
+    shell("start", "char-gpt")
+    stage = PROGRAM.stages[0]
+    path = Path("char-gpt/cache.py")
+    path.write_text(stage.given["cache.py"])
+    said = shell("interview", "start", "char-gpt")
+    assert (said.code, "start over with --force" in said.err) == (2, True)
+    assert shell("interview", "start", "char-gpt", "--force").code == 0
+    assert not path.exists()
 
 
 def test_pages_are_read_at_forty_columns(shell, monkeypatch):

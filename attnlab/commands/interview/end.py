@@ -87,7 +87,9 @@ def questions(ctx: typer.Context, json: Json = False) -> int:
 
 def _ask_follow_ups(interview: Interview, cards: tuple[QuestionCard, ...]) -> None:
     """One question after the other at a terminal; each answer is noted at once."""
-    from attnlab.render.interview import show_answer, show_question
+    from dataclasses import replace
+
+    from attnlab.render.interview import show_answer, show_question, show_said
     from attnlab.render.screen import stdout
 
     left = [card for card in cards if card.outcome == "open"]
@@ -99,13 +101,27 @@ def _ask_follow_ups(interview: Interview, cards: tuple[QuestionCard, ...]) -> No
     try:
         for number, card in enumerate(left, 1):
             show_question(card, number, len(left), stdout())
-            typer.prompt("answer aloud, then press Enter", default="", show_default=False)
+            _type("answer aloud, then press Enter (q leaves)")
             show_answer(card, stdout())
-            said = typer.confirm("did you say that?", default=True)
+            said = _type("did you say that? [y/n, q leaves]", "yn") == "y"
             with progress() as store:
                 _note_answer(store, interview, card, said)
+            done = replace(card, outcome="said" if said else "stayed")
+            cards = tuple(done if each is card else each for each in cards)
     except (typer.Abort, KeyboardInterrupt, EOFError):
         note("the other questions wait: attnlab interview questions goes on with them")
+    show_said(cards, stdout())
+
+
+def _type(text: str, accepted: str = "") -> str:
+    """One of these letters, asked for until it is typed, or anything where none is named; raises
+    `Abort` for q."""
+    while True:
+        typed = str(typer.prompt(text, default="", show_default=False)).strip().lower()
+        if typed == "q":
+            raise typer.Abort
+        if not accepted or (typed and typed in accepted):
+            return typed
 
 
 def _note_answer(store: Progress, interview: Interview, card: QuestionCard, said: bool) -> None:

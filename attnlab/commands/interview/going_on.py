@@ -16,7 +16,10 @@ from attnlab.commands.interview.shared import (
 )
 from attnlab.files import shown_folder
 
-Text = Annotated[str, typer.Argument(metavar="TEXT", help="A place and what is wrong there.")]
+Text = Annotated[str, typer.Argument(metavar="[TEXT]", help="A place and what is wrong there.")]
+Drop = Annotated[
+    str, typer.Option("--drop", metavar="N", help="Take note N back, as status numbers them.")
+]
 
 
 def status(ctx: typer.Context, json: Json = False) -> int:
@@ -38,28 +41,49 @@ def status(ctx: typer.Context, json: Json = False) -> int:
     return emit(page, json)
 
 
-def write_note(ctx: typer.Context, text: Text, json: Json = False) -> int:
+def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json = False) -> int:
     """Name a bug: its place, and why it matters.
 
     As in: attnlab interview note "train.py:40 labels are not shifted: it learns to copy".
     """
     from attnlab.practice.interviews import keep, make_event, require_current
-    from attnlab.practice.notes import read_note
+    from attnlab.practice.notes import read_note, refuse_unclear
     from attnlab.render.interview import NotePage
     from attnlab.target.rounds import read_files
 
+    if drop:
+        return _drop_note(drop, text, json)
     with progress() as store:
         interview = require_current(store)
         program = interview_program(ctx, interview)
-        reading = read_note(
-            text, program, interview.bugs, read_files(program, interview_folder(interview))
-        )
+        files = read_files(program, interview_folder(interview))
+        refuse_unclear(text, program, interview.bugs, files)
+        reading = read_note(text, program, interview.bugs, files)
         outcome = "reason" if reading.reason else ""
         keep(store, make_event(interview, "note", bug=reading.bug, outcome=outcome, text=text))
     show_clock(interview)
     known = all(file in program.edit for file, _ in reading.places)
     page = NotePage(text=text, places=reading.places, known=known, files=program.edit)
     return emit(page, json)
+
+
+def _drop_note(drop: str, text: str, json: bool) -> int:
+    from attnlab.errors import Refused
+    from attnlab.practice.interviews import keep, make_event, require_current
+    from attnlab.render.interview import NoteDroppedPage
+
+    if text:
+        raise Refused("--drop takes a note back and writes none", "leave the text out", "--drop")
+    with progress() as store:
+        interview = require_current(store)
+        notes = {str(number): event for number, event in interview.notes.items()}
+        if drop not in notes:
+            hint = f"there is {', '.join(notes)}; attnlab interview status shows them"
+            none = "no note was taken yet"
+            raise Refused(f"--drop {drop}: there is no such note", hint if notes else none)
+        keep(store, make_event(interview, "drop", question=drop))
+    show_clock(interview)
+    return emit(NoteDroppedPage(number=int(drop), text=notes[drop].text), json)
 
 
 def ask(ctx: typer.Context, json: Json = False) -> int:
