@@ -219,7 +219,7 @@ def test_follow_ups_are_kept_answer_by_answer(shell, monkeypatch):
 
     shell("interview", "start", "char-gpt", "--bugs", "1", "--seed", "2")
     shell("interview", "end")
-    keys = iter(["aloud", "", "y", KeyboardInterrupt])
+    keys = iter(["aloud", "", "yn", "yes", KeyboardInterrupt])
 
     def press(*_, **__):
         if (key := next(keys)) is KeyboardInterrupt:

@@ -103,7 +103,7 @@ def _ask_follow_ups(interview: Interview, cards: tuple[QuestionCard, ...]) -> No
             show_question(card, number, len(left), stdout())
             _type("answer aloud, then press Enter (q leaves)")
             show_answer(card, stdout())
-            said = _type("did you say that? [y/n, q leaves]", "yn") == "y"
+            said = _type("did you say that? [y/n, q leaves]", "y", "yes", "n", "no")[0] == "y"
             with progress() as store:
                 _note_answer(store, interview, card, said)
             done = replace(card, outcome="said" if said else "stayed")
@@ -113,14 +113,14 @@ def _ask_follow_ups(interview: Interview, cards: tuple[QuestionCard, ...]) -> No
     show_said(cards, stdout())
 
 
-def _type(text: str, accepted: str = "") -> str:
-    """One of these letters, asked for until it is typed, or anything where none is named; raises
+def _type(text: str, *accepted: str) -> str:
+    """One of these words, asked for until it is typed, or anything where none is named; raises
     `Abort` for q."""
     while True:
         typed = str(typer.prompt(text, default="", show_default=False)).strip().lower()
         if typed == "q":
             raise typer.Abort
-        if not accepted or (typed and typed in accepted):
+        if not accepted or typed in accepted:
             return typed
 
 
