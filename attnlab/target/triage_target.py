@@ -106,8 +106,8 @@ def _add_findings(report: Report, more: Report) -> Report:
 
 def _merge_reports(script: Report, module: Report) -> Report:
     """What the script did, with what its model showed."""
-    if module.outcome in ("timeout", "crashed", "memory", "error"):
-        return script
+    if module.outcome != "ok" or module.trace is None or module.trace.crash:
+        return script  # its inputs were guessed
     return replace(module, training=script.training, output=script.output, message=script.message)
 
 

@@ -194,9 +194,17 @@ def _copies(owned: set[int]) -> Iterator[tuple[str, Tensors, Tensors]]:
             kept, own = {n: thing[n] for n in tops[0]}, tops[0]
             alike = (isinstance(t, Tensor) and t.shape == own[n].shape for n, t in kept.items())
             if all(alike):
-                known = {t.data_ptr() for t in own.values()}
-                if not any(t.data_ptr() in known for t in kept.values()):
+                known = {_memory(t) for t in own.values()}
+                if not any(_memory(t) in known for t in kept.values()):
                     yield "dict", kept, own
+
+
+def _memory(tensor: Tensor) -> int:
+    """Where its numbers lie; wrappers of transforms have no such place."""
+    try:
+        return int(tensor.data_ptr())
+    except RuntimeError:
+        return id(tensor)
 
 
 def _is_state(thing: object, model: nn.Module) -> bool:
@@ -206,7 +214,7 @@ def _is_state(thing: object, model: nn.Module) -> bool:
     own = dict(model.named_parameters())
     names = own.keys() & thing.keys()
     return len(names) > 2 and all(
-        isinstance(t := thing[n], Tensor) and t.data_ptr() == own[n].data_ptr() for n in names
+        isinstance(t := thing[n], Tensor) and _memory(t) == _memory(own[n]) for n in names
     )
 
 

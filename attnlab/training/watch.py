@@ -212,7 +212,10 @@ class TrainingWatch:
         self._stop()
         kwargs = keyword_arguments(sys._getframe(1))
         call = look.ModuleCall(module, args, kwargs, out, tuple(self._embedded))
-        place = _place()
+        self._note_call(call, _place())
+
+    def _note_call(self, call: look.ModuleCall, place: tuple[str, int]) -> None:
+        module, out = call.module, call.output
         seen = self.models.setdefault(id(module), _Seen(module, place))
         learns = torch.is_grad_enabled() and any(t.requires_grad for t in tensors_in(out))
         if learns and not self._coasting:
@@ -221,7 +224,7 @@ class TrainingWatch:
             seen.learning += 1
             seen.in_eval += not module.training
             seen.in_train += module.training
-            self._batches.add(_digest(args))
+            self._batches.add(_digest(call.args))
         elif not learns:
             seen.other += 1
             if module.training and not torch.is_grad_enabled():
@@ -399,6 +402,8 @@ class TrainingWatch:
     @_unrecorded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         self._inside = not (args or kwargs)  # a closure runs the model itself
+        if not self._inside:
+            self._by_optimizer.setdefault(id(optimizer), []).append("closure")
         parameters = _parameters_of(optimizer)
         self._owned |= {id(p) for p in parameters}
         self._received |= {id(p) for p in parameters if p.grad is not None and bool(p.grad.any())}
@@ -579,7 +584,9 @@ def _place_of_caller() -> tuple[str, int]:
 
 
 def _digest(given: Any) -> int:
-    """A number that is the same for equal batches."""
+    """A number that is the same for equal batches; under a transform there are no numbers."""
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return 0
     parts = [
         (tuple(t.shape), float(t.detach().double().sum()), t.detach().flatten()[:8].tolist())
         for t in tensors_in(given)

@@ -11,7 +11,7 @@ from attnlab.training.log import Step, TrainingLog
 from attnlab.training.rules.base import found, line_of
 
 SEVERAL = 4  # steps that must show the same
-FAST = 0.5  # of the distance that a slow copy goes in one step
+FAST = 0.8  # of the distance that a slow copy goes in one step
 ADAPTERS = re.compile(
     r"(^|[._])(lora|adapter|prompt|prefix|ia3|delta)([._]|$|s[._]?)", re.IGNORECASE
 )
