@@ -98,15 +98,17 @@ def _with_calls(job: Job, host: Host, contract: Contract, trace: Trace) -> Trace
     tokens = 1 if options.decode else sizes.get(symbol, 0)
     calls = tuple(_next_calls(answer, options.calls, tokens))
     found, notes = (*trace.findings, *_later_findings(trace, calls)), trace.notes
-    if differs := answer.get("differs"):
+    name = answer.get("unfed")
+    if isinstance(name, str):  # steps without their cache are no steps
+        without = f"call 1 returned nothing that could be fed to {name}"
+        told = f"{without}, so steps are not compared with one pass" if options.decode else without
+        notes = (*notes, told if name else UNTAKEN)
+    elif differs := answer.get("differs"):
         found = (*found, from_json(Finding, str(differs)[:LONGEST]))
     elif isinstance(gap := answer.get("gap"), float) and gap <= GAP:
         notes = (*notes, f"every step equals one pass over all positions, but for {gap:.2g}")
     elif isinstance(gap, float):
         found = (*found, _unpaired(job, trace, gap))
-    if isinstance(name := answer.get("unfed"), str):
-        without = f"call 1 returned nothing that could be fed to {name}"
-        notes = (*notes, without if name else UNTAKEN)
     crash = calls[-1].trace.crash if calls else None
     return replace(trace, calls=calls, crash=crash, findings=found, notes=notes)
 

@@ -88,9 +88,15 @@ class Surroundings:
             self._copies = list(islice(_copies(owned), 2 * FOLLOWED))
         if not self._copies:
             return
+        try:
+            self._note_shares()
+        except RuntimeError:  # a tensor of a transform that is over
+            self._copies = []
+
+    def _note_shares(self) -> None:
         now = [
             tuple({n: t.detach().clone() for n, t in held.items()} for held in pair)
-            for _, *pair in self._copies
+            for _, *pair in self._copies or ()
         ]
         for number, (new, old) in enumerate(zip(now, self._before, strict=False)):
             share = _share(new[0], old[0], old[1])

@@ -1,5 +1,6 @@
 """Properties of calls: finite, equal, without a trace of the call before, alike in both modes."""
 
+import inspect
 import re
 
 import torch
@@ -38,12 +39,25 @@ def deterministic(bench: Bench) -> None:
             (p for p in bench.compare({}, None) if bench.moved(p.before, p.after).any()), None
         )
         bench.random = True
-        if first is None or first.op in DRAWS:
+        if first is None or first.op in DRAWS or _draws_itself(bench.live.model):
             raise NotApplicable(f"it draws random numbers on purpose ({first and first.place})")
         gap = largest_gap(out, other.tensors.get(name))
         raise Broken(
             f"two equal calls in eval mode gave {name} that differ by up to {gap:.2g}", first.place
         )
+
+
+def _draws_itself(model: nn.Module) -> bool:
+    """Whether the source of a class draws numbers, by Python's own dice or a distribution."""
+    for kind in {type(module) for module in model.modules()}:
+        try:
+            text = inspect.getsource(kind)
+        except (OSError, TypeError):
+            continue
+        own = not kind.__module__.startswith("torch.")
+        if own and re.search(r"\brandom\.|\.sample\(|distributions|\.rand(n|int|perm)?\(", text):
+            return True
+    return False
 
 
 def second_call(bench: Bench) -> None:
