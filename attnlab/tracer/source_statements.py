@@ -17,6 +17,7 @@ class Statement(NamedTuple):
     node: ast.stmt
     function: ast.FunctionDef | ast.AsyncFunctionDef | None
     looped: bool = False  # it may run again, so that what stands before it comes after it
+    conditional: bool = False
 
     @property
     def called(self) -> str:
@@ -43,6 +44,9 @@ class Statement(NamedTuple):
         if len(targets) != 1 or not isinstance(targets[0], ast.Name) or self.function is None:
             return ""
         name = targets[0].id
+        given = {a.arg for a in (*self.function.args.args, *self.function.args.kwonlyargs)}
+        if self.conditional and name in given:  # a default that only some paths need
+            return ""
         after = 0 if self.looped else node.end_lineno or node.lineno
         return "" if name.startswith("_") or _is_read(self.function, name, after) else name
 
@@ -65,17 +69,19 @@ def _simple(
     body: list[ast.stmt],
     function: ast.FunctionDef | ast.AsyncFunctionDef | None,
     looped: bool = False,
+    conditional: bool = False,
 ) -> Iterator[Statement]:
     for node in body:
         inner = node if isinstance(node, FUNCTIONS) else function
         blocks = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
         blocks += [part.body for name in ("handlers", "cases") for part in getattr(node, name, [])]
         if not any(isinstance(block, list) for block in blocks):
-            yield Statement(node, function, looped)
+            yield Statement(node, function, looped, conditional)
         for block in blocks:
             if isinstance(block, list):
                 again = (looped and inner is function) or isinstance(node, (ast.For, ast.While))
-                yield from _simple(block, inner, again)
+                branch = inner is function and (conditional or isinstance(node, (ast.If, ast.Try)))
+                yield from _simple(block, inner, again, branch)
 
 
 def _is_read(function: ast.AST, name: str, after: int) -> bool:
