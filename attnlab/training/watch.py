@@ -401,7 +401,8 @@ class TrainingWatch:
 
     @_unrecorded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        self._inside = not (args or kwargs)  # a closure runs the model itself
+        closure = next(iter((*args[1:], *kwargs.values())), None)  # args[0] is the optimizer
+        self._inside = closure is None  # a closure runs the model itself
         if not self._inside:
             self._by_optimizer.setdefault(id(optimizer), []).append("closure")
         parameters = _parameters_of(optimizer)
