@@ -205,6 +205,9 @@ def _main_options(
         str, typer.Option("--catalogue", metavar="DIR", help="Add a folder of challenges.")
     ] = "",
     no_color: Annotated[bool, typer.Option("--no-color", help="Plain text; as NO_COLOR.")] = False,
+    no_server: Annotated[
+        bool, typer.Option("--no-server", help="Import torch anew; as ATTNLAB_SERVER=0.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -217,6 +220,8 @@ def _main_options(
     ctx.obj = Path(catalogue) if catalogue else None
     if no_color:
         os.environ["NO_COLOR"] = "1"
+    if no_server:
+        os.environ["ATTNLAB_SERVER"] = "0"
     if ctx.invoked_subcommand is None:
         from attnlab.commands.list import overview
 
@@ -269,7 +274,7 @@ def move_global_options(args: Sequence[str]) -> list[str]:
     for word in words:
         if word == "--catalogue":
             front += [word, *([value] if (value := next(words, None)) is not None else [])]
-        elif word == "--no-color" or word.startswith("--catalogue="):
+        elif word in ("--no-color", "--no-server") or word.startswith("--catalogue="):
             front.append(word)
         else:
             rest.append(word)

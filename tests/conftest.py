@@ -13,6 +13,7 @@ import pytest
 
 # Before anything imports torch: on tiny tensors a second thread costs many times what it saves.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["ATTNLAB_SERVER"] = "0"  # no test leaves a process behind; those of the server say 1
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -187,7 +187,7 @@ def test_the_judge_never_sees_a_challenge():
 LIBRARIES = {
     "rich": {"render", "cli"},
     "typer": {"commands", "cli"},
-    "pydantic": {"records"},
+    "msgspec": {"records"},
 }
 
 
@@ -200,9 +200,9 @@ def test_libraries_stay_in_their_rooms(library):
     assert not wrong
 
 
-def test_pydantic_is_imported_late():
+def test_msgspec_is_imported_late():
     """Its import costs as much as all of `attnlab list`."""
-    used = [i for i in imports(PACKAGE / "records/base.py") if i.name.split(".")[0] == "pydantic"]
+    used = [i for i in imports(PACKAGE / "records/base.py") if i.name.split(".")[0] == "msgspec"]
     assert all(i.later for i in used)
 
 

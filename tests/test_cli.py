@@ -13,7 +13,7 @@ from attnlab import __version__, cli, commands
 from attnlab.cli import move_global_options, wants_json
 
 ORDER = """list start run grade hint solution interview explain reset trace triage verify position
-lesson check doctor
+lesson check doctor server
 """.split()  # noqa: SIM905
 
 

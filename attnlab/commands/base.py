@@ -93,7 +93,10 @@ class Selection(NamedTuple):
 def catalogue(ctx: typer.Context) -> Catalogue:
     from attnlab.catalogue.load import load
 
-    return load(ctx.obj)
+    kept: dict[str, Catalogue] = ctx.find_root().meta
+    if "catalogue" not in kept:
+        kept["catalogue"] = load(ctx.obj)
+    return kept["catalogue"]
 
 
 def select_file(ctx: typer.Context, what: str, file: str | None = None) -> Selection:
@@ -247,6 +250,8 @@ def run_job(job: Job) -> Report:
     kinds = {"refused": Refused, "unreadable": Unreadable, "error": Broken}
     with Worker() as worker:
         report = worker.run_job(job)
+    for line in worker.notes:
+        note(line)
     if report.outcome in kinds:
         raise kinds[report.outcome](report.message, report.hint)
     return report
@@ -265,6 +270,8 @@ def run_program(job: ProgramJob) -> ProgramReport:
     waiting = screen.status("training and comparing ...") if watched else nullcontext()
     with Worker() as worker, waiting:
         report = worker.run_program(job)
+    for line in worker.notes:
+        note(line)
     if report.outcome == "error":
         raise Broken(report.message, report.hint)
     return report

@@ -1,8 +1,8 @@
 """What makes a class a record: frozen, keyword-only, and JSON both ways.
 
-`to_json` needs only the standard library, `from_json` validates with pydantic, which is imported
-there and not before (its import costs as much as all of `attnlab list`). NaN and the infinities
-travel as the strings "NaN", "Infinity" and "-Infinity".
+`to_json` needs only the standard library, `from_json` validates with msgspec, which is imported
+there and not before. NaN and the infinities travel as the strings "NaN", "Infinity" and
+"-Infinity".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from msgspec.json import Decoder
 
 R = TypeVar("R")
 FORMAT = 1
@@ -73,12 +73,12 @@ def to_json(value: Any) -> str:
 
 def from_json(kind: type[R], text: str | bytes | bytearray) -> R:
     """The record of `kind` in `text`; raises `ValueError` where it does not fit."""
-    record: R = _adapter(cast(Any, kind)).validate_json(text)
+    record: R = _decoder(cast("Any", kind)).decode(text)
     return record
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter
+def _decoder(kind: Any) -> Decoder[Any]:
+    from msgspec.json import Decoder
 
-    return TypeAdapter(kind)
+    return Decoder(kind, strict=False)  # strict, it would refuse "NaN" for a float

@@ -58,7 +58,7 @@ def warm() -> None:
 def large_pages() -> None:
     """Move what this process has allocated so far into large pages, where the system can.
 
-    The C library asks for them itself (`client.HEAP`); Python's own allocator does not."""
+    The C library asks for them itself (`cold_start.HEAP`); Python's own allocator does not."""
     maps = Path("/proc/self/maps")
     if sys.platform != "linux" or not maps.exists():
         return

@@ -4,8 +4,8 @@ It holds no reference, check, seed or answer: it forks the judge before any of t
 a child inherits none. It runs torch on one thread, which makes forking safe: children of a process
 that has used two threads hang.
 
-Started by `client.py` as a script, with the socket to the judge as the file descriptor in argv.
-(A server that stays warm between commands would listen here and fork one judge per connection.)
+Started by `cold_start.py` as a script, for one command; its arguments are the descriptor of the
+socket to the command and the folder to work in. The zygotes of `server.py` are forked ready.
 """
 
 import os
@@ -19,6 +19,7 @@ if __name__ == "__main__":  # a checkout need not be installed; -I keeps everyth
 
 import gc
 import json
+import select
 import signal
 import socket
 import time
@@ -29,6 +30,7 @@ from attnlab.candidate.process_state import Surroundings
 from attnlab.records import Limits
 from attnlab.worker import child, prefork
 from attnlab.worker.sandbox import layers
+from attnlab.worker.scratch import remove_scratch
 from attnlab.worker.wire import receive_line
 
 # After so many children large pages pay off: they take 20 to 180 ms once, and save 2 ms a child.
@@ -37,62 +39,87 @@ PASSES = 1000  # in which strays are ended: enough for any chain, and a limit fo
 
 
 def main() -> NoReturn:
-    torch.set_num_threads(1)
+    before = warm_up()
     layers.adopt_orphans()
     layers.prepare()
-    prefork.warm()
-    before = Surroundings()
-    gc.collect()
-    gc.freeze()
-    job = socket.socket(fileno=int(sys.argv[1]))
+    front = socket.socket(fileno=int(sys.argv[1]))
     ours, judges = socket.socketpair()
     judge = os.fork()
     if judge == 0:
         ours.close()
-        _judge(job, judges)
-    job.close()
+        serve_as_judge(front, judges)
     judges.close()
-    zygote = Zygote(ours, judge, before)
-    signal.signal(signal.SIGTERM, lambda *_: zygote.end())
-    zygote.serve()
+    Zygote(front, ours, before, folder=sys.argv[2], alive={judge}).serve()
 
 
-def _judge(job: socket.socket, zygote: socket.socket) -> NoReturn:
+def warm_up() -> Surroundings:
+    """Make this process ready to be forked; returns what belongs to it, before any candidate."""
+    torch.set_num_threads(1)
+    prefork.warm()
+    before = Surroundings()
+    gc.collect()
+    gc.freeze()
+    return before
+
+
+def serve_as_judge(front: socket.socket, zygote: socket.socket) -> NoReturn:
+    """Be the judge of one command, until it closes its socket."""
     from attnlab.worker.judge import serve
 
     try:
-        serve(job, zygote)
+        serve(front, zygote)
     finally:
         os._exit(0)
 
 
 class Zygote:
-    """Forks and reaps when the judge requests it; `alive` are the processes that it must end."""
+    """Forks and reaps when the judge requests it, until the judge or the command ends.
+
+    `alive` are the processes that it must end: the judge, and children that were not reaped.
+    """
 
     def __init__(
-        self, control: socket.socket, judge: int, before: Surroundings | None = None
+        self,
+        front: socket.socket,
+        control: socket.socket,
+        before: Surroundings,
+        folder: str = "",
+        alive: set[int] | None = None,
     ) -> None:
+        self.front = front  # never read here: it only tells when the command has gone
         self.control = control
         self.before = before  # any candidate ran; each child compares its process with it
-        self.alive = {judge}
+        self.folder = folder
+        self.alive = alive or set()
         self.forks = 0
 
     def serve(self) -> NoReturn:
-        """Answer requests until the judge ends."""
-        while line := receive_line(self.control):
-            request = json.loads(line)
-            if request["op"] == "fork":
-                self._fork(request)
-            else:
-                status = self._reap(request["pid"], request["grace"])
-                self.control.sendall(json.dumps({"status": status}).encode() + b"\n")
-        self.end()
+        signal.signal(signal.SIGTERM, lambda *_: self.end())
+        wait = select.poll()
+        wait.register(self.control, select.POLLIN)
+        wait.register(self.front, getattr(select, "POLLRDHUP", 0))  # POLLHUP is always told
+        while True:
+            ready = [fd for fd, _ in wait.poll()]
+            line = b"" if self.front.fileno() in ready else receive_line(self.control)
+            if not line:
+                self.end()
+            self._answer(json.loads(line))
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        if request["op"] == "fork":
+            self._fork(request)
+        elif request["op"] == "judge":
+            self.alive.add(request["pid"])
+        else:
+            status = self._reap(request["pid"], request["grace"])
+            self.control.sendall(json.dumps({"status": status}).encode() + b"\n")
 
     def end(self) -> NoReturn:
         for pid in self.alive:
             _kill(pid)
         self.alive.clear()  # now every child is a stray
         self._end_strays()
+        remove_scratch(self.folder)
         os._exit(0)
 
     def _fork(self, request: dict[str, Any]) -> None:
@@ -103,6 +130,7 @@ class Zygote:
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
+            self.front.close()
             child.serve(theirs, write, Limits(**request["limits"]), request["own"], self.before)
         self.alive.add(pid)
         theirs.close()

@@ -14,8 +14,9 @@ from attacks import HONEST, candidate
 
 from attnlab.errors import Broken
 from attnlab.records import Code, Job, Report, to_json
-from attnlab.worker import client
+from attnlab.worker import client, cold_start
 from attnlab.worker.client import Worker
+from attnlab.worker.scratch import PREFIX, remove_scratch
 from attnlab.worker.wire import HEAD, receive, send
 
 STRAYS = """
@@ -121,14 +122,14 @@ def test_a_system_without_fork_is_told(monkeypatch):
 def played(monkeypatch, tmp_path):
     """A worker whose process does nothing, and the other end of its socket to play the judge."""
     ends = []
-    real = client.socket.socketpair
+    real = cold_start.socket.socketpair
 
     def kept():
         ours, theirs = real()
         ends.append(theirs.dup())
         return ours, theirs
 
-    monkeypatch.setattr(client.socket, "socketpair", kept)
+    monkeypatch.setattr(cold_start.socket, "socketpair", kept)
     python(tmp_path, monkeypatch, "import time, signal; signal.pause()")
     with Worker() as worker:
         yield worker, ends
@@ -155,7 +156,7 @@ def test_an_answer_that_makes_no_sense_is_our_fault(played, answer):
     ends[0].sendall(answer)
     with pytest.raises(Broken, match="makes no sense"):
         worker.run_job(JOB)
-    assert worker.process.poll() is not None
+    assert worker.connection.process.poll() is not None
 
 
 def test_a_late_answer_is_never_the_next_job_s(played, monkeypatch):
@@ -168,7 +169,7 @@ def test_a_late_answer_is_never_the_next_job_s(played, monkeypatch):
     monkeypatch.setattr(client, "START_TIME", 0)
     with pytest.raises(BrokenPipeError):
         send(ends[0], to_json(Report(outcome="ok", seed=1)).encode())
-    assert family(worker.process.pid) == set()
+    assert family(worker.connection.process.pid) == set()
     answer = threading.Timer(
         0.2, lambda: send(ends[1], to_json(Report(outcome="ok", seed=2)).encode())
     )
@@ -188,7 +189,7 @@ def test_closing_while_torch_is_imported(wait):
     time.sleep(wait)
     worker.close()
     worker.close()
-    assert family(worker.process.pid) == set()
+    assert family(worker.connection.process.pid) == set()
 
 
 @proc
@@ -206,7 +207,7 @@ def test_a_worker_that_is_taken_down_is_replaced_and_leaves_nothing(grader):
         def hit(which, source=LOOP, count=5):  # zygote, judge, candidate and its two strays
             job = threading.Thread(target=graded, args=[source])
             job.start()
-            root = worker.process.pid
+            root = worker.connection.process.pid
             everyone = until_family_of(count, root)
             which(root, sorted(everyone))
             job.join(60)
@@ -220,7 +221,7 @@ def test_a_worker_that_is_taken_down_is_replaced_and_leaves_nothing(grader):
         hit(lambda root, _: os.kill(root, signal.SIGKILL), candidate(top="time.sleep(60)"), 3)
         assert [error.message for error in caught] == ["the worker ended before its answer"] * 3
         assert worker.run_job(grader.job(HONEST)).outcome == "ok"
-        everyone = until_family_of(2, worker.process.pid)
+        everyone = until_family_of(2, worker.connection.process.pid)
     assert alive(everyone) == set()
 
 
@@ -236,7 +237,7 @@ from pathlib import Path
 from attnlab.records import Job, from_json
 from attnlab.worker.client import Worker
 worker = Worker()
-print(worker.process.pid, flush=True)
+print(worker.connection.process.pid, flush=True)
 worker.run_job(from_json(Job, Path(sys.argv[1]).read_text()))
 """
     with subprocess.Popen(
@@ -251,8 +252,8 @@ def test_a_worker_without_a_folder_is_not_among_the_users_files(grader, monkeypa
     """Where none can be made, as on a full disk: it grades, and is nowhere."""
     monkeypatch.setattr(tempfile, "mkdtemp", no_room)
     with Worker() as worker:
-        assert worker.folder is None
-        assert Path(f"/proc/{worker.process.pid}/cwd").resolve() == Path("/")
+        assert worker.connection.folder is None
+        assert Path(f"/proc/{worker.connection.process.pid}/cwd").resolve() == Path("/")
         assert worker.run_job(JOB).outcome != "ok"
 
 
@@ -262,7 +263,7 @@ def no_room(**_):
 
 def test_folders_within_folders_are_removed(tmp_path):
     """Thousands deep: shutil gives up, and the grade would be lost for it."""
-    inner = tmp_path / "own"
+    inner = tmp_path / f"{PREFIX}own"
     inner.mkdir()
     here = os.open(inner, os.O_RDONLY)
     for _ in range(1500):
@@ -271,5 +272,5 @@ def test_folders_within_folders_are_removed(tmp_path):
         os.close(here)
         here = deeper
     os.close(here)
-    client._remove(str(inner))
+    remove_scratch(str(inner))
     assert not inner.exists()

@@ -94,7 +94,7 @@ def test_a_solution_waits_for_the_next_job(grader):
     alive = []
     for reference in (solutions[0], solutions[0], *solutions[1:]):
         assert grader.run_job(HONEST, reference=reference).outcome == "ok"
-        alive.append(_children(grader.worker.process.pid))
+        alive.append(_children(grader.worker.connection.process.pid))
     assert max(len(pids) for pids in alive) == 1 + MOST_HELD  # the judge and solutions
     assert alive[0] == alive[1]
     assert alive[0][-1] in alive[-2]

@@ -29,7 +29,7 @@ def own_session(_limits: Limits) -> None:
 
 def dies_with_parent(_limits: Limits) -> None:
     """The kernel ends it when the worker ends, however that happens."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
 
 
 def no_new_privileges(_limits: Limits) -> None:
@@ -112,6 +112,11 @@ def prepare() -> None:
     with suppress(OSError):  # each candidate says so for itself
         if sys.platform == "linux":
             landlock.rules()
+
+
+def end_with_parent(number: int) -> None:
+    """Send this process a signal when its parent ends, however that happens."""
+    _prctl(PR_SET_PDEATHSIG, number)
 
 
 def adopt_orphans() -> None:

@@ -1,0 +1,30 @@
+"""The warm judge: it keeps torch imported, so that the next command answers at once."""
+
+from __future__ import annotations
+
+import typer
+
+from attnlab.commands.base import Json, emit
+
+PLACE = 220
+
+
+def status(ctx: typer.Context, json: Json = False) -> int:  # noqa: ARG001
+    """Show the warm judges that run: since when, what they served, when they leave."""
+    from attnlab.render.server import ServerPage
+    from attnlab.worker.warm_start import ask_servers, why_unwanted
+
+    page = ServerPage(servers=tuple(ask_servers("status")), unwanted=why_unwanted())
+    return emit(page, json)
+
+
+def stop(ctx: typer.Context, json: Json = False) -> int:  # noqa: ARG001
+    """End them, once the commands that they serve have ended; the next command starts one anew."""
+    from attnlab.render.server import ServerPage
+    from attnlab.worker.warm_start import ask_servers, why_unwanted
+
+    stopped = tuple(ask_servers("stop"))
+    return emit(ServerPage(servers=stopped, stopped=True, unwanted=why_unwanted()), json)
+
+
+COMMANDS = {"status": status, "stop": stop}
