@@ -104,7 +104,7 @@ def _suggest_command(args: Sequence[str], context: Any) -> str:
     for word in words[1:]:
         if word in known:  # they are swapped
             return f"did you mean attnlab {word} {words[0]}?"
-    if words[0] in ("next", "continue", "status"):
+    if words[0] in ("continue", "status"):
         return "attnlab alone says where you are and what is next"
     return _suggest_challenge(words[0])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from attnlab.records import Bug, Challenge, CheckResult, GradeOutcome, Report, Verdict
+from attnlab.records import Bug, Challenge, CheckResult, GradeOutcome, Report, Trace, Verdict
 from attnlab.records.program import ProgramReport
 from attnlab.target.command_line import TraceCommand, input_flag
 
@@ -269,3 +269,18 @@ def _remedy(message: str) -> str:
     if "ModuleNotFoundError" in message:
         return "a program is graded with PyTorch and its own files alone: leave the import out"
     return "fix that"
+
+
+NEAR = 2  # lines before and after a failure whose operations belong to it
+FEW = 9  # operations that are read at a glance
+
+
+def steps_around(trace: Trace, verdict: Verdict) -> Trace:
+    """The operations at the line of the first failure and near it, or the last before a crash;
+    without findings, which would spoil a puzzle."""
+    line = next((c.line for c in verdict.checks if c.outcome == "failed" and c.line), None)
+    at = trace.crash.line if trace.crash else line
+    near = [op for op in trace.ops if at and op.line and abs(op.line - at) <= NEAR]
+    if not near:  # no line is known: the end is nearest to what came out
+        near = list(trace.ops)
+    return replace(trace, ops=tuple(near[-FEW:]), findings=(), notes=(), calls=())

@@ -12,8 +12,8 @@ import pytest
 from attnlab import __version__, cli, commands
 from attnlab.cli import move_global_options, wants_json
 
-ORDER = """list start run grade hint solution interview explain reset trace triage verify position
-lesson check doctor server
+ORDER = """list start next run grade watch hint solution interview explain reset trace triage verify
+position lesson check doctor server
 """.split()  # noqa: SIM905
 
 
@@ -301,7 +301,7 @@ def test_alone_it_says_where_one_is(shell):
     shell("start", "too-sharp")
     said = shell()
     assert "./too-sharp.py  started" in said.out
-    assert said.out.rstrip().endswith("next: attnlab grade too-sharp")
+    assert said.out.rstrip().endswith("next: attnlab watch too-sharp")
 
 
 def test_a_file_that_is_elsewhere_is_not_suggested_for_grading(shell, tmp_path, monkeypatch):
@@ -322,7 +322,7 @@ def test_json_may_stand_before_the_command(shell):
     [
         (("too-sharp", "grade"), "did you mean attnlab grade too-sharp?"),
         (("too-sharp",), "did you mean attnlab run too-sharp?"),
-        (("next",), "attnlab alone says where you are and what is next"),
+        (("continue",), "attnlab alone says where you are and what is next"),
         (("grade",), "type attnlab grade NAME; attnlab list shows the names"),
         (("trace",), "type attnlab trace model.py:MyAttention"),
     ],

@@ -289,8 +289,9 @@ def progress() -> Iterator[Progress]:
 
 def emit(page: Page, json: bool, code: int = 0) -> int:
     """Print the page or its JSON document; returns `code`."""
-    from attnlab.render.json import write_document
+    from attnlab.render.json import on_page, write_document
 
+    on_page.get()(page)
     if json:
         write_document(page.document())
     else:

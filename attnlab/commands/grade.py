@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -34,6 +34,9 @@ All = Annotated[bool, typer.Option("--all", help="Do not stop at the first check
 Full = Annotated[
     bool, typer.Option("--full", help="Also run the checks that take long; see docs/checks.md.")
 ]
+Steps = Annotated[
+    bool, typer.Option("--steps", help="Also show the steps around the first failure.")
+]
 Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Repeat a grade with its seed.")]
 Reveal = Annotated[
     bool, typer.Option("--reveal", help="Of a program: end the round; name parts and bugs.")
@@ -50,6 +53,7 @@ def command(
     everything: All = False,
     full: Full = False,
     seed: Seed = "",
+    steps: Steps = False,
     reveal: Reveal = False,
     json: Json = False,
 ) -> int:
@@ -62,17 +66,19 @@ def command(
 
     from attnlab.render.grade import GradePage
     from attnlab.target.rounds import SECONDS, select_round
-    from attnlab.verdict import EXIT_CODES, make_verdict
+    from attnlab.verdict import EXIT_CODES, make_verdict, steps_around
 
     if chosen_round := select_round(catalogue(ctx), what, file):
         bounds = limits(timeout, memory, usual=SECONDS)
         return _grade_round(chosen_round, bounds, parse_seed(seed), reveal, json)
     chosen = select_file(ctx, what, file)
     whole = everything or chosen.challenge.bugs  # which bugs are gone takes all checks
-    job = challenge_job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), "check")
+    stages: tuple[Literal["trace", "check"], ...] = ("trace", "check") if steps else ("check",)
+    job = challenge_job_for(chosen, limits(timeout or (PATIENT if full else ""), memory), *stages)
     job = replace(job, until="end" if whole else "reason", full=full, seed=parse_seed(seed))
     announce("grading", chosen)
-    verdict = make_verdict(chosen.challenge, chosen.file, run_job(job))
+    report = run_job(job)
+    verdict = make_verdict(chosen.challenge, chosen.file, report)
     if chosen.yours:
         with progress() as store:
             store.add_grade(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)
@@ -81,6 +87,8 @@ def command(
         start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"
         verdict = replace(verdict, next=f"{start}, then attnlab grade {name}")
     page = GradePage(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
+    if steps and report.trace and verdict.outcome != "passed":
+        page = replace(page, steps=steps_around(report.trace, verdict))
     return emit(page, json, EXIT_CODES[verdict.outcome])
 
 

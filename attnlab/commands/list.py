@@ -27,7 +27,7 @@ def command(ctx: typer.Context, kind: Kind = "", json: Json = False) -> int:
     if kind and kind not in KINDS:
         hint = did_you_mean(kind, KINDS) or f"Write {either(KINDS)}."
         raise Refused(f"--kind {kind}: there is no such kind", hint, "--kind")
-    return emit(_listing(ctx, kind), json)
+    return emit(list_page(ctx, kind), json)
 
 
 def overview(ctx: typer.Context, json: bool) -> int:
@@ -38,10 +38,11 @@ def overview(ctx: typer.Context, json: bool) -> int:
     with progress() as store:
         interview = current(store)
     going_on = describe_clock(interview, with_name=True) if interview else ""
-    return emit(OverviewPage(listing=_listing(ctx), interview=going_on), json)
+    return emit(OverviewPage(listing=list_page(ctx), interview=going_on), json)
 
 
-def _listing(ctx: typer.Context, kind: str = "") -> ListPage:
+def list_page(ctx: typer.Context, kind: str = "") -> ListPage:
+    """The challenges and programs of a kind, and how far the user is with each."""
     from attnlab.catalogue.rounds import MARK
     from attnlab.records import ChallengeProgress
     from attnlab.render.list import ListPage

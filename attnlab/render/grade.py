@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from attnlab.records import Challenge, Verdict, plain, record
+from attnlab.records import Challenge, Trace, Verdict, plain, record
 from attnlab.render.checks import outcome_counts, show_failures
 from attnlab.render.findings import show_notes
 from attnlab.render.json import Document
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen
+from attnlab.render.steps import show_table
 from attnlab.verdict import UNSEEN
 
 WORDS = {
@@ -26,6 +27,7 @@ class GradePage:
     challenge: Challenge
     file: str  # in few words
     verdict: Verdict
+    steps: Trace | None = None  # those around the first failure, where they are wanted
 
     def show(self, screen: Screen) -> None:
         verdict = self.verdict
@@ -33,6 +35,9 @@ class GradePage:
         if verdict.outcome != "passed" and not any(c.outcome == "failed" for c in verdict.checks):
             screen.say(verdict.message, indent=2)
         show_failures(verdict.checks, screen, verdict.next)
+        if self.steps:
+            screen.gap()
+            show_table(self.steps, screen)
         lines = verdict.output.splitlines()
         notes = [line for line in lines if line.startswith(UNDONE)]
         show_notes(notes, screen)

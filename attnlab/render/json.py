@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from attnlab.errors import AttnlabError
@@ -24,6 +26,10 @@ class Page(Protocol):
     def show(self, screen: Screen) -> None: ...
 
     def document(self) -> Document: ...
+
+
+# Told which page a command shows, where another command runs it.
+on_page: ContextVar[Callable[[Page], object]] = ContextVar("on_page", default=lambda _: None)
 
 
 def write_document(document: Document) -> None:

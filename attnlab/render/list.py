@@ -131,14 +131,19 @@ def progress_label(standing: ChallengeProgress) -> str:
 
 
 def next_command(rows: tuple[Row, ...], here: frozenset[str]) -> str:
-    """To grade the file that is under way in this folder, else to run the first unsolved one."""
-    open_rows = [row for row in rows if row[1].status != "solved"]
-    mine = [challenge for challenge, _ in open_rows if challenge.slug in here]
-    if mine:
-        return f"attnlab grade {mine[0].name}"
+    """To work on the file that is under way in this folder, else to run the next one."""
+    if mine := [c for c, s in rows if c.slug in here and s.status != "solved"]:
+        return f"attnlab watch {mine[0].name}"
+    first = next_unsolved(rows)
+    return f"attnlab run {first.name}" if first else ""
+
+
+def next_unsolved(rows: tuple[Row, ...]) -> Challenge | ProgramEntry | None:
+    """The first one that was tried, else that was started, else that is new; None without any."""
     order = ("tried", "started", "new").index
+    open_rows = [row for row in rows if row[1].status != "solved"]
     first = min(open_rows, key=lambda row: order(row[1].status), default=None)
-    return f"attnlab run {first[0].name}" if first else ""
+    return first[0] if first else None
 
 
 def _document(challenge: Challenge | ProgramEntry, standing: ChallengeProgress) -> Document:

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import typer
+
+from attnlab.commands.base import Json
+
+PLACE = 25
+
+
+def command(ctx: typer.Context, json: Json = False) -> int:
+    """Go on: start the next unsolved challenge here.
+
+    What is under way in this folder, or a round that is going on, comes first.
+    """
+    from attnlab.commands.list import list_page, overview
+    from attnlab.commands.start import command as start
+    from attnlab.render.list import next_unsolved
+
+    listing = list_page(ctx)
+    under_way = any(c.slug in listing.here and s.status != "solved" for c, s in listing.rows)
+    following = next_unsolved(tuple(r for r in listing.rows if r[0].slug not in listing.here))
+    if under_way or following is None or _in_interview():
+        return overview(ctx, json)
+    return start(ctx, following.name, json=json)
+
+
+def _in_interview() -> bool:
+    from attnlab.commands.base import progress
+    from attnlab.practice.interviews import current
+
+    with progress() as store:
+        return current(store) is not None
