@@ -50,6 +50,12 @@ Args = Annotated[
     str,
     typer.Option("--args", metavar="ARGS", help='What the script is started with: "--data x.txt".'),
 ]
+Overfit = Annotated[
+    bool, typer.Option("--overfit", help="Learn one batch again and again: can it be learned?")
+]
+Seconds = Annotated[
+    str, typer.Option("--seconds", metavar="N", help="For --overfit, how long at most (10).")
+]
 Everything = Annotated[bool, typer.Option("--all", help="Show notes in full as well.")]
 
 
@@ -64,6 +70,8 @@ def command(
     inputs: Inputs = None,
     case: Case = "",
     args: Args = "",
+    overfit: Overfit = False,
+    seconds: Seconds = "",
     timeout: Timeout = "",
     everything: Everything = False,
     json: Json = False,
@@ -98,7 +106,8 @@ def command(
         rest=("--args", args) if args else (),
     )
     bounds = limits(timeout or OWN_TIME, "")
-    job = triage_job(typed, bounds, many, script_arguments(args))
+    learning = _seconds(overfit, seconds)
+    job = triage_job(typed, bounds, many, script_arguments(args), learning)
     doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
     note(f"{doing} {target} (your own code: under limits, not isolated)")
     report = look_at(typed, job, run_job, note)
@@ -109,6 +118,17 @@ def command(
     found = make_triage(target, report, wishes, lines) if lines else first
     page = TriagePage(triage=found, report=report, everything=everything)
     return emit(page, json, 0 if found.outcome == "nothing-found" else 1)
+
+
+def _seconds(overfit: bool, seconds: str) -> float:
+    """How long one batch is learned."""
+    from attnlab.errors import Refused
+
+    if seconds and not overfit:
+        raise Refused("--seconds says how long --overfit takes", "add --overfit", "--seconds")
+    if not overfit:
+        return 0.0
+    return float(whole_number("--seconds", seconds, 1, 600, "as in 30") if seconds else 10)
 
 
 def _must_be_one_of(flag: str, given: str, known: tuple[str, ...]) -> None:

@@ -1,16 +1,22 @@
 """The check stage of a user's own module: the properties that it seems to promise."""
 
+from typing import Any
+
 from attnlab.candidate.host import Died, Host, checked_answer
 from attnlab.grading.trace_stage import LONGEST, SEED, build_example, surroundings
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
-from attnlab.records import Job, LiveReport, from_json
+from attnlab.records import Job, LiveReport, TrainingReport, from_json
 from attnlab.sizes import with_head_dim
+from attnlab.training.log import TrainingLog
+from attnlab.training.report import build_report
 
 
-def find_properties(job: Job, host: Host) -> LiveReport:
-    """What the job's example, or the demo of its file, shows of the module."""
-    said = {"promised": list(job.promised), "unpromised": list(job.unpromised)}
+def find_properties(job: Job, host: Host) -> tuple[LiveReport, TrainingReport | None]:
+    """What the job's example, or the demo of its file, shows of the module; and what became of one
+    batch, where that was to be learned."""
+    said: dict[str, Any] = {"promised": list(job.promised), "unpromised": list(job.unpromised)}
+    said["overfit"] = job.overfit
     contract = job.contract
     if contract is None:
         answer = host.ask("look_at_demo", **surroundings(job), **said)
@@ -19,8 +25,10 @@ def find_properties(job: Job, host: Host) -> LiveReport:
         build_example(job, host, contract, sizes)
         inputs = draw.inputs(contract, sizes, Dice(SEED), contract.example_mask)
         answer = host.ask("look_at_properties", inputs=list(inputs.items()), **said)
-    text = str(checked_answer(answer).get("report", ""))
+    told = checked_answer(answer)
     try:
-        return from_json(LiveReport, text[:LONGEST])
+        live = from_json(LiveReport, str(told.get("report", ""))[:LONGEST])
+        log = from_json(TrainingLog, str(told["log"])[:LONGEST]) if "log" in told else None
     except (TypeError, ValueError) as error:
         raise Died("crashed", "answered with no properties") from error
+    return live, build_report(log) if log is not None else None

@@ -62,7 +62,8 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
                 training = watch_training(job, hosts.candidate())
             if "check" in job.stages and job.own is not None:
                 host = hosts.candidate(fresh=trace is not None and job.contract is None)
-                live = find_properties(job, host) if not (trace and trace.crash) else live
+                if not (trace and trace.crash):
+                    live, training = find_properties(job, host)
             elif "check" in job.stages and job.contract is not None:
                 context = _grading_context(job, hosts, seed)
                 checks = run_checks(context)

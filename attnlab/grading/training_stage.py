@@ -12,7 +12,9 @@ def watch_training(job: Job, host: Host) -> TrainingReport:
     """What the first steps of the job's script show."""
     said = {"promised": list(job.promised), "unpromised": list(job.unpromised)}
     answer = checked_answer(
-        host.ask("watch_training", **surroundings(job), steps=job.steps, **said)
+        host.ask(
+            "watch_training", **surroundings(job), steps=job.steps, overfit=job.overfit, **said
+        )
     )
     try:
         log = from_json(TrainingLog, str(answer.get("log", ""))[:LONGEST])

@@ -49,7 +49,7 @@ from attnlab.records.trace import (
     Trace,
     TraceOptions,
 )
-from attnlab.records.training import LiveReport, Promise, TrainingReport
+from attnlab.records.training import LiveReport, OneBatch, Promise, TrainingReport
 from attnlab.records.triage import Suspicion, Triage
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "Limits",
     "LiveReport",
     "NextCall",
+    "OneBatch",
     "Op",
     "Operand",
     "Outcome",

@@ -167,6 +167,7 @@ class Job:
     only: tuple[str, ...] = ()  # the checks to make; none named = all
     options: TraceOptions = field(default_factory=TraceOptions)
     steps: int = 0  # of training, to be watched
+    overfit: float = 0.0  # seconds to learn one batch in
     evaluate: tuple[str, ...] = ()  # functions of a script to call after its training
     promised: tuple[str, ...] = ()  # by the user, besides what the module seems to promise
     unpromised: tuple[str, ...] = ()  # what the module does not promise, as the user says

@@ -24,6 +24,18 @@ class LiveReport:
 
 
 @record
+class OneBatch:
+    """One batch that was learned again and again."""
+
+    how: str  # "the script's AdamW, learning rate 0.001"
+    steps: int
+    losses: tuple[float, ...]  # some of them: the first, ..., the last
+    learned: bool  # the loss came close to 0
+    falling: bool = False  # it still fell when the time was over
+    usual: bool = False  # with settings of ours in place of the script's
+
+
+@record
 class TrainingReport:
     """What was seen of the first optimizer steps of a script."""
 
@@ -35,4 +47,5 @@ class TrainingReport:
     looked_at: tuple[str, ...] = ()
     not_looked_at: tuple[str, ...] = ()  # each with the reason
     crash: str = ""  # what ended it: "train.py:31: RuntimeError: ..."
+    one_batch: tuple[OneBatch, ...] = ()
     redirected: tuple[str, ...] = ()  # files that were written to a scratch folder instead

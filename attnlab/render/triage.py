@@ -25,6 +25,7 @@ class TriagePage:
         screen.say(("triage  ", "title"), (found.target, ""))
         self._show_end_of_script(screen)
         self._show_losses(screen)
+        self._show_one_batch(screen)
         full = found.suspicions if self.everything else grave[:FULL]
         for suspicion in full:
             screen.gap()
@@ -68,15 +69,25 @@ class TriagePage:
         steps = plural(training.steps, "step")
         screen.say((f"{steps}  ", "aside"), f"loss {first:.4g} {curve} {last:.4g}")
 
+    def _show_one_batch(self, screen: Screen) -> None:
+        """The curve of each run over one batch."""
+        training = self.report.training
+        for run in training.one_batch if training else ():
+            first, last = run.losses[0], run.losses[-1]
+            curve = f"loss {first:.4g} {sparkline(run.losses, screen)} {last:.4g}"
+            told = f"{curve}  {plural(run.steps, 'step')} with {run.how}"
+            screen.hang(("one batch  ", "aside"), told)
+
     def document(self) -> Document:
-        found = self.triage
+        found, training = self.triage, self.report.training
         return {
             "target": found.target,
             "outcome": found.outcome,
             "suspicions": [plain(suspicion) for suspicion in found.suspicions],
             "looked_at": list(found.looked_at),
             "not_looked_at": list(found.not_looked_at),
-            "losses": list(self.report.training.losses) if self.report.training else [],
+            "losses": list(training.losses) if training else [],
+            "one_batch": [plain(run) for run in training.one_batch] if training else [],
             "message": found.message,
             "advice": found.advice,
             "seconds": found.seconds,

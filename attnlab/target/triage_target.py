@@ -24,19 +24,25 @@ ALL = "*"  # a comment that names no rule is about all
 
 
 def triage_job(
-    typed: TraceCommand, limits: Limits, steps: int = STEPS, arguments: tuple[str, ...] = ()
+    typed: TraceCommand,
+    limits: Limits,
+    steps: int = STEPS,
+    arguments: tuple[str, ...] = (),
+    overfit: float = 0.0,
 ) -> Job:
-    """The job that looks at the target in all the ways that it allows."""
+    """The job that looks at the target in all the ways that it allows; one batch is learned for
+    `overfit` seconds."""
+    limits = replace(limits, seconds=limits.seconds + overfit)
     path = Path(typed.target)
     if typed.target.endswith(".py") and not typed.describes_module:
         code = read_source(path, typed.target)
         if trains(parse(code.text, code.file)):
             job = script_job(typed.target, limits, arguments)
-            return replace(job, stages=("training",), steps=steps)
+            return replace(job, stages=("training",), steps=steps, overfit=overfit)
     if arguments:
         hint = "--args are given to a script that trains; a module is built with --init"
         raise Refused(f"--args: {typed.target} is no script that trains", hint, "--args")
-    return replace(own_job(typed, limits=limits), stages=("trace", "check"))
+    return replace(own_job(typed, limits=limits), stages=("trace", "check"), overfit=overfit)
 
 
 def script_arguments(text: str) -> tuple[str, ...]:
@@ -48,14 +54,16 @@ def script_arguments(text: str) -> tuple[str, ...]:
         raise Refused(f"--args {text}: {error}", hint, "--args") from None
 
 
-def _module_instead(typed: TraceCommand, report: Report, limits: Limits) -> Job | None:
+def _module_instead(typed: TraceCommand, report: Report, job: Job) -> Job | None:
     """Where a script took no optimizer step: the job that looks at its model alone, if it can."""
-    if report.outcome == "timeout" or (report.training and not report.training.steps):
+    script = "training" in job.stages
+    if script and (report.outcome == "timeout" or (report.training and not report.training.steps)):
         code = read_source(Path(typed.target), typed.target)
         roots = read_outline(parse(code.text, code.file)).roots
         try:
             own = replace(typed, target=f"{typed.target}:{roots[-1]}", rest=()) if roots else None
-            return replace(own_job(own, limits=limits), stages=("trace", "check")) if own else None
+            made = own_job(own, limits=job.limits) if own else None
+            return replace(made, stages=("trace", "check"), overfit=job.overfit) if made else None
         except Refused:
             return None
     return None
@@ -120,7 +128,7 @@ def look_at(
     if masked is not None:
         report = _add_findings(report, run(masked))
     report = _add_source_findings(report, job)
-    alone = _module_instead(typed, report, job.limits)
+    alone = _module_instead(typed, report, job)
     if alone is not None:
         note(f"it took no optimizer step: looking at {alone.candidate.name} alone")
         report = _merge_reports(report, run(alone))

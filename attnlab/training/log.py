@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnlab.records.base import record
+from attnlab.records.training import OneBatch
 
 
 @record
@@ -149,6 +150,7 @@ class TrainingLog:
     batches: int = 0  # different ones among the learning calls
     kept_graphs: int = 0  # losses of earlier steps that are alive with their graphs
     kept_at: tuple[str, int] = ("", 0)
+    one_batch: tuple[OneBatch, ...] = ()  # the last one is that of usual settings
     not_seen: tuple[str, ...] = ()
     redirected: tuple[str, ...] = ()
     crash: str = ""

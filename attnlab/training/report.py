@@ -31,8 +31,9 @@ def build_report(
         properties=live.checks if live else (),
         trace=trace,
         looked_at=tuple(summary(log)),
-        not_looked_at=(UNSEEN, *log.not_seen),
+        not_looked_at=(*([UNSEEN] if log.steps else []), *log.not_seen),
         crash=log.crash,
+        one_batch=log.one_batch,
         redirected=log.redirected,
     )
 

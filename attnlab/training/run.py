@@ -7,13 +7,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
+from attnlab.records import OneBatch
 from attnlab.tracer.in_process import BlockRecorder
 from attnlab.tracer.raw_trace import RawTrace, first_line, raise_location
 from attnlab.training.log import TrainingLog
+from attnlab.training.one_batch import learn_recorded
 from attnlab.training.patches import ScratchFiles, run_plainly
 from attnlab.training.scores import ModuleCall
+from attnlab.training.tape import Tape
 from attnlab.training.watch import StopWatching, TrainingWatch
 
 TRACED = 2  # the step that is traced, where there are so many; the first may be a warm-up
@@ -62,18 +66,68 @@ class _StepTracer:
             handle.remove()
 
 
+class _StepTaper:
+    """Records on a tape what leads to the losses of a step, from where its optimizer was made."""
+
+    def __init__(self, steps: int, watch: TrainingWatch) -> None:
+        self.left, self.watch = min(TRACED, steps), watch
+        self.tape = watch.tape = Tape()
+        self.optimizer: Optimizer | None = None  # whose step it is
+        self.handles = [
+            optimizer_hooks.register_optimizer_step_pre_hook(self._before),
+            optimizer_hooks.register_optimizer_step_post_hook(self._after),
+        ]
+        self.tape.__enter__()  # type: ignore[no-untyped-call]
+
+    def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if self.watch.tape is None:
+            return
+        self.left -= 1
+        closed = len(args) > 1 or bool(kwargs)  # a closure runs the model itself
+        self.tape.paused = self.left > 0 or not closed
+        if self.left == 0:
+            self.optimizer = optimizer
+            self.tape.hold(p for group in optimizer.param_groups for p in group["params"])
+            if not closed:
+                self._end()
+
+    def _after(self, *_: object) -> None:
+        if self.watch.tape is None:
+            return
+        self.tape.paused = False
+        if self.left:
+            self.tape.losses.clear()
+        else:
+            del self.tape.losses[1:]  # the closure may have run several times
+            self._end()
+
+    def _end(self) -> None:
+        if self.watch.tape is not None:
+            self.watch.tape = None
+            self.tape.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self.tape.prepare()
+
+    def close(self) -> None:
+        self._end()
+        for handle in self.handles:
+            handle.remove()
+
+
 def watch_script(
     run: Callable[[], None],
     steps: int,
     file: str,
     unstoppable: Callable[[Watched], None] | None = None,
     source: str = "",
+    overfit: float = 0.0,
 ) -> Watched:
     """Run a script up to its `steps`-th optimizer step.
 
-    Where the script catches what should end it, `unstoppable` is given what was seen.
+    Where the script catches what should end it, `unstoppable` is given what was seen. One of its
+    steps is then repeated for `overfit` seconds.
     """
     watch, tracer = TrainingWatch(steps), _StepTracer(steps)
+    taper = _StepTaper(steps, watch) if overfit else None
     error: BaseException | None = None
     with watch:
         files = ScratchFiles(watch._patches)
@@ -90,6 +144,8 @@ def watch_script(
             recorded = tracer.finished and (tracer.recorder.log or fault is not None)
             raw = tracer.recorder.raw_trace(fault) if recorded else None
             log = replace(watch.log(crash, names), source=source)
+            if taper is not None:
+                log = _with_one_batch(log, taper, overfit)
             return Watched(log, raw, main.first if main else None)
 
         if unstoppable is not None:
@@ -101,6 +157,21 @@ def watch_script(
         except BaseException as raised:
             error = raised
         return seen()
+
+
+def _with_one_batch(log: TrainingLog, taper: _StepTaper, seconds: float) -> TrainingLog:
+    """The log with what became of a step that was learned again and again."""
+    runs: list[OneBatch] = []
+    why = "no step of its training could be repeated"
+    taper.close()
+    try:
+        if taper.optimizer is not None:
+            runs += learn_recorded(taper.tape, taper.optimizer, seconds)
+    except Exception as error:  # of code that is repeated out of its surroundings
+        why = f"a step could not be repeated: {type(error).__name__}: {first_line(error)}"
+    if not runs:
+        return replace(log, not_seen=(*log.not_seen, f"overfitting one batch: {why}"))
+    return replace(log, one_batch=tuple(runs))
 
 
 def _told(error: BaseException, file: str) -> str:

@@ -41,6 +41,7 @@ from attnlab.training.log import (
 )
 from attnlab.training.patches import Patches
 from attnlab.training.surroundings import Surroundings
+from attnlab.training.tape import Tape
 
 PAIRED = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")  # two tensors of one shape
 LOSSES = (
@@ -118,6 +119,7 @@ class TrainingWatch:
         self._kept: tuple[int, tuple[str, int]] | None = None
         self.caught: Callable[[], object] = lambda: None  # called where the script goes on
         self._stopped = False
+        self.tape: Tape | None = None  # while a step is recorded to be repeated
 
     # ------------------------------------------------------------ begin and end
 
@@ -296,22 +298,30 @@ class TrainingWatch:
             if self._inside:  # handed on by a tracer
                 return function(loss, *args, **kwargs)
             self._note_backward(loss, bool(kwargs.get("retain_graph")))
-            was, self._inside = self._inside, True
-            try:
-                return function(loss, *args, **kwargs)
-            finally:
-                self._inside = was
+            return self._run_backward(partial(function, loss, *args, **kwargs))
 
         return backward
 
     def _watched_autograd(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             first = tensors if isinstance(tensors, Tensor) else next(iter(tensors), None)
-            if isinstance(first, Tensor) and not self._inside:
-                self._note_backward(first, bool(kwargs.get("retain_graph")))
-            return function(tensors, *args, **kwargs)
+            if self._inside or not isinstance(first, Tensor):
+                return function(tensors, *args, **kwargs)
+            self._note_backward(first, bool(kwargs.get("retain_graph")))
+            return self._run_backward(partial(function, tensors, *args, **kwargs))
 
         return backward
+
+    def _run_backward(self, run: Callable[[], Any]) -> Any:
+        tape, self._inside = self.tape, True
+        if tape is not None:
+            tape.paused = True
+        try:
+            return run()
+        finally:
+            self._inside = False
+            if tape is not None:
+                tape.paused = False
 
     @property
     def _closely(self) -> bool:
@@ -325,6 +335,8 @@ class TrainingWatch:
         if self._coasting:
             return
         self._forget_cleared()
+        if self.tape is not None:
+            self.tape.losses.append(loss)
         place = _place()
         value = float(loss.detach()) if loss.numel() == 1 else None
         call = BackwardCall(step=self.done, file=place[0], line=place[1], value=value, kept=kept)
@@ -394,6 +406,8 @@ class TrainingWatch:
             self._sets.append(owned)
             self.optimizers.append(made)
             self._by_optimizer[id(optimizer)] = []
+            if self.tape is not None:
+                self.tape.paused = False
 
         return init
 
@@ -517,8 +531,11 @@ class TrainingWatch:
         ]
         longest = 0
         for tensor in gc.get_objects():
-            if type(tensor) is Tensor and tensor.dim() == 0 and tensor.grad_fn is not None:
-                longest = max(longest, _sum_length(tensor.grad_fn))
+            try:
+                if type(tensor) is Tensor and tensor.dim() == 0 and tensor.grad_fn is not None:
+                    longest = max(longest, _sum_length(tensor.grad_fn))
+            except RuntimeError:  # of a view that was written over, nobody may ask it
+                continue
         place = alive[0] if alive else (self._alive[0][1] if self._alive else ("", 0))
         return max(len(alive), longest), place
 

@@ -191,3 +191,17 @@ def test_an_optional_mask_is_fed_as_its_use_says(shell, net):
     net(textwrap.dedent(right))
     assert shell("triage", "net.py:attention").code == 0
     assert "attnlab triage net.py:attention" in shell("triage", "net.py").err
+
+
+def test_one_batch_is_learned_when_asked(shell, net):
+    """The curve stands above the list; a module alone is given a target."""
+    net(
+        GPT
+        + TRAINING.replace("            optimizer", "            optimizer.zero_grad(), optimizer")
+    )
+    said = shell("triage", "net.py", "--args", "--width 8", "--overfit", "--seconds", "1", "--json")
+    assert said.json["one_batch"][0]["how"] == "the script's SGD, learning rate 0.1"
+    net(GPT)
+    page = shell("triage", "net.py", "--overfit", "--seconds", "1").out
+    assert "with Adam, towards random ids among 50" in " ".join(page.split())
+    assert "overfit" in shell("triage", "net.py", "--seconds", "3").err

@@ -19,19 +19,26 @@ from attnlab.records import to_json
 from attnlab.tracer.bind_arguments import keyword_arguments
 from attnlab.tracer.cast import Given, pack
 from attnlab.tracer.demo_recorder import StopDemo
+from attnlab.training.one_batch import learn_with_module
 
+ModuleCall = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 LOSSES = {F.cross_entropy, F.nll_loss}
 
 
 @verb
 def look_at_properties(
-    session: Session, inputs: Given, promised: Sequence[str], unpromised: Sequence[str]
+    session: Session,
+    inputs: Given,
+    promised: Sequence[str],
+    unpromised: Sequence[str],
+    overfit: float = 0.0,
 ) -> Any:
-    """The properties of the target on these inputs, as the JSON text of a `LiveReport`."""
+    """The properties of the target on these inputs, as the JSON text of a `LiveReport`; they are
+    learned for `overfit` seconds, told as that of a `TrainingLog`."""
     packed = pack(inputs, session.containers) if session.containers else inputs
     args, kwargs = session.call_arguments(packed)
     hints = Hints(promised=tuple(promised), unpromised=tuple(unpromised))
-    return {"report": to_json(live_properties(session.target, tuple(args), kwargs, hints))}
+    return _answer((session.target, tuple(args), kwargs), hints, overfit)
 
 
 @verb
@@ -43,6 +50,7 @@ def look_at_demo(
     own: dict[str, Any],
     promised: Sequence[str],
     unpromised: Sequence[str],
+    overfit: float = 0.0,
 ) -> Any:
     """The same of the first module that a file calls when it runs, on the inputs of that call."""
     run = main_of(session, file, text, path, own)
@@ -52,13 +60,18 @@ def look_at_demo(
     if watch.call is None:
         raise LookupError(f"{file} ran to its end without calling a module")
     hints = Hints(watch.targets, tuple(promised), tuple(unpromised))
-    return {"report": to_json(live_properties(*watch.call, hints))}
+    return _answer(watch.call, hints, overfit)
+
+
+def _answer(call: ModuleCall, hints: Hints, seconds: float) -> dict[str, str]:
+    report = {"report": to_json(live_properties(*call, hints))}
+    return report | ({"log": to_json(learn_with_module(*call, seconds))} if seconds else {})
 
 
 class _FirstCall(TorchFunctionMode):
     """Notes the first call of a module, and the targets of the loss that follows, if one does."""
 
-    call: tuple[nn.Module, tuple[Any, ...], dict[str, Any]] | None = None
+    call: ModuleCall | None = None
     targets: Tensor | None = None
     inside = 0  # calls of modules that have begun and not ended
 

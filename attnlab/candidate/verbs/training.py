@@ -24,10 +24,11 @@ def watch_training(
     steps: int,
     promised: Sequence[str],
     unpromised: Sequence[str],
+    overfit: float = 0.0,
 ) -> Any:
     """The first optimizer steps of a file that runs as `python file.py` does: `log` and `trace` are
     the JSON texts of a `TrainingLog` and of the `RawTrace` of one step, `live` that of a
-    `LiveReport` on the model and its first batch."""
+    `LiveReport` on the model and its first batch. One batch is learned for `overfit` seconds."""
     skip_compiler([text])
 
     def answer(seen: Watched) -> dict[str, Any]:
@@ -50,4 +51,4 @@ def watch_training(
     def unstoppable(seen: Watched) -> None:
         session.answer_now(answer(seen))
 
-    return answer(watch_script(run, steps, file, unstoppable, text))
+    return answer(watch_script(run, steps, file, unstoppable, text, overfit))
