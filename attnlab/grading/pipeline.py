@@ -59,7 +59,8 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
                 outcome, message = _memory(trace)
                 refusal = input_refusal(job, trace)
             if "training" in job.stages:
-                training = watch_training(job, hosts.candidate())
+                host, renew = hosts.candidate(), lambda: hosts.candidate(fresh=True)
+                training = watch_training(job, host, renew)
             if "check" in job.stages and job.own is not None:
                 host = hosts.candidate(fresh=trace is not None and job.contract is None)
                 if not (trace and trace.crash):

@@ -1,27 +1,51 @@
 """The training stage: a user's script under watch, its log judged by the rules."""
 
-from attnlab.candidate.host import Died, Host, checked_answer
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.grading.trace_stage import LONGEST, surroundings
 from attnlab.records import Job, LiveReport, TrainingReport, from_json
 from attnlab.tracer.raw_trace import RawTrace, is_consistent
 from attnlab.training.log import TrainingLog
 from attnlab.training.report import build_report
+from attnlab.training.rules.losses import broken_step
 
 
-def watch_training(job: Job, host: Host) -> TrainingReport:
-    """What the first steps of the job's script show."""
+def watch_training(job: Job, host: Host, renew: Callable[[], Host]) -> TrainingReport:
+    """What the first steps of the job's script show. Where a loss is no number, it runs once more
+    in a process that `renew` gives, and that step is looked at closely."""
     said = {"promised": list(job.promised), "unpromised": list(job.unpromised)}
-    answer = checked_answer(
-        host.ask(
-            "watch_training", **surroundings(job), steps=job.steps, overfit=job.overfit, **said
-        )
-    )
+    asked = {**surroundings(job), "steps": job.steps, **said}
+    log, raw, live = _read(host.ask("watch_training", **asked, overfit=job.overfit))
+    if step := broken_step(log):
+        try:
+            again = renew().ask("watch_training", **{**asked, "steps": step}, retrace=True)
+            log, raw = _with_origin(replace(log, broken_step=step), raw, *_read(again)[:2])
+        except (Died, Raised):
+            log = replace(log, broken_step=step)
+    return build_report(log, raw, live)
+
+
+def _read(answer: dict[str, Any]) -> tuple[TrainingLog, RawTrace | None, LiveReport | None]:
+    told = checked_answer(answer)
     try:
-        log = from_json(TrainingLog, str(answer.get("log", ""))[:LONGEST])
-        live = from_json(LiveReport, str(answer["live"])[:LONGEST]) if "live" in answer else None
-        raw = from_json(RawTrace, str(answer["trace"])[:LONGEST]) if answer.get("trace") else None
+        log = from_json(TrainingLog, str(told.get("log", ""))[:LONGEST])
+        live = from_json(LiveReport, str(told["live"])[:LONGEST]) if "live" in told else None
+        raw = from_json(RawTrace, str(told["trace"])[:LONGEST]) if told.get("trace") else None
     except (TypeError, ValueError) as error:
         raise Died("crashed", "answered with no training") from error
     if raw is not None and not is_consistent(raw):
         raise Died("crashed", "answered with a trace that makes no sense")
-    return build_report(log, raw, live)
+    return log, raw, live
+
+
+def _with_origin(
+    log: TrainingLog, raw: RawTrace | None, again: TrainingLog, closely: RawTrace | None
+) -> tuple[TrainingLog, RawTrace | None]:
+    """The log with what the second run shows of the step that broke, and that step's trace."""
+    if broken_step(again) != log.broken_step:
+        why = f"the step {log.broken_step} that broke: in a second run the numbers were others"
+        return replace(log, not_seen=(*log.not_seen, why)), raw
+    return replace(log, broken=again.broken), closely or raw

@@ -132,6 +132,15 @@ class Follower:
 
 
 @record
+class BrokenBackward:
+    """The first function of a backward pass that took finite gradients and gave others."""
+
+    function: str  # "SqrtBackward0"
+    file: str
+    line: int
+
+
+@record
 class TrainingLog:
     steps: tuple[Step, ...] = ()
     losses: tuple[LossCall, ...] = ()
@@ -150,6 +159,8 @@ class TrainingLog:
     batches: int = 0  # different ones among the learning calls
     kept_graphs: int = 0  # losses of earlier steps that are alive with their graphs
     kept_at: tuple[str, int] = ("", 0)
+    broken_step: int = 0  # the first whose loss or gradient is no number; 0 = none
+    broken: BrokenBackward | None = None  # where that step's backward pass broke
     one_batch: tuple[OneBatch, ...] = ()  # the last one is that of usual settings
     not_seen: tuple[str, ...] = ()
     redirected: tuple[str, ...] = ()

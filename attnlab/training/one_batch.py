@@ -33,7 +33,8 @@ def learn_recorded(tape: Tape, optimizer: Optimizer, seconds: float) -> Iterator
     """Learn the step on the tape; the script's weights are put back afterwards."""
     if not tape.losses or not tape.calls:
         return
-    reached = [w.detach().clone() for w in tape.weights]
+    reached = [(w.detach().clone(), w.requires_grad) for w in tape.weights]
+    tape.rewind()
     for group in optimizer.param_groups:  # schedules begin low, and keep here what they lead to
         known = (group["lr"], group.get("initial_lr", 0.0), group.get("max_lr", 0.0))
         group["lr"] = max(float(rate) for rate in known)

@@ -12,7 +12,9 @@ from attnlab.training.log import TrainingLog
 from attnlab.training.rules import find, summary
 
 UNSEEN = "backward: what happens inside it (checkpoints, custom functions) is not recorded"
+BROKEN = "properties of the model: its weights were no numbers any more"
 # Losses and metrics sum over the batch on purpose, and other steps may use what this one does not.
+FORWARD = {"nan-origin", "infinity-origin"}  # what breaks the backward pass as well
 OF_STEP = {"batch-contraction", "unused-parameter", "unused-input", "output-constant"}
 
 
@@ -21,17 +23,24 @@ def build_report(
 ) -> TrainingReport:
     """What the log's rules find, beside the findings of one step and the properties."""
     trace: Trace | None = None
+    found = list(find(log))
     if raw is not None:
         whole = build_trace(SizedTrace(raw, raw.sizes), None)
         trace = replace(whole, findings=tuple(map(_in_step, whole.findings)))
+        if any(f.rule in FORWARD and f.severity != "note" for f in trace.findings):
+            found = [f for f in found if f.rule != "gradient-origin"]
     return TrainingReport(
         steps=len(log.steps),
         losses=tuple(call.value for call in log.backwards if call.value is not None),
-        findings=unique_findings(tuple(find(log))),
-        properties=live.checks if live else (),
+        findings=unique_findings(tuple(found)),
+        properties=live.checks if live and not log.broken_step else (),
         trace=trace,
         looked_at=tuple(summary(log)),
-        not_looked_at=(*([UNSEEN] if log.steps else []), *log.not_seen),
+        not_looked_at=(
+            *([UNSEEN] if log.steps else []),
+            *([BROKEN] if log.broken_step else []),
+            *log.not_seen,
+        ),
         crash=log.crash,
         one_batch=log.one_batch,
         redirected=log.redirected,

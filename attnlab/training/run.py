@@ -13,6 +13,7 @@ from torch.optim import optimizer as optimizer_hooks
 from attnlab.records import OneBatch
 from attnlab.tracer.in_process import BlockRecorder
 from attnlab.tracer.raw_trace import RawTrace, first_line, raise_location
+from attnlab.training.broken_gradient import GradientWatch
 from attnlab.training.log import TrainingLog
 from attnlab.training.one_batch import learn_recorded
 from attnlab.training.patches import ScratchFiles, run_plainly
@@ -31,11 +32,19 @@ class Watched(NamedTuple):
     call: ModuleCall | None  # the model's first call for gradients
 
 
+class Wanted(NamedTuple):
+    """What else is looked at."""
+
+    source: str = ""  # of the script
+    overfit: float = 0.0  # seconds in which one of its steps is learned again and again
+    retrace: bool = False  # whether only the last step counts, and is looked at closely
+
+
 class _StepTracer:
     """Records what runs between two optimizer steps, and nothing of the optimizer's own."""
 
-    def __init__(self, steps: int) -> None:
-        self.wanted, self.done = min(TRACED, steps), 0
+    def __init__(self, step: int, gradients: GradientWatch | None) -> None:
+        self.wanted, self.done, self.gradients = step, 0, gradients
         self.recorder = BlockRecorder({}, None)
         self.on = self.finished = False
         self.handles = [
@@ -47,10 +56,14 @@ class _StepTracer:
         if self.done == self.wanted - 1 and not self.finished:
             self.on = True
             self.recorder.__enter__()
+            if self.gradients:
+                self.gradients.begin()
 
     def end(self) -> None:
         if self.on:
             self.on, self.finished = False, True
+            if self.gradients:
+                self.gradients.end()
             self.recorder.__exit__(None, None, None)
 
     def _before(self, *_: object) -> None:
@@ -118,16 +131,17 @@ def watch_script(
     steps: int,
     file: str,
     unstoppable: Callable[[Watched], None] | None = None,
-    source: str = "",
-    overfit: float = 0.0,
+    wanted: Wanted | None = None,
 ) -> Watched:
     """Run a script up to its `steps`-th optimizer step.
 
-    Where the script catches what should end it, `unstoppable` is given what was seen. One of its
-    steps is then repeated for `overfit` seconds.
+    Where the script catches what should end it, `unstoppable` is given what was seen.
     """
-    watch, tracer = TrainingWatch(steps), _StepTracer(steps)
-    taper = _StepTaper(steps, watch) if overfit else None
+    wanted = wanted or Wanted()
+    gradients = GradientWatch() if wanted.retrace else None
+    watch = TrainingWatch(steps, gradients)
+    tracer = _StepTracer(steps if gradients else min(TRACED, steps), gradients)
+    taper = _StepTaper(steps, watch) if wanted.overfit else None
     error: BaseException | None = None
     with watch:
         files = ScratchFiles(watch._patches)
@@ -143,9 +157,11 @@ def watch_script(
             fault = error if isinstance(error, Exception) else None
             recorded = tracer.finished and (tracer.recorder.log or fault is not None)
             raw = tracer.recorder.raw_trace(fault) if recorded else None
-            log = replace(watch.log(crash, names), source=source)
+            log = replace(watch.log(crash, names), source=wanted.source)
+            if gradients is not None:
+                log = replace(log, broken=gradients.found)
             if taper is not None:
-                log = _with_one_batch(log, taper, overfit)
+                log = _with_one_batch(log, taper, wanted.overfit)
             return Watched(log, raw, main.first if main else None)
 
         if unstoppable is not None:

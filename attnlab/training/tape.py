@@ -50,7 +50,7 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.calls: list[_Call] = []
         self.losses: list[Tensor] = []
         self.kept: dict[int, Tensor] = {}  # copies of what the operations are given
-        self.before: list[Tensor] = []
+        self.before: list[tuple[Tensor, bool]] = []
         self.weights: list[Tensor] = []
         self.paused, self.custom = True, False
 
@@ -63,7 +63,7 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def hold(self, weights: Iterable[Tensor]) -> None:
         """These are the weights that are trained: their values now are those to begin with."""
         self.weights = list(weights)
-        self.before = [w.detach().clone() for w in self.weights]
+        self.before = [(w.detach().clone(), w.requires_grad) for w in self.weights]
 
     def prepare(self) -> None:
         """Keep what computes the losses from the weights, and a copy of what it starts from."""
@@ -117,8 +117,8 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def rewind(self) -> None:
         """Give the weights the values that they had when the step began."""
         with torch.no_grad():
-            for weight, value in zip(self.weights, self.before, strict=True):
-                weight.copy_(value)
+            for weight, (value, graded) in zip(self.weights, self.before, strict=True):
+                weight.requires_grad_(graded).copy_(value)
 
 
 def _is_custom(tensor: Tensor) -> bool:

@@ -30,6 +30,7 @@ from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.raw_trace import display_path
 from attnlab.tracer.recorder import user_location
 from attnlab.training import scores as look
+from attnlab.training.broken_gradient import GradientWatch
 from attnlab.training.log import (
     BackwardCall,
     LossCall,
@@ -83,9 +84,11 @@ class _Seen:
 class TrainingWatch:
     """Context manager: `log()` tells what was seen. `steps` ends the script; 0 never does."""
 
-    def __init__(self, steps: int = 0) -> None:
+    def __init__(self, steps: int = 0, gradients: GradientWatch | None = None) -> None:
+        """With `gradients` the last step is looked at closely, and the script ends there."""
         self.limit = self._steps = steps
-        self.phase = 1
+        self.gradients = gradients
+        self.phase = PHASES if gradients else 1
         self._coasting = 0.0  # while the script goes on unwatched: until when
         self.steps: list[Step] = []
         self.losses: list[LossCall] = []
@@ -337,6 +340,8 @@ class TrainingWatch:
         self._forget_cleared()
         if self.tape is not None:
             self.tape.losses.append(loss)
+        if self.gradients is not None and self.done == self.limit - 1:
+            self.gradients.on_backward(loss)
         place = _place()
         value = float(loss.detach()) if loss.numel() == 1 else None
         call = BackwardCall(step=self.done, file=place[0], line=place[1], value=value, kept=kept)

@@ -8,7 +8,7 @@ from attnlab.records import OneBatch
 from attnlab.training.log import TrainingLog
 from attnlab.training.one_batch import learn_with_module
 from attnlab.training.rules import find, summary
-from attnlab.training.run import watch_script
+from attnlab.training.run import Wanted, watch_script
 
 LONG = 300  # seconds that no test needs
 SCRIPT = """
@@ -39,7 +39,7 @@ def learned(tmp_path, setup=ADAM, body=USUAL):
     path.write_text(text)
     code = compile(text, str(path), "exec")
     space = {"__name__": "__main__"}
-    log = watch_script(lambda: exec(code, space), 4, str(path), overfit=LONG).log
+    log = watch_script(lambda: exec(code, space), 4, str(path), wanted=Wanted(overfit=LONG)).log
     return log, [f.rule for f in find(log)]
 
 

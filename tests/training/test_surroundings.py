@@ -3,7 +3,7 @@
 import pytest
 
 from attnlab.training.rules import find
-from attnlab.training.run import watch_script
+from attnlab.training.run import Wanted, watch_script
 
 SCRIPT = """
 import copy
@@ -70,7 +70,7 @@ def grave(changes, tmp_path, steps=10):
     path.write_text(text)
     space = {"__name__": "__main__", "__file__": str(path)}
     code = compile(text, str(path), "exec")
-    seen = watch_script(lambda: exec(code, space), steps, str(path), source=text)
+    seen = watch_script(lambda: exec(code, space), steps, str(path), wanted=Wanted(source=text))
     assert seen.log.crash == ""
     return [f for f in find(seen.log) if f.severity != "note"]
 

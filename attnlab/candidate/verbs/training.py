@@ -9,7 +9,7 @@ from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
 from attnlab.candidate.verbs.traces import main_of
 from attnlab.records import to_json
-from attnlab.training.run import Watched, watch_script
+from attnlab.training.run import Wanted, Watched, watch_script
 
 PROPERTY_SECONDS = 8.0  # after which no further property of the model is begun
 
@@ -25,15 +25,17 @@ def watch_training(
     promised: Sequence[str],
     unpromised: Sequence[str],
     overfit: float = 0.0,
+    retrace: bool = False,
 ) -> Any:
     """The first optimizer steps of a file that runs as `python file.py` does: `log` and `trace` are
     the JSON texts of a `TrainingLog` and of the `RawTrace` of one step, `live` that of a
-    `LiveReport` on the model and its first batch. One batch is learned for `overfit` seconds."""
+    `LiveReport` on the model and its first batch. One batch is learned for `overfit` seconds; to
+    `retrace` is to look closely at the last step, and at nothing of the model."""
     skip_compiler([text])
 
     def answer(seen: Watched) -> dict[str, Any]:
         told = {"log": to_json(seen.log), "trace": to_json(seen.raw) if seen.raw else ""}
-        if seen.call is not None:
+        if seen.call is not None and not retrace:
             ahead = next((c for c in seen.log.losses if c.shift in (1, 2)), None)
             why = f"{ahead.file}:{ahead.line} has the next ids as targets" if ahead else ""
             hints = Hints(
@@ -48,7 +50,9 @@ def watch_training(
 
     run = main_of(session, file, text, path, own)
 
+    wanted = Wanted(source=text, overfit=overfit, retrace=retrace)
+
     def unstoppable(seen: Watched) -> None:
         session.answer_now(answer(seen))
 
-    return answer(watch_script(run, steps, file, unstoppable, text, overfit))
+    return answer(watch_script(run, steps, file, unstoppable, wanted))

@@ -192,6 +192,8 @@ def _infinity_message(rows: Rows, op: Op) -> str:
         return f"first infinity: {op.op} took it from {', '.join(close.sources)}"
     if op.op in DIVISIONS:
         made_by_rows = "divided by zero"
+        if op.op == "pow":  # its exponent may be positive
+            made_by_rows += f", or made more than {op.dtype} holds"
     elif close is not None and _beyond(close, op):
         return f"first infinity: {_overflowed(close, op)}"
     else:

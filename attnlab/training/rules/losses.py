@@ -168,18 +168,39 @@ def first_loss(log: TrainingLog) -> Iterator[Finding]:
         )
 
 
+def broken_step(log: TrainingLog) -> int:
+    """The first step whose loss or gradient is no number, where nothing recovers from it; or 0."""
+    values = [(c.step + 1, c.value) for c in log.backwards if c.value is not None]
+    gradients = [(s.number, s.gradient) for s in log.steps if s.gradient is not None]
+    bad = sorted(step for step, v in (*values, *gradients) if not math.isfinite(v))
+    lost = [step for step, v in values if not math.isfinite(v)]
+    last = max((step for step, _ in values), default=0)
+    return bad[0] if bad and (lost or bad[0] == last) else 0
+
+
 def not_finite(log: TrainingLog) -> Iterator[Finding]:
-    """The first loss that is no number."""
+    """The first loss that is no number, and the function in whose backward pass it began."""
     bad = next(
         (c for c in log.backwards if c.value is not None and not math.isfinite(c.value)), None
     )
+    if log.broken is not None:
+        name = log.broken.function.removesuffix("0").removesuffix("Backward")
+        before = f", and the loss of step {bad.step + 1} is {bad.value:g}" if bad else ""
+        yield found(
+            "gradient-origin",
+            "error",
+            (log.broken.file, log.broken.line),
+            f"in the backward pass of step {log.broken_step} the gradient is finite up to "
+            f"{name} on this line and NaN or infinite behind it{before}: its slope is infinite or "
+            "undefined at what it was given, as that of a root, a norm or a quotient at 0",
+        )
     if bad is not None:
         yield found(
             "loss-not-finite",
             "error",
             (bad.file, bad.line),
-            f"the loss of step {bad.step + 1} is {bad.value:g}: attnlab trace {bad.file} --step "
-            f"{bad.step + 1} shows the operation that made it",
+            f"the loss of step {bad.step + 1} is {bad.value:g}; attnlab trace {bad.file} --step "
+            f"{log.broken_step or bad.step + 1} shows what leads to it",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
@@ -75,9 +76,9 @@ def _size(weight: Weight) -> int:
 
 def update_sizes(log: TrainingLog) -> Iterator[Finding]:
     """Steps that move weights absurdly far, or not at all."""
-    ratios = [s.update for s in log.steps if s.update is not None]
+    ratios = [s.update for s in log.steps if s.update is not None and math.isfinite(s.update)]
     rates = [s.rate for s in log.steps]
-    if len(ratios) < 3:
+    if len(ratios) < (1 if log.broken_step else 3):
         return
     usual = median(ratios)
     if max(rates, default=0.0) == 0.0:
