@@ -82,7 +82,7 @@ def milliseconds(worker: Worker, slug: str, until: Until | None) -> tuple[float,
 
 def ticks(worker: Worker) -> int:
     """User and system time of a worker's processes, those that are alive and those that ended."""
-    total, todo = 0, [worker.process.pid]
+    total, todo = 0, [worker.connection.process.pid]
     while todo:
         pid = todo.pop()
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -8,7 +8,7 @@ rejected. The caller grades.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from typing import Literal
@@ -20,6 +20,7 @@ from attnlab.records import record
 from attnlab.records.program import Files, Program, ProgramBug, ProgramReport, Stage
 
 SEEDS = 3  # under which the right program reaches its goals
+CHUNK = 40  # choices of bugs that are tried together
 ROUNDS = 15  # that are drawn: as they are given, and with one bug fixed
 BUGS, DECOYS, FIXES = 12, 2, 2  # that a program has at least; other fixes of a bug of its loop
 SLIPS, STYLES = 5, 2  # that a stage has at least
@@ -47,13 +48,27 @@ class ProgramCase:
 
 
 Grade = Callable[[Program, ProgramCase], ProgramReport]
+TryMany = Callable[[Program, Sequence[Files]], Sequence[ProgramReport]]  # all in one process
 
 
-def validate_program(program: Program, grade: Grade, at_once: int = 1) -> Validation:
-    """Grade every case of a program; the validation has a row like that of a challenge."""
+def validate_program(
+    program: Program, grade: Grade, at_once: int = 1, try_many: TryMany | None = None
+) -> Validation:
+    """Grade every case of a program; the validation has a row like that of a challenge. Choices of
+    several bugs are most of the cases: what `try_many` rejects is not graded again."""
     cases = list(program_cases(program))
+    several = [case for case in cases if case.role == "several"]
+    chunks = [several[first : first + CHUNK] for first in range(0, len(several), CHUNK)]
+
+    def try_chunk(chunk: list[ProgramCase]) -> set[str]:
+        reports = try_many(program, [case.files for case in chunk]) if try_many else []
+        return {c.name for c, r in zip(chunk, reports, strict=False) if not case_problem(c, r)}
+
     with ThreadPoolExecutor(at_once) as pool:
-        problems = pool.map(lambda case: case_problem(case, grade(program, case)), cases)
+        rejected = set[str]().union(*pool.map(try_chunk, chunks))
+        problems = pool.map(
+            lambda c: "" if c.name in rejected else case_problem(c, grade(program, c)), cases
+        )
         files = [(case.role, text) for case, text in zip(cases, problems, strict=True)]
     return make_validation(program.slug, files, GROUPS, list(text_problems(program)))
 

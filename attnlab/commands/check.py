@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -133,8 +133,10 @@ def _examine(workers: WorkerPool, challenges: list[Challenge]) -> Iterator[Valid
 def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Iterator[Validation]:
     from attnlab.catalogue.programs import read_program
     from attnlab.catalogue.validate_program import ProgramCase, validate_program
+    from attnlab.errors import AttnlabError
     from attnlab.records import Limits
-    from attnlab.records.program import Program, ProgramJob, ProgramReport
+    from attnlab.records.program import Files, Program, ProgramJob, ProgramReport
+    from attnlab.records.trial import ProgramTrialJob
     from attnlab.target.rounds import SECONDS, Stage
 
     def grade(program: Program, case: ProgramCase) -> ProgramReport:
@@ -152,6 +154,13 @@ def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Itera
         )
         return workers.run_program(job)
 
+    def try_many(program: Program, candidates: Sequence[Files]) -> list[ProgramReport]:
+        job = ProgramTrialJob(program=program, candidates=tuple(candidates), compare=False)
+        try:
+            return [result.reports[0] for result in workers.program_trials(job).results]
+        except AttnlabError:
+            return []  # each will be graded alone
+
     def _steps(case: ProgramCase) -> tuple[Stage, ...]:
         if case.stage:
             return ("stage",) if case.wrong else ("grade", "stage")
@@ -162,7 +171,7 @@ def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Itera
         return (*material, "grade", "goals") if case.goals else ("grade",)
 
     for entry in entries:
-        one = validate_program(read_program(Path(entry.folder)), grade, AT_ONCE)
+        one = validate_program(read_program(Path(entry.folder)), grade, AT_ONCE, try_many)
         note(f"checked {one.slug}")
         yield one
 

@@ -26,6 +26,8 @@ from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, ProgramTr
 LIMITS = Limits(seconds=60.0)
 SEEDS = (101, 102)  # of the weights that are compared; grading has others
 EXTENT = Extent(runs=(6, 4), new_ids=7)
+# What all grades use: references of units, and what the right program does, by seed.
+SharedResults = tuple[ReferenceCache, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,12 @@ class RightBehaviour:
 
 def try_programs(job: ProgramTrialJob) -> ProgramTrialReport:
     """Grade every candidate in turn; compare those that pass with the right program."""
-    right = _right_behaviour(to_json(job.program))
-    references = ReferenceCache()
-    known: dict[str, Any] = {}  # what the right program does, by seed
-    _grade(job.program, job.program.files, job.seeds[0], references, known)
+    text = to_json(job.program)
+    right = _right_behaviour(text) if job.compare else None
+    shared = _shared_results(text, job.seeds[0])
 
     def try_number(number: int) -> str:
-        return to_json(_try_program(job, job.candidates[number], right, references, known))
+        return to_json(_try_program(job, job.candidates[number], right, shared))
 
     results = [
         from_json(ProgramTrialResult, answer)
@@ -59,28 +60,19 @@ def try_programs(job: ProgramTrialJob) -> ProgramTrialReport:
 
 
 def _try_program(
-    job: ProgramTrialJob,
-    files: Files,
-    right: RightBehaviour,
-    references: ReferenceCache,
-    known: dict[str, Any],
+    job: ProgramTrialJob, files: Files, right: RightBehaviour | None, shared: SharedResults
 ) -> ProgramTrialResult:
-    reports = [_grade(job.program, files, seed, references, known) for seed in job.seeds]
-    if all(report.outcome != "passed" for report in reports):
+    reports = [_grade(job.program, files, seed, shared) for seed in job.seeds]
+    if not right or all(report.outcome != "passed" for report in reports):
         return ProgramTrialResult(reports=tuple(reports))
     differs = difference(files, right)
     if differs:
-        reports = [_grade(job.program, files, s, references, known, goals=True) for s in job.seeds]
+        reports = [_grade(job.program, files, s, shared, goals=True) for s in job.seeds]
     return ProgramTrialResult(reports=tuple(reports), difference=differs)
 
 
 def _grade(
-    program: Program,
-    files: Files,
-    seed: int,
-    references: ReferenceCache,
-    known: dict[str, Any],
-    goals: bool = False,
+    program: Program, files: Files, seed: int, shared: SharedResults, goals: bool = False
 ) -> ProgramReport:
     job = ProgramJob(
         program=program,
@@ -91,7 +83,15 @@ def _grade(
         limits=LIMITS,
         first_failure=True,
     )
-    return run_program(job, spawn_in_process, references, known)
+    return run_program(job, spawn_in_process, *shared)
+
+
+@lru_cache(maxsize=1)
+def _shared_results(text: str, seed: int) -> SharedResults:
+    """What grading the right program leaves; the key is its JSON, which can be hashed."""
+    program, shared = from_json(Program, text), (ReferenceCache(), dict[str, Any]())
+    _grade(program, program.files, seed, shared)
+    return shared
 
 
 # ---------------------------------------------------------------- comparing
@@ -99,7 +99,7 @@ def _grade(
 
 @lru_cache(maxsize=1)
 def _right_behaviour(text: str) -> RightBehaviour:
-    """Worked out once for all mutants of a program; the key is its JSON, which can be hashed."""
+    """Worked out once for all mutants of a program."""
     program = from_json(Program, text)
     weights: list[dict[str, Tensor]] = []
     cases: Cases = {}

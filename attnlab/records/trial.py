@@ -48,11 +48,12 @@ class ProgramTrialJob:
     candidates: tuple[Files, ...]
     seeds: tuple[int, ...] = (0,)
     seconds: float = 60.0  # for one candidate with all seeds
+    compare: bool = True  # one that passes with the right program, by more than grading does
 
 
 @record
 class ProgramTrialResult:
-    """What was seen of one program; goals are tried where it passes and differs."""
+    """What was seen of one program; goals are tried where it passes and is seen to differ."""
 
     reports: tuple[ProgramReport, ...]
     difference: str = ""

@@ -35,6 +35,9 @@ def test_each_mutant_comes_to_its_own_end(program):
     )
     with Worker() as worker:
         found = worker.program_trials(ProgramTrialJob(program=program, candidates=candidates))
+        alone = ProgramTrialJob(program=program, candidates=candidates[1:3], compare=False)
+        graded = worker.program_trials(alone)
     outcomes = [tried.reports[0].outcome for tried in found.results]
     assert outcomes == ["passed", "passed", "failed", "crashed", "failed"]
     assert [tried.difference for tried in found.results[:2]] == ["", ""]
+    assert [tried.reports[0].outcome for tried in graded.results] == ["passed", "failed"]
