@@ -199,7 +199,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _main_options(
+def _main_options(  # noqa: PLR0913, PLR0917  options that every command takes
     ctx: typer.Context,
     catalogue: Annotated[
         str, typer.Option("--catalogue", metavar="DIR", help="Add a folder of challenges.")
@@ -208,6 +208,14 @@ def _main_options(
     no_server: Annotated[
         bool, typer.Option("--no-server", help="Import torch anew; as ATTNLAB_SERVER=0.")
     ] = False,
+    require_isolation: Annotated[
+        str,
+        typer.Option(
+            "--require-isolation",
+            metavar="LEVEL",
+            help="full, basic or none: without it nothing runs, and the exit code is 78.",
+        ),
+    ] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")] = False,
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -222,6 +230,8 @@ def _main_options(
         os.environ["NO_COLOR"] = "1"
     if no_server:
         os.environ["ATTNLAB_SERVER"] = "0"
+    if require_isolation:
+        os.environ["ATTNLAB_REQUIRE_ISOLATION"] = require_isolation
     if ctx.invoked_subcommand is None:
         from attnlab.commands.list import overview
 
@@ -272,9 +282,11 @@ def move_global_options(args: Sequence[str]) -> list[str]:
     rest: list[str] = []
     words = iter(_before_dashes(args))
     for word in words:
-        if word == "--catalogue":
+        if word in ("--catalogue", "--require-isolation"):
             front += [word, *([value] if (value := next(words, None)) is not None else [])]
-        elif word in ("--no-color", "--no-server") or word.startswith("--catalogue="):
+        elif word in ("--no-color", "--no-server") or word.startswith(
+            ("--catalogue=", "--require-isolation=")
+        ):
             front.append(word)
         else:
             rest.append(word)

@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from attnlab import __version__
-from attnlab.errors import AttnlabError
+from attnlab.catalogue.forbidden import Act, forbidden_acts, read_trial, trial_source
+from attnlab.errors import AttnlabError, Broken, NotIsolated, Refused
 from attnlab.records import Code, Contract, Input, Job, record
+
+if TYPE_CHECKING:
+    from attnlab.worker.client import Worker
 
 TRIAL_MODULE = """import torch
 
@@ -87,17 +93,12 @@ def _progress() -> HealthCheck:
 def _worker() -> Iterator[HealthCheck]:
     """Run a trial job: does the worker work, and which layers isolate a candidate?"""
     from attnlab.worker.client import Worker
+    from attnlab.worker.server_address import find_address
+    from attnlab.worker.warm_start import ask_servers, why_unwanted
 
-    job = Job(
-        candidate=Code(file="trial.py", text=TRIAL_MODULE, name="Same"),
-        contract=Contract(
-            sizes={"B": 2}, inputs=(Input(name="x", axes=("B",)),), output=("B",), vary=()
-        ),
-        stages=("trace",),
-    )
     try:
         with Worker() as worker:
-            report = worker.run_job(job)
+            report = worker.run_job(_trial_job(TRIAL_MODULE, "Same"))
     except AttnlabError as error:
         yield HealthCheck(name="worker", state="fail", text=error.message, hint=error.hint)
         return
@@ -106,8 +107,101 @@ def _worker() -> Iterator[HealthCheck]:
         yield HealthCheck(name="worker", state="fail", text=text, hint=report.hint)
         return
     yield HealthCheck(name="worker", state="ok", text=f"a trial job took {report.seconds:.2f} s")
+    if why := why_unwanted():
+        yield HealthCheck(name="server", state="ok", text=f"torch is imported anew: {why}")
+    else:
+        address = find_address()
+        mine = [s for s in ask_servers("status") if address and s.key == address.key]
+        warm = f"process {mine[0].pid}" if mine else ""
+        text = f"{warm} keeps torch imported" if warm else "none can be started here"
+        yield HealthCheck(name="server", state="ok" if warm else "warn", text=text)
     for layer in report.isolation:
         yield HealthCheck(name="isolation", state="ok", text=layer)
     for layer in report.missing:
         hint = "code is graded without this layer"
         yield HealthCheck(name="isolation", state="warn", text=layer, hint=hint)
+
+
+def _trial_job(text: str, name: str) -> Job:
+    return Job(
+        candidate=Code(file="trial.py", text=text, name=name),
+        contract=Contract(
+            sizes={"B": 2}, inputs=(Input(name="x", axes=("B",)),), output=("B",), vary=()
+        ),
+        stages=("trace",),
+    )
+
+
+# ---------------------------------------------------------------- isolation, tried
+
+LEVELS = ("none", "basic", "full")
+BASIC = ("own session", "dies with the worker", "memory limit", "CPU limit")
+
+
+@record
+class Attempt:
+    """A forbidden act, and what came of trying it."""
+
+    act: Act
+    refused: bool
+    why: str
+
+
+def try_isolation() -> Iterator[Attempt]:
+    """Try each forbidden act in a candidate's process; raises `Broken` where it cannot be tried."""
+    from attnlab.catalogue.load import shipped_folder
+    from attnlab.worker.client import Worker
+
+    solution = shipped_folder() / "attention" / "too-sharp" / "solution.py"
+    with tempfile.NamedTemporaryFile(dir=_home(), prefix=".attnlab-trial-") as file:
+        job = _trial_job(trial_source(file.name, str(solution)), "Trial")
+        with Worker() as worker:
+            report = worker.run_job(job)
+        Path(file.name).touch()  # it may have been removed, which is told below
+    found = read_trial(report.output)
+    if not found:
+        raise Broken(f"no act was tried: {report.outcome} {report.message}".rstrip())
+    for act in forbidden_acts():
+        why = found.get(act.id, "it ended the process")
+        yield Attempt(act=act, refused=why != "", why=why)
+
+
+def _home() -> str | None:
+    """The user's home folder, where it can be written to; else that of temporary files."""
+    home = Path.home()
+    return str(home) if os.access(home, os.W_OK) else None
+
+
+@contextmanager
+def isolated_worker(say: Callable[[str], object], own: bool = False) -> Iterator[Worker]:
+    """A worker on a machine that isolates as the user requires; what the user should know of it is
+    said at the end. Raises `NotIsolated` before anything runs."""
+    from attnlab.worker.client import Worker
+
+    with Worker() as worker:
+        _require_isolation(worker, own)
+        yield worker
+    for line in worker.notes:
+        say(line)
+
+
+def _require_isolation(worker: Worker, own: bool) -> None:
+    """Raise `NotIsolated` where this machine lacks layers of the level that the user requires, in
+    ATTNLAB_REQUIRE_ISOLATION or by the option that sets it."""
+    level = os.environ.get("ATTNLAB_REQUIRE_ISOLATION", "").lower() or "none"
+    if level not in LEVELS:
+        raise Refused(f"--require-isolation {level}: there is no such level", "full, basic or none")
+    if level == "none":
+        return
+    if own and level == "full":
+        raise NotIsolated(
+            "code of your own runs under limits, not isolated",
+            "--require-isolation basic is what it has",
+        )
+    report = worker.run_job(_trial_job(TRIAL_MODULE, "Same"))
+    lacking = [m for m in report.missing if level == "full" or m.partition(":")[0] in BASIC]
+    if lacking:
+        raise NotIsolated(
+            f"nothing was run: this machine lacks {lacking[0]}",
+            "attnlab doctor --isolation tries every forbidden act",
+        )

@@ -39,6 +39,12 @@ class Broken(AttnlabError):
     exit_code = 70
 
 
+class NotIsolated(AttnlabError):
+    """Nothing ran: the isolation that was required cannot be had."""
+
+    exit_code = 78
+
+
 class PropertyFailed(AssertionError):
     """A property does not hold, as `attnlab.testing` raises it: pytest shows it as a page.
 

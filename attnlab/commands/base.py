@@ -244,14 +244,12 @@ def hide_findings(trace: Trace) -> Trace:
 
 def run_job(job: Job) -> Report:
     """The report of one job; raises its error where the job could not run."""
+    from attnlab.doctor import isolated_worker
     from attnlab.errors import Broken, Refused, Unreadable
-    from attnlab.worker.client import Worker
 
     kinds = {"refused": Refused, "unreadable": Unreadable, "error": Broken}
-    with Worker() as worker:
+    with isolated_worker(note, own=job.own is not None) as worker:
         report = worker.run_job(job)
-    for line in worker.notes:
-        note(line)
     if report.outcome in kinds:
         raise kinds[report.outcome](report.message, report.hint)
     return report
@@ -260,18 +258,16 @@ def run_job(job: Job) -> Report:
 def run_program(job: ProgramJob) -> ProgramReport:
     """The report on a program; raises where attnlab itself failed. A line on stderr says that it
     is at work."""
+    from attnlab.doctor import isolated_worker
     from attnlab.errors import Broken
     from attnlab.render.screen import stderr
-    from attnlab.worker.client import Worker
 
     screen = stderr()
     # Frames of a spinner would fill a log, and they are escape codes.
     watched = sys.stderr.isatty() and not screen.no_color
     waiting = screen.status("training and comparing ...") if watched else nullcontext()
-    with Worker() as worker, waiting:
+    with isolated_worker(note) as worker, waiting:
         report = worker.run_program(job)
-    for line in worker.notes:
-        note(line)
     if report.outcome == "error":
         raise Broken(report.message, report.hint)
     return report

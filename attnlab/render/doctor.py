@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from attnlab.doctor import HealthCheck
+from attnlab.doctor import Attempt, HealthCheck
 from attnlab.records import plain, record
 from attnlab.render.json import Document
-from attnlab.render.screen import Screen
+from attnlab.render.screen import Screen, plural
 
 WIDE = 60
 
@@ -39,3 +39,37 @@ class DoctorPage:
 
     def document(self) -> Document:
         return {"outcome": self.outcome, "vitals": plain(self.vitals)}
+
+
+@record
+class IsolationPage:
+    """What came of each forbidden act, one line for each."""
+
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def outcome(self) -> str:
+        return "passed" if all(attempt.refused for attempt in self.attempts) else "failed"
+
+    def show(self, screen: Screen) -> None:
+        marks = screen.marks
+        wide = max(len(attempt.act.title) for attempt in self.attempts)
+        for attempt in self.attempts:
+            mark, style = (marks.ok, "ok") if attempt.refused else (marks.bad, "bad")
+            why = f"refused: {attempt.why}" if attempt.refused else "DONE"
+            if not attempt.refused:
+                why += f"; the layer that refuses it is missing: {attempt.act.layer}"
+            title = f"{attempt.act.title:<{wide}}  " if screen.width >= WIDE + wide // 2 else ""
+            if not title:
+                screen.say((f"{mark} ", style), attempt.act.title)
+                screen.say(why, indent=4)
+                continue
+            screen.hang((f"{mark} ", style), title, why)
+        refused = sum(attempt.refused for attempt in self.attempts)
+        screen.gap()
+        screen.say(f"{refused} of {plural(len(self.attempts), 'forbidden act')} refused")
+        if self.outcome == "failed":
+            screen.do_next("attnlab doctor says which layers this machine lacks, and why")
+
+    def document(self) -> Document:
+        return {"outcome": self.outcome, "attempts": plain(self.attempts)}

@@ -22,6 +22,7 @@ class FakeWorker:
     """Answers every job with the same report, and remembers the jobs."""
 
     report: Report | Exception = REPORT
+    notes = ()  # of the warm judge
     jobs: list = []  # noqa: RUF012 - one list for all, emptied by the fixture
 
     def __enter__(self):

@@ -24,6 +24,8 @@ class FakeWorker:
     report = QUIET
     jobs: list = []  # noqa: RUF012 - one list for all, emptied by the fixture
 
+    notes = ()  # of the warm judge
+
     def __enter__(self):
         return self
 

@@ -1,8 +1,9 @@
 """File system rules: a candidate opens only the files of Python and its packages.
 
-Landlock answers EACCES to what no rule allows: reading the user's files or attnlab's answers,
-writing, removing or renaming files, using a TCP port. The process that forks creates the rules
-once. A child enters them by one call; they hold for ever, and for all processes that it starts.
+Landlock answers EACCES to what no rule allows: reading the user's files, attnlab's answers or
+what the system tells of other processes; writing, removing or renaming files; using a TCP port. The
+process that forks creates the rules once. A child adds its own files in /proc and enters them; they
+hold for ever, and for all processes that it starts.
 """
 
 import ctypes
@@ -31,7 +32,17 @@ LATER = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # by version: link to other folder
 PORTS, SCOPES = 4, 6  # versions: TCP ports; abstract sockets and signals to other processes
 TWO = 0b11  # both rights of such a kind
 
-SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc", "/opt", "/nix", "/proc", "/sys")
+SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/opt", "/nix")
+# Of /etc what the loader, the clock and the names of users need; of /proc and /sys what says how
+# many cores and how much memory there are.
+CONFIGURATION = """
+/etc/alternatives /etc/group /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime
+/etc/mime.types /etc/nsswitch.conf /etc/os-release /etc/passwd /etc/python3 /etc/python3.11
+/etc/python3.12 /etc/python3.13 /etc/ssl/certs /etc/timezone /proc/cpuinfo /proc/filesystems
+/proc/meminfo /proc/stat /proc/sys/kernel /proc/sys/vm /proc/uptime /proc/version
+/sys/devices/system /sys/fs/cgroup /sys/kernel/mm
+""".split()  # noqa: SIM905
+OWN = "auxv cgroup cmdline comm environ fd limits maps smaps smaps_rollup stat statm status".split()  # noqa: SIM905
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 ANSWERS = ("references", "challenges", "lessons")  # of the package: no candidate may read them
 Allowed = Literal["read", "list"]
@@ -55,14 +66,15 @@ def version() -> int:
 def rules() -> int:
     """The file descriptor of the rules. Candidates may write in the current folder of this
     process, unless that is /."""
-    known = version()
-    files = FIRST | sum(bit for since, bit in LATER.items() if known >= since)
-    handled = _Handled(files, TWO * (known >= PORTS), TWO * (known >= SCOPES))
+    files = _files(version())
+    handled = _Handled(files, TWO * (version() >= PORTS), TWO * (version() >= SCOPES))
     size = ctypes.c_size_t(ctypes.sizeof(handled))
     ruleset = check_result(libc().syscall(CREATE, ctypes.byref(handled), size, 0))
     package = Path(attnlab.__file__).resolve().parent
     for path, allowed in allowed_paths(_roots(package), _answers(package)):
         _allow(ruleset, path, LIST if allowed == "list" else EXECUTE | READ | LIST)
+    for name in CONFIGURATION:
+        _allow(ruleset, Path(name), EXECUTE | READ | LIST)
     for name in DEVICES:
         _allow(ruleset, Path(name), READ | WRITE)
     if Path.cwd() != Path("/"):
@@ -71,8 +83,18 @@ def rules() -> int:
 
 
 def enter() -> None:
-    """Apply the rules to this thread and all it starts; raises `OSError` if the kernel refuses."""
+    """Apply the rules to this thread and all it starts; raises `OSError` if the kernel refuses.
+
+    Of /proc it keeps what is its own. The rules are one object for all who were forked, so later
+    ones may read that, too, while it lives: there is nothing in it that they do not know."""
+    for name in OWN:
+        _allow(rules(), Path("/proc/self", name), READ | LIST)
     check_result(libc().syscall(ENTER, rules(), 0))
+
+
+def _files(known: int) -> int:
+    """All rights that a kernel of this version knows of files."""
+    return FIRST | sum(bit for since, bit in LATER.items() if known >= since)
 
 
 def allowed_paths(

@@ -6,6 +6,7 @@ A layer holds, or raises why it cannot; `doctor` and every report name both kind
 import os
 import resource
 import signal
+import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from attnlab.records import Limits
 from attnlab.worker.sandbox import landlock, seccomp
 from attnlab.worker.sandbox.libc import check_result, libc
 
+CAPABILITY_VERSION, CAPABILITY_BYTES = 0x20080522, 24  # of three sets of 64 bits
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 
 
@@ -35,6 +37,14 @@ def dies_with_parent(_limits: Limits) -> None:
 def no_new_privileges(_limits: Limits) -> None:
     """No set-uid program can give it more rights."""
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def no_capabilities(_limits: Limits) -> None:
+    """Root has no more rights than anybody: it cannot read others' files, mount, or trace."""
+    if sys.platform != "linux":
+        raise Missing("only Linux has it")
+    header = struct.pack("=Ii", CAPABILITY_VERSION, 0)
+    check_result(libc().capset(header, bytes(CAPABILITY_BYTES)))
 
 
 def memory(limits: Limits) -> None:
@@ -85,10 +95,11 @@ CANDIDATE = {
     "own session": own_session,
     "dies with the worker": dies_with_parent,
     "no new privileges": no_new_privileges,
+    "no capabilities": no_capabilities,
     "memory limit": memory,
     "CPU limit": cpu_time,
-    "writes no files": no_files,
     "reads only Python's files": restrict_files,
+    "writes no files": no_files,
     "no other process, no network": filter_calls,
 }
 OWN = {k: CANDIDATE[k] for k in ("own session", "dies with the worker", "memory limit")}

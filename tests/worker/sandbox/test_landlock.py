@@ -1,5 +1,6 @@
 """What a candidate may open: Python, its packages and the system, no answer and nobody's files."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -100,10 +101,25 @@ def test_no_answer_can_be_read(places, answer):
 
 @locked
 @pytest.mark.parametrize(
+    "path",
+    ["/etc/shadow", "/etc/hostname", "/proc/1/cmdline", "/proc/1/environ",
+     "/proc/self/net/tcp", "/proc/self/mounts", "/sys/class/net"],
+)  # fmt: skip
+def test_what_the_system_tells_of_others_is_out_of_reach(places, path):
+    """Passwords, other processes, connections, mounts."""
+    if os.path.lexists(path):
+        assert refused(
+            f"os.listdir({path!r}) if os.path.isdir({path!r}) else open({path!r}).read()", places[0]
+        )
+
+
+@locked
+@pytest.mark.parametrize(
     "code",
     [
         "import attnlab.tracer.crash.suggest, decimal, encodings.cp037, typer",
         "open('/etc/passwd').read(); os.listdir('/usr')",
+        "open('/proc/self/maps').read(); open('/proc/meminfo').read(); os.listdir('/proc/self/fd')",
         "open('/dev/null', 'w').write('x'); os.urandom(1); open('/dev/urandom', 'rb').read(1)",
         "open('mine', 'w').write('x'); os.mkdir('inner'); os.rename('mine', 'inner/mine')",
         "assert not os.spawnv(os.P_WAIT, sys.executable, [sys.executable, '-c', '1'])",

@@ -204,13 +204,20 @@ os.abort()
     assert (ended, said) == (-signal.SIGABRT, "-1 Operation not permitted")
 
 
+TESTS = {
+    seccomp.EQUAL: lambda word, constant: word == constant,
+    seccomp.AT_LEAST: lambda word, constant: word >= constant,
+    seccomp.ANY_OF: lambda word, constant: bool(word & constant),
+}
+
+
 def test_a_filter_goes_forward_and_ends():
     """As the kernel asks: every jump lands inside, and the last step is a verdict."""
     for known in seccomp.KNOWN.values():
         code = seccomp.filter_for(known, 1234, 1200)
         steps = list(struct.iter_unpack("<HBBI", code))
         for at, (kind, holds, fails, _) in enumerate(steps):
-            assert kind in (seccomp.LOAD, seccomp.EQUAL, seccomp.AT_LEAST, seccomp.RETURN)
+            assert kind in (seccomp.LOAD, seccomp.RETURN, *TESTS)
             assert at + 1 + max(holds, fails) < len(steps) or kind == seccomp.RETURN
         assert steps[-1][0] == seccomp.RETURN
 
@@ -231,8 +238,7 @@ def verdict(code, known, number, argument):
         if kind == seccomp.LOAD:
             word = seen[constant]
         else:
-            true = word == constant if kind == seccomp.EQUAL else word >= constant
-            at += holds if true else fails
+            at += holds if TESTS[kind](word, constant) else fails
 
 
 @pytest.mark.parametrize("name", seccomp.KNOWN)
@@ -251,6 +257,10 @@ def test_a_filter_refuses_what_is_meant_for_others(name):
     assert {verdict(code, known, n, 1234) for n in known.never} == {seccomp.REFUSE}
     assert {verdict(code, known, n, 1) for n in (0, 1, 9, 56)} == {seccomp.ALLOW}
     assert verdict(code, known, seccomp.X32 + 62, 1) == seccomp.REFUSE
+    process, thread, user_namespace = 0x11, 0x3D0F00, 0x10000011  # flags of clone
+    said = [verdict(code, known, known.clone, n) for n in (process, thread, user_namespace)]
+    assert said == [seccomp.ALLOW, seccomp.ALLOW, seccomp.REFUSE]
+    assert verdict(code, known, seccomp.CLONE3, 0) == seccomp.UNKNOWN  # C libraries then use clone
     other = known._replace(machine=1)
     assert verdict(code, other, 0, 1) == seccomp.REFUSE
 
