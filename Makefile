@@ -4,6 +4,7 @@
 # make strength   grades the grader: every bug that its mutations can make must be rejected
 # make faults   seeds faults into a copy of attnlab: the tests must catch them
 # make accuracy   traces right and wrong models, and writes docs/tracer-accuracy.md
+# make triage   runs triage on wrong and right files, and writes docs/triage-accuracy.md
 #
 # Each target makes .venv first when it is not there or half made. PIP_ARGS goes to pip, as in
 #   make test PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -12,7 +13,7 @@ PIP_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: faults demo test check strength accuracy lint docs test-peers clean
+.PHONY: faults demo test check strength accuracy triage lint docs test-peers clean
 
 demo: $(READY)
 	@$(BIN)/attnlab run crash-at-out-proj || test $$? -eq 1  # the flagship crashes: that is the demo
@@ -36,6 +37,11 @@ strength: $(READY)
 # What the tracer finds on models that others wrote, and on bugs made again; about a minute.
 accuracy: .venv/.peers
 	$(BIN)/python -m benchmarks.accuracy
+
+# How often triage names the cause of a bug; a quarter of an hour. UNOPENED=FOLDER adds the half
+# that is kept in benchmarks/triage/unopened.tar.xz, once it is unpacked there.
+triage: $(READY)
+	$(BIN)/python -m benchmarks.triage --write docs/triage-accuracy.md $(if $(UNOPENED),--unopened $(UNOPENED))
 
 docs: $(READY)
 	$(BIN)/python docs/make.py

@@ -1,12 +1,12 @@
 """How often `attnlab triage` names the cause of a bug, and how often it is wrong about right code.
 
-    python -m benchmarks.triage [FOLDER] [--only NAME] [--write]
+    python -m benchmarks.triage [FOLDER] [--unopened FOLDER] [--only NAME] [--write FILE]
 
 FOLDER holds `open/*/item.toml` (wrong files, each with its causes and lines, and `right.py`) and
 `right/*.py`; by default it is this one. An item counts as found at rank k where the k-th suspicion
 is of a rule that stands for one of its causes (`causes.toml`), and stands at one of its lines, or
 at none. `unopened.tar.xz` is the half that was written by others before the rules; unpack it into a
-folder and name that. `--write` renews docs/triage-accuracy.md.
+folder and name that with `--unopened`. `--write docs/triage-accuracy.md` renews that page.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -29,11 +27,12 @@ from attnlab.suspicions import Wishes, make_triage
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.triage_target import look_at, triage_job
 from attnlab.worker.client import Worker
+from benchmarks.triage.pages import FIRSTS, Outcome, Right, page, share
+from benchmarks.triage.timing import measured, of_import, of_own_steps
 
 HERE = Path(__file__).parent
 NEAR = 3  # lines that a suspicion may be away from the fault
 SECONDS = 60
-FIRSTS = 3
 
 
 class Item(NamedTuple):
@@ -44,38 +43,39 @@ class Item(NamedTuple):
     lines: tuple[tuple[int, int], ...]
 
 
-class Outcome(NamedTuple):
-    name: str
-    kind: str
-    rank: int  # of the right cause; 0 = not among those told
-    first: str  # the rule that stands first
-    alarms: int  # warnings and errors
-    seconds: float
-    causes: str
-    place: str
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=HERE)
+    parser.add_argument("--unopened", type=Path, metavar="FOLDER")
     parser.add_argument("--only", default="")
+    parser.add_argument("--write", type=Path, metavar="FILE")
     parser.add_argument("--rights", action="store_true", help="only files that are right")
     given = parser.parse_args()
     rules = tomllib.loads((HERE / "causes.toml").read_text("utf-8"))
     console = Console(width=140)
-    wrong = [] if given.rights else [
-        _tried(item, rules) for item in _items(given.folder) if given.only in item.folder.name
-    ]  # fmt: skip
+    os.environ["ATTNLAB_SERVER"] = "no"  # each worker imports torch, and its seconds are counted
+    halves = [(given.folder, "open")]
+    halves += [(given.unopened, "unopened")] if given.unopened else []
+    wrong = [
+        _tried(item, rules, half, bool(given.write))
+        for folder, half in halves
+        for item in ([] if given.rights else _items(folder))
+        if given.only in item.folder.name
+    ]
     if wrong:
         _show_wrong(wrong, console)
-    rights = [(p, name) for p, name in _right_files(given.folder) if given.only in str(p)]
-    tried = [(path, _triage(path.parent, name)) for path, name in rights]
-    alarms = [(path, triage) for path, triage in tried if triage.outcome != "nothing-found"]
+    rights = [
+        _tried_right(path, name, half)
+        for folder, half in halves
+        for path, name in _right_files(folder)
+        if given.only in str(path)
+    ]
+    alarms = [right for right in rights if right.outcome != "nothing-found"]
     console.print(f"{len(alarms)} of {len(rights)} right files raise an alarm")
-    for path, triage in alarms:
-        first = next(iter(triage.suspicions), None)
-        said = f"{first.rule} {first.line}: {first.message[:150]}" if first else triage.message
-        console.print(f"  {path.parent.name}/{path.name}  {triage.outcome}  {said}", markup=False)
+    for right in alarms:
+        console.print(f"  {right.name}  {right.outcome}  {right.said}", markup=False)
+    if given.write:
+        given.write.write_text(page(wrong, rights, of_import()), encoding="utf-8")
     return 0
 
 
@@ -111,21 +111,32 @@ def _triage(folder: Path, target: str) -> Triage:
         os.chdir(before)
 
 
-def _tried(item: Item, rules: dict[str, list[str]]) -> Outcome:
-    started = time.monotonic()
-    found = _triage(item.folder, item.target)
-    right = [s.rank for s in found.suspicions if _is_right(s, item, rules)]
+def _tried(item: Item, rules: dict[str, list[str]], half: str, timed: bool) -> Outcome:
+    found, seconds = measured(lambda: _triage(item.folder, item.target))
+    right = next((s for s in found.suspicions if _is_right(s, item, rules)), None)
     first = found.suspicions[0] if found.suspicions else None
+    scripts = timed and item.kind == "script"
     return Outcome(
         name=item.folder.name,
         kind=item.kind,
-        rank=min(right, default=0),
+        rank=right.rank if right else 0,
         first=f"{first.rule}:{first.line}" if first else (found.message or found.outcome)[:60],
         alarms=sum(s.severity != "note" for s in found.suspicions),
-        seconds=time.monotonic() - started,
+        seconds=seconds,
         causes=", ".join(item.causes),
         place=", ".join(f"{a}-{b}" if a != b else str(a) for a, b in item.lines),
+        right=right.rule if right else "",
+        half=half,
+        own=of_own_steps(item.folder, item.target) if scripts else 0.0,
     )
+
+
+def _tried_right(path: Path, target: str, half: str) -> Right:
+    found, seconds = measured(lambda: _triage(path.parent, target))
+    first = next(iter(found.suspicions), None)
+    said = f"{first.rule} {first.line}: {first.message[:150]}" if first else found.message
+    name = f"{path.parent.name}/{path.name}"
+    return Right(name=name, outcome=found.outcome, said=said, seconds=seconds, half=half)
 
 
 def _is_right(suspicion: Suspicion, item: Item, rules: dict[str, list[str]]) -> bool:
@@ -146,11 +157,9 @@ def _show_wrong(wrong: list[Outcome], console: Console) -> None:
         some = [o for o in wrong if kind in ("", o.kind)]
         if not some:
             continue
-        among = sum(0 < o.rank <= FIRSTS for o in some)
-        top = Counter(o.rank for o in some)[1]
         console.print(
-            f"{kind or 'all'}: first {top} of {len(some)} ({100 * top / len(some):.0f} %), among "
-            f"the first {FIRSTS} {among} ({100 * among / len(some):.0f} %)"
+            f"{kind or 'all'}: first {share(some, 1)}, among the first {FIRSTS} "
+            f"{share(some, FIRSTS)}"
         )
 
 
