@@ -56,6 +56,14 @@ Overfit = Annotated[
 Seconds = Annotated[
     str, typer.Option("--seconds", metavar="N", help="For --overfit, how long at most (10).")
 ]
+Evaluate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--eval",
+        metavar="NAME",
+        help='Calls this function after the steps: evaluate, "test(net, data)"; is it sound?',
+    ),
+]
 Everything = Annotated[bool, typer.Option("--all", help="Show notes in full as well.")]
 
 
@@ -72,6 +80,7 @@ def command(
     args: Args = "",
     overfit: Overfit = False,
     seconds: Seconds = "",
+    evaluate: Evaluate = None,
     timeout: Timeout = "",
     everything: Everything = False,
     json: Json = False,
@@ -81,6 +90,8 @@ def command(
     Traces a module, checks its properties, or watches the first optimizer steps of a script. What
     was found stands in order, with its evidence and the experiment that would settle it.
     """
+    from dataclasses import replace
+
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
     from attnlab.target.command_line import TraceCommand
@@ -108,6 +119,9 @@ def command(
     bounds = limits(timeout or OWN_TIME, "")
     learning = _seconds(overfit, seconds)
     job = triage_job(typed, bounds, many, script_arguments(args), learning)
+    if evaluate:
+        _must_train(target, job.stages)
+        job = replace(job, evaluate=tuple(evaluate))
     doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
     note(f"{doing} {target} (your own code: under limits, not isolated)")
     report = look_at(typed, job, run_job, note)
@@ -118,6 +132,14 @@ def command(
     found = make_triage(target, report, wishes, lines) if lines else first
     page = TriagePage(triage=found, report=report, everything=everything)
     return emit(page, json, 0 if found.outcome == "nothing-found" else 1)
+
+
+def _must_train(target: str, stages: tuple[str, ...]) -> None:
+    from attnlab.errors import Refused
+
+    if "training" not in stages:
+        hint = "--eval calls a function of a script that trains, after its steps"
+        raise Refused(f"--eval: {target} is no script that trains", hint, "--eval")
 
 
 def _seconds(overfit: bool, seconds: str) -> float:

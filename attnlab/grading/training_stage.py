@@ -18,7 +18,9 @@ def watch_training(job: Job, host: Host, renew: Callable[[], Host]) -> TrainingR
     in a process that `renew` gives, and that step is looked at closely."""
     said = {"promised": list(job.promised), "unpromised": list(job.unpromised)}
     asked = {**surroundings(job), "steps": job.steps, **said}
-    log, raw, live = _read(host.ask("watch_training", **asked, overfit=job.overfit))
+    log, raw, live = _read(
+        host.ask("watch_training", **asked, overfit=job.overfit, evaluate=list(job.evaluate))
+    )
     if step := broken_step(log):
         try:
             again = renew().ask("watch_training", **{**asked, "steps": step}, retrace=True)

@@ -132,6 +132,26 @@ class Follower:
 
 
 @record
+class Evaluation:
+    """A function of the script that was called after its steps."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+    kind: str = ""  # of the modules that it called
+    calls: int = 0
+    in_train: int = 0
+    graded: int = 0  # calls that recorded gradients
+    drops: bool = False
+    left_in_eval: bool = False  # a module that was in train mode before
+    changes_weights: bool = False
+    rows: int = 0  # different samples
+    trained_rows: int = 0  # of them, those that the steps had seen
+    shuffled_starts: int = 0  # of one loader that shuffles
+    error: str = ""
+
+
+@record
 class BrokenBackward:
     """The first function of a backward pass that took finite gradients and gave others."""
 
@@ -161,6 +181,7 @@ class TrainingLog:
     kept_at: tuple[str, int] = ("", 0)
     broken_step: int = 0  # the first whose loss or gradient is no number; 0 = none
     broken: BrokenBackward | None = None  # where that step's backward pass broke
+    evaluations: tuple[Evaluation, ...] = ()
     one_batch: tuple[OneBatch, ...] = ()  # the last one is that of usual settings
     not_seen: tuple[str, ...] = ()
     redirected: tuple[str, ...] = ()

@@ -39,6 +39,7 @@ def build_report(
         not_looked_at=(
             *([UNSEEN] if log.steps else []),
             *([BROKEN] if log.broken_step else []),
+            *(f"--eval {e.name}: {e.error}" for e in log.evaluations if e.error),
             *log.not_seen,
         ),
         crash=log.crash,

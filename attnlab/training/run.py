@@ -37,6 +37,7 @@ class Wanted(NamedTuple):
 
     source: str = ""  # of the script
     overfit: float = 0.0  # seconds in which one of its steps is learned again and again
+    evaluate: tuple[str, ...] = ()  # functions to call afterwards
     retrace: bool = False  # whether only the last step counts, and is looked at closely
 
 
@@ -142,6 +143,7 @@ def watch_script(
     watch = TrainingWatch(steps, gradients)
     tracer = _StepTracer(steps if gradients else min(TRACED, steps), gradients)
     taper = _StepTaper(steps, watch) if wanted.overfit else None
+    watch.space = {} if wanted.evaluate else None
     error: BaseException | None = None
     with watch:
         files = ScratchFiles(watch._patches)
@@ -149,6 +151,7 @@ def watch_script(
 
         def seen() -> Watched:
             tracer.close()
+            evaluations = tuple(watch.evaluate(wanted.evaluate))
             watch.__exit__()
             names = files.names
             shutil.rmtree(files.folder, ignore_errors=True)
@@ -157,7 +160,7 @@ def watch_script(
             fault = error if isinstance(error, Exception) else None
             recorded = tracer.finished and (tracer.recorder.log or fault is not None)
             raw = tracer.recorder.raw_trace(fault) if recorded else None
-            log = replace(watch.log(crash, names), source=wanted.source)
+            log = replace(watch.log(crash, names), source=wanted.source, evaluations=evaluations)
             if gradients is not None:
                 log = replace(log, broken=gradients.found)
             if taper is not None:

@@ -31,6 +31,7 @@ class Surroundings:
 
     def __init__(self, patches: Patches, place: Callable[[], Place]) -> None:
         self.place, self.steps, self.active = place, 0, True
+        self.started: Callable[[DataLoader[Any]], object] = lambda _: None
         self._moves: dict[int, list[Any]] = {}  # scheduler, place, moves, moves with a step each
         self._moved_at = -1
         self._loaders: dict[int, tuple[DataLoader[Any], Place]] = {}
@@ -64,6 +65,7 @@ class Surroundings:
 
     def _starting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def iterate(loader: Any) -> Any:
+            self.started(loader)
             if self.active:
                 self._starts[id(loader)].append(self.place())
             return function(loader)

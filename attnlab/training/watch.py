@@ -31,8 +31,10 @@ from attnlab.tracer.raw_trace import display_path
 from attnlab.tracer.recorder import user_location
 from attnlab.training import scores as look
 from attnlab.training.broken_gradient import GradientWatch
+from attnlab.training.evaluation import Evaluating, find_namespace, rows_of_call
 from attnlab.training.log import (
     BackwardCall,
+    Evaluation,
     LossCall,
     Model,
     OptimizerMade,
@@ -122,6 +124,9 @@ class TrainingWatch:
         self._kept: tuple[int, tuple[str, int]] | None = None
         self.caught: Callable[[], object] = lambda: None  # called where the script goes on
         self._stopped = False
+        self.evaluating: Evaluating | None = None
+        self.space: dict[str, Any] | None = None  # of the script at its last step, where wanted
+        self.rows: set[int] = set()  # that were learned from, where they are wanted too
         self.tape: Tape | None = None  # while a step is recorded to be repeated
 
     # ------------------------------------------------------------ begin and end
@@ -163,6 +168,8 @@ class TrainingWatch:
 
         First it goes on for a while unwatched: another optimizer begins another phase.
         """
+        if self.evaluating is not None:
+            return
         if self._coasting:
             if time.monotonic() > self._coasting:
                 self._end()
@@ -217,6 +224,9 @@ class TrainingWatch:
         self._stop()
         kwargs = keyword_arguments(sys._getframe(1))
         call = look.ModuleCall(module, args, kwargs, out, tuple(self._embedded))
+        if self.evaluating is not None:
+            self.evaluating.note(call)
+            return
         self._note_call(call, _place())
 
     def _note_call(self, call: look.ModuleCall, place: tuple[str, int]) -> None:
@@ -230,6 +240,8 @@ class TrainingWatch:
             seen.in_eval += not module.training
             seen.in_train += module.training
             self._batches.add(_digest(call.args))
+            if self.space is not None:
+                self.rows.update(rows_of_call(call))
         elif not learns:
             seen.other += 1
             if module.training and not torch.is_grad_enabled():
@@ -478,10 +490,19 @@ class TrainingWatch:
         events.clear()
         self._stale |= {id(p) for p in graded if p.grad is not None and bool(p.grad.any())}
         self._before, self._inside = {}, False
+        if self.space is not None:
+            self.space = find_namespace(sys._getframe(2))
         self.around.after_step(self._owned)
         self._stop()
 
     # ------------------------------------------------------------ what was seen
+
+    def evaluate(self, names: Iterable[str]) -> Iterable[Evaluation]:
+        """Call these functions of the script."""
+        for name in names:
+            self.evaluating = Evaluating(name, dict(self.space or {}), self.rows)
+            self.around.started = self.evaluating.note_start
+            yield self.evaluating.run()
 
     def main_model(self) -> _Seen | None:
         """The largest module that was called for gradients, else the largest."""

@@ -26,11 +26,13 @@ def watch_training(
     unpromised: Sequence[str],
     overfit: float = 0.0,
     retrace: bool = False,
+    evaluate: Sequence[str] = (),
 ) -> Any:
     """The first optimizer steps of a file that runs as `python file.py` does: `log` and `trace` are
     the JSON texts of a `TrainingLog` and of the `RawTrace` of one step, `live` that of a
     `LiveReport` on the model and its first batch. One batch is learned for `overfit` seconds; to
-    `retrace` is to look closely at the last step, and at nothing of the model."""
+    `retrace` is to look closely at the last step, and at nothing of the model.
+    Functions to `evaluate` are called after the steps."""
     skip_compiler([text])
 
     def answer(seen: Watched) -> dict[str, Any]:
@@ -50,7 +52,7 @@ def watch_training(
 
     run = main_of(session, file, text, path, own)
 
-    wanted = Wanted(source=text, overfit=overfit, retrace=retrace)
+    wanted = Wanted(text, overfit, tuple(evaluate), retrace)
 
     def unstoppable(seen: Watched) -> None:
         session.answer_now(answer(seen))

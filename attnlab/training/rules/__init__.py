@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from attnlab.records.trace import Finding
 from attnlab.training.log import TrainingLog
-from attnlab.training.rules import loop, losses, one_batch, surroundings, weights
+from attnlab.training.rules import evaluation, loop, losses, one_batch, surroundings, weights
 
 RULES = (
     *(loop.gradients_left_over, loop.no_backward, loop.no_step, loop.step_before_backward),
@@ -32,7 +32,7 @@ RULES = (
     *(surroundings.schedule_short, surroundings.rate_vanishes, surroundings.idle_optimizers),
     *(surroundings.frozen_adapters, surroundings.fast_followers, surroundings.seeded_steps),
     *(surroundings.restarted_loaders, surroundings.shared_rows, surroundings.wide_weights),
-    one_batch.one_batch,
+    *(one_batch.one_batch, evaluation.evaluations),
 )
 
 
@@ -46,6 +46,7 @@ def summary(log: TrainingLog) -> Iterator[str]:
     """What there was to look at."""
     if text := one_batch.conclusion(log):
         yield f"one batch, learned again and again: {text}"
+    yield from evaluation.told(log)
     models = [m for m in log.models if m.learning_calls]
     if not log.models:
         return
