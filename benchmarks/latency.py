@@ -99,6 +99,7 @@ def main() -> None:
         (folder / "plain.py").write_text(PLAIN)
         private = {"ATTNLAB_HOME": place, "XDG_RUNTIME_DIR": place, "ATTNLAB_SERVER": "1"}
         environment = {**os.environ, **private}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody compiles anew for each command
         cold = {**environment, "ATTNLAB_SERVER": "0"}
         grade = [*ATTNLAB, "grade", "too-sharp"]
         trace = [*ATTNLAB, "trace", str(folder / "plain.py"), "--init", "width=8, heads=2"]
