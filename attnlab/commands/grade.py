@@ -10,7 +10,6 @@ from attnlab.commands.base import (
     NameOrFile,
     Timeout,
     announce,
-    catalogue,
     challenge_job_for,
     emit,
     join_interview,
@@ -64,11 +63,12 @@ def command(
     """
     from dataclasses import replace
 
+    from attnlab.commands.interview.shared import find_round
     from attnlab.render.grade import GradePage
-    from attnlab.target.rounds import SECONDS, select_round
+    from attnlab.target.rounds import SECONDS
     from attnlab.verdict import EXIT_CODES, make_verdict, steps_around
 
-    if chosen_round := select_round(catalogue(ctx), what, file):
+    if chosen_round := find_round(ctx, what, file):
         bounds = limits(timeout, memory, usual=SECONDS)
         return _grade_round(chosen_round, bounds, parse_seed(seed), reveal, json)
     chosen = select_file(ctx, what, file)

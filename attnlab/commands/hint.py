@@ -7,7 +7,6 @@ import typer
 from attnlab.commands.base import (
     Json,
     NameOrFile,
-    catalogue,
     emit,
     join_interview,
     progress,
@@ -25,10 +24,10 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
 
     The first is about the symptom, the second about the place, the third about the line.
     """
+    from attnlab.commands.interview.shared import find_round
     from attnlab.render.challenge import HintPage
-    from attnlab.target.rounds import select_round
 
-    if chosen := select_round(catalogue(ctx), what):
+    if chosen := find_round(ctx, what):
         return _hint_round(chosen, json)
     challenge = select_file(ctx, what).challenge
     with progress() as store:

@@ -11,7 +11,6 @@ from attnlab.commands.base import (
     Selection,
     Timeout,
     announce,
-    catalogue,
     challenge_job_for,
     emit,
     hide_findings,
@@ -46,12 +45,12 @@ def command(
 
     Findings that name the cause are left out; --reveal shows them.
     """
+    from attnlab.commands.interview.shared import find_round
     from attnlab.records import Trace
     from attnlab.render.run import RunPage
-    from attnlab.target.rounds import select_round
     from attnlab.verdict import EXIT_CODES, make_verdict
 
-    if chosen_round := select_round(catalogue(ctx), what):
+    if chosen_round := find_round(ctx, what):
         return _run_round(chosen_round, timeout, memory, json)
     chosen = select_file(ctx, what)
     job = challenge_job_for(chosen, limits(timeout, memory), "trace", "check")

@@ -9,7 +9,6 @@ import typer
 from attnlab.commands.base import (
     Json,
     NameOrFile,
-    catalogue,
     emit,
     progress,
     refuse_answers,
@@ -25,12 +24,12 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json = False) -> int:
     """Show the solution; asks first unless you solved it."""
+    from attnlab.commands.interview.shared import find_round
     from attnlab.render.challenge import SolutionPage
     from attnlab.render.round import RoundSolutionPage
     from attnlab.render.stage import StageSolutionPage
-    from attnlab.target.rounds import select_round
 
-    chosen = select_round(catalogue(ctx), what)
+    chosen = find_round(ctx, what)
     if chosen:
         with progress() as store:
             refuse_answers(store, chosen.program.slug, "the solution")

@@ -1,4 +1,5 @@
-"""Which bug a note names: by the line it points at, wherever that line stands by now."""
+"""Which bug a note names: by the line it points at, wherever that line stands by now, and by its
+words where several are near."""
 
 from __future__ import annotations
 
@@ -9,11 +10,21 @@ from collections.abc import Sequence
 from attnlab.catalogue.programs import compose
 from attnlab.errors import Refused
 from attnlab.records import record
-from attnlab.records.program import Files, Program
+from attnlab.records.program import Files, Program, ProgramBug
 
 PLACE = re.compile(r"(\w+\.py):(\d+)")
+ALIKE = 0.5  # share of two lines from which one was made of the other
 NEAR = 2  # lines beside the place of a bug that still point at it
 WORDS = 3  # that a note has besides the place where it gives a reason
+ENDINGS = re.compile(r"(?:ing|ed|es|s|ly)$")
+# Words that say nothing of a bug, whichever it is.
+EMPTY = """
+about after again all also and any are bad because been before but bug can code could does done
+else even every file fine fix for from good have here how into just last like line look make more
+most must need never not note now off one only other our out over right same see seem should some
+sure than that the their them then there thing think this too two use very wait was what when
+where which will with wrong you your
+"""
 
 
 @record
@@ -22,20 +33,35 @@ class NoteReading:
 
     places: tuple[tuple[str, int], ...]  # file and line
     bug: str  # the one it points at, else the decoy; "" for none
-    reason: bool  # it says more than the place
+    reason: bool  # it says something of the bug, besides the place
 
 
 def read_note(text: str, program: Program, ids: Sequence[str], files: Files) -> NoteReading:
     """What a note says of a round with these bugs, whose files are now `files`."""
     places = tuple((file, int(line)) for file, line in PLACE.findall(text))
+    said = PLACE.sub("", text)
     near = [
-        (program.patches[patch].decoy, distance, patch)
+        (program.patches[patch].decoy, not speaks_of(said, program.patches[patch]), distance, patch)
         for file, line in places
         for patch, distance in _patches_near(program, ids, files, file, line)
     ]
-    words = re.findall(r"[^\W\d]{2,}", PLACE.sub("", text))
-    bug = min(near, default=(False, 0, ""))[2]
-    return NoteReading(places=places, bug=bug, reason=len(words) >= WORDS)
+    _, silent, _, bug = min(near, default=(False, True, 0, ""))
+    words = re.findall(r"[^\W\d]{2,}", said)
+    return NoteReading(places=places, bug=bug, reason=not silent and len(words) >= WORDS)
+
+
+def speaks_of(text: str, patch: ProgramBug) -> bool:
+    """Whether a text shares a word with what is known of a bug: its name, its symptom, why it is
+    wrong, how one finds it, its lines before and after."""
+    told = [patch.id, patch.category, patch.symptom, patch.why, patch.find, *patch.hints]
+    told += [f"{each.question} {each.answer}" for each in patch.follow_ups]
+    told += [f"{edit.old} {edit.new}" for edit in patch.edits]
+    return bool(_stems(text) & _stems(" ".join(told)) - _stems(EMPTY))
+
+
+def _stems(text: str) -> set[str]:
+    words = re.findall(r"[a-z]{3,}", text.lower().replace("_", " "))
+    return {ENDINGS.sub("", word) for word in words}
 
 
 def refuse_unclear(text: str, program: Program, ids: Sequence[str], files: Files) -> None:
@@ -88,8 +114,21 @@ def _patches_near(
 def _lines_before(given: str, now: str, line: int) -> range:
     """Where a line of the file as it is now stood in the file as it was given."""
     matcher = difflib.SequenceMatcher(None, given.splitlines(), now.splitlines(), autojunk=False)
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        if j1 < line <= j2:
+    for _, i1, i2, j1, j2 in matcher.get_opcodes():
+        if j1 < line <= j2 and j2 - j1 == i2 - i1:  # line by line, changed or not
             same = i1 + line - j1
-            return range(same, same + 1) if tag == "equal" else range(i1 + 1, i2 + 1)
+            return range(same, same + 1)
+        if j1 < line <= j2:
+            return _most_alike(now.splitlines()[line - 1], given.splitlines(), range(i1, i2))
     return range(0)
+
+
+def _most_alike(line: str, given: Sequence[str], among: range) -> range:
+    """The number of the line that another one was made of; of all where none is like it."""
+    alike = {
+        at: difflib.SequenceMatcher(None, line.strip(), given[at].strip()).ratio() for at in among
+    }
+    best = max(among, key=lambda at: alike[at], default=-1)
+    if best >= 0 and alike[best] > ALIKE:
+        return range(best + 1, best + 2)
+    return range(among.start + 1, among.stop + 1)

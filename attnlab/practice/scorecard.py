@@ -52,9 +52,8 @@ def build_scorecard(
         and all(result.fixed is not False for result in report.bugs)
     )
     hints = len(first_half.of_kind("hint"))
-    notes = [
-        (event.bug, PLACE.findall(event.text), event.text) for event in interview.notes.values()
-    ]
+    counted = _notes_in_time(interview)
+    notes = [(event.bug, PLACE.findall(event.text), event.text) for event in counted]
     slips = {tuple(at): text for bug, at, text in notes if at and bug not in bugs}
     rating = rate(
         cards,
@@ -98,6 +97,13 @@ def build_scorecard(
     )
 
 
+def _notes_in_time(interview: Interview) -> list[Event]:
+    """The notes that were made before everything was right: what comes after names nothing."""
+    passed = [e.seconds for e in interview.of_kind("submit") if e.outcome == "passed"]
+    until = min(passed, default=float("inf"))
+    return [event for event in interview.notes.values() if event.seconds <= until]
+
+
 def _until(interview: Interview, event: Event) -> tuple[Event, ...]:
     return interview.events[: interview.events.index(event)]
 
@@ -130,7 +136,7 @@ def follow_ups(program: Program, interview: Interview) -> tuple[QuestionCard, ..
 def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | None) -> BugCard:
     patch = program.patches[bug]
     graded = [e for e in interview.events if e.kind in ("grade", "submit")]
-    named = [event for event in interview.notes.values() if event.bug == bug]
+    named = [event for event in _notes_in_time(interview) if event.bug == bug]
     return BugCard(
         id=bug,
         category=patch.category,

@@ -30,7 +30,7 @@ def test_an_interview_from_start_to_scorecard(shell):
     bugs = [PROGRAM.patches[i] for i in ids if not PROGRAM.patches[i].decoy]
     first, second = bugs
     file, line, _ = bug_lines(PROGRAM, ids)[first.id][0]
-    noted = shell("interview", "note", f"{file}:{line} this line is not as it should be")
+    noted = shell("interview", "note", f"{file}:{line} {first.symptom}")
     assert "noted" in noted.out
     assert first.id not in noted.out
     for edit in first.edits:
@@ -81,6 +81,19 @@ def test_what_would_end_it_is_refused_while_it_is_going_on(shell):
     assert said.code == 2
     assert "no interview is going on" in said.err
     assert "dropped" in shell("interview", "history").out
+
+
+def test_the_name_of_the_program_means_the_round_from_any_folder(shell, monkeypatch, tmp_path):
+    """Not the files as they were shipped: hints of a round are for its bugs."""
+    assert shell("interview", "start", "char-gpt", "--untimed", "--seed", "4").code == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert "no limit" in shell("hint", "char-gpt").err
+    (tmp_path / "here" / "char-gpt" / "model.py").write_text("def broken(:\n")
+    said = shell("grade", "char-gpt")
+    assert "as shipped" not in said.err
+    assert said.code != 0
 
 
 def test_a_deleted_folder_costs_no_more_than_itself(shell):

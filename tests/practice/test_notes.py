@@ -4,7 +4,8 @@ import pytest
 
 from attnlab.catalogue.load import shipped_folder
 from attnlab.catalogue.programs import compose, read_program
-from attnlab.practice.notes import bug_lines, read_note
+from attnlab.practice import notes
+from attnlab.practice.notes import _lines_before, bug_lines, read_note
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 IDS = ("mask-one-late", "no-zero-grad", "odd-loss-layout")
@@ -54,3 +55,32 @@ def test_lines_that_moved_are_followed():
     assert read(f"model.py:{MASK} the mask", moved).bug == "mask-one-late"
     gone = GIVEN | {"model.py": ""}
     assert read(f"model.py:{MASK} the mask", gone).bug == "mask-one-late"
+
+
+def test_a_note_gives_a_reason_where_it_says_something_of_the_bug():
+    """Words alone are none: they have to be about it, in whatever form."""
+    at = f"model.py:{MASK}"
+    for text in ("the mask hides too little", "masking starts one late", "triu from the diagonal"):
+        assert read(f"{at} {text}").reason, text
+    for text in ("I like this line", "this one is wrong for sure", "banana apple cherry"):
+        reading = read(f"{at} {text}")
+        assert (reading.bug, reading.reason) == ("mask-one-late", False)
+
+
+def test_of_two_bugs_near_a_line_the_one_that_is_spoken_of_is_meant(monkeypatch):
+    """Not the nearest one."""
+    monkeypatch.setattr(notes, "NEAR", 1000)
+    file, line, _ = bug_lines(PROGRAM, IDS)["no-zero-grad"][0]
+    text = "gradients of the step before are never cleared"
+    for off in (-4, 0, 4):
+        assert read(f"{file}:{line + off} {text}").bug == "no-zero-grad"
+
+
+def test_each_line_of_a_rewritten_piece_stands_for_its_own():
+    """Three lines replaced by two: a note at the second is not about the first."""
+    before = "a = 1\nmask = torch.triu(ones)\nloss = criterion(scores, labels)\nb = 2\n"
+    after = "a = 1\nmask = torch.triu(ones, 1)\nb = 2\n"
+    assert list(_lines_before(before, after, 2)) == [2]
+    grown = before.replace("loss = ", "x = 0\nloss = 2 * ")
+    assert list(_lines_before(before, grown, 4)) == [3]
+    assert list(_lines_before(before, grown, 5)) == [4]

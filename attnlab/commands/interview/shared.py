@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from attnlab.commands.base import catalogue, limits, note, run_program, show_clock
+from attnlab.commands.base import catalogue, limits, note, progress, run_program, show_clock
 from attnlab.files import shown_folder, shown_path
 
 if TYPE_CHECKING:
@@ -53,6 +53,24 @@ def interview_folder(interview: Interview) -> Path:
     """Where its files lie: where it was started, else in this folder."""
     there, here = Path(interview.path), Path(interview.folder)
     return here if here.is_dir() and not there.is_dir() else there
+
+
+def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> SelectedRound | None:
+    """The round that WHAT names, or None. In an interview about a program its name means the files
+    of the interview, from whatever folder it is typed."""
+    from attnlab.practice.interviews import current
+    from attnlab.target.rounds import select_round
+
+    chosen = select_round(catalogue(ctx), what, folder)
+    if chosen is None or chosen.yours:
+        return chosen
+    with progress() as store:
+        interview = current(store)
+    if interview is None or interview.slug != chosen.program.slug:
+        return chosen
+    place = interview_folder(interview)
+    found = select_round(catalogue(ctx), what, shown_path(place)) if place.is_dir() else None
+    return found or chosen
 
 
 def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
