@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+
+if TYPE_CHECKING:
+    from attnlab.worker.client import Worker
 
 # Before anything imports torch: on tiny tensors a second thread costs many times what it saves.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -63,9 +66,43 @@ class Said(NamedTuple):
         return json.loads(self.out)
 
 
+class LastingWorker:
+    """A worker that `with` does not end: importing torch is most of what a command takes."""
+
+    def __init__(self, start: type[Worker]) -> None:
+        self.start = start
+        self.worker: Worker | None = None
+
+    def __enter__(self) -> Worker:
+        self.worker = self.worker or self.start()
+        return self.worker
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def lasting_worker() -> Iterator[LastingWorker]:
+    """One for all tests that do not look at how a worker starts and ends."""
+    from attnlab.worker.client import Worker
+
+    lasting = LastingWorker(Worker)
+    yield lasting
+    if lasting.worker:
+        lasting.worker.close()
+
+
+@pytest.fixture(scope="session")
+def worker(lasting_worker: LastingWorker) -> Worker:
+    return lasting_worker.__enter__()
+
+
 @pytest.fixture
 def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    lasting_worker: LastingWorker,
 ) -> Callable[..., Said]:
     """`shell("grade", "too-sharp")` in an empty folder, with fresh progress."""
     here = tmp_path / "here"
@@ -75,6 +112,7 @@ def shell(
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("ATTNLAB_CATALOGUE", "ATTNLAB_DEBUG", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("attnlab.worker.client.Worker", lambda: lasting_worker)
 
     def run(*args: str) -> Said:
         from attnlab.cli import run as run_cli

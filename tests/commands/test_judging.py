@@ -10,6 +10,7 @@ from attnlab.commands.base import EARLIER
 from attnlab.errors import Broken
 from attnlab.records import Report, Trace
 from attnlab.records.program import ProgramReport
+from attnlab.records.trial import ProgramTrialReport
 from attnlab.tracer.crash import explain
 
 NAME = "crash-at-out-proj"
@@ -42,6 +43,9 @@ class FakeWorker:
 
     def run_program(self, job):
         return ProgramReport(outcome="error", message="programs are not run here")
+
+    def program_trials(self, job):
+        return ProgramTrialReport()
 
 
 @pytest.fixture

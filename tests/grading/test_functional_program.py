@@ -9,7 +9,6 @@ from attnlab.catalogue.programs import read_program
 from attnlab.errors import Unreadable
 from attnlab.records import Limits
 from attnlab.records.program import ProgramJob
-from attnlab.worker.client import Worker
 
 MODEL = """
 import torch
@@ -143,12 +142,6 @@ def write_program(folder: Path, description: str = PROGRAM) -> Path:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     return read_program(write_program(tmp_path_factory.mktemp("programs") / "bags"))
-
-
-@pytest.fixture(scope="module")
-def worker():
-    with Worker() as one:
-        yield one
 
 
 WRONG = {

@@ -7,16 +7,9 @@ from attnlab.catalogue.patches import apply_edits
 from attnlab.catalogue.programs import compose, read_program
 from attnlab.records import Limits
 from attnlab.records.program import ProgramJob
-from attnlab.worker.client import Worker
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 FILES = PROGRAM.files
-
-
-@pytest.fixture(scope="module")
-def worker():
-    with Worker() as one:
-        yield one
 
 
 @pytest.fixture

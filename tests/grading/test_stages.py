@@ -9,24 +9,21 @@ from attnlab.catalogue.programs import read_program
 from attnlab.grading.stages import difference
 from attnlab.records import Limits
 from attnlab.records.program import ProgramJob
-from attnlab.worker.client import Worker
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 CACHE = PROGRAM.stage("kv-cache")
 SLIPS = {slip.id: slip for slip in CACHE.slips}
 
 
-@pytest.fixture(scope="module")
-def grade():
-    with Worker() as worker:
+@pytest.fixture
+def grade(worker):
+    def run(files, *stages, seconds=60.0):
+        return worker.run_program(ProgramJob(
+            program=PROGRAM, files=files, label="char-gpt", stages=stages or ("stage",),
+            open_stage="kv-cache", limits=Limits(seconds=seconds),
+        ))  # fmt: skip
 
-        def run(files, *stages, seconds=60.0):
-            return worker.run_program(ProgramJob(
-                program=PROGRAM, files=files, label="char-gpt", stages=stages or ("stage",),
-                open_stage="kv-cache", limits=Limits(seconds=seconds),
-            ))  # fmt: skip
-
-        yield run
+    return run
 
 
 def failed(report):

@@ -11,7 +11,6 @@ from attnlab.catalogue.load import read_challenge
 from attnlab.errors import Broken
 from attnlab.records.trial import TrialJob
 from attnlab.target.resolve import challenge_job
-from attnlab.worker.client import WorkerPool
 
 FOLDER = Path(__file__).parent.parent.parent / "challenges" / "attention" / "peeks-ahead"
 
@@ -23,19 +22,13 @@ def asked():
     return TrialJob(job=replace(job, until="verdict"), right=(), candidates=(), seconds=20.0)
 
 
-@pytest.fixture(scope="module")
-def workers():
-    with WorkerPool(1) as workers:
-        yield workers
-
-
 def variant(asked, old, new):
     text = asked.job.candidate.text
     assert old in text
     return replace(asked.job.candidate, text=text.replace(old, new))
 
 
-def test_each_candidate_comes_to_its_own_end(asked, workers):
+def test_each_candidate_comes_to_its_own_end(asked, worker):
     """A wrong one is rejected, one that ends the process ends only that, a right one passes."""
     candidates = (
         variant(asked, ".tril()", ".triu()"),
@@ -43,7 +36,7 @@ def test_each_candidate_comes_to_its_own_end(asked, workers):
         variant(asked, "dim=-1", "dim=3"),
         variant(asked, "Causal", "causal"),
     )
-    found = workers.trials(replace(asked, candidates=candidates, seeds=(0, 1))).results
+    found = worker.trials(replace(asked, candidates=candidates, seeds=(0, 1))).results
     assert [len(tried.reports) for tried in found] == [2, 1, 2, 2]
     outcomes = [{c.outcome for c in tried.reports[0].checks} for tried in found]
     assert "failed" in outcomes[0]
@@ -53,19 +46,19 @@ def test_each_candidate_comes_to_its_own_end(asked, workers):
     assert {c.reason for c in found[3].reports[0].checks} >= {"crashed"}
 
 
-def test_one_that_hangs_is_ended(asked, workers):
+def test_one_that_hangs_is_ended(asked, worker):
     """The others are tried all the same."""
     hangs = variant(asked, "q = self.heads", "while True: pass\n        q = self.heads")
     right = variant(asked, "dim=-1", "dim=3")
     job = replace(asked, candidates=(hangs, right), seconds=8.0)
-    first, second = workers.trials(job).results
+    first, second = worker.trials(job).results
     assert first.reports[0].outcome == "timeout"
     assert second.reports[0].outcome == "ok"
 
 
-def test_a_right_file_that_is_not_right_is_our_fault(asked, workers):
+def test_a_right_file_that_is_not_right_is_our_fault(asked, worker):
     """Nothing can be said of mutants where the standard itself cannot run."""
     broken = replace(asked.job.candidate, text="import nothing_of_this_name\n")
     job = replace(asked, right=(broken,), candidates=(asked.job.candidate,))
     with pytest.raises(Broken, match="which is right, raised"):
-        workers.trials(job)
+        worker.trials(job)

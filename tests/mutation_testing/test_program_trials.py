@@ -8,7 +8,6 @@ import pytest
 
 from attnlab.catalogue.programs import compose, read_program
 from attnlab.records.trial import ProgramTrialJob
-from attnlab.worker.client import Worker
 
 FOLDER = Path(__file__).parents[2] / "challenges" / "programs" / "char-gpt"
 
@@ -24,7 +23,7 @@ def variant(program, file, old, new):
     return program.files | {file: text.replace(old, new)}
 
 
-def test_each_mutant_comes_to_its_own_end(program):
+def test_each_mutant_comes_to_its_own_end(program, worker):
     """Wrong ones are rejected, also one that ends its process; right ones do the same."""
     candidates = (
         program.files,
@@ -33,10 +32,9 @@ def test_each_mutant_comes_to_its_own_end(program):
         variant(program, "train.py", "    losses = []", "    import os; os._exit(3)"),
         variant(program, "train.py", "return losses", "return losses[:-1]"),
     )
-    with Worker() as worker:
-        found = worker.program_trials(ProgramTrialJob(program=program, candidates=candidates))
-        alone = ProgramTrialJob(program=program, candidates=candidates[1:3], compare=False)
-        graded = worker.program_trials(alone)
+    found = worker.program_trials(ProgramTrialJob(program=program, candidates=candidates))
+    alone = ProgramTrialJob(program=program, candidates=candidates[1:3], compare=False)
+    graded = worker.program_trials(alone)
     outcomes = [tried.reports[0].outcome for tried in found.results]
     assert outcomes == ["passed", "passed", "failed", "crashed", "failed"]
     assert [tried.difference for tried in found.results[:2]] == ["", ""]
