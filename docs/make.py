@@ -1,4 +1,5 @@
-"""Write what is generated: docs/checks.md, docs/references.md, and a table of challenge-format.md.
+"""Write what is generated: docs/checks.md, docs/references.md, tables of challenge-format.md and
+isolation.md.
 
     python docs/make.py            writes them
     python docs/make.py --check    exits 1 when one of them is not what would be written
@@ -20,6 +21,8 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 MADE = "<!-- Made by docs/make.py from docstrings: change those, then run `make docs`. -->\n"
 PROMISES = "<!-- Made by docs/make.py from attnlab/catalogue/contract_facts.py. -->\n"
+LAYERS = "<!-- Made by docs/make.py from attnlab/worker/sandbox/layers.py. -->\n"
+ACTS = "<!-- Made by docs/make.py from attnlab/catalogue/forbidden.toml. -->\n"
 END = "<!-- End of what is made. -->\n"
 ROW = re.compile(r"\b[AB]\d{1,2}\b")
 
@@ -38,7 +41,8 @@ def main(args: list[str]) -> int:
     pages = {
         DOCS / "checks.md": checks(),
         DOCS / "references.md": references(),
-        DOCS / "challenge-format.md": challenge_format(),
+        DOCS / "challenge-format.md": with_tables("challenge-format.md", {PROMISES: promises()}),
+        DOCS / "isolation.md": with_tables("isolation.md", {LAYERS: layers(), ACTS: acts()}),
     }
     if "--check" not in args:
         for path, text in pages.items():
@@ -64,10 +68,32 @@ def checks() -> str:
     return "\n".join(parts)
 
 
-def challenge_format() -> str:
-    """The page with a fresh table of promises."""
-    before, rest = (DOCS / "challenge-format.md").read_text(encoding="utf-8").split(PROMISES)
-    return before + PROMISES + promises() + END + rest.partition(END)[2]
+def with_tables(page: str, tables: dict[str, str]) -> str:
+    """The page with fresh tables, each after its mark."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for mark, table in tables.items():
+        before, rest = text.split(mark)
+        text = before + mark + table + END + rest.partition(END)[2]
+    return text
+
+
+def layers() -> str:
+    """Every layer of a graded file, and what it does."""
+    from attnlab.worker.sandbox.layers import CANDIDATE
+
+    lines = ["| layer | what it does |", "|---|---|"]
+    for name, layer in CANDIDATE.items():
+        lines.append(f"| {name} | {' '.join((layer.__doc__ or '').split())} |")
+    return "\n".join(lines) + "\n"
+
+
+def acts() -> str:
+    """Every forbidden act, and the layer that refuses it."""
+    from attnlab.catalogue.forbidden import forbidden_acts
+
+    lines = ["| act | refused by |", "|---|---|"]
+    lines += [f"| {act.title} | {act.layer} |" for act in forbidden_acts()]
+    return "\n".join(lines) + "\n"
 
 
 def promises() -> str:

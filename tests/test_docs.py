@@ -17,6 +17,7 @@ PAGES = [
     "CHANGELOG.md",
     "docs/challenge-format.md",
     "docs/program-format.md",
+    "docs/isolation.md",
 ]
 COMMANDS = {m.name for m in pkgutil.iter_modules(commands.__path__)} - {"base"}
 
