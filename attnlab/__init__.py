@@ -1,7 +1,5 @@
 """attnlab: practise and debug attention and positional-encoding code in PyTorch."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

@@ -4,8 +4,6 @@ Commands are the modules of `attnlab/commands/`; nothing here names one. Every e
 clear line on stderr, or as one JSON document on stdout where `--json` was asked for.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import pkgutil

@@ -4,8 +4,6 @@ Every error a user can meet is an `AttnlabError`. `cli.py` turns it into a line 
 the JSON error document) and the exit code of its kind; nothing else formats errors.
 """
 
-from __future__ import annotations
-
 
 class AttnlabError(Exception):
     """Something a user can act on. `where` is a file, `file:line` or a key inside a file."""

@@ -1,7 +1,5 @@
 """Read a file that may be anything: without hanging, up to a limit, with clear errors."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sizes: symbols evaluated, in an axis such as "3*D" or in a constructor; bytes in words."""
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Suggest the name that was probably meant."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 LONGEST = 200  # longer words are no typing slips, and matching takes quadratic time

@@ -1,7 +1,5 @@
 """Turn the report on a user's own code into a ranked list of causes. Pure: no files asked."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

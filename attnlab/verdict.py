@@ -1,7 +1,5 @@
 """Turn the report on a file into its verdict. Pure: no files, no processes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from attnlab.records import Bug, Challenge, CheckResult, GradeOutcome, Report, Trace, Verdict

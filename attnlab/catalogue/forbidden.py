@@ -1,7 +1,5 @@
 """The acts that no graded file may do, and a file that tries each. They stand in forbidden.toml."""
 
-from __future__ import annotations
-
 import textwrap
 import tomllib
 from pathlib import Path

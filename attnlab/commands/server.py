@@ -1,7 +1,5 @@
 """The warm judge: it keeps torch imported, so that the next command answers at once."""
 
-from __future__ import annotations
-
 import typer
 
 from attnlab.commands.base import Json, emit

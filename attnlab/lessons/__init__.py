@@ -4,8 +4,6 @@ A lesson is one module in this folder. Its file name is its id; it defines `TITL
 which gives the `Lesson` of that title. Nothing is registered.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from typing import Any

@@ -1,7 +1,5 @@
 """What a lesson is made of. Numbers are kept whole, and rounded when they are shown."""
 
-from __future__ import annotations
-
 from attnlab.records import record
 
 Cell = str | int | float

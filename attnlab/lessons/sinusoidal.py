@@ -1,7 +1,5 @@
 """Sinusoidal positions by hand: D = 4 columns, S = 3 positions, and no number left out."""
 
-from __future__ import annotations
-
 import math
 
 from attnlab.lessons.base import Grid, Lesson, Question, Step

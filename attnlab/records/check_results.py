@@ -1,7 +1,5 @@
 """What one property check says."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Literal
 

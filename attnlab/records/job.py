@@ -1,7 +1,5 @@
 """What is asked of a judge, what it answers, and what is practised."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Literal
 

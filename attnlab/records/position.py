@@ -4,8 +4,6 @@ All of it is plain numbers, so the front needs no torch; `references/position_re
 them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Literal, cast

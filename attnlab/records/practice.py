@@ -1,7 +1,5 @@
 """What a person did while practising, and what became of an interview."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from attnlab.records.base import record

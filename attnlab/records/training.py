@@ -1,7 +1,5 @@
 """What a module seems to promise, and what was seen of a script's training."""
 
-from __future__ import annotations
-
 from attnlab.records.base import record
 from attnlab.records.check_results import CheckResult
 from attnlab.records.trace import Finding, Trace

@@ -1,7 +1,5 @@
 """What a triage says: what it looked at, and what it suspects."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from attnlab.records.base import record

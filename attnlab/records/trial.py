@@ -5,8 +5,6 @@ grade many mutants of one challenge and to look, apart from all checks, at what 
 `TrialReport` is its answer. A `Trial` is what was learned of one mutant.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from attnlab.records import Code, Job, Report, record

@@ -1,7 +1,5 @@
 """Every attention of a run: its four roles, what its heads look at, how sharply."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import isfinite
 

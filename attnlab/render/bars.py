@@ -1,7 +1,5 @@
 """A curve as bars: eighths of a block upwards, halves downwards, `#` where there are none."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The pages about one challenge: its head, a file to start with, the hints, a solution."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from difflib import unified_diff
 

@@ -1,7 +1,5 @@
 """A validated catalogue: one row for each challenge, one line for each problem."""
 
-from __future__ import annotations
-
 from rich.table import Table
 from rich.text import Text
 

@@ -1,7 +1,5 @@
 """The pieces of a verdict: checks that failed, and how many did not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from attnlab.records import CheckResult

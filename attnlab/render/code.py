@@ -1,7 +1,5 @@
 """Python in colours that a dark and a light background both bear: the terminal's own, no yellow."""
 
-from __future__ import annotations
-
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.text import Text

@@ -1,7 +1,5 @@
 """The state of this installation, one line for each check."""
 
-from __future__ import annotations
-
 from attnlab.doctor import Attempt, HealthCheck
 from attnlab.records import plain, record
 from attnlab.render.json import Document

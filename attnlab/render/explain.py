@@ -1,7 +1,5 @@
 """Why something matters: the docstring of a check or a mutation, the notes of a challenge."""
 
-from __future__ import annotations
-
 import re
 
 from attnlab.records import record

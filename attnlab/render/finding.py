@@ -1,7 +1,5 @@
 """One property that does not hold in a user's own test: the sentence, the place, the rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from attnlab.errors import PropertyFailed

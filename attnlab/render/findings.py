@@ -1,7 +1,5 @@
 """What stands below the table of a trace: the crash, the findings, the notes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len

@@ -1,7 +1,5 @@
 """Numbers, places and shapes as they stand in a table: three digits, units, few characters."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A grade: the verdict first, then what failed and what to do about it."""
 
-from __future__ import annotations
-
 from attnlab.records import Challenge, Trace, Verdict, plain, record
 from attnlab.render.checks import outcome_counts, show_failures
 from attnlab.render.findings import show_notes

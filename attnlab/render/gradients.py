@@ -1,7 +1,5 @@
 """One backward pass: the first bad gradient, parameters that got none, their norms."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.text import Text

@@ -4,8 +4,6 @@ Pale is zero (or what is nearest to it), blue is below and orange above: a pair 
 eyes tell apart. Cells are filled all over, so the background of the terminal does not matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from math import isfinite

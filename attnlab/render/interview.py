@@ -1,7 +1,5 @@
 """Pages about an interview: its start, its clock, notes and questions, and the scorecard."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from attnlab.practice.interviews import clock_text

@@ -1,7 +1,5 @@
 """A lesson: step by step, with every number; and the list of lessons."""
 
-from __future__ import annotations
-
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text

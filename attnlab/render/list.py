@@ -1,7 +1,5 @@
 """The catalogue: every challenge, and how far the user is with it."""
 
-from __future__ import annotations
-
 from itertools import groupby
 
 from rich.table import Table

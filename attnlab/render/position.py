@@ -1,7 +1,5 @@
 """The portrait of a kind of positions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.padding import Padding

@@ -1,7 +1,5 @@
 """Pages about a round: the folder written, a training run, a grade, and how it ended."""
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Sequence

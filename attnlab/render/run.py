@@ -1,7 +1,5 @@
 """One run of a challenge: its task, the trace, the checks, what to do next."""
 
-from __future__ import annotations
-
 from attnlab.records import Challenge, Report, Trace, Verdict, plain, record
 from attnlab.render.challenge import show_head
 from attnlab.render.checks import outcome_counts

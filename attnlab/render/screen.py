@@ -4,8 +4,6 @@ Colours are the eight plain ANSI ones that read on dark and on light backgrounds
 no white; and no colour says anything that a mark or a word does not say too.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """The warm judges of this user, one line for each."""
 
-from __future__ import annotations
-
 from attnlab.records import plain, record
 from attnlab.render.formats import format_seconds
 from attnlab.render.json import Document

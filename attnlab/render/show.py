@@ -1,7 +1,5 @@
 """Pages of commands as text and as HTML, for a Python prompt and a notebook."""
 
-from __future__ import annotations
-
 import html as escaping
 import io
 from collections.abc import Mapping

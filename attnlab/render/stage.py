@@ -1,7 +1,5 @@
 """Pages about a stage, and its part of a grade and of a scorecard."""
 
-from __future__ import annotations
-
 from difflib import unified_diff
 
 from attnlab.records import record

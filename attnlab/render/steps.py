@@ -1,7 +1,5 @@
 """The table of a trace: one row for each operation, one terminal line for each row."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal

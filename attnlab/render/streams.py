@@ -1,7 +1,5 @@
 """stdout and stderr that never break a command: odd encodings and readers that have gone."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import IO

@@ -1,7 +1,5 @@
 """How strong the grader is: a row for each challenge, and every bug that got past it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """One trace of any module: every operation, every finding, the crash, and what else was asked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from attnlab.records import Guard, Report, Trace, plain, record

@@ -1,7 +1,5 @@
 """A triage: the ranked list of causes, and what was looked at."""
 
-from __future__ import annotations
-
 from attnlab.records import Report, Suspicion, Triage, plain, record
 from attnlab.render.formats import format_place
 from attnlab.render.json import Document

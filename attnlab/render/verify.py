@@ -1,7 +1,5 @@
 """What a module seems to promise, and whether it keeps it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from attnlab.catalogue.finding_rules import PROPERTY_FINDINGS

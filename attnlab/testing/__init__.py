@@ -1,7 +1,5 @@
 """Assertions for a user's own tests: `from attnlab.testing import assert_causal`."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

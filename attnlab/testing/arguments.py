@@ -1,8 +1,6 @@
 """Check the arguments of assertions before anything runs: a typing error is refused in one line,
 and is not a failure of the module."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -16,8 +16,6 @@ A property that does not hold raises `PropertyFailed`, an AssertionError. A prop
 be checked raises `Refused`: it has not passed.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Queries that see no key: of a softmax over scores, and of the mask of a fused attention."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any

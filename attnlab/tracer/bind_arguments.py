@@ -1,7 +1,5 @@
 """The arguments of a call by name, the tensors among them, and the names of their axes."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType

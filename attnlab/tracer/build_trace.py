@@ -1,7 +1,5 @@
 """Build a trace from a raw one: axis names, findings, the crash explained."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The traced call, and how it is run: seeded, without gradients, uncompiled."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import sys

@@ -1,7 +1,5 @@
 """Record one run of a call, with the views that its options ask for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import import_module
 

@@ -1,7 +1,5 @@
 """Cast a module and its inputs to another dtype or device for the length of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The source of module classes: where attributes are assigned, and which methods name them."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sys

@@ -4,8 +4,6 @@ A decode step sees one new position and a cache of those before it; its rows mus
 ones of a pass over all positions. Rows of both are paired by source line and order.
 """
 
-from __future__ import annotations
-
 import inspect
 import linecache
 import sys

@@ -1,7 +1,5 @@
 """A recorder for scripts: it records the first call of a module, then stops the script."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """What became of what a run was given, held and made: facts for the rules of unused values."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from types import CodeType

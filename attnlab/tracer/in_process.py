@@ -1,7 +1,5 @@
 """Traces in the user's own process: of a call, or of a block of code."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

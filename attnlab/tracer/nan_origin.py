@@ -4,8 +4,6 @@ The recorder keeps min, max and mean of a tensor. Where they show a NaN, an over
 after the softmax, the call is repeated, and these rows are measured as they run.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

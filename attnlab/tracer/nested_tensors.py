@@ -1,7 +1,5 @@
 """The tensors inside a value: in its lists, tuples, dicts and dataclasses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any

@@ -5,8 +5,6 @@ everything in it hidden. Such a function has a twin here: the same code without 
 so that the operations inside it are recorded instead.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What a recorder saw, as records that can leave the process, before rows are named."""
 
-from __future__ import annotations
-
 import linecache
 import math
 import os

@@ -6,8 +6,6 @@ shape are still the same. (Not every tensor comes out of an operation: a new `nn
 bear the id of a tensor that is gone.)
 """
 
-from __future__ import annotations
-
 from types import CodeType
 from typing import Any, NamedTuple
 

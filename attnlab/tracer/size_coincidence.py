@@ -6,8 +6,6 @@ from either side, is the one it depends on. A limit (a table that ends), a size 
 design, a square grid: of all these some other size runs too, or none, so they are not blamed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Statements of a source file by line: which throw a value away, which names are never read."""
 
-from __future__ import annotations
-
 import ast
 import linecache
 from collections.abc import Iterator

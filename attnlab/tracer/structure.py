@@ -1,7 +1,5 @@
 """What is odd about a module as it was built, read from its attributes and its source."""
 
-from __future__ import annotations
-
 import ast
 import linecache
 import re

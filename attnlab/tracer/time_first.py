@@ -1,7 +1,5 @@
 """Inputs read as (S, B, ...) where nobody named their axes and (B, S, ...) fits no operation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -4,8 +4,6 @@ A copy costs as much as the operation that made the tensor. So a small tensor of
 it is kept as it is until somebody is about to write into it, and only then copied.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import torch

@@ -4,8 +4,6 @@ Asking needs no library, costs a thousandth of a core, and sees what notificatio
 that write a new file and rename it, network folders, files that vanish and come back.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Single keys from a terminal, without Enter; a pipe has none."""
 
-from __future__ import annotations
-
 import os
 import select
 import sys

@@ -1,7 +1,5 @@
 """Names for the axes of every tensor, inferred from where the axes came from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

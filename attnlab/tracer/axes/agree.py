@@ -6,8 +6,6 @@ confuses; a row that is the same operation on the same line takes its names from
 they also measure right at the example's sizes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ A rule per operation says what becomes of the axes of its operands. An operation
 or one whose rule does not fit what came out, makes anonymous axes: never a wrong name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple

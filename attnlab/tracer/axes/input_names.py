@@ -1,7 +1,5 @@
 """Names for the axes of inputs: what the user says, else what names and ranks suggest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch

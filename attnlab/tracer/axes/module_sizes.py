@@ -1,7 +1,5 @@
 """The sizes that a module itself has names for: its heads and widths, by well-known names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

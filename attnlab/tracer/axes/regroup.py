@@ -1,7 +1,5 @@
 """Reshapes: the atoms of a tensor in row-major order, dealt out anew to other axes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial

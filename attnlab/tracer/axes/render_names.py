@@ -1,7 +1,5 @@
 """Atoms read as names, once everything is known that can be known about them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement

@@ -1,7 +1,5 @@
 """Why an operation raised, in terms of the axes of its operands."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """The source expressions of a call's operands: `k` of `q @ k`, `mask` of masked_fill."""
 
-from __future__ import annotations
-
 import ast
 import linecache
 from types import CodeType, TracebackType

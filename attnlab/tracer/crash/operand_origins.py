@@ -1,7 +1,5 @@
 """Where the operands of an operation that raised came from, and the axes that did not meet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from attnlab.records.trace import Op

@@ -4,8 +4,6 @@ Nothing is guessed: every candidate is run on zeros with the operands' shapes, s
 and suggested only if it runs and its result has a sensible shape.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from operator import mul

@@ -4,8 +4,6 @@ That it runs is not enough: `w.transpose(-2, -1)` of weights sums them over the 
 may meet whose sizes are equal by chance. A change that lines up axes of two names is left out.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ value that is broken, `warning` for a shape that is most likely an accident, `no
 explains another finding and is harmless alone.
 """
 
-from __future__ import annotations
-
 import math
 
 from attnlab.records.trace import Finding

@@ -1,7 +1,5 @@
 """Findings about how scores become weights: masks that do not mask, scales, softmaxes, dropout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Rows with axis names and ancestry, and helpers that every rule of findings uses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from attnlab.records.trace import Op

@@ -1,7 +1,5 @@
 """Findings about what a loss compares: random numbers that only one of its sides has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from attnlab.records.trace import Finding, Op

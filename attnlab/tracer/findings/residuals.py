@@ -1,7 +1,5 @@
 """Findings about sublayers that are not added to what they were given."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Findings from shapes: silent broadcasts, idle squeezes, leftover axes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from attnlab.records.trace import Finding, Op

@@ -1,7 +1,5 @@
 """Findings from the flow: what is given, held or made and reaches nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

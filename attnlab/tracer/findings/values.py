@@ -1,7 +1,5 @@
 """Findings from values: NaN, infinities, weights that do not sum to 1, values that say little."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

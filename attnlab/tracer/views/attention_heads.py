@@ -1,7 +1,5 @@
 """Attention weights per head: the map, the entropy, and one sentence on all of them."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Weights are what a softmax makes (or an exponential over its own sum) that then 
 with the values. Up from there stand the mask and the scores, down from there the context.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -5,8 +5,6 @@ input, so the operation whose output gradient is still finite while that of its 
 the one whose backward broke it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The cost of each operation: median seconds of several runs, and bytes of new memory."""
 
-from __future__ import annotations
-
 import weakref
 from dataclasses import replace
 from statistics import median

@@ -1,7 +1,5 @@
 """A tensor as a matrix to draw: the last two axes, the others at index 0."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

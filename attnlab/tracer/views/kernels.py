@@ -1,7 +1,5 @@
 """The kernels below each operation: what PyTorch's dispatcher ran."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Self
 

@@ -5,8 +5,6 @@ equal, or one has a certain value, PyTorch adds a guard. That imports PyTorch's 
 done on request only.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import dataclass, field, replace

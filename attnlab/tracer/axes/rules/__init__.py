@@ -4,8 +4,6 @@ A rule is a function of the flow and the call. It answers the axes of the output
 more is known of it, or a list of these where there are several outputs; None where it cannot tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module

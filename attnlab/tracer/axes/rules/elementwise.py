@@ -1,7 +1,5 @@
 """Operations that work entry by entry, on tensors lined up from the right."""
 
-from __future__ import annotations
-
 from attnlab.tracer.axes.atoms import Axes, Axis, leaves
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Added, Call, Mark, TracedTensor, words

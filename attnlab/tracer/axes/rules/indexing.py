@@ -1,7 +1,5 @@
 """Indexing, slicing and gathering."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, anonymous, leaves, part, root, size

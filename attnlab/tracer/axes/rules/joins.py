@@ -3,8 +3,6 @@
 Those that only fill (zeros, rand, eye) need no rule: their axes are anonymous, as without one.
 """
 
-from __future__ import annotations
-
 from attnlab.tracer.axes.atoms import (
     DATA,
     Atom,

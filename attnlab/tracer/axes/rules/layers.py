@@ -1,7 +1,5 @@
 """Layers: what comes in at the last axis, or the channels, goes out as features of their own."""
 
-from __future__ import annotations
-
 from attnlab.tracer.axes.atoms import DATA, LOOSE, Atom, Axes, Axis, anonymous, leaves, part
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, words

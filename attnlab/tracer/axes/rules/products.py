@@ -1,7 +1,5 @@
 """Matrix products, einsum and fused attention: one axis is summed, the outer ones stay."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from attnlab.tracer.axes.atoms import DATA, Axes, Axis, find, leaves, origin, size, stem, top

@@ -1,7 +1,5 @@
 """Operations that sum, average or choose along axes."""
 
-from __future__ import annotations
-
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, leaves, literal
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, TracedTensor, words

@@ -1,7 +1,5 @@
 """Operations that only look at a tensor in another way."""
 
-from __future__ import annotations
-
 from attnlab.tracer.axes.atoms import Atom, Axes, leaves, literal, part, split
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, TracedTensor
