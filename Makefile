@@ -12,17 +12,21 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
+PEERS := tests/references/peers tests/accuracy/peers
 
 .PHONY: faults demo test check strength accuracy triage lint docs test-peers clean
 
 demo: $(READY)
 	@$(BIN)/attnlab run crash-at-out-proj || test $$? -eq 1  # the flagship crashes: that is the demo
 
+# Without those of test-peers, which would be run once more where other libraries are installed.
+TESTS := $(BIN)/python -m pytest -n auto --dist loadfile $(addprefix --ignore=,$(PEERS))
+
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(TESTS)
 
 check: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -48,7 +52,7 @@ docs: $(READY)
 
 # References and traces against libraries that nobody here wrote; they are large, so they are apart.
 test-peers: .venv/.peers
-	$(BIN)/python -m pytest tests/references/peers tests/accuracy/peers
+	$(BIN)/python -m pytest $(PEERS)
 
 .venv/.peers: $(READY)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PIP_ARGS) -c constraints.txt -e '.[dev,peers]'

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -123,6 +124,8 @@ def _examine(workers: WorkerPool, challenges: list[Challenge]) -> Iterator[Valid
 
     def grade(challenge: Challenge, path: Path) -> Verdict:
         job = challenge_job(challenge, path, stages=("check",))
+        if str(path) != challenge.file:  # of what is shipped, every failure that is expected
+            job = replace(job, until="verdict")
         return make_verdict(challenge, path.name, workers.run_job(job))
 
     for number, one in enumerate(validate(challenges, grade, AT_ONCE), 1):

@@ -7,6 +7,7 @@ every mutant is rejected, and three hints give nothing away.
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -35,6 +36,8 @@ def problems():
         # A busy machine must not turn a right but slow alternative into a timeout.
         patient = Limits(seconds=120.0)
         job = challenge_job(challenge, path, stages=("check",), limits=patient)
+        if str(path) != challenge.file:  # of what is shipped, every failure that is expected
+            job = replace(job, until="verdict")
         worker = free.get()
         try:
             return make_verdict(challenge, path.name, worker.run_job(job))
