@@ -19,7 +19,7 @@ PROPERTY = 0.75  # confidence in a property that does not hold
 PROPERTIES = {  # where it is another
     "causality": 0.9,
     "batch-independence": 0.9,
-    "cache-equals-full": 0.85,
+    "prefill-equals-decode": 0.85,
     "padding-invariance": 0.85,
     "mask-effect": 0.85,
     "train-mode": 0.5,
@@ -46,7 +46,7 @@ SYMPTOMS: dict[str, tuple[str, ...]] = {
         *("labels-not-shifted", "padding-counted", "batch-independence", "unused-argument"),
     ),
     "repeats-itself": (
-        *("cache-equals-full", "decode-differs", "labels-not-shifted", "second-call"),
+        *("prefill-equals-decode", "decode-differs", "labels-not-shifted", "second-call"),
         *("labels-shifted-twice", "position-sensitivity"),
     ),
     "slow": ("graph-kept", "optimizer-made-again", "learning-rate", "denormal-values"),

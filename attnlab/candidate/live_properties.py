@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from attnlab.candidate.live import calls, masks, order, padding, samples
+from attnlab.candidate.live import calls, decoding, masks, order, padding, samples
 from attnlab.candidate.live.batch import CannotTry, LiveModel, undisturbed
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.layout import find_layout
@@ -39,6 +39,7 @@ PROPERTIES: dict[str, Callable[[Bench], None]] = {
     "causality": order.causality,
     "mask-effect": masks.mask_effect,
     "padding-invariance": padding.padding_invariance,
+    "prefill-equals-decode": decoding.prefill_equals_decode,
     "position-sensitivity": order.position_sensitivity,
     "permutation-equivariance": order.permutation_equivariance,
     "second-call": calls.second_call,
@@ -48,7 +49,7 @@ PROPERTIES: dict[str, Callable[[Bench], None]] = {
 
 OF_AXES = {  # that need to know which axis is which
     *("batch-independence", "edge-shapes", "causality", "mask-effect", "padding-invariance"),
-    *("position-sensitivity", "permutation-equivariance"),
+    *("prefill-equals-decode", "position-sensitivity", "permutation-equivariance"),
 }
 
 
