@@ -3,6 +3,7 @@
 # make docs    writes the pages that are generated  make test-peers   compares with other libraries
 # make strength   grades the grader: every bug that its mutations can make must be rejected
 # make faults   seeds faults into a copy of attnlab: the tests must catch them
+# make hostile   grades hostile and faulty files; as root also without capabilities
 # make accuracy   traces right and wrong models, and writes docs/tracer-accuracy.md
 # make triage   runs triage on wrong and right files, and writes docs/triage-accuracy.md
 #
@@ -14,7 +15,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PEERS := tests/references/peers tests/accuracy/peers
 
-.PHONY: faults demo test check strength accuracy triage lint docs test-peers clean
+.PHONY: faults hostile demo test check strength accuracy triage lint docs test-peers clean
 
 demo: $(READY)
 	@$(BIN)/attnlab run crash-at-out-proj || test $$? -eq 1  # the flagship crashes: that is the demo
@@ -37,6 +38,12 @@ lint: $(READY)
 # measured is in .strength.jsonl, so that a run that was ended goes on where it was.
 strength: $(READY)
 	$(BIN)/attnlab check --strength --table docs/grader-strength.md --resume .strength.jsonl
+
+# Hostile files and forbidden acts, each with its expected outcome; for root also without capabilities.
+HOSTILE := -m pytest -n auto tests/worker/test_hostile.py tests/worker/sandbox tests/test_doctor.py
+hostile: $(READY)
+	$(BIN)/python $(HOSTILE)
+	@test "$$(id -u)" -ne 0 || setpriv --bounding-set=-all --inh-caps=-all $(BIN)/python $(HOSTILE)
 
 # What the tracer finds on models that others wrote, and on bugs made again; about a minute.
 accuracy: .venv/.peers
