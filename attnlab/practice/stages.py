@@ -104,7 +104,8 @@ def stage_cards(program: Program, interview: Interview) -> tuple[StageCard, ...]
         _card(
             stage,
             [e for e in interview.of_kind("stage") if e.question == stage.id],
-            _count_grades(interview, stage),
+            grades=_count_grades(interview, stage),
+            hints=sum(event.bug == stage.id for event in interview.of_kind("hint")),
         )
         for stage in program.stages
     )
@@ -119,7 +120,7 @@ def _count_grades(interview: Interview, stage: Stage) -> int:
     return count
 
 
-def _card(stage: Stage, events: Sequence[Event], grades: int) -> StageCard:
+def _card(stage: Stage, events: Sequence[Event], grades: int, hints: int) -> StageCard:
     opened = next((event.seconds for event in events if event.outcome == OPEN), None)
     graded = [event for event in events if event.outcome != OPEN]
     if opened is None:
@@ -134,4 +135,5 @@ def _card(stage: Stage, events: Sequence[Event], grades: int) -> StageCard:
         seconds=last.seconds - opened if last else 0.0,
         minutes=stage.minutes,
         grades=grades,
+        hints=hints,
     )

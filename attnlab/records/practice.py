@@ -146,6 +146,7 @@ class StageCard:
     seconds: float = 0.0  # from when it was opened until it passed, or was graded last
     minutes: int = 0  # that it is meant to take
     grades: int = 0
+    hints: int = 0
 
 
 @record

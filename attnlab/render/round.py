@@ -186,7 +186,11 @@ class RoundGradePage:
         if not report.goals and report.parts and not report.stage:
             screen.gap()
             shared = "; several bugs may be in one part" if report.parts_right else ""
-            screen.say(f"goals are checked after all parts are right{shared}", indent=2)
+            screen.say(
+                "a part is a class or function of the program, compared with the right one; goals "
+                f"are checked after all parts are right{shared}",
+                indent=2,
+            )
         if self.ended:
             _show_bugs(self.program, report, screen)
         _show_notes(self.notes, screen)

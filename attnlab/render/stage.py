@@ -166,8 +166,9 @@ def show_stage_card(card: StageCard, screen: Screen) -> None:
     screen.say((f"{mark} ", style), (f"stage {card.id}", "title"), f"  {STATES[card.outcome]}")
     screen.say(card.title, indent=4)
     if card.outcome != "open":
-        clock = clock_of(card.seconds, card.minutes)
-        screen.say(f"{clock}, {plural(card.grades, 'grade')}", indent=4)
+        clock = f"{clock_of(card.seconds, card.minutes)} since it was opened"
+        counts = f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}"
+        screen.say(f"{clock}, {counts}", indent=4)
     if card.message:
         screen.hang("    ", f"it failed at: {card.message}")
 
