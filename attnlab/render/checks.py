@@ -1,6 +1,6 @@
 """The pieces of a verdict: checks that failed, and how many did not."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attnlab.records import CheckResult
 from attnlab.render.screen import Screen
@@ -46,23 +46,21 @@ def _show_folded(folded: Sequence[CheckResult], screen: Screen) -> None:
     screen.say((f"{screen.marks.note} {also}: {names}{under}", "aside"))
 
 
-def outcome_counts(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[str, str]]:
+COUNTED = {"failed": "failed", "passed": "passed", "error": "could not be decided"}
+
+
+def outcome_counts(
+    checks: Sequence[CheckResult], screen: Screen, words: Mapping[str, str] = COUNTED
+) -> list[tuple[str, str]]:
     """Counts by outcome, as styled parts of one line; checks that do not apply are left out.
 
     Those that were not run because an earlier one had failed are counted: the score counts them.
     """
-    marks = screen.marks
-    looks = (
-        ("failed", f"{marks.bad} {{}} failed", "bad"),
-        ("passed", f"{marks.ok} {{}} passed", "ok"),
-        ("error", f"{marks.unsure} {{}} could not be decided", "warn"),
-    )
     parts: list[tuple[str, str]] = []
-    for outcome, text, style in looks:
-        count = sum(check.outcome == outcome for check in checks)
-        if count:
-            parts += [("   ", ""), (text.format(count), style)]
-    unseen = sum(check.reason == UNSEEN for check in checks)
-    if unseen:
-        parts += [("   ", ""), (f"{marks.skip} {unseen} not run, may pass", "aside")]
+    for outcome, word in words.items():
+        mark, style = screen.look(outcome)
+        if count := sum(check.outcome == outcome for check in checks):
+            parts += [("   ", ""), (f"{mark} {count} {word}", style)]
+    if unseen := sum(check.reason == UNSEEN for check in checks):
+        parts += [("   ", ""), (f"{screen.marks.skip} {unseen} not run, may pass", "aside")]
     return parts[1:]

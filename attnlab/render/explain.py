@@ -3,7 +3,7 @@
 import re
 
 from attnlab.records import record
-from attnlab.render.json import Document
+from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen
 
 PARAGRAPH_START = re.compile(r"\n(?=(?:Right|Wrong): )")  # they start a paragraph of their own
@@ -27,10 +27,4 @@ class ExplainPage:
             screen.say(("when it fails: ", "next"), self.advice)
 
     def document(self) -> Document:
-        return {
-            "id": self.id,
-            "kind": self.kind,
-            "title": self.title,
-            "text": self.text,
-            "advice": self.advice,
-        }
+        return pick(self, "id", "kind", "title", "text", "advice")

@@ -1,9 +1,9 @@
 """A grade: the verdict first, then what failed and what to do about it."""
 
-from attnlab.records import Challenge, Trace, Verdict, plain, record
+from attnlab.records import Challenge, Trace, Verdict, record
 from attnlab.render.checks import outcome_counts, show_failures
 from attnlab.render.findings import show_notes
-from attnlab.render.json import Document
+from attnlab.render.json import Document, pick
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen
 from attnlab.render.steps import show_table
@@ -50,18 +50,9 @@ class GradePage:
     def document(self) -> Document:
         verdict = self.verdict
         return {
-            "challenge": verdict.challenge,
-            "file": verdict.file,
-            "outcome": verdict.outcome,
-            "score": verdict.score,
-            "message": verdict.message,
-            "checks": plain(verdict.checks),
+            **pick(verdict, "challenge", "file", "outcome", "score", "message", "checks"),
             "diagnosis": [],  # of the contract; nothing says more than the checks yet
-            "isolation": list(verdict.isolation),
-            "seconds": verdict.seconds,
-            "seed": verdict.seed,
-            "output": verdict.output,
-            "next": verdict.next,
+            **pick(verdict, "isolation", "seconds", "seed", "output", "next"),
         }
 
 

@@ -18,7 +18,7 @@ from attnlab.records.practice import (
     Trend,
 )
 from attnlab.records.program import FollowUp, Program, ProgramReport
-from attnlab.render.json import Document
+from attnlab.render.json import Document, pick
 from attnlab.render.round import grade_word, show_goals, show_head
 from attnlab.render.screen import Screen, bare_table, plural
 from attnlab.render.stage import clock_of, next_stage, show_stage, show_stage_card, stage_document
@@ -50,9 +50,7 @@ class InterviewStartPage:
         show_head(program, screen)
         symptom = program.symptom_of(interview.bugs)
         for heading, text in (("symptom", symptom), ("task", program.task)):
-            screen.gap()
-            screen.say((heading, "title"))
-            screen.prose(text, indent=2)
+            screen.heading(heading, text)
         screen.gap()
         limit = f"{interview.minutes} minutes" if interview.minutes else "no time limit"
         screen.say(
@@ -76,10 +74,8 @@ class InterviewStartPage:
             "interview": self.interview.number,
             "challenge": self.interview.slug,
             "folder": f"./{self.interview.folder}",
-            "minutes": self.interview.minutes,
-            "seed": self.interview.seed,
-            "bugs": self.bugs,
-            "kept": list(self.kept),
+            **pick(self.interview, "minutes", "seed"),
+            **pick(self, "bugs", "kept"),
         }
 
 
@@ -181,7 +177,7 @@ class AskPage:
         screen.do_next(more or "there is nothing more to ask: find the bugs")
 
     def document(self) -> Document:
-        return {"question": plain(self.question), "left": self.left}
+        return pick(self, "question", "left")
 
 
 @record
@@ -216,12 +212,10 @@ class SubmitPage:
         return {
             "interview": self.interview.number,
             "challenge": self.interview.slug,
-            "outcome": report.outcome,
-            "parts_right": report.parts_right,
+            **pick(report, "outcome", "parts_right"),
             "parts": len(report.parts),
             "goals": plain(report.goals),
-            "seconds": self.seconds,
-            "late": self.late,
+            **pick(self, "seconds", "late"),
         } | stage_document(report.stage)
 
 
@@ -243,8 +237,7 @@ class ScorecardPage:
             show_stage_card(stage, screen)
         wrong = [part for part in card.parts if part.outcome != "passed"]
         if wrong:
-            screen.gap()
-            screen.say(("parts that are not right", "title"))
+            screen.heading("parts that are not right")
             for part in wrong:
                 text = f"{part.title}: {part.message}" if part.message else part.title
                 screen.hang((f"  {marks.bad} ", "bad"), text)
@@ -258,8 +251,7 @@ class ScorecardPage:
     def document(self) -> Document:
         card = self.card
         shown: Document = plain(card)
-        counts = {"fixed": card.fixed, "found": card.found, "named": card.named}
-        return shown | counts | {"trend": plain(self.trend)}
+        return shown | pick(card, "fixed", "found", "named") | pick(self, "trend")
 
 
 @record
@@ -316,19 +308,16 @@ class HistoryPage:
     def document(self) -> Document:
         numbers = {card.number for card in self.cards}
         left = [i.number for i in self.interviews if i.number not in numbers]
-        return {"scorecards": plain(self.cards), "without_scorecard": left} | {
-            "trend": plain(self.trend)
-        }
+        shown = {"scorecards": plain(self.cards), "without_scorecard": left}
+        return shown | pick(self, "trend")
 
 
 # ---------------------------------------------------------------- parts of pages
 
 
 def show_question(card: QuestionCard, number: int, count: int, screen: Screen) -> None:
-    screen.gap()
     place = f"question {number} of {count}, " if count else ""
-    screen.say((f"{place}about {card.bug}", "title"))
-    screen.prose(card.question, indent=2)
+    screen.heading(f"{place}about {card.bug}", card.question)
 
 
 def show_answer(card: QuestionCard, screen: Screen) -> None:
@@ -383,8 +372,7 @@ def _above(rating: Rating) -> str:
 
 
 def _show_trend(trend: Trend, screen: Screen) -> None:
-    screen.gap()
-    screen.say(("last rounds", "title"))
+    screen.heading("last rounds")
     _show_rounds([_round_row(one) for one in trend.rounds], screen)
     _show_categories(trend, screen)
 
@@ -399,8 +387,7 @@ def _show_rounds(rows: Sequence[Sequence[str]], screen: Screen) -> None:
 
 
 def _show_categories(trend: Trend, screen: Screen) -> None:
-    screen.gap()
-    screen.say(("kinds of bugs, the weakest first", "title"))
+    screen.heading("kinds of bugs, the weakest first")
     table = bare_table("kind", "found", "fixed", "named", "lately")
     for one in trend.categories:
         marks = [screen.marks.ok if found else screen.marks.bad for found in one.lately]

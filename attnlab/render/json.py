@@ -41,9 +41,13 @@ def write_document(document: Document) -> None:
         discard_output(sys.stdout)
 
 
+def pick(record: object, *names: str) -> Document:
+    """Some fields of a record, under their own names."""
+    return {name: plain(getattr(record, name)) for name in names}
+
+
 def error_document(error: AttnlabError) -> Document:
-    row = {"message": error.message, "hint": error.hint, "where": error.where}
-    return {"outcome": error.outcome, "error": row}
+    return {"outcome": error.outcome, "error": pick(error, "message", "hint", "where")}
 
 
 def trace_rows(trace: Trace | None) -> Document:
@@ -51,7 +55,5 @@ def trace_rows(trace: Trace | None) -> Document:
     trace = trace or Trace()
     return {
         "ops": plain((*trace.ops, *(op for call in trace.calls for op in call.trace.ops))),
-        "findings": plain(trace.findings),
-        "crash": plain(trace.crash),
-        "notes": list(trace.notes),
+        **pick(trace, "findings", "crash", "notes"),
     }

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from attnlab.catalogue.programs import ProgramEntry
 from attnlab.records import Challenge, ChallengeProgress, record
-from attnlab.render.json import Document
+from attnlab.render.json import Document, pick
 from attnlab.render.screen import Marks, Screen, level_marks, plural, truncate
 
 Row = tuple[Challenge | ProgramEntry, ChallengeProgress]
@@ -145,21 +145,7 @@ def next_unsolved(rows: tuple[Row, ...]) -> Challenge | ProgramEntry | None:
 
 
 def _document(challenge: Challenge | ProgramEntry, standing: ChallengeProgress) -> Document:
-    more = {}
-    if isinstance(challenge, ProgramEntry):
-        more = {"bugs": challenge.bugs, "stages": challenge.stages}
-    return {
-        **more,
-        "slug": challenge.slug,
-        "title": challenge.title,
-        "kind": challenge.kind,
-        "topic": challenge.topic,
-        "level": challenge.level,
-        "status": standing.status,
-        "tries": standing.tries,
-        "best": standing.best,
-        "hints": standing.hints,
-        "revealed": standing.revealed,
-        "solution_seen": standing.solution_seen,
-        "peeked": standing.peeked,
-    }
+    more = ("bugs", "stages") if isinstance(challenge, ProgramEntry) else ()
+    done = ("status", "tries", "best", "hints", "revealed", "solution_seen", "peeked")
+    what = pick(challenge, *more, "slug", "title", "kind", "topic", "level")
+    return what | pick(standing, *done)

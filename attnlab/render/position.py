@@ -19,7 +19,7 @@ from attnlab.records.position import (
 )
 from attnlab.render.bars import show_bars, subset_label
 from attnlab.render.heat import show_heat
-from attnlab.render.json import Document
+from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, bare_table
 
 MOST = 10  # rows of a table on the screen; the document has all
@@ -54,18 +54,13 @@ class PositionPage:
             screen.do_next("attnlab lesson sinusoidal works a small table out by hand")
 
     def document(self) -> Document:
-        job, report = self.job, self.report
-        sizes = {name: getattr(job, name) for name in ("dim", "length", "heads", "base")}
+        report = self.report
         return {
-            "kind": job.kind,
-            **sizes,
-            "formula": plain(report.formula),
-            "pictures": plain(report.pictures),
-            "frequencies": plain(report.frequencies),
+            **pick(self.job, "kind", "dim", "length", "heads", "base"),
+            **pick(report, "formula", "pictures", "frequencies"),
             "distance": plain(report.curve),
             "statistics": {fact.id: fact.value for fact in report.statistics},
-            "rotation": plain(report.rotation),
-            "notes": plain(report.notes),
+            **pick(report, "rotation", "notes"),
         }
 
 
@@ -98,8 +93,7 @@ def _show_left_out(count: int, screen: Screen) -> None:
 
 
 def _show_curve(curve: Curve, screen: Screen) -> None:
-    screen.gap()
-    screen.say((curve.title, "title"))
+    screen.heading(curve.title)
     shown = show_bars(curve.distances, curve.values, screen)
     if len(shown) < curve.count:
         screen.say(("only " + subset_label("distance", shown, curve.count), "aside"))
@@ -115,8 +109,7 @@ def _show_curve(curve: Curve, screen: Screen) -> None:
 def _show_statistics(facts: Sequence[Statistic], screen: Screen) -> None:
     if not facts:
         return
-    screen.gap()
-    screen.say(("statistics", "title"))
+    screen.heading("statistics")
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column(justify="right")

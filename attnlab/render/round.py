@@ -15,7 +15,7 @@ from attnlab.records.program import (
 )
 from attnlab.render.bars import UP, every_nth
 from attnlab.render.challenge import show_hints
-from attnlab.render.json import Document
+from attnlab.render.json import Document, pick
 from attnlab.render.run import show_output
 from attnlab.render.screen import ASCII, Screen, level_marks, plural
 from attnlab.render.stage import StageSolutionPage, show_stage, stage_document
@@ -70,12 +70,8 @@ class RoundStartPage:
             screen.do_next(f"attnlab grade {program.name}")
             return
         show_head(program, screen)
-        screen.gap()
-        screen.say(("symptom", "title"))
-        screen.prose(program.symptom_of(self.round), indent=2)
-        screen.gap()
-        screen.say(("task", "title"))
-        screen.prose(program.task, indent=2)
+        screen.heading("symptom", program.symptom_of(self.round))
+        screen.heading("task", program.task)
         screen.gap()
         wrote = ", ".join(program.edit)
         screen.say((f"{screen.marks.ok} ", "ok"), "wrote ", (f"{self.folder}/", "title"))
@@ -109,9 +105,7 @@ class RoundRunPage:
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen, self.folder)
         if self.round:
-            screen.gap()
-            screen.say(("symptom", "title"))
-            screen.prose(self.program.symptom_of(self.round), indent=2)
+            screen.heading("symptom", self.program.symptom_of(self.round))
         if self.report.run:
             _show_run(self.report.run, screen)
         else:
@@ -127,14 +121,9 @@ class RoundRunPage:
         return {
             "challenge": self.program.slug,
             "file": self.folder,
-            "outcome": report.outcome,
-            "message": report.message,
-            "run": plain(report.run),
-            "goals": plain(report.goals),
+            **pick(report, "outcome", "message", "run", "goals"),
             "notes": list(self.notes),
-            "isolation": list(report.isolation),
-            "seconds": report.seconds,
-            "output": report.output,
+            **pick(report, "isolation", "seconds", "output"),
             "next": self.next,
         }
 
@@ -208,11 +197,8 @@ class RoundGradePage:
             "parts_right": report.parts_right,
             "parts": len(report.parts),
             "goals": plain(report.goals),
-            "message": self.message,
-            "notes": list(self.notes),
-            "isolation": list(report.isolation),
-            "seconds": report.seconds,
-            "seed": report.seed,
+            **pick(self, "message", "notes"),
+            **pick(report, "isolation", "seconds", "seed"),
             "next": self.next,
         }
         shown |= stage_document(report.stage)
@@ -315,8 +301,7 @@ def _show_run(run: TrainingRun, screen: Screen) -> None:
     if run.sample:
         screen.say("sample  ", (run.sample, "name"), indent=2)
     if run.trace:
-        screen.gap()
-        screen.say((f"step {run.failed_step}, operation by operation", "title"))
+        screen.heading(f"step {run.failed_step}, operation by operation")
         left = max(len(run.trace.ops) - LAST_ROWS, 0)
         if left:
             command = f"attnlab trace train.py --step {run.failed_step}"
@@ -338,23 +323,20 @@ def sparkline(values: Sequence[float], screen: Screen) -> str:
 
 
 def _show_parts(parts: Sequence[PartResult], screen: Screen) -> None:
-    screen.gap()
-    screen.say(("parts", "title"))
+    screen.heading("parts")
     for part in parts:
         _show_outcome(part, screen)
 
 
 def show_goals(goals: Sequence[GoalResult], screen: Screen) -> None:
     if goals:
-        screen.gap()
-        screen.say(("goals", "title"))
+        screen.heading("goals")
     for goal in goals:
         _show_outcome(goal, screen)
 
 
 def _show_outcome(result: PartResult | GoalResult, screen: Screen) -> None:
-    marks = {"passed": (screen.marks.ok, "ok"), "failed": (screen.marks.bad, "bad")}
-    mark, style = marks.get(result.outcome, (screen.marks.unsure, "warn"))
+    mark, style = screen.look(result.outcome)
     told = f": {result.message}" if result.message else ""
     screen.hang((f"  {mark} ", style), result.title + told)
 

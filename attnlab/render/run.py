@@ -4,7 +4,7 @@ from attnlab.records import Challenge, Report, Trace, Verdict, plain, record
 from attnlab.render.challenge import show_head
 from attnlab.render.checks import outcome_counts
 from attnlab.render.findings import show_failure_end, show_findings, show_notes
-from attnlab.render.json import Document, trace_rows
+from attnlab.render.json import Document, pick, trace_rows
 from attnlab.render.screen import Screen, plural
 from attnlab.render.steps import show_table, show_target
 
@@ -22,9 +22,7 @@ class RunPage:
     def show(self, screen: Screen) -> None:
         show_head(self.challenge, screen, self.file)
         for title, text in (("symptom", self.challenge.symptom), ("task", self.challenge.task)):
-            screen.gap()
-            screen.say((title, "title"))
-            screen.prose(text, indent=2)
+            screen.heading(title, text)
         screen.gap()
         screen.say(("attnlab explain rules shows what every challenge asks", "aside"), indent=2)
         _show_trace(self, screen)
@@ -35,18 +33,13 @@ class RunPage:
         verdict = self.verdict
         return {
             "challenge": self.challenge.slug,
-            "file": verdict.file,
-            "outcome": verdict.outcome,
-            "score": verdict.score,
-            "message": verdict.message,
+            **pick(verdict, "file", "outcome", "score", "message"),
             "target": self.report.target,
             **trace_rows(self.trace),
             "hidden_findings": self.hidden,
             "checks": plain(verdict.checks),
             "diagnosis": [],  # as for `attnlab grade`
-            "isolation": list(verdict.isolation),
-            "seconds": verdict.seconds,
-            "seed": verdict.seed,
+            **pick(verdict, "isolation", "seconds", "seed"),
             "output": self.report.output,
             "next": self.next,
         }
@@ -90,8 +83,7 @@ def show_output(output: str, screen: Screen, keep: int = 8) -> None:
     lines = output.rstrip().splitlines()
     if not lines:
         return
-    screen.gap()
-    screen.say(("the file printed", "title"))
+    screen.heading("the file printed")
     if len(lines) > keep:
         screen.say((f"  {screen.marks.dots} {plural(len(lines) - keep, 'line')} before", "aside"))
     for line in lines[-keep:]:

@@ -96,6 +96,16 @@ class Screen(Console):
     def marks(self) -> Marks:
         return Marks() if self.encoding.lower().startswith("utf") else ASCII
 
+    def look(self, outcome: str) -> tuple[str, str]:
+        """The mark and the style of an outcome; one of no other kind cannot be told."""
+        marks = self.marks
+        known = {
+            "passed": (marks.ok, "ok"),
+            "failed": (marks.bad, "bad"),
+            "skipped": (marks.skip, "aside"),
+        }
+        return known.get(outcome, (marks.unsure, "warn"))
+
     def on_broken_pipe(self) -> None:
         self.quiet = True
         discard_output(self.file)
@@ -127,6 +137,13 @@ class Screen(Console):
 
     def gap(self) -> None:
         self.print()
+
+    def heading(self, title: str, text: str = "") -> None:
+        """A title with space above it, and the Markdown that belongs to it."""
+        self.gap()
+        self.say((title, "title"))
+        if text:
+            self.prose(text, indent=2)
 
     def prose(self, text: str, indent: int = 0) -> None:
         """Markdown that someone wrote: a task, notes, the docstring of a check."""

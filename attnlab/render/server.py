@@ -1,8 +1,8 @@
 """The warm judges of this user, one line for each."""
 
-from attnlab.records import plain, record
+from attnlab.records import record
 from attnlab.render.formats import format_seconds
-from attnlab.render.json import Document
+from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, plural
 from attnlab.worker.warm_start import ServerState
 
@@ -35,4 +35,4 @@ class ServerPage:
             screen.say("the next command that needs torch starts one; it leaves when it is idle")
 
     def document(self) -> Document:
-        return {"servers": plain(self.servers), "stopped": self.stopped, "unwanted": self.unwanted}
+        return pick(self, "servers", "stopped", "unwanted")

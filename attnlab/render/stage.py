@@ -5,7 +5,7 @@ from difflib import unified_diff
 from attnlab.records import record
 from attnlab.records.practice import StageCard
 from attnlab.records.program import Program, ProgramReport, Stage, StageResult
-from attnlab.render.json import Document
+from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, plural
 
 STATES = {"passed": "passed", "failed": "not yet", "open": "opened, never graded"}
@@ -43,12 +43,9 @@ class StageStartPage:
         screen.say((stage.title, "title"))
         place = f"stage {number} of {len(program.stages)}  {stage.minutes} minutes"
         screen.say((f"{program.slug} {stage.id}", "name"), f"  {place}")
-        screen.gap()
-        screen.say(("task", "title"))
-        screen.prose(stage.task, indent=2)
+        screen.heading("task", stage.task)
         screen.prose(self.parts, indent=2)
-        screen.gap()
-        screen.say(("checked", "title"))
+        screen.heading("checked")
         for check in stage.checks:
             screen.hang(f"  {screen.marks.note} ", check.title)
         screen.gap()
@@ -63,15 +60,12 @@ class StageStartPage:
         return {
             "challenge": self.program.slug,
             "stage": stage.id,
-            "title": stage.title,
-            "minutes": stage.minutes,
-            "task": stage.task,
+            **pick(stage, "title", "minutes", "task"),
             "parts": self.parts,
-            "checks": [{"id": check.id, "title": check.title} for check in stage.checks],
+            "checks": [pick(check, "id", "title") for check in stage.checks],
             "folder": self.folder,
             "given": list(stage.given),
-            "kept": list(self.kept),
-            "next": self.next,
+            **pick(self, "kept", "next"),
         }
 
 
@@ -117,17 +111,15 @@ def show_stage(report: ProgramReport, screen: Screen) -> None:
         return
     broken = [part for part in report.parts if part.outcome != "passed"]
     if broken:
-        screen.gap()
-        screen.say(("parts that were right before the stage", "title"))
+        screen.heading("parts that were right before the stage")
     for part in broken:
         screen.hang((f"  {screen.marks.bad} ", "bad"), f"{part.title}: {part.message}")
     screen.gap()
     passed = sum(check.outcome == "passed" for check in result.checks)
     counted = f"{passed} of {plural(len(result.checks), 'check')} passed"
     screen.say((f"stage {result.id}", "title"), f"  {counted}")
-    marks = {"passed": (screen.marks.ok, "ok"), "failed": (screen.marks.bad, "bad")}
     for check in result.checks:
-        mark, style = marks.get(check.outcome, (screen.marks.unsure, "warn"))
+        mark, style = screen.look(check.outcome)
         screen.hang((f"  {mark} ", style), check.title)
         if check.message:
             screen.hang("      ", check.message)
@@ -137,10 +129,9 @@ def stage_document(result: StageResult | None) -> Document:
     """The same for scripts; empty where no stage is open."""
     if result is None:
         return {}
-    kept = ("id", "title", "outcome", "message")
-    checks = [{key: getattr(check, key) for key in kept} for check in result.checks]
+    checks = [pick(check, "id", "title", "outcome", "message") for check in result.checks]
     outcome = "passed" if result.passed else "failed"
-    return {"stage": {"id": result.id, "title": result.title, "outcome": outcome, "checks": checks}}
+    return {"stage": pick(result, "id", "title") | {"outcome": outcome, "checks": checks}}
 
 
 def next_stage(program: Program, report: ProgramReport, skipped: bool = False) -> str:
@@ -161,8 +152,7 @@ def show_stage_card(card: StageCard, screen: Screen) -> None:
     if card.outcome == "locked":
         screen.say(f"{screen.marks.skip} ", (f"stage {card.id}", "title"), "  never opened")
         return
-    looks = {"passed": (screen.marks.ok, "ok"), "failed": (screen.marks.bad, "bad")}
-    mark, style = looks.get(card.outcome, (screen.marks.unsure, "warn"))
+    mark, style = screen.look(card.outcome)
     screen.say((f"{mark} ", style), (f"stage {card.id}", "title"), f"  {STATES[card.outcome]}")
     screen.say(card.title, indent=4)
     if card.outcome != "open":

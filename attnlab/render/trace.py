@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from attnlab.records import Guard, Report, Trace, plain, record
+from attnlab.records import Guard, Report, Trace, record
 from attnlab.render.attention import show_attention
 from attnlab.render.findings import show_failure_end, show_findings, show_notes
 from attnlab.render.fold import View
 from attnlab.render.formats import file_labels, format_place
 from attnlab.render.gradients import show_backward
 from attnlab.render.heat import show_values
-from attnlab.render.json import Document, trace_rows
+from attnlab.render.json import Document, pick, trace_rows
 from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, escape_control, plural, truncate
 from attnlab.render.steps import show_table, show_target
@@ -52,25 +52,15 @@ class TracePage:
     def document(self) -> Document:
         trace = self.report.trace or Trace()
         return {
-            "target": self.target,
-            "outcome": self.outcome,
+            **pick(self, "target", "outcome"),
             **trace_rows(self.report.trace),
-            "calls": [
-                {"number": call.number, "total": call.total, "inputs": call.inputs}
-                for call in trace.calls
-            ],
+            "calls": [pick(call, "number", "total", "inputs") for call in trace.calls],
             "hidden_findings": self.hidden,
-            "backward": plain(trace.backward),
-            "attention": plain(trace.attention),
-            "values": plain(trace.values),
-            "guards": plain(trace.guards),
+            **pick(trace, "backward", "attention", "values", "guards"),
             "omitted": list(self.omitted),
             "built": self.report.target,
             "sizes": self.sizes,
-            "message": self.report.message,
-            "seconds": self.report.seconds,
-            "seed": self.report.seed,
-            "output": self.report.output,
+            **pick(self.report, "message", "seconds", "seed", "output"),
             "next": self.next,
         }
 

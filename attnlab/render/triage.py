@@ -2,7 +2,7 @@
 
 from attnlab.records import Report, Suspicion, Triage, plain, record
 from attnlab.render.formats import format_place
-from attnlab.render.json import Document
+from attnlab.render.json import Document, pick
 from attnlab.render.round import sparkline
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen, plural, truncate
@@ -79,16 +79,10 @@ class TriagePage:
     def document(self) -> Document:
         found, training = self.triage, self.report.training
         return {
-            "target": found.target,
-            "outcome": found.outcome,
-            "suspicions": [plain(suspicion) for suspicion in found.suspicions],
-            "looked_at": list(found.looked_at),
-            "not_looked_at": list(found.not_looked_at),
+            **pick(found, "target", "outcome", "suspicions", "looked_at", "not_looked_at"),
             "losses": list(training.losses) if training else [],
             "one_batch": [plain(run) for run in training.one_batch] if training else [],
-            "message": found.message,
-            "advice": found.advice,
-            "seconds": found.seconds,
+            **pick(found, "message", "advice", "seconds"),
             "output": self.report.output,
         }
 

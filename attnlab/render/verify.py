@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 
 from attnlab.catalogue.finding_rules import PROPERTY_FINDINGS
-from attnlab.records import CheckResult, Promise, plain, record
-from attnlab.render.json import Document
+from attnlab.records import CheckResult, Promise, record
+from attnlab.render.checks import outcome_counts
+from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen
 
 WORDS = {"passed": "holds", "failed": "broken", "skipped": "not-applicable", "error": "not-checked"}
+COUNTED = {
+    "failed": "broken",
+    "passed": "hold",
+    "error": "not looked at",
+    "skipped": "not applicable",
+}
 UNCOMPARED = "properties alone were looked at: no value was compared with a reference"
 
 
@@ -33,30 +40,19 @@ class VerifyPage:
         if self.message:
             screen.hang((f"{screen.marks.bad} {self.outcome}  ", "bad"), self.message)
         else:
-            screen.say(*_counts(self.checks, screen))
+            screen.say(*outcome_counts(self.checks, screen, COUNTED))
             screen.say((UNCOMPARED, "aside"))
         screen.do_next(self.next)
 
     def document(self) -> Document:
         return {
-            "target": self.target,
-            "built": self.built,
-            "outcome": self.outcome,
-            "message": self.message,
-            "promises": plain(self.promises),
+            **pick(self, "target", "built", "outcome", "message", "promises"),
             "properties": [
-                {
-                    "id": check.id,
-                    "title": check.title,
-                    "outcome": WORDS[check.outcome],
-                    "message": check.message,
-                    "file": check.file,
-                    "line": check.line,
-                }
+                pick(check, "id", "title", "message", "file", "line")
+                | {"outcome": WORDS[check.outcome]}
                 for check in self.checks
             ],
-            "seconds": self.seconds,
-            "next": self.next,
+            **pick(self, "seconds", "next"),
         }
 
 
@@ -87,31 +83,11 @@ def _show_broken(check: CheckResult, screen: Screen) -> None:
 
 def _show_rest(checks: Sequence[CheckResult], screen: Screen) -> None:
     """A line for each of the others: those that hold, and why the rest was not looked at."""
-    marks = screen.marks
-    looks = {
-        "passed": (marks.ok, "ok"),
-        "error": (marks.unsure, "warn"),
-        "skipped": (marks.skip, "aside"),
-    }
     wide = max((len(check.id) for check in checks), default=0)
-    for outcome, (mark, style) in looks.items():
+    for outcome in ("passed", "error", "skipped"):
+        mark, style = screen.look(outcome)
         some = [check for check in checks if check.outcome == outcome]
         if some:
             screen.gap()
         for check in some:
             screen.hang((f"{mark} {check.id:<{wide}}  ", style), check.message or check.title)
-
-
-def _counts(checks: Sequence[CheckResult], screen: Screen) -> list[tuple[str, str]]:
-    marks = screen.marks
-    looks = (
-        ("failed", f"{marks.bad} {{}} broken", "bad"),
-        ("passed", f"{marks.ok} {{}} hold", "ok"),
-        ("error", f"{marks.unsure} {{}} not looked at", "warn"),
-        ("skipped", f"{marks.skip} {{}} not applicable", "aside"),
-    )
-    parts: list[tuple[str, str]] = []
-    for outcome, text, style in looks:
-        if count := sum(check.outcome == outcome for check in checks):
-            parts += [("   ", ""), (text.format(count), style)]
-    return parts[1:]
