@@ -388,22 +388,23 @@ class ProgramGrader:
         """The same with the right model, where a part is wrong and so is the own model."""
         if not self._can_substitute():
             return list(parts)
-        right, loop = self.right(), self.program.training.files
-        side = Side(self, self.program.files | {file: self.job.files[file] for file in loop})
-        if any(part.outcome == "failed" for part in parts):
+        files = {file: self.job.files[file] for file in self.program.training.files}
+        side = Side(self, self.program.files | files)
+        if any(part.outcome == "failed" for part in parts) and side.files != self.program.files:
             side.take_process(self.mine)
-        found = []
-        for part in parts:
-            if part.outcome == "failed":
-                message, reason = self._compared(part.id, side, right.weights, dict)
-                part = replace(  # noqa: PLW2901
-                    part,
-                    outcome="failed" if message else "passed",
-                    message=message or "right with the right model",
-                    reason=reason,
-                )
-            found.append(part)
-        return found
+        return [self._substituted(p, side) if p.outcome == "failed" else p for p in parts]
+
+    def _substituted(self, part: PartResult, side: Side) -> PartResult:
+        """The part with the right model; in a loop that nobody changed it is the right program."""
+        message, reason = "", part.reason
+        if side.files != self.program.files:
+            message, reason = self._compared(part.id, side, self.right().weights, dict)
+        return replace(
+            part,
+            outcome="failed" if message else "passed",
+            message=message or "right with the right model",
+            reason=reason if message else "",
+        )
 
     def _can_substitute(self) -> bool:
         """Not in a stage: the right model of before has not what the loop may ask of it by now."""

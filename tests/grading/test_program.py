@@ -135,9 +135,12 @@ def test_other_fixes_of_the_material_pass(grade):
             assert report.outcome == "passed", (bug.id, report.message)
 
 
-def test_one_mistake_is_counted_once(grade):
-    """A wrong attention makes block, model and training wrong: only attention is blamed."""
-    report = grade(compose(PROGRAM, ["softmax-over-queries"]))
+@pytest.mark.parametrize("comment", ["", "\n# a loop of one's own\n"], ids=["given", "changed"])
+def test_one_mistake_is_counted_once(comment, grade):
+    """A wrong attention makes block, model and training wrong: only attention is blamed, also where
+    the loop is not as it was given and has to be tried with the right model."""
+    files = compose(PROGRAM, ["softmax-over-queries"])
+    report = grade(files | {"train.py": files["train.py"] + comment})
     assert wrong(report) == {"attention"}
 
 
