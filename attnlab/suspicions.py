@@ -68,6 +68,18 @@ SYMPTOMS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# What to do about a script that took no step, by what ended it.
+ADVICE = {
+    "FileNotFoundError": "start attnlab in the folder where the script finds its data",
+    "CUDA|cuda|NVIDIA|XPU": "triage runs on the CPU: let the script fall back, or take its device "
+    "from --args",
+    "URLError|HTTPError|ConnectionError|MaxRetry|gaierror": "it asks the network: fetch the files "
+    "first, and let the script read them",
+    "still running": "--timeout gives it more seconds; less data or a smaller model, by --args, "
+    "needs fewer",
+    "EOFError": "it asks for input, and none is given: let it take its answers from --args",
+}
+
 
 @record
 class Wishes:
@@ -131,11 +143,7 @@ def _advice(target: str, report: Report) -> str:
         flags = [flag.split("/")[-1] for flag in needed[1].split(", ")]
         words = [f"{f} {f.lstrip('-').upper()}" if f.startswith("-") else f for f in flags]
         return f'with your own values: attnlab triage {target} --args "{" ".join(words)}"'
-    if "FileNotFoundError" in training.crash:
-        return "start attnlab in the folder where the script finds its data"
-    if "EOFError" in training.crash:
-        return "it asks for input, and none is given: let it take its answers from --args"
-    return ""
+    return next((text for shown, text in ADVICE.items() if re.search(shown, training.crash)), "")
 
 
 def _traces(report: Report) -> Iterator[Trace]:

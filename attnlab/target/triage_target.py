@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from attnlab.errors import Refused, Unreadable
-from attnlab.records import Job, Limits, Report
+from attnlab.records import Job, Limits, Report, TrainingReport
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.outline import read_outline
 from attnlab.target.resolve import own_job, script_job
@@ -114,8 +114,12 @@ def _add_findings(report: Report, more: Report) -> Report:
 
 def _merge_reports(script: Report, module: Report) -> Report:
     """What the script did, with what its model showed."""
-    if module.outcome != "ok" or module.trace is None or module.trace.crash:
-        return script  # its inputs were guessed
+    crash = module.trace.crash if module.trace else None
+    if module.outcome != "ok" or module.trace is None or crash:  # its inputs were guessed
+        why = f"{crash.error}: {crash.message}" if crash else module.message or module.outcome
+        training = script.training or TrainingReport(steps=0)
+        told = (*training.not_looked_at, f"the model alone: {why}")
+        return replace(script, training=replace(training, not_looked_at=told))
     return replace(module, training=script.training, output=script.output, message=script.message)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import builtins
 import io
+import multiprocessing.process
 import os
+import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed
+import torch.multiprocessing
 from torch.utils.data import DataLoader
 
 WRITING = set("wax+")
@@ -37,7 +42,9 @@ class Patches:
 class ScratchFiles:
     """Redirects what a script writes into a scratch folder, and reads it back from there."""
 
-    def __init__(self, patches: Patches) -> None:
+    def __init__(self, patches: Patches, not_seen: set[str]) -> None:
+        """What cannot be redirected is not done, and told in `not_seen`."""
+        self.not_seen = not_seen
         self.here = os.getcwd() + os.sep  # noqa: PTH109
         self.folder = Path(tempfile.mkdtemp(prefix="attnlab-watch-"))
         self.moved: dict[str, str] = {}
@@ -49,6 +56,9 @@ class ScratchFiles:
             patches.put(os, name, self._deleting)
         for name in ("rename", "replace"):
             patches.put(os, name, self._renaming)
+        patches.put(os, "truncate", self._truncating)
+        patches.put(os, "system", self._commanding)
+        patches.put(sqlite3, "connect", self._connecting)
         patches.put(torch, "save", self._saving)
         patches.put(torch, "load", self._loading)
 
@@ -102,6 +112,30 @@ class ScratchFiles:
 
         return guarded
 
+    def _truncating(self, truncate: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(path: Any, length: int) -> None:
+            known = self._known(path)
+            place = self._place(path) if known == path else None
+            if place is not None:
+                shutil.copyfile(path, place)
+            truncate(place or known, length)
+
+        return guarded
+
+    def _commanding(self, _: Callable[..., Any]) -> Callable[..., Any]:
+        def skipped(command: str) -> int:
+            self.not_seen.add(f"a shell command, which was not run: {command}")
+            return 0
+
+        return skipped
+
+    def _connecting(self, connect: Callable[..., Any]) -> Callable[..., Any]:
+        def redirected(database: Any, *args: Any, **kwargs: Any) -> Any:
+            place = None if database == ":memory:" else self._place(database)
+            return connect(place or database, *args, **kwargs)
+
+        return redirected
+
     def _saving(self, save: Callable[..., Any]) -> Callable[..., Any]:
         def redirected(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
             save(obj, self._place(f) or f, *args, **kwargs)
@@ -116,7 +150,7 @@ class ScratchFiles:
 
 
 def run_plainly(patches: Patches) -> None:
-    """No worker processes, no compiler: what runs is what is written."""
+    """No worker processes of loaders, no compiler: what runs is what is written."""
 
     def in_process(make: Callable[..., None]) -> Callable[..., None]:
         def init(loader: Any, *args: Any, **kwargs: Any) -> None:
@@ -134,3 +168,32 @@ def run_plainly(patches: Patches) -> None:
 
     patches.put(DataLoader, "__init__", in_process)
     patches.put(torch, "compile", eager)
+
+
+def run_alone(patches: Patches, not_seen: set[str]) -> None:
+    """Of several processes that train, the first runs here, as one of one."""
+
+    def first_alone(_: Callable[..., Any]) -> Callable[..., None]:
+        def spawn(function: Any, args: Any = (), nprocs: int = 1, *_: Any, **__: Any) -> None:
+            not_seen.add(f"{nprocs} processes: the first ran alone, as if there were no others")
+            function(0, *args)
+
+        return spawn
+
+    def of_one(begin: Callable[..., Any]) -> Callable[..., Any]:
+        def init(*args: Any, **kwargs: Any) -> Any:
+            kwargs |= {name: n for name, n in (("world_size", 1), ("rank", 0)) if name in kwargs}
+            return begin(*args, **kwargs)
+
+        return init
+
+    def elsewhere(start: Callable[..., Any]) -> Callable[..., Any]:
+        def begin(process: Any) -> Any:
+            not_seen.add("what other processes of the script do")
+            return start(process)
+
+        return begin
+
+    patches.put(torch.multiprocessing, "spawn", first_alone)
+    patches.put(torch.distributed, "init_process_group", of_one)
+    patches.put(multiprocessing.process.BaseProcess, "start", elsewhere)

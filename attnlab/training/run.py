@@ -16,7 +16,7 @@ from attnlab.tracer.raw_trace import RawTrace, first_line, raise_location
 from attnlab.training.broken_gradient import GradientWatch
 from attnlab.training.log import TrainingLog
 from attnlab.training.one_batch import learn_recorded
-from attnlab.training.patches import ScratchFiles, run_plainly
+from attnlab.training.patches import ScratchFiles, run_alone, run_plainly
 from attnlab.training.scores import ModuleCall
 from attnlab.training.tape import Tape
 from attnlab.training.watch import StopWatching, TrainingWatch
@@ -146,8 +146,9 @@ def watch_script(
     watch.space = {} if wanted.evaluate else None
     error: BaseException | None = None
     with watch:
-        files = ScratchFiles(watch._patches)
+        files = ScratchFiles(watch._patches, watch.not_seen)
         run_plainly(watch._patches)
+        run_alone(watch._patches, watch.not_seen)
 
         def seen() -> Watched:
             tracer.close()
@@ -199,4 +200,6 @@ def _told(error: BaseException, file: str) -> str:
         code: Any = error.code
         return "" if code in (None, 0) else f"{file} ended with exit code {code}"
     line, at, _ = raise_location(error, file)
+    if type(error).__name__ == "Hung":
+        return f"{at or file}:{line}: still running when its time was over"
     return f"{at or file}:{line}: {type(error).__name__}: {first_line(error)}"

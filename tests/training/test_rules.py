@@ -185,3 +185,29 @@ def test_one_step_is_traced(tmp_path):
     raw = watched(tmp_path, {})[2].raw
     assert "cross_entropy" in [op.op for op in raw.ops]
     assert len([op for op in raw.ops if op.op == "embedding"]) == 1
+
+
+def test_nothing_of_the_users_is_changed_in_other_ways(tmp_path, monkeypatch):
+    """Files cut short, data bases; a shell command is not run, and that is told."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kept.txt").write_text("mine")
+    words = "import os, sqlite3; os.system('echo new > kept.txt'); os.truncate('kept.txt', 0)"
+    log = watched(tmp_path, {"after": f"{words}; sqlite3.connect('runs.db').close()"}, 3)[2].log
+    assert (tmp_path / "kept.txt").read_text() == "mine"
+    assert not (tmp_path / "runs.db").exists()
+    assert log.crash == ""
+    assert "a shell command, which was not run: echo new > kept.txt" in log.not_seen
+
+
+def test_of_several_processes_the_first_runs_here(tmp_path):
+    """As one of one: its steps are seen, and that is told."""
+    begin = "torch.distributed.init_process_group('gloo', rank=rank, world_size=2, store=store)"
+    spawn = f"""import torch.multiprocessing as mp
+store = torch.distributed.HashStore()
+def work(rank):
+    {begin}
+    torch.distributed.destroy_process_group()
+mp.spawn(work, nprocs=2)"""
+    log = watched(tmp_path, {"setup": spawn}, 3)[2].log
+    assert (log.crash, len(log.steps)) == ("", 3)
+    assert any("2 processes: the first ran alone" in text for text in log.not_seen)
