@@ -6,7 +6,6 @@ import builtins
 import io
 import multiprocessing.process
 import os
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -115,10 +114,11 @@ class ScratchFiles:
     def _truncating(self, truncate: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(path: Any, length: int) -> None:
             known = self._known(path)
-            place = self._place(path) if known == path else None
-            if place is not None:
-                shutil.copyfile(path, place)
-            truncate(place or known, length)
+            if known == path:
+                content = Path(path).read_bytes()  # before it is redirected
+                known = self._place(path) or path
+                Path(known).write_bytes(content)
+            truncate(known, length)
 
         return guarded
 

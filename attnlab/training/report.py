@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from attnlab.records import Finding, LiveReport, Trace, TrainingReport
@@ -27,8 +28,8 @@ def build_report(
     if raw is not None:
         whole = build_trace(SizedTrace(raw, raw.sizes), None)
         trace = replace(whole, findings=tuple(map(_in_step, whole.findings)))
-        if any(f.rule in FORWARD and f.severity != "note" for f in trace.findings):
-            found = [f for f in found if f.rule != "gradient-origin"]
+        if log.broken is not None:
+            trace, found = _one_origin(log, trace, found)
     return TrainingReport(
         steps=len(log.steps),
         losses=tuple(call.value for call in log.backwards if call.value is not None),
@@ -46,6 +47,19 @@ def build_report(
         one_batch=log.one_batch,
         redirected=log.redirected,
     )
+
+
+def _one_origin(
+    log: TrainingLog, trace: Trace, found: list[Finding]
+) -> tuple[Trace, list[Finding]]:
+    """Of a step that broke: what its forward pass met first, or what its backward pass did."""
+    losses = [c.value for c in log.backwards if c.step + 1 == log.broken_step]
+    if all(value is not None and math.isfinite(value) for value in losses):
+        left = tuple(f for f in trace.findings if f.rule not in FORWARD)  # of what clips gradients
+        return replace(trace, findings=left), found
+    if any(f.rule in FORWARD and f.severity != "note" for f in trace.findings):
+        found = [f for f in found if f.rule != "gradient-origin"]
+    return trace, found
 
 
 def _in_step(finding: Finding) -> Finding:

@@ -58,6 +58,14 @@ def test_the_operation_that_broke_stands_first(triage, loss, rule, says):
     assert any("weights were no numbers" in text for text in whole["not_looked_at"])
 
 
+def test_a_norm_of_broken_gradients_is_not_where_they_broke(triage):
+    """Clipping sees the NaN after the backward pass."""
+    clip = "nn.utils.clip_grad_norm_(net.parameters(), 1.0); optimizer.step()"
+    found, _ = triage(LENGTH, finish=clip)
+    assert "nan-origin" not in found
+    assert found["gradient-origin"]["line"] == 14
+
+
 def test_a_rate_that_blows_the_weights_up_is_named(triage):
     """The first step was enough."""
     assert "learning-rate" in triage("net(x).pow(4).mean()", rate=1e12)[0]
