@@ -126,7 +126,11 @@ class Surroundings:
             starts = self._starts[id(loader)]
             share, twin = 0.0, 0
             if HELD_OUT.search(linecache.getline(*place).partition("=")[0]):
-                for other, (trained, at) in enumerate(known):
+                # Of those that one line made, as for each fold, the nearest belongs to it.
+                order = sorted(range(len(known)), key=lambda o: (-abs(o - number), o < number))
+                nearest = {known[other][1]: other for other in order}
+                for other in nearest.values():
+                    trained, at = known[other]
                     theirs = HELD_OUT.search(linecache.getline(*at).partition("=")[0])
                     trains = not theirs and bool(self._starts[id(trained)])
                     if rows[number] and other != number and trains:

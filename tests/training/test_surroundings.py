@@ -118,3 +118,20 @@ def test_a_slip_around_the_loop_is_found(rule, changes, tmp_path):
 def test_the_same_done_rightly_raises_nothing(changes, tmp_path):
     """Slow averages, warm-ups, disjoint parts, a seed per epoch."""
     assert [(f.rule, f.message) for f in grave(changes, tmp_path)] == []
+
+
+def test_a_fold_is_compared_with_its_own_training_rows(tmp_path):
+    """Other folds train on what this one holds out."""
+    folds = """from torch.utils.data import DataLoader, Subset
+for fold in range(2):
+    train_loader = DataLoader(Subset(data, [i for i in range(32) if i % 2 != fold]), 4)
+    val_loader = DataLoader(Subset(data, [i for i in range(32) if i % 2 == fold]), 4)
+    next(iter(train_loader))"""
+    text = f"""import torch
+data = torch.utils.data.TensorDataset(torch.arange(32.0))
+{folds}
+"""
+    path = tmp_path / "folds.py"
+    path.write_text(text)
+    log = watch_script(lambda: exec(compile(text, str(path), "exec"), {}), 3, str(path)).log
+    assert [loader.shared for loader in log.loaders] == [0.0] * 4
