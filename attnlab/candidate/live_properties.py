@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from attnlab.candidate.live import calls, decoding, masks, order, padding, samples
+from attnlab.candidate.live import calls, decoding, masks, order, padding, rotations, samples
 from attnlab.candidate.live.batch import CannotTry, LiveModel, undisturbed
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.layout import find_layout
@@ -42,6 +42,7 @@ PROPERTIES: dict[str, Callable[[Bench], None]] = {
     "prefill-equals-decode": decoding.prefill_equals_decode,
     "position-sensitivity": order.position_sensitivity,
     "permutation-equivariance": order.permutation_equivariance,
+    "norm-kept": rotations.norm_kept,
     "second-call": calls.second_call,
     "train-mode": calls.train_mode,
 }

@@ -110,13 +110,13 @@ class LiveModel:
         watch: AbstractContextManager[Any] | None = None,
     ) -> Output:
         """What the copy returns for the inputs with these changes. Copies are given to it."""
-        args, kwargs = _fresh(self.inputs, changes)
+        args, kwargs = fresh(self.inputs, changes)
         self.model.train(train)
         if seed is not None:
             torch.manual_seed(seed)
             random.seed(seed)
         with torch.no_grad(), uncompiled(), watch or nullcontext():
-            return Output(dict(_floats(self.model(*args, **kwargs))))
+            return Output(dict(floats_in(self.model(*args, **kwargs))))
 
     def replace(self, changes: Changes) -> None:
         """Go on with other values of the inputs."""
@@ -179,14 +179,14 @@ def _copied(model: nn.Module) -> nn.Module:
     return made
 
 
-def _fresh(value: Any, changes: Changes) -> Any:
+def fresh(value: Any, changes: Changes) -> Any:
     """Copies of arguments; also of caches and other objects, which a call may fill."""
     if isinstance(value, Tensor):
         return changes.get(id(value), value).clone()
     if type(value) in (list, tuple):
-        return type(value)(_fresh(v, changes) for v in value)
+        return type(value)(fresh(v, changes) for v in value)
     if type(value) is dict:
-        return {k: _fresh(v, changes) for k, v in value.items()}
+        return {k: fresh(v, changes) for k, v in value.items()}
     try:
         return copy.deepcopy(value)
     except Exception:  # then it is shared by all calls
@@ -197,10 +197,10 @@ def _all_finite(out: Output) -> bool:
     return all(bool(t.isfinite().all()) for t in out.tensors.values())
 
 
-def _floats(value: Any) -> Iterator[tuple[str, Tensor]]:
+def floats_in(value: Any) -> Iterator[tuple[str, Tensor]]:
     found = {"": value} if not isinstance(value, (dict, list, tuple)) else value
     for at, tensor in named_tensors(found):
         if tensor.is_floating_point() and tensor.numel():
             yield (at or "output"), tensor.detach()
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, dict):
-        yield from _floats({n: getattr(value, n) for n in value.__dataclass_fields__})
+        yield from floats_in({n: getattr(value, n) for n in value.__dataclass_fields__})

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from attnlab.candidate.live.batch import CannotTry
 from attnlab.candidate.live.bench import SOME, Bench, Broken, NotApplicable, largest_gap
+from attnlab.candidate.live.pieces import equal_in_pieces
 from attnlab.target.conventions import ARGUMENTS, CACHES
 from attnlab.tracer.call_setup import uncompiled
 from attnlab.tracer.decoding import TOLERANCE, cache_argument, cache_in, output_of
@@ -30,7 +31,8 @@ def prefill_equals_decode(bench: Bench) -> None:
     model, layout = bench.live.model, bench.layout
     name = cache_argument(model.forward)
     if name is None:
-        raise NotApplicable("it takes no cache")
+        equal_in_pieces(bench)
+        return
     bench.promised("causal", "it takes a cache, and nothing says that it is causal")
     if any(leaf.name.partition(".")[0] in CACHES for leaf in bench.live.leaves):
         raise CannotTry("its cache is made of tensors of the batch: attnlab trace --decode")

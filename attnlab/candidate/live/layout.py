@@ -10,7 +10,7 @@ from attnlab.candidate.live.batch import WIDENED, CannotTry, Changes, Leaf, Live
 
 SOURCES = ("src", "source", "memory", "context", "enc", "cond", "image", "pixel")
 POSITION = re.compile(
-    r"(^|[._])(pos\w*|wpe|pe|rope\w*|rotary\w*|alibi\w*|inv_freq|freqs_c\w*)($|[._])"
+    r"(^|[._])(pos(?!t)\w*|wpe|pe|rope\w*|rotary\w*|alibi\w*|inv_freq|freqs_c\w*)($|[._])"
 )
 PADS = ("pad_id", "pad_token_id", "pad_idx", "padding_idx", "pad")
 

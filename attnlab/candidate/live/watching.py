@@ -55,7 +55,7 @@ class MaskWatch(TorchFunctionMode):
         if name in MASKING:
             length = _triangle(name, args, kwargs)
             if length:
-                self.triangles.append(Triangle(_place(), length))
+                self.triangles.append(Triangle(place_of_call(), length))
         out = func(*args, **kwargs)
         if name in SOFTMAX and isinstance(out, Tensor) and out.dim() > MATRIX:
             self.keys.add(out.shape[-1])
@@ -66,8 +66,9 @@ class MaskWatch(TorchFunctionMode):
         return out
 
 
-def _place() -> Place:
-    code, line, _ = user_location(sys._getframe(2), {})
+def place_of_call(depth: int = 2) -> Place:
+    """The line of the user's code at which an operation that is watched was called."""
+    code, line, _ = user_location(sys._getframe(depth), {})
     if code is None or code.co_filename.startswith((STANDARD, TORCH)):
         return Place("", 0)
     return Place(display_path(code.co_filename), line)
@@ -121,7 +122,7 @@ class Values(TorchFunctionMode):
             self.size += out.numel()
             keep = out.is_floating_point() and self.size < KEPT
             kept = out.detach().clone() if keep else None
-            self.steps.append(Step(_place(), name, kept))
+            self.steps.append(Step(place_of_call(), name, kept))
         return out
 
 
@@ -146,3 +147,19 @@ def pairs(one: Values, other: Values) -> Iterator[Pair]:
         for a, b in zip(one.steps, other.steps, strict=True):
             if a.value is not None and b.value is not None and a.value.shape == b.value.shape:
                 yield Pair(a.place, a.op, a.value, b.value)
+
+
+class Rectangles(TorchFunctionMode):
+    """Notes whether triangles are made for fewer queries than keys."""
+
+    MAKING = ("tril", "triu", "tril_", "triu_")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if getattr(func, "__name__", "") in self.MAKING and isinstance(out, Tensor):
+            self.found |= out.shape[-2] < out.shape[-1]
+        return out
