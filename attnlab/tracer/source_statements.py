@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv"}
 
 
 class Statement(NamedTuple):
@@ -19,8 +20,11 @@ class Statement(NamedTuple):
 
     @property
     def called(self) -> str:
-        """Of a bare call, the last part of what is called: `masked_fill`; else ""."""
+        """Of a bare call, the last part of what is called: `masked_fill`; of a bare sum, `add`;
+        else ""."""
         call = self.node.value if isinstance(self.node, ast.Expr) else None
+        if isinstance(call, ast.BinOp):
+            return OPERATORS.get(type(call.op), "")
         function = call.func if isinstance(call, ast.Call) else None
         if isinstance(function, ast.Attribute):
             return function.attr

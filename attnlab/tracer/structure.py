@@ -16,6 +16,7 @@ from attnlab.tracer.class_source import (
     class_source,
     class_source_of,
 )
+from attnlab.tracer.position_tables import odd_tables
 
 
 def odd_structure(root: nn.Module) -> tuple[Finding, ...]:
@@ -29,6 +30,7 @@ def odd_structure(root: nn.Module) -> tuple[Finding, ...]:
             *_loose_tensors(path, module, source),
             *_same_layers(path, module, root),
             *_lost_ties(module, source),
+            *odd_tables(path, module),
         ):
             found.setdefault((finding.rule, finding.file, finding.line), finding)
     for finding in _unread_arguments(root):

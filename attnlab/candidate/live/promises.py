@@ -1,5 +1,6 @@
 """What a model seems to promise, by what is seen of it, with the reason of each promise."""
 
+import ast
 from collections.abc import Iterator
 
 from torch import Tensor, nn
@@ -7,6 +8,7 @@ from torch import Tensor, nn
 from attnlab.candidate.live.bench import SOME, Bench
 from attnlab.candidate.live.layout import POSITION
 from attnlab.candidate.live.watching import MATRIX, MaskWatch, is_triangle
+from attnlab.tracer.class_source import class_source
 
 # Operations that know where a position lies, and layers that do.
 INDEXED = {
@@ -32,6 +34,8 @@ def find_promises(bench: Bench, targets: Tensor | None) -> dict[str, str]:
         found["causal"] = f"its argument {given[0]} is a triangle"
     elif seen:
         found["causal"] = f"{str(seen[0]) or 'one of its layers'} masks with a triangle"
+    elif asked := next(_asked_to_be_causal(model), ""):
+        found["causal"] = asked
     if _predicts_next(bench, targets):
         found.setdefault("causal", "its targets are the next inputs")
         found["ordered"] = "it predicts the next inputs"
@@ -57,6 +61,16 @@ def _is_unordered(bench: Bench, watch: MaskWatch) -> bool:
         return False
     own = [type(m) for m in model.modules() if any(p.dim() > 1 for p in m.parameters(False))]
     return all(kind.__module__.startswith("torch.nn") for kind in own)
+
+
+def _asked_to_be_causal(model: nn.Module) -> Iterator[str]:
+    """Calls in the forward of a user's own class that give `use_causal_mask=True` or the like."""
+    for kind in dict.fromkeys(type(module) for module in model.modules()):
+        forward = class_source(kind).methods.get("forward")
+        for node in ast.walk(forward) if forward is not None else ():
+            asks = isinstance(node, ast.keyword) and "causal" in (node.arg or "")
+            if asks and isinstance(node.value, ast.Constant) and node.value.value is True:
+                yield f"{kind.__name__} gives {node.arg}=True"
 
 
 def _dropouts(bench: Bench) -> Iterator[str]:

@@ -11,14 +11,15 @@ from attnlab.records.trace import Finding
 from attnlab.tracer.findings.attention import (
     live_dropout,
     multiplied_masks,
-    scales,
     second_softmaxes,
     undone_masks,
     weak_masks,
 )
 from attnlab.tracer.findings.base import Rows, show
 from attnlab.tracer.findings.pairs import batch_norms, idle_terms, unpaired_draws
-from attnlab.tracer.findings.residuals import missing_activations, missing_residuals
+from attnlab.tracer.findings.positions import narrow_positions
+from attnlab.tracer.findings.residuals import missing_activations, missing_residuals, skipped_sums
+from attnlab.tracer.findings.scales import scales
 from attnlab.tracer.findings.shapes import broadcasts, idle_squeezes, leftovers
 from attnlab.tracer.findings.unused import (
     constant_outputs,
@@ -44,9 +45,10 @@ RULES = (
     *(saturated, constants, denormals),
     *(odd_structure, dropped_results, unread_results, unused_weights, unused_inputs),
     *(constant_outputs, weak_masks, multiplied_masks, undone_masks, second_softmaxes),
-    *(scales, live_dropout, missing_residuals, missing_activations, unpaired_draws),
+    *(scales, live_dropout, missing_residuals, skipped_sums, missing_activations, unpaired_draws),
     idle_terms,
     batch_norms,
+    narrow_positions,
 )
 
 

@@ -1,7 +1,7 @@
 """Findings about sublayers that are not added to what they were given."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from attnlab.records.trace import Finding, Op
@@ -18,6 +18,7 @@ PASSED |= {"roll", "pad", "split", "chunk", "movedim", "einsum"}
 # What the other term of a sum may be: a residual that is moved, scaled or gated.
 TERMS = SUMS | {"dropout", "to", "clone", "contiguous", "type_as", "float", "mul", "mul_", "rmul"}
 TURNED = {"transpose", "permute", "mT", "swapaxes", "movedim"}
+NORMED = {"layer_norm", "rms_norm"}
 NEAR = 24  # steps
 
 
@@ -59,6 +60,51 @@ def missing_residuals(rows: Rows) -> Iterator[Finding]:
             f"what it was given, and {others}: x = x + {name.rpartition('.')[2] or 'f'}(...)"
         )
         yield replace(finding_at(op, "residual-missing", "warning", message), file=file, line=line)
+
+
+def skipped_sums(rows: Rows) -> Iterator[Finding]:
+    """`x + f(norm(x + attention(x)))`: the attention's own sum ends in the next sublayer."""
+    ops = rows.raw.ops
+    readers: dict[int, set[int]] = defaultdict(set)
+    for op in ops:
+        for parent in op.parents:
+            readers[parent].add(op.index)
+    for sublayer in _sublayers(rows):
+        if sublayer.kind != "feed-forward" or sublayer.entry < 0:
+            continue
+        normed = ops[sublayer.entry]
+        first = ops[normed.parents[0]] if normed.op in NORMED and normed.parents[0] >= 0 else normed
+        end = _sum_behind(rows, readers, sublayer.exit)
+        if end is None or first.op not in SUMS or len(first.parents) != 2:
+            continue
+        kept = set(first.parents) & set(end.parents)
+        inside = {normed.index, first.index}
+        other = readers[first.index] | readers[normed.index]
+        within = {o for o in other if o in inside or ops[o].op == "linear"}
+        if kept and other == within:
+            yield finding_at(
+                end,
+                "residual-missing",
+                "warning",
+                f"this sum adds the feed-forward network to what line {first.line} added another "
+                f"sublayer to, not to the sum {show(rows.axes[first.index])} of that line: it "
+                "passes that sublayer by",
+            )
+            return
+
+
+def _sum_behind(rows: Rows, readers: Mapping[int, set[int]], row: int) -> Op | None:
+    """The sum that a sublayer's output goes into, through what drops some of it."""
+    for _ in range(4):
+        if len(readers[row]) != 1:
+            return None
+        op = rows.raw.ops[next(iter(readers[row]))]
+        if op.op in SUMS:
+            return op if len(op.parents) == 2 else None
+        if op.op not in ("dropout", "to", "contiguous"):
+            return None
+        row = op.index
+    return None
 
 
 def missing_activations(rows: Rows) -> Iterator[Finding]:
