@@ -56,5 +56,5 @@ def _pairs(tensor: Tensor) -> tuple[Tensor, Tensor] | None:
         if torch.equal(first[sines], zero) and torch.equal(first[cosines], one):
             angles = table[:, sines], table[:, cosines]
             turning = bool((angles[0][1:].abs() > CLOSE).any() and (angles[1] < 1 - CLOSE).any())
-            return angles if turning and len(table.unique(dim=0)) == len(table) else None
+            return angles if turning else None
     return None

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -65,11 +66,13 @@ def _is_unordered(bench: Bench, watch: MaskWatch) -> bool:
 
 def _asked_to_be_causal(model: nn.Module) -> Iterator[str]:
     """Calls in the forward of a user's own class that give `use_causal_mask=True` or the like."""
-    for kind in dict.fromkeys(type(module) for module in model.modules()):
+    kinds: set[Any] = {type(module) for module in model.modules()}
+    for kind in sorted(kinds, key=lambda k: str(k.__qualname__)):
         forward = class_source(kind).methods.get("forward")
         for node in ast.walk(forward) if forward is not None else ():
-            asks = isinstance(node, ast.keyword) and "causal" in (node.arg or "")
-            if asks and isinstance(node.value, ast.Constant) and node.value.value is True:
+            if not isinstance(node, ast.keyword) or "causal" not in (node.arg or ""):
+                continue
+            if isinstance(node.value, ast.Constant) and node.value.value is True:
                 yield f"{kind.__name__} gives {node.arg}=True"
 
 
