@@ -7,20 +7,10 @@ Right: changing sample b, its mask included, changes output b and no other; rota
 samples give rotated outputs.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Probe,
-    Steps,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    far,
-    first_failure,
-    size_from_two,
-)
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import failure_at, far, first_failure, size_from_two
 from attnlab.checks.shared.inputs import change_along, redraw
+from attnlab.probe.answers import Inputs, Tensor
 
 
 @check(

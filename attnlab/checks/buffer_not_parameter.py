@@ -7,7 +7,8 @@ Right: `self.register_buffer("pe", table)`, and the output is computed from it.
 Rests on the word of the process that ran the candidate, for the names.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier, check, far, first_failure, first_index
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import far, first_failure, first_index
 
 
 @check(

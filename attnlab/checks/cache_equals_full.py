@@ -18,18 +18,9 @@ reordered and values not; positions or lengths that are not reordered. Right:
 `index_select(0, parents)` of everything that the cache holds for a row.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Probe,
-    Skip,
-    Tensor,
-    Tier,
-    check,
-    data_inputs,
-    first_failure,
-    size_from_two,
-)
+from attnlab.catalogue.contract_facts import data_inputs
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import first_failure, size_from_two
 from attnlab.checks.shared.inputs import (
     EPS,
     ROUNDINGS,
@@ -38,6 +29,7 @@ from attnlab.checks.shared.inputs import (
     causal_inputs,
     step_mismatch,
 )
+from attnlab.probe.answers import Inputs, Skip, Tensor
 
 TITLE = "Decoding with a cache equals one pass"
 IN_TYPE = "Look at the dtype of what the cache holds: it is that of the keys that come."

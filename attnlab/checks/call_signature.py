@@ -13,17 +13,9 @@ be what it is with that number.
 
 from math import lcm
 
-from attnlab.checks.base import (
-    Failure,
-    Mask,
-    Probe,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    far,
-    first_failure,
-)
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, far, first_failure
+from attnlab.probe.answers import Mask, Tensor
 
 NARROW = 2
 

@@ -7,9 +7,11 @@ Right: changing the input from position t on leaves the outputs before t as they
 A module that takes a mask gets a causal one; one that promises to be causal gets none.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Steps, Tier, check, far
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import far
 from attnlab.checks.shared.explain import joined_heads
 from attnlab.checks.shared.inputs import redraw
+from attnlab.probe.answers import Skip
 
 
 @check(

@@ -14,7 +14,9 @@ Right: parameters under the stated names; what can be computed again in a buffer
 Names rest on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tier, check, failure_at, far
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, far
+from attnlab.probe.answers import Skip
 
 TITLE = "A checkpoint restores the module"
 

@@ -7,20 +7,11 @@ decoder layer is; changing the context changes every output; and where the modul
 positions, the context in another order (with its mask) changes nothing.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Probe,
-    Steps,
-    Tensor,
-    Tier,
-    check,
-    data_inputs,
-    failure_at,
-    far,
-    query_axis,
-)
+from attnlab.catalogue.contract_facts import data_inputs, query_axis
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import failure_at, far
 from attnlab.checks.shared.inputs import beyond_rounding, change_along, redraw
+from attnlab.probe.answers import Inputs, Tensor
 
 
 @check(

@@ -7,7 +7,8 @@ Right: `torch.arange(S, device=x.device)`; tables in buffers.
 Made only where there is a GPU.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tier, check
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.probe.answers import Skip
 
 ROUNDING = 2e-3  # of the largest value: matmuls of a GPU may round their operands to 10 bits
 

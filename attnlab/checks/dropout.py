@@ -17,8 +17,10 @@ many calls of the reference. Shuffling the calls of both shows which differences
 
 import math
 
-from attnlab.checks.base import Failure, Probe, Tensor, Tier, check, far, first_index
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import far, first_index
 from attnlab.checks.shared.inputs import change_along, first_along
+from attnlab.probe.answers import Tensor
 
 TITLE = "Dropout is active in train mode, and drops what the reference drops"
 MEAN_CALLS = 24

@@ -16,22 +16,9 @@ in train mode, where there is a reference; and whether masked keys change nothin
 
 from typing import NamedTuple
 
-from attnlab.catalogue.contract_facts import known_facts
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Mask,
-    Probe,
-    Skip,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    first_failure,
-    key_axis,
-    mask_kinds,
-    query_axis,
-)
+from attnlab.catalogue.contract_facts import key_axis, known_facts, query_axis
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, first_failure, mask_kinds
 from attnlab.checks.shared.inputs import (
     EPS,
     at_sizes_of,
@@ -41,7 +28,7 @@ from attnlab.checks.shared.inputs import (
     redraw,
     sizes_of,
 )
-from attnlab.probe.answers import LOUD
+from attnlab.probe.answers import LOUD, Inputs, Mask, Skip, Tensor
 
 SAME = 4.0  # roundings of an output between two calls that are to give the same
 LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a rest

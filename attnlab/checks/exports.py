@@ -7,7 +7,8 @@ Right: tensor operations, `torch.where` for choices between values.
 Made on demand only: the compiler takes seconds to load.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier, check, failure_at, far
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, far
 
 
 @check(

@@ -10,9 +10,10 @@ Right: row p depends on p alone, or the exception that the task names.
 `M` in the sizes stands for the longest sequence.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier, check
+from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.checks.shared.inputs import change_along
 from attnlab.checks.shared.positions import earlier_equal_row, plain_inputs, rows
+from attnlab.probe.answers import Inputs, Skip, Tensor
 
 MORE = 5
 

@@ -8,8 +8,9 @@ kernel of linear attention, is let pass), with masks that leave every query a ke
 to: `fully-masked-row` looks at rows without any key.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tier, check, failure_at
-from attnlab.probe.answers import LOUD
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at
+from attnlab.probe.answers import LOUD, Inputs
 
 
 @check(

@@ -29,18 +29,8 @@ import math
 from functools import partial
 
 from attnlab.catalogue.contract_facts import data_inputs
-from attnlab.checks.base import (
-    Failure,
-    Probe,
-    Skip,
-    Tensor,
-    Tier,
-    check,
-    describe,
-    expected_shape,
-    far,
-    size_from_two,
-)
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import describe, expected_shape, far, size_from_two
 from attnlab.checks.shared.formulas import (
     TOLERANCE,
     scaled_input,
@@ -51,6 +41,7 @@ from attnlab.checks.shared.formulas import (
 )
 from attnlab.checks.shared.inputs import change_along, first_along
 from attnlab.checks.shared.positions import bias, equal_rows, first, offset, plain_inputs, rows
+from attnlab.probe.answers import Skip, Tensor
 from attnlab.records import Input, Position
 
 TITLE = "The encoding follows its formula"

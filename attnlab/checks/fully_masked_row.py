@@ -10,20 +10,11 @@ Zeros in the context make output minus residual the same for every empty row, wh
 that is what is measured, together with finite outputs and gradients.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Probe,
-    Tensor,
-    Tier,
-    check,
-    data_inputs,
-    failure_at,
-    far,
-    mask_input,
-    query_axis,
-)
+from attnlab.catalogue.contract_facts import data_inputs, mask_input, query_axis
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, far
 from attnlab.checks.shared.inputs import allowed
+from attnlab.probe.answers import Inputs, Tensor
 
 
 @check(

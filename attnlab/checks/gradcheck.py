@@ -19,18 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from attnlab.checks.base import (
-    Failure,
-    Gradients,
-    Inputs,
-    Probe,
-    Skip,
-    Tensor,
-    Tier,
-    check,
-    first_failure,
-)
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import first_failure
 from attnlab.checks.shared.inputs import sizes_of
+from attnlab.probe.answers import Gradients, Inputs, Skip, Tensor
 
 TITLE = "Gradients equal finite differences"
 # How far to step, and by how much the two slopes may differ: relative, and per unit of output.

@@ -23,20 +23,8 @@ gradients. Right: `ctx.save_for_backward`, and a forward that does not depend on
 
 from dataclasses import replace
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    InterleavedGradients,
-    Mask,
-    Probe,
-    Skip,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    far,
-    mask_kinds,
-)
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, far, mask_kinds
 from attnlab.checks.shared.inputs import (
     cast_gradient_mismatch,
     gradient_mismatch,
@@ -44,6 +32,7 @@ from attnlab.checks.shared.inputs import (
     prefer_output,
     sizes_of,
 )
+from attnlab.probe.answers import Inputs, InterleavedGradients, Mask, Skip, Tensor
 
 TITLE = "Gradients equal the reference's"
 ENOUGH = 3  # positions: with one, a softmax has nothing to choose and no gradient

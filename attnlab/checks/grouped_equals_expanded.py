@@ -14,8 +14,10 @@ Then each key head is changed by itself, to see which query heads it serves.
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, check, first_index
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import first_index
 from attnlab.checks.shared.inputs import beyond_rounding
+from attnlab.probe.answers import Skip, Tensor
 
 KEYS = ("k_proj", "v_proj")
 

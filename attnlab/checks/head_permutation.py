@@ -11,8 +11,10 @@ Probed with the reference's weights, heads of all projections permuted alike; wh
 of their own, groups of heads are permuted.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, check, failure_at
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at
 from attnlab.checks.shared.inputs import beyond_rounding
+from attnlab.probe.answers import Skip, Tensor
 
 
 @check(

@@ -8,17 +8,9 @@ next call writes into.
 Rests on the word of the process that ran the candidate.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Probe,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    first_failure,
-    mask_kinds,
-)
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, first_failure, mask_kinds
+from attnlab.probe.answers import Inputs, Tensor
 
 
 @check(

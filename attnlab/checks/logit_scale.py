@@ -12,7 +12,8 @@ promises `scaled`. Scores are read off the softmax or the fused kernel of a forw
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import Failure, Probe, Skip, Tensor, Tier, check
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.probe.answers import Skip, Tensor
 
 DRAWS = 4
 LEAST, MOST = 0.66, 1.5  # from 4 features a head and 3 heads on, every wrong scale is outside

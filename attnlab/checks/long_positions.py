@@ -15,8 +15,10 @@ short integer at 32767. A module that extends itself is not told how long a sequ
 
 import math
 
-from attnlab.checks.base import Failure, Probe, Tensor, Tier, check, first_failure
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import first_failure
 from attnlab.checks.shared.positions import first, plain_inputs, rows
+from attnlab.probe.answers import Tensor
 from attnlab.records import Position
 
 FAR = 5000  # rows of the usual table

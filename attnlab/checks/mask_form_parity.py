@@ -16,21 +16,11 @@ another on each key must change something.
 
 from dataclasses import replace
 
-from attnlab.catalogue.contract_facts import has_query_axis
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Mask,
-    Probe,
-    Steps,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    first_failure,
-    mask_input,
-)
+from attnlab.catalogue.contract_facts import has_query_axis, mask_input
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import failure_at, first_failure
 from attnlab.checks.shared.inputs import allowed, beyond_rounding, dtype_mismatch, gradient_mismatch
+from attnlab.probe.answers import Inputs, Mask, Tensor
 
 LOWEST = (float("-inf"), -1e9)
 BIAS = 2.0

@@ -19,28 +19,18 @@ Right: keys and values are filled with 0 where nobody may attend to them.
 
 from typing import NamedTuple
 
-from attnlab.catalogue.contract_facts import has_query_axis
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Probe,
-    Skip,
-    Steps,
-    Tensor,
-    Tier,
-    check,
+from attnlab.catalogue.contract_facts import (
     data_inputs,
-    failure_at,
-    far,
-    first_failure,
+    has_query_axis,
     key_axis,
     mask_input,
     query_axis,
-    size_from_two,
 )
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import failure_at, far, first_failure, size_from_two
 from attnlab.checks.shared.explain import joined_heads
 from attnlab.checks.shared.inputs import beyond_rounding, cut_positions, hide_key, redraw
-from attnlab.probe.answers import LOUD
+from attnlab.probe.answers import LOUD, Inputs, Skip, Tensor
 from attnlab.records import Contract, Input
 
 TITLE = "Masked keys change nothing"

@@ -23,24 +23,9 @@ proven by equality. Without one the result is "could not be told", not a failure
 
 from dataclasses import replace
 
-from attnlab.catalogue.contract_facts import has_query_axis, known_facts
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Mask,
-    Probe,
-    Skip,
-    Steps,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    far,
-    first_failure,
-    mask_kinds,
-    mask_name,
-    query_axis,
-)
+from attnlab.catalogue.contract_facts import has_query_axis, known_facts, query_axis
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import failure_at, far, first_failure, mask_kinds, mask_name
 from attnlab.checks.shared.explain import factor_beside
 from attnlab.checks.shared.inputs import (
     at_sizes_of,
@@ -66,7 +51,7 @@ from attnlab.checks.shared.large_and_long import (
     ragged,
 )
 from attnlab.checks.shared.mask_patterns import unusual_masks
-from attnlab.probe.answers import LOUD, SMALL
+from attnlab.probe.answers import LOUD, SMALL, Inputs, Mask, Skip, Tensor
 
 TITLE = "Values equal the reference's"
 HEADS = (

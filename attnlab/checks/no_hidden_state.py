@@ -21,23 +21,11 @@ matmul precision may be, too, and are undone.
 The last two rest on the word of the process that ran the candidate.
 """
 
-from attnlab.catalogue.contract_facts import known_facts, query_axis
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Mask,
-    Probe,
-    Skip,
-    Steps,
-    Tensor,
-    Tier,
-    check,
-    data_inputs,
-    failure_at,
-    far,
-    first_failure,
-)
+from attnlab.catalogue.contract_facts import data_inputs, known_facts, query_axis
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import failure_at, far, first_failure
 from attnlab.checks.shared.inputs import cached_calls, causal_inputs
+from attnlab.probe.answers import Inputs, Mask, Skip, Tensor
 
 TITLE = "Equal calls give equal outputs"
 STORED = "Look for what forward stores on self, and for the inputs that it was made from."

@@ -12,18 +12,10 @@ Inputs are transposed in memory, cut out of larger tensors, both for a batch and
 alone, and expanded along the batch where all samples have the same mask.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Probe,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    far,
-    first_failure,
-)
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, far, first_failure
 from attnlab.checks.shared.inputs import at_sizes_of, first_along
+from attnlab.probe.answers import Inputs, Tensor
 
 SAID = {
     "turned": "every input transposed in memory",

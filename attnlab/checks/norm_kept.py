@@ -8,7 +8,8 @@ for one layout with angles for the other; angles that differ within a pair.
 Right: (a, b) becomes (a cos - b sin, a sin + b cos), with one angle for the pair.
 """
 
-from attnlab.checks.base import Failure, Probe, Tier, check, failure_at, first_index
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, first_index
 from attnlab.checks.shared.positions import first
 
 

@@ -11,7 +11,9 @@ that fits only because S equals hd fits only there. Where float32 is promised wh
 of a table of which only the shape of the input matters, inputs in float64 are tried as well.
 """
 
-from attnlab.checks.base import Failure, Mask, Probe, Tensor, Tier, check, describe, expected_shape
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import describe, expected_shape
+from attnlab.probe.answers import Mask, Tensor
 
 
 @check(

@@ -8,19 +8,10 @@ Probed by two sequences in a row and each by itself, told apart by the input who
 `segments`. Where a mask says it all, `mask-effect` and `padding-invariance` look.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Probe,
-    Skip,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    first_failure,
-    size_from_two,
-)
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, first_failure, size_from_two
 from attnlab.checks.shared.inputs import beyond_rounding, cut_positions
+from attnlab.probe.answers import Inputs, Skip, Tensor
 
 
 @check(

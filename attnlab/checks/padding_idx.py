@@ -9,7 +9,8 @@ Looked at are a freshly built module and the gradient of each matrix that has a 
 
 from collections.abc import Mapping
 
-from attnlab.checks.base import CannotTell, Failure, Inputs, Probe, Tensor, Tier, check
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.probe.answers import CannotTell, Inputs, Tensor
 
 
 @check(

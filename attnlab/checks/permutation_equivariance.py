@@ -11,21 +11,10 @@ Right: every position is treated alike, and only inputs and mask tell positions 
 A module that builds a causal mask itself knows the order by that mask, so it is not looked at.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Mask,
-    Probe,
-    Skip,
-    Steps,
-    Tensor,
-    Tier,
-    check,
-    far,
-    first_index,
-    key_axis,
-    size_from_two,
-)
+from attnlab.catalogue.contract_facts import key_axis
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import far, first_index, size_from_two
+from attnlab.probe.answers import Inputs, Mask, Skip, Tensor
 
 
 @check(

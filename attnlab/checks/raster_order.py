@@ -9,8 +9,9 @@ Wrong: cells counted `c * rows + r` or `r * rows + c`; `meshgrid` with "xy" wher
 Right: cell (r, c) stands at index r * columns + c.
 """
 
-from attnlab.checks.base import Failure, Probe, Skip, Tier, check
+from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.checks.shared.positions import grid_sizes, plain_inputs, rows
+from attnlab.probe.answers import Skip
 
 
 @check(

@@ -10,20 +10,11 @@ Probed at a small scale, where softmax gives no key a weight too small for float
 promises to be `local` (a window, the k largest) is not looked at.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Mask,
-    Probe,
-    Steps,
-    Tensor,
-    Tier,
-    check,
-    key_axis,
-    query_axis,
-    size_from_two,
-)
+from attnlab.catalogue.contract_facts import key_axis, query_axis
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import size_from_two
 from attnlab.checks.shared.inputs import allowed, redraw
-from attnlab.probe.answers import SMALL
+from attnlab.probe.answers import SMALL, Mask, Tensor
 
 
 @check(

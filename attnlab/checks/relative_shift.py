@@ -11,9 +11,10 @@ counting from 1, leaves the scores of rotary positions as they were; and a bias 
 key alone is right where it differs by a constant per query, which softmax does not see.
 """
 
-from attnlab.checks.base import Failure, Inputs, Probe, Skip, Tensor, Tier, check
+from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.checks.shared.inputs import change_along
 from attnlab.checks.shared.positions import bias, by_position, first, offset, plain_inputs
+from attnlab.probe.answers import Inputs, Skip, Tensor
 
 PADS = 2
 

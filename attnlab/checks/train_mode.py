@@ -7,19 +7,9 @@ Right: only dropout depends on the mode, and this module has none.
 The same inputs are given in both modes, with a mask and without.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Probe,
-    Skip,
-    Tensor,
-    Tier,
-    check,
-    failure_at,
-    far,
-    first_failure,
-    mask_kinds,
-    mask_name,
-)
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import failure_at, far, first_failure, mask_kinds, mask_name
+from attnlab.probe.answers import Skip, Tensor
 
 CALLS = 4  # in train mode: what is drawn there may once be what eval mode takes
 

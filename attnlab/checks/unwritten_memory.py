@@ -13,18 +13,9 @@ or either boolean: its output must be the same. Parameters are checked as the co
 
 from itertools import cycle
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Probe,
-    Tensor,
-    Tier,
-    check,
-    far,
-    first_failure,
-    first_index,
-    mask_kinds,
-)
+from attnlab.checks.base import Failure, Probe, Tier, check
+from attnlab.checks.shared.compare import far, first_failure, first_index, mask_kinds
+from attnlab.probe.answers import Inputs, Tensor
 
 BEGUN = (
     "Initialise it in the constructor, for example with nn.init.xavier_uniform_: torch.empty "

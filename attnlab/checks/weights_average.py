@@ -12,24 +12,11 @@ Where no product of weights with values can be found (a fused kernel, a normalis
 nothing is said of the weights themselves.
 """
 
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Mask,
-    Probe,
-    Skip,
-    Steps,
-    Tensor,
-    Tier,
-    check,
-    data_inputs,
-    failure_at,
-    far,
-    first_failure,
-    first_index,
-    size_from_two,
-)
+from attnlab.catalogue.contract_facts import data_inputs
+from attnlab.checks.base import Failure, Probe, Steps, Tier, check
+from attnlab.checks.shared.compare import failure_at, far, first_failure, first_index, size_from_two
 from attnlab.checks.shared.inputs import first_along
+from attnlab.probe.answers import Inputs, Mask, Skip, Tensor
 
 TITLE = "Attention weights are not negative and sum to 1"
 

@@ -17,7 +17,8 @@ from attnlab.candidate.host import LocalHost, checked_answer
 from attnlab.candidate.live.batch import undisturbed
 from attnlab.candidate.load import FunctionModule
 from attnlab.candidate.session import Session
-from attnlab.checks.base import data_inputs, load_checks, parts_of
+from attnlab.catalogue.contract_facts import data_inputs
+from attnlab.checks.base import load_checks, parts_of
 from attnlab.grading.runner import run_checks
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice

@@ -6,7 +6,8 @@ from functools import lru_cache, partial
 
 from attnlab.candidate.host import Died, Raised
 from attnlab.candidate.session import HUNG
-from attnlab.checks.base import CannotTell, Failure, Inputs, Part, Skip, Steps, Tier, run_steps
+from attnlab.checks.base import Failure, Part, Steps, Tier, run_steps
+from attnlab.probe.answers import CannotTell, Inputs, Skip
 from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.probe import Probe
 from attnlab.records import CheckResult, Outcome

@@ -8,7 +8,7 @@ from math import prod
 import torch
 
 from attnlab.catalogue.contract_facts import has_query_axis
-from attnlab.checks.base import Inputs, Mask
+from attnlab.probe.answers import Inputs, Mask
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import rounds, suits, within

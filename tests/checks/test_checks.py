@@ -25,7 +25,8 @@ from trial import (
 
 from attnlab import checks
 from attnlab.catalogue.renamed_checks import RENAMED
-from attnlab.checks.base import Tier, load_checks, mask_kinds, parts_of
+from attnlab.checks.base import Tier, load_checks, parts_of
+from attnlab.checks.shared.compare import mask_kinds
 from attnlab.grading import runner
 from attnlab.grading.round import State
 from attnlab.records import Code

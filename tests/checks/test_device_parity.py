@@ -7,8 +7,9 @@ import torch
 from trial import ATTENTION, SELF
 
 from attnlab.candidate.host import LocalHost
-from attnlab.checks.base import Failure, Skip
+from attnlab.checks.base import Failure
 from attnlab.checks.device_parity import run as part
+from attnlab.probe.answers import Skip
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext, Probe
 from attnlab.sizes import with_head_dim

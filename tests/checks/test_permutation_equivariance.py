@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks import permutation_equivariance as check
-from attnlab.checks.base import Failure, Skip, load_checks, parts_of
+from attnlab.checks.base import Failure, load_checks, parts_of
+from attnlab.probe.answers import Skip
 from attnlab.probe.inputs.draw import Dice, inputs
 from attnlab.records import Contract, Input
 from attnlab.references.attention import MultiHeadSelfAttention

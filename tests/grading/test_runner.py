@@ -6,9 +6,10 @@ import pytest
 from fakes import Host, calls, check, fails, grade, ids, raises
 from modules import PLAIN, job, local, module
 
-from attnlab.checks.base import CannotTell, Failure, Skip, Tier, load_checks
+from attnlab.checks.base import Failure, Tier, load_checks
 from attnlab.grading.pipeline import run_job
 from attnlab.grading.runner import _merge
+from attnlab.probe.answers import CannotTell, Skip
 from attnlab.probe.inputs.sizes import rounds
 from attnlab.probe.reference import BadReference
 from attnlab.records import CheckResult, Contract, Input

@@ -5,7 +5,7 @@ import torch
 from modules import ATTENTION, PLAIN, SIZES, hosted, module, randn
 
 from attnlab.candidate.host import LocalHost, Raised, checked_answer
-from attnlab.checks.base import CannotTell
+from attnlab.probe.answers import CannotTell
 from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext, Probe

@@ -7,7 +7,7 @@ import torch
 from modules import PLAIN, SIZES, hosted, module
 
 from attnlab.candidate.host import Died, Raised
-from attnlab.checks.base import CannotTell, InputsAfterCall, ModuleFacts
+from attnlab.probe.answers import CannotTell, InputsAfterCall, ModuleFacts
 from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext, Probe

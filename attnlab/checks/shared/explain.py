@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from attnlab.checks.base import Failure, Inputs, Probe, Tensor
+from attnlab.checks.base import Failure, Probe
+from attnlab.probe.answers import Inputs, Tensor
 from attnlab.sizes import Sizes
 
 NEAR = 1e-3  # relative, between a factor and the one that it is called

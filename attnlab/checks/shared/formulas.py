@@ -2,9 +2,10 @@
 
 import math
 
-from attnlab.checks.base import Failure, Tensor
+from attnlab.checks.base import Failure
 from attnlab.checks.shared.explain import constant_factor, factor_name
 from attnlab.checks.shared.positions import offset, slopes
+from attnlab.probe.answers import Tensor
 from attnlab.records import Position
 from attnlab.sizes import Sizes
 

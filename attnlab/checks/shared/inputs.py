@@ -4,21 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from attnlab.catalogue.contract_facts import data_inputs, has_query_axis, key_axis, query_axis
-from attnlab.checks.base import (
-    CannotTell,
-    Failure,
-    Inputs,
-    Mask,
-    Probe,
-    Skip,
-    Tensor,
-    describe,
-    failure_at,
-    first_failure,
-    first_index,
+from attnlab.catalogue.contract_facts import (
+    data_inputs,
+    has_query_axis,
+    key_axis,
     mask_input,
+    query_axis,
 )
+from attnlab.checks.base import Failure, Probe
+from attnlab.checks.shared.compare import describe, failure_at, first_failure, first_index
+from attnlab.probe.answers import CannotTell, Inputs, Mask, Skip, Tensor
 from attnlab.records import Contract
 
 EPS = {"float64": 2**-23, "bfloat16": 2**-8, "float16": 2**-11}

@@ -3,20 +3,11 @@
 from itertools import cycle
 from typing import NamedTuple
 
-from attnlab.catalogue.contract_facts import has_query_axis
-from attnlab.checks.base import (
-    Failure,
-    Inputs,
-    Mask,
-    Probe,
-    Tensor,
-    data_inputs,
-    key_axis,
-    mask_kinds,
-    query_axis,
-)
+from attnlab.catalogue.contract_facts import data_inputs, has_query_axis, key_axis, query_axis
+from attnlab.checks.base import Failure, Probe
+from attnlab.checks.shared.compare import mask_kinds
 from attnlab.checks.shared.inputs import redraw
-from attnlab.probe.answers import LOUD
+from attnlab.probe.answers import LOUD, Inputs, Mask, Tensor
 from attnlab.records import Contract
 
 ROUNDED = 260  # the position before it is rounded up to it

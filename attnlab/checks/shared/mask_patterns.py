@@ -6,7 +6,8 @@ count or a sum is not enough to know it by.
 
 from collections.abc import Callable
 
-from attnlab.checks.base import Tensor, mask_input
+from attnlab.catalogue.contract_facts import mask_input
+from attnlab.probe.answers import Tensor
 from attnlab.records import Contract
 
 FEWEST = 3  # samples of a batch that has a middle

@@ -6,7 +6,8 @@ of zeros; one that turns vectors says it by where a fixed vector comes to lie.
 
 import math
 
-from attnlab.checks.base import Inputs, Probe, Tensor
+from attnlab.checks.base import Probe
+from attnlab.probe.answers import Inputs, Tensor
 
 DISTINCT = 1e-6  # of the largest value: rows that differ by less are the same row
 
