@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from attnlab.tracer.axes.atoms import Atom, Axes
 
 Shape = tuple[int, ...]
+Rule = Callable[..., Any]
 
 
 @dataclass
@@ -98,6 +100,6 @@ class Call:
         return value % (rank or len(self.x.shape))
 
 
-def words(text: str) -> list[str]:
-    """The names of operations in a text."""
-    return text.split()
+def by_name(rules: Mapping[Rule, str]) -> dict[str, Rule]:
+    """The rule of each operation, of rules with the operations' names in a text."""
+    return {name.strip("_"): rule for rule, names in rules.items() for name in names.split()}

@@ -4,13 +4,11 @@ A rule is a function of the flow and the call. It answers the axes of the output
 more is known of it, or a list of these where there are several outputs; None where it cannot tell.
 """
 
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
 
-Rule = Callable[..., Any]
+from attnlab.tracer.axes.op_call import Rule
 
 
 @cache

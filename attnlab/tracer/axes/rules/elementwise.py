@@ -2,11 +2,10 @@
 
 from attnlab.tracer.axes.atoms import Axes, Axis, leaves
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Added, Call, Mark, TracedTensor, words
+from attnlab.tracer.axes.op_call import Added, Call, Mark, TracedTensor, by_name
 from attnlab.tracer.axes.rules.reductions import reduce
 
-SAME = words(
-    """
+SAME = """
     abs neg negative expm1 log log2 log1p log10 sqrt rsqrt reciprocal square sin cos tan
     tanh sinh cosh atan asin acos sigmoid relu relu6 gelu silu mish elu selu celu
     leaky_relu softplus softsign hardtanh hardswish hardsigmoid logsigmoid erf erfc
@@ -23,10 +22,8 @@ SAME = words(
     quantize_per_tensor dequantize contiguous_format glu_ numpy_T set_ copy_
     exponential_ ndtr xlogy lerp heaviside fake_quantize_per_tensor_affine polygamma
     digamma lgamma
-    """
-)
-BINARY = words(
-    """
+"""
+BINARY = """
     add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow
     float_power maximum minimum max min fmax fmin eq ne lt le gt ge less less_equal
     greater greater_equal not_equal equal_ logical_and logical_or logical_xor
@@ -35,12 +32,8 @@ BINARY = words(
     addcdiv where atan2 polar complex hypot masked_fill copysign isclose ldexp logaddexp
     logaddexp2 rand ror lshift rshift bitwise_left_shift bitwise_right_shift dist_ xor_
     cross prelu where_ clamp_tensor lerp copy nextafter binary_cross_entropy_with_logits
-    """
-)
+"""
 DIVISIONS = {"div", "divide", "true_divide", "truediv", "itruediv"}
-SOFTMAX = ("softmax", "softmin", "gumbel_softmax", "log_softmax")
-
-
 MASKING = {"add", "iadd", "radd", "masked_fill", "where"}
 
 
@@ -231,11 +224,13 @@ def roll(flow: Flow, call: Call) -> TracedTensor | list[TracedTensor]:
     return keep_axes(flow, call)
 
 
-RULES = {
-    "roll": roll,
-    **{name.strip("_"): keep_axes for name in SAME},
-    **{name.strip("_"): combine for name in BINARY},
-    **dict.fromkeys(SOFTMAX, softmax),
-    **dict.fromkeys(("exp", "exp2"), power),
-    "normalize": normalize,
-}
+RULES = by_name(
+    {
+        roll: "roll",
+        keep_axes: SAME,
+        combine: BINARY,
+        softmax: "softmax softmin gumbel_softmax log_softmax",
+        power: "exp exp2",
+        normalize: "normalize",
+    }
+)

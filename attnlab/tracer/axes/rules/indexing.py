@@ -4,7 +4,7 @@ from typing import Any
 
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, anonymous, leaves, part, root, size
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Call, TracedTensor
+from attnlab.tracer.axes.op_call import Call, TracedTensor, by_name
 
 
 def getitem(flow: Flow, call: Call) -> TracedTensor | Axes | None:
@@ -173,10 +173,12 @@ def take(flow: Flow, call: Call) -> Axes:
     return list(call.arrays[1].axes)
 
 
-RULES = {
-    "getitem": getitem,
-    "setitem": setitem,
-    "index_select": index_select,
-    **dict.fromkeys(("gather", "take_along_dim"), gather),
-    "take": take,
-}
+RULES = by_name(
+    {
+        getitem: "getitem",
+        setitem: "setitem",
+        index_select: "index_select",
+        gather: "gather take_along_dim",
+        take: "take",
+    }
+)

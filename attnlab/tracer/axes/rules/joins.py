@@ -16,7 +16,7 @@ from attnlab.tracer.axes.atoms import (
     root,
 )
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor
+from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor, by_name
 from attnlab.tracer.axes.render_names import HEADS
 
 
@@ -146,13 +146,15 @@ def meshgrid(flow: Flow, call: Call) -> list[Axes]:
     return [list(axes) for _ in call.outs]
 
 
-RULES = {
-    **dict.fromkeys(("arange", "linspace", "logspace", "range"), count),
-    **dict.fromkeys(("outer", "ger", "cartesian_prod"), outer),
-    "meshgrid": meshgrid,
-    **dict.fromkeys(("cat", "concat", "concatenate", "hstack", "vstack", "dstack"), cat),
-    "stack": stack,
-    **dict.fromkeys(("repeat", "tile"), repeat),
-    "repeat_interleave": interleave,
-    "pad": pad,
-}
+RULES = by_name(
+    {
+        count: "arange linspace logspace range",
+        outer: "outer ger cartesian_prod",
+        meshgrid: "meshgrid",
+        cat: "cat concat concatenate hstack vstack dstack",
+        stack: "stack",
+        repeat: "repeat tile",
+        interleave: "repeat_interleave",
+        pad: "pad",
+    }
+)

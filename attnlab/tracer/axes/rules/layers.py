@@ -2,7 +2,7 @@
 
 from attnlab.tracer.axes.atoms import DATA, LOOSE, Atom, Axes, Axis, anonymous, leaves, part
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Call, words
+from attnlab.tracer.axes.op_call import Call, by_name
 
 PACKED = "in_proj_weight"  # queries, keys and values of nn.MultiheadAttention, side by side
 
@@ -114,24 +114,17 @@ def gated(flow: Flow, call: Call) -> Axes:
     return [half if i == at else axis for i, axis in enumerate(call.x.axes)]
 
 
-RULES = {
-    "glu": gated,
-    "linear": linear,
-    "bilinear": bilinear,
-    "addmm": addmm,
-    "embedding": embedding,
-    "one_hot": one_hot,
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), conv),
-    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d"), conv),
-    **dict.fromkeys(
-        words(
-            """
-    interpolate max_pool1d max_pool2d avg_pool1d avg_pool2d adaptive_avg_pool1d
-    adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d boolean_dispatch
-    upsample pixel_shuffle_
-    """
-        ),
-        pool,
-    ),
-    "multi_head_attention_forward": attention,
-}
+RULES = by_name(
+    {
+        gated: "glu",
+        linear: "linear",
+        bilinear: "bilinear",
+        addmm: "addmm",
+        embedding: "embedding",
+        one_hot: "one_hot",
+        conv: "conv1d conv2d conv3d conv_transpose1d conv_transpose2d",
+        pool: "interpolate upsample max_pool1d max_pool2d avg_pool1d avg_pool2d boolean_dispatch "
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d",
+        attention: "multi_head_attention_forward",
+    }
+)

@@ -4,7 +4,7 @@ from functools import partial
 
 from attnlab.tracer.axes.atoms import DATA, Axes, Axis, find, leaves, origin, size, stem, top
 from attnlab.tracer.axes.engine import Flow, primed_apart
-from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor
+from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor, by_name
 from attnlab.tracer.axes.rules.layers import layer_axis
 
 
@@ -286,11 +286,12 @@ def cdist(flow: Flow, call: Call) -> Axes:
     return [*outer, a.axes[-2], b.axes[-2]]
 
 
-RULES = {
-    **dict.fromkeys(("matmul", "bmm", "mm", "mv", "dot", "rmatmul", "baddbmm", "inner"), matmul),
-    **dict.fromkeys(("addbmm_", "addmv"), matmul),
-    "einsum": einsum,
-    "scaled_dot_product_attention": sdpa,
-    "tensordot": tensordot,
-    "cdist": cdist,
-}
+RULES = by_name(
+    {
+        matmul: "matmul bmm mm mv dot rmatmul baddbmm inner addmv",
+        einsum: "einsum",
+        sdpa: "scaled_dot_product_attention",
+        tensordot: "tensordot",
+        cdist: "cdist",
+    }
+)

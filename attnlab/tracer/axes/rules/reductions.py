@@ -2,7 +2,7 @@
 
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, leaves, literal
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Call, TracedTensor, words
+from attnlab.tracer.axes.op_call import Call, TracedTensor, by_name
 from attnlab.tracer.axes.render_names import HEADS
 
 QUESTIONS = {"any", "all", "argmax", "argmin", "count_nonzero"}  # whose answers are no values
@@ -89,16 +89,11 @@ def topk(flow: Flow, call: Call) -> list[Axes]:
     return found
 
 
-RULES = {
-    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), running),
-    **dict.fromkeys(
-        words(
-            """
-    sum mean amax amin prod var std var_mean std_mean logsumexp norm argmax argmin any
-    all nansum nanmean median nanmedian mode aminmax count_nonzero quantile
-    """
-        ),
-        reduce,
-    ),
-    **dict.fromkeys(("topk", "kthvalue", "multinomial"), topk),
-}
+RULES = by_name(
+    {
+        running: "cumsum cumprod logcumsumexp",
+        reduce: "sum mean amax amin prod var std var_mean std_mean logsumexp norm argmax argmin any"
+        " all nansum nanmean median nanmedian mode aminmax count_nonzero quantile",
+        topk: "topk kthvalue multinomial",
+    }
+)

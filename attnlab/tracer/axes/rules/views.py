@@ -2,7 +2,7 @@
 
 from attnlab.tracer.axes.atoms import Atom, Axes, leaves, literal, part, split
 from attnlab.tracer.axes.engine import Flow
-from attnlab.tracer.axes.op_call import Call, TracedTensor
+from attnlab.tracer.axes.op_call import Call, TracedTensor, by_name
 from attnlab.tracer.axes.regroup import regroup
 
 
@@ -156,25 +156,23 @@ def as_real(flow: Flow, call: Call) -> Axes:
     return [*call.x.axes, literal(2)]
 
 
-RULES = {
-    **dict.fromkeys(
-        ("view", "reshape", "flatten", "unflatten", "ravel", "view_as", "reshape_as"), reshape
-    ),
-    **dict.fromkeys(
-        ("contiguous", "detach", "data", "clone", "alias", "real", "imag", "_to"), keep_axes
-    ),
-    **dict.fromkeys(("squeeze", "unsqueeze", "atleast_1d", "atleast_2d", "atleast_3d"), squeeze),
-    "permute": permute,
-    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), transpose),
-    **dict.fromkeys(("T", "mT", "H", "mH", "t", "adjoint"), flipped),
-    **dict.fromkeys(("movedim", "moveaxis"), movedim),
-    **dict.fromkeys(("expand", "expand_as", "broadcast_to"), expand),
-    "unbind": unbind,
-    **dict.fromkeys(("chunk", "split", "tensor_split", "split_with_sizes"), pieces),
-    "narrow": narrow,
-    "unfold": unfold,
-    "select": select,
-    "diagonal": diagonal,
-    "view_as_complex": as_complex,
-    "view_as_real": as_real,
-}
+RULES = by_name(
+    {
+        reshape: "view reshape flatten unflatten ravel view_as reshape_as",
+        keep_axes: "contiguous detach data clone alias real imag",
+        squeeze: "squeeze unsqueeze atleast_1d atleast_2d atleast_3d",
+        permute: "permute",
+        transpose: "transpose swapaxes swapdims",
+        flipped: "T mT H mH t adjoint",
+        movedim: "movedim moveaxis",
+        expand: "expand expand_as broadcast_to",
+        unbind: "unbind",
+        pieces: "chunk split tensor_split split_with_sizes",
+        narrow: "narrow",
+        unfold: "unfold",
+        select: "select",
+        diagonal: "diagonal",
+        as_complex: "view_as_complex",
+        as_real: "view_as_real",
+    }
+)
