@@ -16,8 +16,6 @@ def alibi_slopes(num_heads: int) -> Tensor:
     ones for 2n, 2^(-8/(2n)), 2^(-3*8/(2n)), ..., which lie between them. BLOOM, MPT and
     x-transformers agree; in theirs too the slopes are not sorted.
 
-    Errors: `ValueError` for fewer than 1 head.
-
     Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
         Extrapolation" (Press et al., 2022), and its released code
     Rows: B7"""
@@ -48,8 +46,6 @@ def alibi_bias(
 
     `offset` is the position of the first query, K - Q if None (see `relative_distance`).
 
-    Errors: `ValueError` for fewer than 1 head and for arguments that `relative_distance` rejects.
-
     Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
         Extrapolation" (Press et al., 2022)
     Rows: B7"""
@@ -68,9 +64,6 @@ class ALiBi(nn.Module):
     In bfloat16 a bias beyond 256 slopes is rounded: distant neighbours get the same one.
 
     `causal` and `offset` are those of `alibi_bias`.
-
-    Errors: `ValueError` for fewer than 1 head, scores of another rank or number of heads, and for
-    what `relative_distance` refuses; `TypeError` for scores that are not floating-point.
 
     Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
         Extrapolation" (Press et al., 2022)

@@ -70,9 +70,6 @@ def relative_position_matrix(pe: Tensor, k: int, layout: str = "interleaved") ->
         pe      (S, D)  D even
         matrix  (D, D)  block-diagonal in the interleaved layout; float64
 
-    Errors: `ValueError` for a table of another rank or odd width, for k outside 0 ... S - 1, and
-    for an unknown layout.
-
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5
     Rows: B9"""
     pe = _table(pe, pairs=True)
@@ -106,8 +103,6 @@ def dot_product_distance(
         key_weight    (d, D)
         output        (S, S)  query by key, float64
 
-    Errors: `ValueError` for a table of another rank and for weights that do not fit it.
-
     Source: Yan et al. 2019, "TENER: Adapting Transformer Encoder for Named Entity Recognition"
     Rows: B9"""
     pe = _table(pe)
@@ -130,8 +125,6 @@ def by_distance(matrix: Tensor) -> Distances:
         matrix  (S, S)
         mean, spread  (S,)
 
-    Errors: `ValueError` for a matrix that is not square.
-
     Rows: B9"""
     if matrix.dim() != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"matrix has shape {tuple(matrix.shape)}: expected a square, (S, S)")
@@ -148,8 +141,6 @@ def encoding_statistics(pe: Tensor) -> Statistics:
 
     Shapes
         pe  (S, D)
-
-    Errors: `ValueError` for a table of another rank.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5
     Rows: B9"""
@@ -175,8 +166,6 @@ def uniqueness(pe: Tensor) -> Uniqueness:
     Shapes
         pe  (S, D)  S at least 2
 
-    Errors: `ValueError` for a table of another rank or of a single row.
-
     Rows: B9"""
     pe = _table(pe)
     if len(pe) < 2:
@@ -197,9 +186,6 @@ def frequency_table(
         w_i = base^(-2i/D)      wavelength = 2 pi / w_i = 2 pi base^(2i/D)      i = 0 ... D/2 - 1
 
     The last frequency is base^(-(D-2)/D), not 1/base: 1.334e-4 at D = 64 and base 10000.
-
-    Errors: `ValueError` for an odd or non-positive `d_model`, a `base` not above 1, and for an
-    unknown layout.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.5
     Rows: B9"""

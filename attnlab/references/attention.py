@@ -23,8 +23,6 @@ class MultiHeadSelfAttention(nn.Module):
     `F.scaled_dot_product_attention` mean the opposite. A query that may attend to nothing gets a
     context of zeros, and its gradients are finite.
 
-    Errors: `ValueError` for sizes and shapes other than these (a mask of shape (S, S) too: it would
-    be read as one mask per sequence), `TypeError` for a mask that is not boolean.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2
     Rows: A1"""
 

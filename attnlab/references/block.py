@@ -87,7 +87,6 @@ class TransformerBlock(_Block):
         output     (B, S, D)       Sk = cache.length + S with a cache, S without one
 
     Mask: True means **may not be attended**.
-    Errors: those of `GroupedQueryAttention` and of the feed-forward layer.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1;
         "On Layer Normalization in the Transformer Architecture" (Xiong et al., 2020)
     Rows: A6"""
@@ -125,7 +124,6 @@ class CrossBlock(_Block):
         output        (B, S, D)       Sx = cache.length + S with a cache, S without one
 
     Mask: True means **may not be attended**, in both.
-    Errors: those of `GroupedQueryAttention`, `CrossAttention` and of the feed-forward layer.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1
     Rows: A5, A6"""
 

@@ -27,9 +27,6 @@ class KVCache:
 
     For inference only: keys that require gradients raise, since later steps write in place.
 
-    Errors: `ValueError` for other shapes and devices, for more positions than there is room for
-    (nothing is written then), for keys that require gradients and for parents that do not exist;
-    `TypeError` for another type.
     Source: "Fast Transformer Decoding" (Shazeer, 2019), section 2.4
     Rows: A5"""
 

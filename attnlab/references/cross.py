@@ -35,8 +35,6 @@ class CrossAttention(nn.Module):
     Mask: True means **may not be attended**. As a rule it is the context's padding; a causal one
     has no meaning between two sequences. A query that may attend to nothing gets zeros as context.
 
-    Errors: `ValueError` for H that does not divide D, for other shapes and devices and for two
-    batch sizes; `TypeError` for other types than the weights' and a mask that is not boolean.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
     Rows: A5"""
 

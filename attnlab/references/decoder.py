@@ -32,9 +32,6 @@ class DecoderLM(nn.Module):
     To generate, give the list of caches of `new_caches` with every call: first with the prompt,
     then with one token or several at a time; `generate` does so, and takes the most likely token.
 
-    Errors: `ValueError` for sizes below 1, H that does not divide D, sequences beyond `max_len`, a
-    number of caches that is not that of the blocks, and other shapes; `TypeError` for ids that are
-    not whole numbers.
     Source: "Language Models are Unsupervised Multitask Learners" (GPT-2; Radford et al., 2019)
     Rows: A6"""
 

@@ -34,9 +34,6 @@ class TokenEmbedding(nn.Module):
 
     Mask: none; attention still needs one, padding is only zeros here.
 
-    Errors: `ValueError` for sizes below 1, a `padding_idx` outside the vocabulary, ids of another
-    rank or out of range, and `TypeError` for ids that are no integers.
-
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.4; std as in GPT-2 and BERT
     Rows: B1"""
 
@@ -141,8 +138,6 @@ class TiedHead(nn.Module):
         h       (B, S, D)  hidden states
         output  (B, S, V)  logits
 
-    Errors: `ValueError` for h of another rank or width.
-
     Source: Press and Wolf 2017, "Using the Output Embedding to Improve Language Models"
     Rows: B2"""
 
@@ -199,9 +194,6 @@ class CombinedEmbedding(nn.Module):
         output        (B, S, D)
 
     Mask: none. Padding tokens get positions like all others.
-
-    Errors: `ValueError` for an unknown `position`, a `dropout` outside 0 ... 1, and arguments that
-    the two parts reject.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", sections 3.4, 3.5 and 5.4
     Rows: B6"""

@@ -24,8 +24,6 @@ def interpolate_positions(
 
     Stretched positions are closer together than any seen in training: fine-tuning on them is usual.
 
-    Errors: `ValueError` for a table that is not (S, D), a length below 1 and an unknown mode.
-
     Source: "An Image is Worth 16x16 Words" (Dosovitskiy et al., 2021), section 3.2
     Rows: B5"""
     check_features("table", table, "S D")
@@ -46,8 +44,6 @@ def truncate_positions(table: Tensor, length: int, *, drop: str = "end") -> Tens
     `drop` "end" keeps the first rows: position p is still p, which is what a table for shorter
     sequences means. `drop` "start" keeps the last ones, so that row 0 is what position
     S - length was: for tables that count from the end.
-
-    Errors: `ValueError` for a table that is not (S, D), a length outside 0 ... S, another `drop`.
 
     Source: none, everyday practice
     Rows: B5"""
@@ -72,9 +68,6 @@ class HybridPositionalEncoding(nn.Module):
         x             (B, S, D)  batch, sequence of any length, `d_model` (even)
         position_ids  (B, S)     whole numbers from 0; None for 0 ... S - 1 in every sequence
         output        (B, S, D)
-
-    Errors: `ValueError` for an odd `d_model`, x of another rank or width, and ids of another shape
-    or below 0; `TypeError` for x that is not floating-point and ids that are no integers.
 
     Source: none, everyday practice
     Rows: B5"""

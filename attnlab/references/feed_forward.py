@@ -13,8 +13,6 @@ class FeedForward(nn.Module):
     with (they differ by up to 5e-4).
 
     Shapes: x (B, S, D); output the same; F = `hidden_dim`.
-    Errors: `ValueError` for sizes below 1, a `dropout` outside 0 ... 1, or x of another shape or
-    device; `TypeError` for x of another type.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.3;
         "Gaussian Error Linear Units" (Hendrycks and Gimpel, 2016)
     Rows: A6"""
@@ -51,8 +49,6 @@ class SwiGLU(nn.Module):
     alone; implementations that fuse both in one matrix differ in which half is the gate.
 
     Shapes: x (B, S, D); output the same; F = `hidden_dim`.
-    Errors: `ValueError` for sizes below 1, a `dropout` outside 0 ... 1, or x of another shape or
-    device; `TypeError` for x of another type.
     Source: "GLU Variants Improve Transformer" (Shazeer, 2020)
     Rows: A6"""
 

@@ -28,9 +28,6 @@ def sinusoidal_grid_encoding(
     The row comes first, as in positional-encodings and in the ViT-MAE of transformers (there with
     `layout` "concatenated"); the first release of MAE has the column first: there swap the halves.
 
-    Errors: `ValueError` for a `d_model` that is not a multiple of 4, negative sizes, and what
-    `sinusoidal_positional_encoding` refuses.
-
     Source: "Masked Autoencoders Are Scalable Vision Learners" (He et al., 2022), its released code
     Rows: B6"""
     check_width("d_model", d_model, parts=4)
@@ -56,9 +53,6 @@ def resample_grid_positions(
     The first `prefix` rows belong to no cell (1 for a class token) and stay as they are. The
     defaults are those of ViT and DINOv2; `align_corners=True` keeps the corners in place instead.
     Half types are computed in float32, as in DINOv2 and unlike in ViT.
-
-    Errors: `ValueError` for a table whose rows are not prefix + H*W, sizes below 1, a negative
-    prefix, and a mode other than "bicubic" and "bilinear".
 
     Source: "An Image is Worth 16x16 Words" (Dosovitskiy et al., 2021), section 3.2
     Rows: B5, B6"""
@@ -119,10 +113,6 @@ class SinusoidalGridEncoding(_GridEncoding):
                               become that by `x.unflatten(1, (H, W))`
         output  (B, H, W, D)
 
-    Errors: `ValueError` for a `d_model` that is not a multiple of 4, sizes below 1, x of another
-    rank or width, and grids beyond `max_height` x `max_width`; `TypeError` for x that is not
-    floating-point.
-
     Source: "Masked Autoencoders Are Scalable Vision Learners" (He et al., 2022), its released code
     Rows: B6"""
 
@@ -157,9 +147,6 @@ class LearnedGridEncoding(_GridEncoding):
     A smaller grid takes the upper left corner; to spread a table over another grid there is
     `resample_grid_positions`.
 
-    Errors: `ValueError` for sizes below 1, x of another rank or width, and grids beyond
-    `max_height` x `max_width`; `TypeError` for x that is not floating-point.
-
     Source: "An Image is Worth 16x16 Words" (Dosovitskiy et al., 2021), section 3.1
     Rows: B6"""
 
@@ -184,10 +171,6 @@ class FactorisedGridEncoding(_GridEncoding):
         x       (B, H, W, D)  batch, rows, columns, `d_model`; patches in raster order, (B, H*W, D),
                               become that by `x.unflatten(1, (H, W))`
         output  (B, H, W, D)
-
-    Errors: `ValueError` for sizes below 1, an unknown `combine`, an odd `d_model` to concatenate, x
-    of another rank or width, and grids beyond `max_height` x `max_width`; `TypeError` for x that is
-    not floating-point.
 
     Source: "An Image is Worth 16x16 Words" (Dosovitskiy et al., 2021), appendix D.4 (concatenated);
         "Reformer: The Efficient Transformer" (Kitaev et al., 2020), its released code (both)

@@ -46,9 +46,6 @@ class GroupedQueryAttention(nn.Module):
     `dropout` falls on the weights, so a query loses whole keys; what is left is scaled by
     1 / (1 - dropout). In evaluation there is none.
 
-    Errors: `ValueError` for H that does not divide D or is no multiple of Hkv, for other shapes
-    and devices (masks with fewer axes too: nothing is broadcast by accident) and for a full cache;
-    `TypeError` for x of another type than the weights and a mask that is not boolean.
     Source: "GQA: Training Generalized Multi-Query Transformer Models" (Ainslie et al., 2023)
     Rows: A5"""
 
@@ -146,7 +143,6 @@ class MultiQueryAttention(GroupedQueryAttention):
 
     Shapes: x (B, S, D), mask (B, H, S, Sk) with 1 where shared, output (B, S, D).
     Mask: True means **may not be attended**.
-    Errors: as `GroupedQueryAttention`.
     Source: "Fast Transformer Decoding" (Shazeer, 2019)
     Rows: A5"""
 

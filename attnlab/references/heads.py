@@ -21,7 +21,6 @@ def split_heads(t: Tensor, num_heads: int) -> Tensor:
     (B, H, S, hd) has the right shape and mixes positions with heads.
 
     Shapes: t (B, S, D); output (B, H, S, D/H), a view.
-    Errors: `ValueError` for another rank, or D that is no multiple of `num_heads`.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
     Rows: A3"""
     if t.dim() != 3:
@@ -35,7 +34,6 @@ def merge_heads(t: Tensor) -> Tensor:
     """Concatenate the heads, the inverse of `split_heads`: (B, H, S, hd) -> (B, S, H*hd).
 
     Shapes: t (B, H, S, hd); output (B, S, H*hd), a copy, since the heads lay apart.
-    Errors: `ValueError` for another rank.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
     Rows: A3"""
     if t.dim() != 4:
@@ -49,7 +47,6 @@ def expand_groups(t: Tensor, num_heads: int) -> Tensor:
     Each is repeated in place (0, 0, 1, 1), never the whole row of them (0, 1, 0, 1).
 
     Shapes: t (B, Hkv, S, hd); output (B, H, S, hd), H = `num_heads`.
-    Errors: `ValueError` for another rank, or H that is no multiple of Hkv.
     Source: "GQA: Training Generalized Multi-Query Transformer Models" (Ainslie et al., 2023)
     Rows: A5"""
     if t.dim() != 4 or t.shape[1] < 1 or num_heads % t.shape[1]:
@@ -64,7 +61,6 @@ def qkv_by_chunk(qkv: Tensor, num_heads: int) -> QKV:
     """Chunk the last axis into three, then split each into heads.
 
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
-    Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: GPT-2 (Radford et al., 2019)
     Rows: A3"""
     _check(qkv, num_heads)
@@ -78,7 +74,6 @@ def qkv_by_unbind(qkv: Tensor, num_heads: int) -> QKV:
     `unbind(0)` takes that axis away. `chunk(3, dim=0)` would leave it with size 1.
 
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
-    Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: vision transformers (Dosovitskiy et al., 2021)
     Rows: A3"""
     B, S, hd = _check(qkv, num_heads)
@@ -91,7 +86,6 @@ def qkv_by_heads(qkv: Tensor, num_heads: int) -> QKV:
     """Split into 3*H heads first, then those into three groups of H.
 
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
-    Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
     Rows: A3"""
     B, S, hd = _check(qkv, num_heads)
@@ -105,7 +99,6 @@ def qkv_by_einsum(qkv: Tensor, num_heads: int) -> QKV:
     """Permute with named letters in einsum: c is the axis of q, k and v.
 
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
-    Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
     Rows: A3"""
     B, S, hd = _check(qkv, num_heads)
@@ -118,7 +111,6 @@ def qkv_by_select(qkv: Tensor, num_heads: int) -> QKV:
     """Unflatten the last axis and select its three parts by index.
 
     Shapes: qkv (B, S, 3*D); output (B, H, S, hd) each.
-    Errors: `ValueError` for another rank, or a width that is no multiple of 3 * `num_heads`.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.2
     Rows: A3"""
     _, _, hd = _check(qkv, num_heads)
@@ -133,7 +125,6 @@ def to_stacked_layout(weight: Tensor, num_heads: int) -> Tensor:
     give outputs of the right shape and wrong values.
 
     Shapes: weight (3*D, ...), or a bias (3*D,); output of the same shape.
-    Errors: `ValueError` for a first axis that is no multiple of 3 * `num_heads`.
     Source: "GPT-NeoX-20B" (Black et al., 2022)
     Rows: A3"""
     rows = weight.shape[0]

@@ -18,8 +18,6 @@ def level_positions(
     sentences of 5 words, and position 27 is word 2 of sentence 1 of paragraph 1: its digits as a
     number whose places count to 5, 4 and 3.
 
-    Errors: `ValueError` for no level, a level below 1, and more positions than the levels hold.
-
     Source: none, everyday practice
     Rows: B6"""
     capacity = _capacity(level_sizes)
@@ -47,10 +45,6 @@ class HierarchicalPositionalEncoding(nn.Module):
         level_ids  (B, S, L)  position on each level, outermost first; None for a regular
                               hierarchy (see `level_positions`)
         output     (B, S, D)
-
-    Errors: `ValueError` for no level, a level below 1, x of another rank or width, more positions
-    than the levels hold, and ids of another shape or beyond their level; `TypeError` for x that is
-    not floating-point and ids that are no integers.
 
     Source: none, everyday practice; BERT sums rows for segment and position in this way (Devlin et
         al. 2019, section 3.2)

@@ -22,10 +22,6 @@ class LearnedPositionalEncoding(nn.Module):
 
     `backward(grad_output)` computes autograd's gradient by hand.
 
-    Errors: `ValueError` for sizes below 1, x of another rank or width, sequences or positions
-    beyond `max_seq_len`, and ids of another shape; `TypeError` for x that is not floating-point and
-    ids that are no integers.
-
     Source: "Convolutional Sequence to Sequence Learning" (Gehring et al., 2017), section 3.1
     Rows: B4"""
 

@@ -32,7 +32,6 @@ def causal_mask(q_len: int, k_len: int | None = None, *, device: Device = None) 
 
     Shapes: output (1, 1, Sq, Sk); `k_len` None means Sk = Sq. With Sq > Sk the first Sq - Sk
     queries stand before all keys, and their rows are all True.
-    Errors: `ValueError` for negative numbers.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
     Rows: A4"""
     i, j = _positions(q_len, k_len, device)
@@ -54,7 +53,6 @@ def sliding_window_mask(
     `two_sided` looks ahead as far as back, |i - j| < window, for encoders.
 
     Shapes: output (1, 1, Sq, Sk), queries at the end of the keys.
-    Errors: `ValueError` for a `window` below 1 and negative numbers.
     Source: "Longformer" (Beltagy et al., 2020), section 3.1;
         "Mistral 7B" (Jiang et al., 2023), section 2
     Rows: A4"""
@@ -70,8 +68,6 @@ def prefix_mask(prefix: Tensor, q_len: int, k_len: int | None = None) -> Tensor:
     """Prefix-LM: every query may attend to the whole prefix; after it the mask is causal.
 
     Shapes: prefix (B,), how many positions it has in each sequence; output (B, 1, Sq, Sk).
-    Errors: `ValueError` for another rank and for lengths outside 0 ... Sk, `TypeError` for a
-    prefix that is not of whole numbers.
     Source: "Exploring the Limits of Transfer Learning" (T5; Raffel et al., 2020), section 3.2.1
     Rows: A4"""
     i, j = _positions(q_len, k_len, prefix.device)
@@ -87,8 +83,6 @@ def padding_mask(
 
     Shapes: lengths (B,), the real positions of each sequence; output (B, 1, 1, Sk). `side` says
     where the padding stands: "left" puts it before the sequence, as for generation in batches.
-    Errors: `ValueError` for another rank or side and for lengths outside 0 ... Sk, `TypeError` for
-    lengths that are not whole numbers.
     Source: "Attention Is All You Need" (Vaswani et al., 2017)
     Rows: A4"""
     _expect.integers("lengths", lengths, "(B,)")
@@ -108,7 +102,6 @@ def padding_mask_of(ids: Tensor, pad_id: int) -> Tensor:
     only lengths tell them apart: `padding_mask`.
 
     Shapes: ids (B, Sk); output (B, 1, 1, Sk).
-    Errors: `ValueError` for another rank, `TypeError` for ids that are not whole numbers.
     Source: "Attention Is All You Need" (Vaswani et al., 2017)
     Rows: A4"""
     _expect.integers("ids", ids, "(B, S)")
@@ -122,8 +115,6 @@ def packed_mask(segments: Tensor, key_segments: Tensor | None = None) -> Tensor:
     decoder; positions begin anew in each segment (`segment_positions`).
 
     Shapes: segments (B, Sq), `key_segments` (B, Sk) or None for the same; output (B, 1, Sq, Sk).
-    Errors: `ValueError` for another rank or two batch sizes, `TypeError` for segments that are not
-    whole numbers.
     Source: "Efficient Sequence Packing without Cross-contamination" (Krell et al., 2021)
     Rows: A4"""
     key_segments = segments if key_segments is None else key_segments
@@ -141,7 +132,6 @@ def segment_ids(lengths: Sequence[int], *, device: Device = None) -> Tensor:
     """The segments of one packed row from its lengths: [2, 3] gives [[0, 0, 1, 1, 1]].
 
     Shapes: output (1, S), S the sum of the lengths.
-    Errors: `ValueError` for a negative length.
     Source: "Efficient Sequence Packing without Cross-contamination" (Krell et al., 2021)
     Rows: A4"""
     counts = torch.tensor(lengths, dtype=torch.int64, device=device)
@@ -154,7 +144,6 @@ def segment_positions(segments: Tensor) -> Tensor:
     """Positions that restart in each segment: [[0, 0, 1, 1, 1]] gives [[0, 1, 0, 1, 2]].
 
     Shapes: segments (B, S), each segment in one piece; output (B, S).
-    Errors: `ValueError` for another rank, `TypeError` for segments that are not whole numbers.
     Source: "Efficient Sequence Packing without Cross-contamination" (Krell et al., 2021)
     Rows: A4"""
     _expect.integers("segments", segments, "(B, S)")
@@ -169,8 +158,6 @@ def combine(*masks: Tensor | None) -> Tensor | None:
     """The union of masks: True where any of them is; None masks nothing.
 
     Shapes: each (B, H, Sq, Sk) with 1 where shared; output of the largest sizes. None for none.
-    Errors: `ValueError` for another rank, for sizes that differ and are not 1, and for two
-    devices; `TypeError` for a mask that is not boolean (additive masks would be added).
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
     Rows: A4"""
     given = [mask for mask in masks if mask is not None]
@@ -199,7 +186,6 @@ def to_additive(mask: Tensor, dtype: torch.dtype, *, finite: bool = False) -> Te
     makes of the boolean mask; and two finite masks may overflow to -inf when they are added.
 
     Shapes: mask of any shape; output of the same.
-    Errors: `TypeError` for a mask that is not boolean, or a `dtype` that is not floating-point.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
     Rows: A4"""
     if mask.dtype != torch.bool:
@@ -214,8 +200,6 @@ def to_boolean(additive: Tensor) -> Tensor:
     """The boolean mask of an additive one: True where it holds -inf or the lowest of its type.
 
     Shapes: any; output of the same.
-    Errors: `TypeError` for a type that is not floating-point; `ValueError` for any other number
-    than those and 0: -10000 and the like do not forbid, and a bias (ALiBi) is no mask.
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3
     Rows: A4"""
     if not additive.is_floating_point():

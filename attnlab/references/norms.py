@@ -17,7 +17,6 @@ class LayerNorm(nn.Module):
     formula here five times.
 
     Shapes: x (..., D); output the same.
-    Errors: `ValueError` for D below 1, eps that is not positive, or x of another width.
     Source: "Layer Normalization" (Ba et al., 2016)
     Rows: A6"""
 
@@ -47,7 +46,6 @@ class RMSNorm(nn.Module):
     the weight).
 
     Shapes: x (..., D); output the same.
-    Errors: `ValueError` for D below 1, eps that is not positive, or x of another width.
     Source: "Root Mean Square Layer Normalization" (Zhang and Sennrich, 2019)
     Rows: A6"""
 

@@ -31,8 +31,6 @@ def sinusoidal_frequencies(
 
     The wavelength of pair i is 2 pi / w_i positions: from 2 pi to a little less than 2 pi * base.
 
-    Errors: `ValueError` for an odd or non-positive `d_model` and for a `base` that is not above 1.
-
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.5
     Rows: B3, B9"""
     check_width("d_model", d_model)
@@ -43,8 +41,6 @@ def sinusoidal_frequencies(
 
 def sines_and_cosines(angles: Tensor, layout: str = "interleaved") -> Tensor:
     """(..., D/2) angles -> (..., D): sin and cos alternating, or all sines and then all cosines.
-
-    Errors: `ValueError` for a `layout` other than "interleaved" and "concatenated".
 
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.5
     Rows: B3"""
@@ -79,9 +75,6 @@ def sinusoidal_positional_encoding(
     `odd` "pad" allows an odd D: the table of D - 1 columns and one of zeros, so that every pair
     stays whole (positional-encodings cuts instead: `table(S, D + 1)[:, :D]`).
 
-    Errors: `ValueError` for an odd or non-positive `d_model` (its last column would be half a
-    pair), a negative `seq_len`, a `base` that is not above 1, and an unknown `layout` or `odd`.
-
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.5
     Rows: B3, B8, B9"""
     check_choice("odd", odd, ("error", "pad"))
@@ -108,10 +101,6 @@ class SinusoidalPositionalEncoding(nn.Module):
     `layout` and `odd` are those of `sinusoidal_positional_encoding`. `beyond` "extend" computes a
     longer table when a sequence asks for one, with room to spare, and keeps that in place of the
     old one; no length is cached beside another, and the table stays where the module is.
-
-    Errors: `ValueError` for an odd `d_model`, x of another rank or width, sequences or positions
-    beyond `max_seq_len`, and ids of another shape; `TypeError` for x that is not floating-point
-    and ids that are no integers.
 
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.5
     Rows: B3, B8"""

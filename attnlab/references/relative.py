@@ -20,9 +20,6 @@ def relative_distance(
     As an index into a table a distance needs a shift: `table[distance]` alone would wrap round at
     negative ones without a word.
 
-    Errors: `ValueError` for negative lengths or offsets, and for more queries than keys where no
-    offset is given.
-
     Source: "Self-Attention with Relative Position Representations" (Shaw et al., 2018)
     Rows: B7"""
     check_count("q_len", q_len, least=0)
@@ -54,9 +51,6 @@ def t5_buckets(
     Edges follow the released T5, as transformers and x-transformers do: all distances from
     `max_distance` on share the last bucket, which begins before it (at 91 for 32 buckets and 128).
 
-    Errors: `ValueError` for fewer than 2 buckets per direction, an odd number for two directions,
-    and a `max_distance` that is not above E; `TypeError` for distances that are no integers.
-
     Source: "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer"
         (Raffel et al., 2020), section 2.1
     Rows: B7"""
@@ -87,10 +81,6 @@ class T5RelativeBias(nn.Module):
         bias    (H, Q, K)
 
     `offset` is the position of the first query, K - Q if None (see `relative_distance`).
-
-    Errors: `ValueError` for what `t5_buckets` and `relative_distance` refuse, fewer than 1 head,
-    and scores of another rank or number of heads; `TypeError` for scores that are not
-    floating-point.
 
     Source: "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer"
         (Raffel et al., 2020), section 2.1

@@ -37,8 +37,6 @@ def rotary_frequencies(
     `scaling` changes them for long sequences; `length`, the highest position in use plus 1, matters
     to the recipes that adapt to it.
 
-    Errors: `ValueError` for an odd or non-positive `dim` and a `base` that is not above 1.
-
     Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (Su et al., 2021)
     Rows: B7"""
     check_width("dim", dim)
@@ -52,8 +50,6 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
     "interleaved" pairs neighbours, (x0, x1), (x2, x3), ...: RoFormer, GPT-J, Meta's Llama,
     rotary-embedding-torch, x-transformers. "half" pairs column i with column i + D/2: GPT-NeoX and
     the Llama of transformers. `to_half_layout` converts weights from the first to the second.
-
-    Errors: `ValueError` for another layout.
 
     Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (Su et al., 2021)
     Rows: B7"""
@@ -77,8 +73,6 @@ def rotary_table(
 
     The dot product of rows m and n is the score of that vector as query and key,
     sum_i cos((m - n) w_i).
-
-    Errors: `ValueError` for an odd or non-positive `dim`, a negative `seq_len`, another `layout`.
 
     Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (Su et al., 2021)
     Rows: B7"""
@@ -106,11 +100,6 @@ class RotaryEmbedding(nn.Module):
 
     Decoding with a cache: rotate the new q and k with `offset` the number of cached keys, then
     append k to the cache, which holds rotated keys.
-
-    Errors: `ValueError` for an odd `head_dim` or `rotary_dim`, a `rotary_dim` above `head_dim`, an
-    unknown `layout` (see `rotate_pairs`), q and k of other shapes, ids of another shape or below 0,
-    a negative `offset`, and for ids and an offset together; `TypeError` for q and k that are not
-    floating-point and ids that are no integers.
 
     Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (Su et al., 2021)
     Rows: B7"""
@@ -181,8 +170,6 @@ def to_half_layout(weight: Tensor, num_heads: int, rotary_dim: int | None = None
     The weight is (H*hd, D), or its bias (H*hd,). Within each head the even columns go to the first
     half and the odd ones to the second; the scores stay what they were. Only the first `rotary_dim`
     columns of a head move (all if None). Values and output projection stay as they are.
-
-    Errors: `ValueError` for rows that do not make `num_heads` heads, and an odd `rotary_dim`.
 
     Source: the conversion of Meta's Llama weights for transformers
     Rows: B7"""

@@ -39,8 +39,6 @@ class _KeepsScores:
 class LinearScaling(_KeepsScores):
     """Every pair rotates `factor` times slower: positions are interpolated, w_i / factor.
 
-    Errors: `ValueError` for a factor below 1.
-
     Source: "Extending Context Window of Large Language Models via Positional Interpolation" (Chen
         et al., 2023)
     Rows: B7"""
@@ -61,8 +59,6 @@ class NTKScaling(_KeepsScores):
         base' = base * factor^(D / (D - 2)),  so that w'_i = w_i * factor^(-2i / (D - 2))
 
     (`base_rescale_factor` in x-transformers, `theta_rescale_factor` in rotary-embedding-torch.)
-
-    Errors: `ValueError` for a factor below 1, and for a single pair, which has no slow end.
 
     Source: "NTK-Aware Scaled RoPE" (bloc97, 2023), described in "YaRN" (Peng et al., 2023), section
         3.1
@@ -85,8 +81,6 @@ class DynamicNTKScaling(_KeepsScores):
 
     The frequencies change as the sequence grows: keys in a cache that were rotated at a shorter
     length do not fit newer queries. Cache keys unrotated, or fix the length beforehand.
-
-    Errors: `ValueError` for a factor below 1, a training length below 1, and a single pair.
 
     Source: "Dynamic NTK" (emozilla, 2023), described in "YaRN" (Peng et al., 2023), section 3.3
     Rows: B7"""
@@ -115,8 +109,6 @@ class YaRNScaling:
 
     The ramp is linear in i between the two pairs where those numbers of turns are reached; with
     `truncate` their indices are first rounded outwards, as in the authors' code.
-
-    Errors: `ValueError` for a factor below 1, a training length below 1, and beta_slow > beta_fast.
 
     Source: "YaRN: Efficient Context Window Extension of Large Language Models" (Peng et al., 2023)
     Rows: B7"""
@@ -167,8 +159,6 @@ class Llama3Scaling(_KeepsScores):
         w'_i    = w_i / factor                  turns_i below low_freq_factor
         w'_i    = (1 - s) w_i / factor + s w_i  s from 0 to 1 as turns_i goes from low to high
 
-    Errors: `ValueError` for a factor below 1, a training length below 1, and low >= high.
-
     Source: "The Llama 3 Herd of Models" (Dubey et al., 2024), and its released code
     Rows: B7"""
 
@@ -201,8 +191,6 @@ class ProportionalScaling(_KeepsScores):
 
     Unlike a `rotary_dim`, which spreads all frequencies over fewer columns.
 
-    Errors: `ValueError` for a fraction outside 0 ... 1 and a factor below 1.
-
     Source: "Round and Round We Go! What makes Rotary Positional Encodings useful?" (Barbero et al.,
         2024)
     Rows: B7"""
@@ -228,9 +216,6 @@ class LongRoPEScaling:
         attention_factor = sqrt(1 + ln(factor) / ln(M))
 
     The jump between the sets makes cached keys misfit, as with dynamic NTK scaling.
-
-    Errors: `ValueError` for a factor below 1, a training length below 2, and lists that do not
-    hold one number per pair.
 
     Source: "LongRoPE: Extending LLM Context Window Beyond 2 Million Tokens" (Ding et al., 2024)
     Rows: B7"""

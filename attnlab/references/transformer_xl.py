@@ -27,8 +27,6 @@ def relative_sinusoids(
     Sines first, then cosines, as in the released code. XLNet puts a row for distance K before
     them, which its shift drops again.
 
-    Errors: `ValueError` for lengths below 1 and an odd or non-positive `d_model`.
-
     Source: "Transformer-XL: Attentive Language Models beyond a Fixed-Length Context" (Dai et al.,
         2019), section 3.3
     Rows: B7"""
@@ -47,8 +45,6 @@ def rel_shift(x: Tensor, k_len: int) -> Tensor:
     Column c of x is distance K - 1 - c, as in `relative_sinusoids`, the last query standing at the
     last key; row i must move to the left by Q - 1 - i. One column too many and the same memory read
     with rows one shorter does that for all rows at once, and nothing is gathered.
-
-    Errors: `ValueError` where x does not have Q + K - 1 columns.
 
     Source: "Transformer-XL: Attentive Language Models beyond a Fixed-Length Context" (Dai et al.,
         2019), appendix B
@@ -78,10 +74,6 @@ class TransformerXLAttention(nn.Module):
 
     Decoding: one token at a time, with all inputs so far as the memory, gives what the whole
     sequence gives at once.
-
-    Errors: `ValueError` for sizes and shapes other than these, an odd `embed_dim` and one that is
-    no multiple of `num_heads`; `TypeError` for a mask that is not boolean and other inputs that are
-    not floating-point.
 
     Source: "Transformer-XL: Attentive Language Models beyond a Fixed-Length Context" (Dai et al.,
         2019), section 3.3

@@ -41,7 +41,6 @@ class QKNormAttention(GroupedQueryAttention):
 
     Shapes: x (B, S, D), mask (B, H, S, Sk) with 1 where shared, output (B, S, D).
     Mask: True means **may not be attended**.
-    Errors: as `GroupedQueryAttention`.
     Source: "Query-Key Normalization for Transformers" (Henry et al., 2020);
         "Scaling Vision Transformers to 22 Billion Parameters" (Dehghani et al., 2023)
     Rows: A5"""
@@ -72,7 +71,6 @@ class SoftCapAttention(GroupedQueryAttention):
 
     Shapes: x (B, S, D), mask (B, H, S, Sk) with 1 where shared, output (B, S, D).
     Mask: True means **may not be attended**.
-    Errors: as `GroupedQueryAttention`; `ValueError` for a `cap` that is not positive and finite.
     Source: "Gemma 2: Improving Open Language Models at a Practical Size" (2024), section 2
     Rows: A5"""
 
@@ -106,7 +104,6 @@ class SinkAttention(GroupedQueryAttention):
 
     Shapes: x (B, S, D), mask (B, H, S, Sk) with 1 where shared, output (B, S, D); sinks (H,).
     Mask: True means **may not be attended**.
-    Errors: as `GroupedQueryAttention`.
     Source: "gpt-oss-120b & gpt-oss-20b Model Card" (OpenAI, 2025);
         "Efficient Streaming Language Models with Attention Sinks" (Xiao et al., 2024)
     Rows: A5"""
@@ -142,7 +139,6 @@ def sink_softmax(scores: Tensor, sinks: Tensor, mask: Tensor | None = None) -> T
 
     Shapes: scores (B, H, Sq, Sk), sinks (H,), mask as scores with 1 where shared; output as scores.
     Mask: boolean, True = may not be attended. Its shape is for the caller to check.
-    Errors: `ValueError` for another number of sinks than heads.
     Source: "gpt-oss-120b & gpt-oss-20b Model Card" (OpenAI, 2025)
     Rows: A5"""
     B, H, Sq, _ = scores.shape

@@ -26,8 +26,6 @@ from attnlab.references.rotary import LAYOUTS, rotary_frequencies, rotary_table,
 def xpos_decay(dim: int, gamma: float = 0.4, *, device: torch.device | None = None) -> Tensor:
     """zeta_i, each pair's decay of the score per `scale_base` positions: (dim/2,), float64.
 
-    Errors: `ValueError` for an odd or non-positive `dim` and a `gamma` that is not above 0.
-
     Source: "A Length-Extrapolatable Transformer" (Sun et al., 2022)
     Rows: B7"""
     check_width("dim", dim)
@@ -45,8 +43,6 @@ def xpos_table(
     The dot product of query row m and key row n is sum_i zeta_i^((m - n)/scale_base) cos((m - n)
     w_i): what `xpos_table(S, dim) @ xpos_table(S, dim, key=True).T` holds on and below its diagonal
     fades with distance.
-
-    Errors: as in `rotary_table`, and `ValueError` for a `scale_base` that is not above 0.
 
     Source: "A Length-Extrapolatable Transformer" (Sun et al., 2022)
     Rows: B7"""
@@ -75,11 +71,6 @@ class XPos(nn.Module):
         output        q and k, shaped as they came
 
     Decoding with a cache: as in `RotaryEmbedding`.
-
-    Errors: `ValueError` for an odd `head_dim`, a `scale_base` or `gamma` that is not above 0, an
-    unknown `layout`, q and k of other shapes, ids of another shape or below 0, a negative `offset`,
-    and for ids and an offset together; `TypeError` for q and k that are not floating-point and ids
-    that are no integers.
 
     Source: "A Length-Extrapolatable Transformer" (Sun et al., 2022)
     Rows: B7"""
