@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from attnlab.errors import PropertyFailed, Refused
     from attnlab.testing.assertions import (
-        PropertyFailed,
-        Refused,
         assert_batch_independent,
         assert_causal,
         assert_deterministic,

@@ -51,20 +51,6 @@ from attnlab.testing.arguments import (
     parse_seed,
 )
 
-__all__ = [
-    "PropertyFailed",
-    "Refused",
-    "assert_batch_independent",
-    "assert_causal",
-    "assert_deterministic",
-    "assert_finite",
-    "assert_gradients_finite",
-    "assert_mask_effective",
-    "assert_matches",
-    "assert_padding_invariant",
-    "assert_permutation_equivariant",
-]
-
 SEED = "ATTNLAB_SEED"  # the environment variable that repeats a run
 OTHER = {"B": 4, "S": 6, "Sq": 6, "Sk": 11, "T": 14, "L": 15}  # for a second look at the output
 DRAWN = tuple(symbol for symbol in ("B", "S", "Sq", "Sk", "T", "L") if symbol in LONG)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attnlab import testing
 from attnlab.errors import PropertyFailed, Refused
 from attnlab.testing import (
     assert_batch_independent,
@@ -512,5 +513,5 @@ def test_weights_may_be_kept():
 def test_every_assertion_is_public_and_tested():
     """What the module offers is what stands in `__all__`."""
     made = {n for n in vars(assertions) if n.startswith("assert_")}
-    assert made == {n for n in assertions.__all__ if n.startswith("assert_")}
+    assert made == {n for n in testing.__all__ if n.startswith("assert_")}
     assert {check.__name__ for check, *_ in HOLDS} | {"assert_matches"} == made
