@@ -1,8 +1,8 @@
 """What a contract says of a module: the facts that checks need, and which axis is which.
 
 Each fact and each promise is declared once, in `contract_facts.toml`. `[contract] promises` is
-validated by it, `attnlab grade` takes from it why a check was skipped, and docs/make.py the table of
-promises.
+validated by it, `attnlab grade` takes from it why a check was skipped, and docs/make.py the table
+of promises.
 
 A query axis is `S`, or `Sq` where keys have a length of their own; that length is `Sk`.
 """

@@ -56,7 +56,7 @@ class LearnedPositionalEncoding(nn.Module):
 
         Returns the first, (B, S, D), a copy. The second goes to `grad_embedding`, (max, D), with
         rows of zeros for positions that did not occur: each call **overwrites** it (autograd's
-        `weight.grad`, which this leaves alone, accumulates). `position_ids` are those of forward."""
+        `weight.grad`, which this leaves alone, accumulates)."""
         self._check(grad_output, position_ids, name="grad_output")
         grad = torch.zeros_like(self.weight)  #                                  (max, D)
         if position_ids is None:
