@@ -18,6 +18,7 @@ from attnlab.candidate.session import HUNG
 
 LOSS_TOLERANCE = 1e-7  # relative; two right programs differ by 1e-12
 CAST_TOLERANCE = 1e-4  # relative, where casts to 16 bits are done
+SHARPER = 8.0  # times the right program's first matrices, where ids are generated
 GRADIENT_TOLERANCE = 1e-3  # relative to the largest, there
 START_FACTOR = 10.0  # by which the sizes of first weights may differ: drawn or tied in another way
 START_SHIFT = 0.25  # of first weights that are all the same in the right program: 0 or 1
@@ -115,7 +116,10 @@ def observe_part(
         "training": train,
         "evaluation": lambda: side.ask("observe_evaluation", weights=given),
         "generation": lambda: side.ask(
-            "observe_generation", weights=given, prompts=list(cases[part]), count=extent.new_ids
+            "observe_generation",
+            weights=_sharper(given),
+            prompts=list(cases[part]),
+            count=extent.new_ids,
         ),
         "prediction": lambda: side.ask(
             "observe_prediction", weights=given, items=list(cases[part])
@@ -127,6 +131,15 @@ def observe_part(
         if isinstance(error, Raised) and error.verb == "load_program":
             raise
         return error
+
+
+def _sharper(weights: Weights) -> Weights:
+    """Larger matrices: at first weights the next id hangs on the last one alone, so a model that
+    sees the wrong positions goes on with the same ids."""
+    return {
+        name: tensor * SHARPER if tensor.dim() > 1 and tensor.is_floating_point() else tensor
+        for name, tensor in weights.items()
+    }
 
 
 def compare(part: str, mine: Observed, right: Observed, rename: Rename) -> str:
