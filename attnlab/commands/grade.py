@@ -45,7 +45,7 @@ File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="The file to 
 
 def command(
     ctx: typer.Context,
-    what: NameOrFile,
+    what: NameOrFile = "",
     file: File = None,
     timeout: Timeout = "",
     memory: Memory = "",
@@ -59,7 +59,7 @@ def command(
     """Grade your file, or a program's folder: passed or failed, and why.
 
     NAME alone takes ./NAME.py when it is there, else the file as it was shipped. The first check
-    that fails ends it, unless --all is given.
+    that fails ends it, unless --all is given. In an interview no NAME is needed.
     """
     from dataclasses import replace
 

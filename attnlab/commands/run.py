@@ -35,7 +35,7 @@ Reveal = Annotated[
 
 def command(
     ctx: typer.Context,
-    what: NameOrFile,
+    what: NameOrFile = "",
     reveal: Reveal = False,
     timeout: Timeout = "",
     memory: Memory = "",
@@ -43,7 +43,8 @@ def command(
 ) -> int:
     """Run a file: the task, every step, what to do next.
 
-    Findings that name the cause are left out; --reveal shows them.
+    Findings that name the cause are left out; --reveal shows them. In an interview no NAME is
+    needed.
     """
     from attnlab.commands.interview.shared import find_round
     from attnlab.records import Trace

@@ -20,9 +20,9 @@ ENDINGS = re.compile(r"(?:ing|ed|es|s|ly)$")
 # Words that say nothing of a bug, whichever it is.
 EMPTY = """
 about after again all also and any are bad because been before but bug can code could does done
-else even every file fine fix for from good have here how into just last like line look make more
-most must need never not note now off one only other our out over right same see seem should some
-sure than that the their them then there thing think this too two use very wait was what when
+else even every file fine fix for from good have here how into just last like line look make many
+more most must need never not note now off one only other our out over right same see seem should
+some sure than that the their them then there thing think this too two use very wait was what when
 where which will with wrong you your
 """
 
@@ -39,29 +39,35 @@ class NoteReading:
 def read_note(text: str, program: Program, ids: Sequence[str], files: Files) -> NoteReading:
     """What a note says of a round with these bugs, whose files are now `files`."""
     places = tuple((file, int(line)) for file, line in PLACE.findall(text))
-    said = PLACE.sub("", text)
     near = [
-        (program.patches[patch].decoy, not speaks_of(said, program.patches[patch]), distance, patch)
+        (
+            program.patches[patch].decoy,
+            not words_about(program.patches[patch], text),
+            distance,
+            patch,
+        )
         for file, line in places
         for patch, distance in _patches_near(program, ids, files, file, line)
     ]
     _, silent, _, bug = min(near, default=(False, True, 0, ""))
-    words = re.findall(r"[^\W\d]{2,}", said)
+    words = re.findall(r"[^\W\d]{2,}", PLACE.sub("", text))
     return NoteReading(places=places, bug=bug, reason=not silent and len(words) >= WORDS)
 
 
-def speaks_of(text: str, patch: ProgramBug) -> bool:
-    """Whether a text shares a word with what is known of a bug: its name, its symptom, why it is
-    wrong, how one finds it, its lines before and after."""
+def words_about(patch: ProgramBug, text: str) -> tuple[str, ...]:
+    """The words of a note that it shares with what is known of a bug: its name, its symptom, why
+    it is wrong, how one finds it, its lines before and after."""
     told = [patch.id, patch.category, patch.symptom, patch.why, patch.find, *patch.hints]
     told += [f"{each.question} {each.answer}" for each in patch.follow_ups]
     told += [f"{edit.old} {edit.new}" for edit in patch.edits]
-    return bool(_stems(text) & _stems(" ".join(told)) - _stems(EMPTY))
+    known = {stem for stem, _ in _stems(" ".join(told))} - {stem for stem, _ in _stems(EMPTY)}
+    return tuple({s: word for s, word in _stems(PLACE.sub("", text)) if s in known}.values())
 
 
-def _stems(text: str) -> set[str]:
+def _stems(text: str) -> list[tuple[str, str]]:
+    """Each word of a text, and before it what is left without its ending."""
     words = re.findall(r"[a-z]{3,}", text.lower().replace("_", " "))
-    return {ENDINGS.sub("", word) for word in words}
+    return [(ENDINGS.sub("", word), word) for word in words]
 
 
 def refuse_unclear(text: str, program: Program, ids: Sequence[str], files: Files) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 
 from attnlab.practice.changes import DECOYS, LINES, last_changes
 from attnlab.practice.interviews import read_details
-from attnlab.practice.notes import PLACE, bug_lines
+from attnlab.practice.notes import PLACE, bug_lines, words_about
 from attnlab.practice.rating import rate
 from attnlab.practice.stages import stage_cards
 from attnlab.records import GradeOutcome
@@ -80,6 +80,7 @@ def build_scorecard(
         hints=hints,
         rating=rating,
         slips=tuple(slips.values()),
+        late_notes=len(interview.notes) - len(counted),
         decoys=tuple(
             DecoyCard(
                 id=patch.id,
@@ -99,9 +100,14 @@ def build_scorecard(
 
 def _notes_in_time(interview: Interview) -> list[Event]:
     """The notes that were made before everything was right: what comes after names nothing."""
-    passed = [e.seconds for e in interview.of_kind("submit") if e.outcome == "passed"]
-    until = min(passed, default=float("inf"))
-    return [event for event in interview.notes.values() if event.seconds <= until]
+    until = right_at(interview)
+    return [e for e in interview.notes.values() if until is None or e.seconds <= until]
+
+
+def right_at(interview: Interview) -> float | None:
+    """The time on the clock at which everything was handed in right, for the first time."""
+    passed = (e.seconds for e in interview.of_kind("submit") if e.outcome == "passed")
+    return next(passed, None)
 
 
 def _until(interview: Interview, event: Event) -> tuple[Event, ...]:
@@ -136,7 +142,9 @@ def follow_ups(program: Program, interview: Interview) -> tuple[QuestionCard, ..
 def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | None) -> BugCard:
     patch = program.patches[bug]
     graded = [e for e in interview.events if e.kind in ("grade", "submit")]
-    named = [event for event in _notes_in_time(interview) if event.bug == bug]
+    pointing = [event for event in _notes_in_time(interview) if event.bug == bug]
+    named = [event for event in pointing if words_about(patch, event.text)]
+    words = [word for event in named for word in words_about(patch, event.text)]
     return BugCard(
         id=bug,
         category=patch.category,
@@ -146,6 +154,8 @@ def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | No
         reason=any(event.outcome == "reason" for event in named),
         fixed_at=_first_gone(graded, bug) if fixed else None,
         named_at=named[0].seconds if named else None,
+        words=tuple(dict.fromkeys(words)),
+        pointed_at=pointing[0].seconds if pointing else None,
         why=patch.why,
         find=patch.find,
         hints=sum(event.bug == bug for event in interview.of_kind("hint")),

@@ -98,14 +98,18 @@ def keep_stage(
     store.add_event(stage_event(program, report.stage.id, outcome, interview, text))
 
 
-def stage_cards(program: Program, interview: Interview) -> tuple[StageCard, ...]:
-    """What became of each stage in an interview."""
+def stage_cards(
+    program: Program, interview: Interview, until: float | None = None
+) -> tuple[StageCard, ...]:
+    """What became of each stage in an interview; the clock of one that has not passed runs on
+    `until` then."""
     return tuple(
         _card(
             stage,
             [e for e in interview.of_kind("stage") if e.question == stage.id],
             grades=_count_grades(interview, stage),
             hints=sum(event.bug == stage.id for event in interview.of_kind("hint")),
+            until=until,
         )
         for stage in program.stages
     )
@@ -120,19 +124,22 @@ def _count_grades(interview: Interview, stage: Stage) -> int:
     return count
 
 
-def _card(stage: Stage, events: Sequence[Event], grades: int, hints: int) -> StageCard:
+def _card(
+    stage: Stage, events: Sequence[Event], grades: int, hints: int, until: float | None
+) -> StageCard:
     opened = next((event.seconds for event in events if event.outcome == OPEN), None)
     graded = [event for event in events if event.outcome != OPEN]
     if opened is None:
         return StageCard(id=stage.id, title=stage.title, outcome="locked")
     passed = next((event for event in graded if event.outcome == "passed"), None)
     last = passed or (graded[-1] if graded else None)
+    ended = passed.seconds if passed else until or (last.seconds if last else opened)
     return StageCard(
         id=stage.id,
         title=stage.title,
         outcome="passed" if passed else "failed" if last else "open",
         message="" if passed or last is None else last.text,
-        seconds=last.seconds - opened if last else 0.0,
+        seconds=ended - opened,
         minutes=stage.minutes,
         grades=grades,
         hints=hints,

@@ -25,12 +25,13 @@ def build_trend(cards: Sequence[Scorecard]) -> Trend:
     )
 
 
-def _strength(bugs: Sequence[BugCard]) -> tuple[float, float, int]:
-    """The share of the latest ones that was found, and fixed; the more bugs, the weaker."""
+def _strength(bugs: Sequence[BugCard]) -> tuple[float, float, float, int]:
+    """The share of the latest ones that was found, fixed, named; the more bugs, the weaker."""
     last = bugs[-LATELY:]
     found = sum(bug.found for bug in last) / len(last)
     fixed = sum(bool(bug.fixed) for bug in last) / len(last)
-    return found, fixed, -len(last)
+    named = sum(bug.named for bug in last) / len(last)
+    return found, fixed, named, -len(last)
 
 
 def _category(category: str, bugs: Sequence[BugCard]) -> CategoryTrend:
@@ -40,7 +41,7 @@ def _category(category: str, bugs: Sequence[BugCard]) -> CategoryTrend:
         found=sum(bug.found for bug in bugs),
         fixed=sum(bool(bug.fixed) for bug in bugs),
         named=sum(bug.named for bug in bugs),
-        lately=tuple(bug.found for bug in bugs[-2 * LATELY :]),
+        lately=tuple(bug.found for bug in bugs[-LATELY:]),
     )
 
 

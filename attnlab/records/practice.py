@@ -101,12 +101,14 @@ class BugCard:
     category: str
     level: int
     fixed: bool | None  # None where the program does what no choice of bugs explains
-    named: bool  # a note pointed at its line
-    reason: bool  # the note said more than the place
+    named: bool  # a note pointed at its line and said something of it
+    reason: bool  # in more than a word or two
     fixed_at: float | None  # seconds on the clock at which a grade found it gone
     named_at: float | None
     why: str
     find: str
+    words: tuple[str, ...] = ()  # of the notes, by which they are about it
+    pointed_at: float | None = None  # by the first note at its line, whatever that says
     hints: int = 0  # that were shown about it
     places: tuple[str, ...] = ()  # file:line, in the files as they were given
 
@@ -171,6 +173,7 @@ class Scorecard:
     questions: int  # that could be asked
     rating: Rating
     slips: tuple[str, ...] = ()  # notes that point at a line without a bug
+    late_notes: int = 0  # that were made after everything was right
     decoys: tuple[DecoyCard, ...] = ()
     follow_ups: tuple[QuestionCard, ...] = ()
     stages: tuple[StageCard, ...] = ()

@@ -89,6 +89,13 @@ class InterviewStatusPage:
     stages: tuple[StageCard, ...]
     now: float
 
+    @property
+    def done(self) -> bool:
+        """Whether all that was opened was handed in and is right."""
+        graded = [event for event in self.interview.events if event.kind in ("grade", "submit")]
+        right = bool(graded) and (graded[-1].kind, graded[-1].outcome) == ("submit", "passed")
+        return right and all(stage.outcome in ("passed", "locked") for stage in self.stages)
+
     def show(self, screen: Screen) -> None:
         interview = self.interview
         late = bool(interview.minutes) and interview.left(self.now) < 0
@@ -98,12 +105,14 @@ class InterviewStatusPage:
         )
         screen.say((interview.slug, "name"), f"  {self.folder}", indent=2)
         screen.say(", ".join(_counted(interview)), indent=2)
+        screen.hang("  ", _time_that_counts(interview))
         for number, event in interview.notes.items():
             screen.hang(f"  note {number}  {clock_of(event.seconds)}  ", event.text)
         for stage in self.stages:
             if stage.outcome != "locked":
                 show_stage_card(stage, screen)
-        screen.do_next("attnlab interview submit hands in; attnlab interview end ends it")
+        ends = "attnlab interview end shows the scorecard"
+        screen.do_next(ends if self.done else f"attnlab interview submit hands in; {ends}")
 
     def document(self) -> Document:
         interview = self.interview
@@ -130,12 +139,15 @@ class NotePage:
     places: tuple[tuple[str, int], ...]
     known: bool
     files: tuple[str, ...]
+    late: bool  # everything was handed in right before
 
     def show(self, screen: Screen) -> None:
-        useful = bool(self.places) and self.known
+        useful = bool(self.places) and self.known and not self.late
         mark, style = (screen.marks.ok, "ok") if useful else (screen.marks.unsure, "warn")
         screen.hang((f"{mark} ", style), f"noted: {self.text}")
-        if not self.places:
+        if self.late:
+            screen.hang("  ", "everything was handed in right before, so it has no credit")
+        elif not self.places:
             example = f"{self.files[-1]}:40 labels are not shifted"
             screen.hang("  ", f'it has no place, so it names no bug; as in "{example}"')
         elif not self.known:
@@ -346,8 +358,11 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
     )
     late = ("  handed in after the time", "bad") if card.late else ""
     screen.say((card.slug, "name"), f"  {clock_of(card.seconds, card.minutes)}", late, indent=2)
+    stages = any(stage.outcome != "locked" for stage in card.stages)
     screen.say(
-        f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}, "
+        "before the stages: "
+        * stages
+        + f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}, "
         f"{plural(card.changed_lines, 'changed line')}, "
         f"{len(card.asked)} of {plural(card.questions, 'question')} asked",
         indent=2,
@@ -356,6 +371,9 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         screen.say(f"{plural(len(card.slips), 'note')} at lines without a bug", indent=2)
     for text in card.slips:
         screen.hang("    ", text)
+    if card.late_notes:
+        late = f"{plural(card.late_notes, 'note')} after everything was handed in right"
+        screen.say(f"{late}: no credit", indent=2)
     screen.hang("  rating ", (card.rating.name, "title"), _above(card.rating))
     if card.new_fault:
         screen.hang(
@@ -387,8 +405,8 @@ def _show_rounds(rows: Sequence[Sequence[str]], screen: Screen) -> None:
 
 
 def _show_categories(trend: Trend, screen: Screen) -> None:
-    screen.heading("kinds of bugs, the weakest first")
-    table = bare_table("kind", "found", "fixed", "named", "lately")
+    screen.heading("kinds of bugs, the weakest first by the last four of each")
+    table = bare_table("kind", "found", "fixed", "named", "last")
     for one in trend.categories:
         marks = [screen.marks.ok if found else screen.marks.bad for found in one.lately]
         of = f"{one.found} of {one.bugs}"
@@ -405,7 +423,7 @@ def _show_bug(bug: BugCard, screen: Screen) -> None:
     screen.say((f"{mark} ", style), (bug.id, "title"), f"  {bug.category}, level {bug.level}")
     screen.say((", ".join(bug.places), "name"), " as given" * bool(bug.places), indent=4)
     hints = f", after {plural(bug.hints, 'hint')}" if bug.hints else ""
-    screen.say(_became(bug) + hints, indent=4)
+    screen.hang("    ", _became(bug) + hints)
     screen.prose(f"{bug.why}\n\n{bug.find}", indent=4)
 
 
@@ -424,16 +442,19 @@ def _show_decoy(decoy: DecoyCard, screen: Screen) -> None:
 
 
 def _became(bug: BugCard) -> str:
-    """`fixed at 12:30, named at 8:10 with a reason`."""
+    """`fixed by 12:30, named at 8:10 with a reason: mask, diagonal`."""
     fixed = "fixed" if bug.fixed else "not fixed"
     if bug.fixed is None:
         fixed = "whether it is gone cannot be told"
     elif bug.fixed_at is not None:
         fixed += f" by {clock_of(bug.fixed_at)}"
-    if not bug.named:
-        return f"{fixed}, not named" if bug.found else f"{fixed}: missed"
-    named = f"named at {clock_of(bug.named_at or 0.0)}"
-    return f"{fixed}, {named}" + (" with a reason" if bug.reason else " without a reason")
+    if bug.named:
+        named = f"named at {clock_of(bug.named_at or 0.0)}"
+        reason = "with a reason" if bug.reason else "without a reason"
+        return f"{fixed}, {named} {reason}: {', '.join(bug.words)}"
+    if bug.pointed_at is not None:
+        return f"{fixed}, not named: the note at {clock_of(bug.pointed_at)} says nothing of it"
+    return f"{fixed}, not named" if bug.found else f"{fixed}: missed"
 
 
 def _practise(trend: Trend, card: Scorecard) -> str:
@@ -443,6 +464,19 @@ def _practise(trend: Trend, card: Scorecard) -> str:
     level = max(bug.level for bug in card.bugs)
     harder = f" --level {level + 1}" if USUAL_LEVEL <= level < HARDEST else ""
     return f"attnlab interview start{harder} draws another round"
+
+
+def _time_that_counts(interview: Interview) -> str:
+    """Which moment the scorecard takes for the end, while the clock runs on."""
+    opened = next(iter(interview.of_kind("stage")), None)
+    handed_in = interview.of_kind("submit")
+    before = [event for event in handed_in if not opened or event.seconds < opened.seconds]
+    if opened:
+        at = clock_of((before[-1] if before else opened).seconds)
+        return f"the bugs took {at}: that counts, and each stage has a clock of its own"
+    if handed_in:
+        return f"handed in at {clock_of(handed_in[-1].seconds)}: that counts, or the next time"
+    return "the time counts until the last submit"
 
 
 def _counted(interview: Interview) -> list[str]:

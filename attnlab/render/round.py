@@ -107,7 +107,7 @@ class RoundRunPage:
         if self.round:
             screen.heading("symptom", self.program.symptom_of(self.round))
         if self.report.run:
-            _show_run(self.report.run, screen)
+            _show_run(self.report.run, self.folder, screen)
         else:
             screen.gap()
             screen.say((f"{screen.marks.bad} {self.report.outcome}: ", "bad"), self.report.message)
@@ -278,19 +278,19 @@ def _changed_lines(before: str, after: str) -> list[str]:
     return [line for line in lines if not line.startswith("?")]
 
 
-def _show_run(run: TrainingRun, screen: Screen) -> None:
+def _show_run(run: TrainingRun, folder: str, screen: Screen) -> None:
     screen.gap()
-    screen.say(
-        ("training", "title"), f"  {len(run.losses)} of {run.steps} steps, {run.seconds:.1f} s"
-    )
+    steps = f"{len(run.losses)} of {run.steps} steps, as python train.py takes them"
+    screen.say(("training", "title"), f"  {steps}, {run.seconds:.1f} s")
     if run.losses:
         curve = sparkline(run.losses, screen)
         screen.say(
             "loss  ", f"{run.losses[0]:.3f} ", (curve, "name"), f" {run.losses[-1]:.3f}", indent=2
         )
         screen.say(
-            f"a model that knows nothing begins at {run.expected_start:.3f}, "
-            f"the logarithm of {round(math.exp(run.expected_start))} classes",
+            f"it begins at {run.losses[0]:.3f}; one that guesses among "
+            f"{round(math.exp(run.expected_start))} classes begins at {run.expected_start:.3f}, "
+            "their logarithm",
             indent=2,
         )
     if run.failed_step:
@@ -304,8 +304,9 @@ def _show_run(run: TrainingRun, screen: Screen) -> None:
         screen.heading(f"step {run.failed_step}, operation by operation")
         left = max(len(run.trace.ops) - LAST_ROWS, 0)
         if left:
-            command = f"attnlab trace train.py --step {run.failed_step}"
-            screen.say((f"{plural(left, 'row')} before these: {command}", "aside"))
+            shown = f"attnlab trace {folder.removeprefix('./')}train.py --step {run.failed_step}"
+            how = f": {shown}" if folder.endswith("/") else ""  # else there is no file to name
+            screen.say((f"{plural(left, 'row')} before these{how}", "aside"))
         show_table(replace(run.trace, ops=run.trace.ops[left:]), screen)
 
 

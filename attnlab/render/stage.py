@@ -155,8 +155,8 @@ def show_stage_card(card: StageCard, screen: Screen) -> None:
     mark, style = screen.look(card.outcome)
     screen.say((f"{mark} ", style), (f"stage {card.id}", "title"), f"  {STATES[card.outcome]}")
     screen.say(card.title, indent=4)
-    if card.outcome != "open":
-        clock = f"{clock_of(card.seconds, card.minutes)} since it was opened"
+    if card.outcome != "open" or card.seconds:
+        clock = f"{clock_of(card.seconds)} since it was opened ({card.minutes} minutes are usual)"
         counts = f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}"
         screen.say(f"{clock}, {counts}", indent=4)
     if card.message:

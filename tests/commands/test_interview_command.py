@@ -86,6 +86,7 @@ def test_what_would_end_it_is_refused_while_it_is_going_on(shell):
 def test_the_name_of_the_program_means_the_round_from_any_folder(shell, monkeypatch, tmp_path):
     """Not the files as they were shipped: hints of a round are for its bugs."""
     assert shell("interview", "start", "char-gpt", "--untimed", "--seed", "4").code == 0
+    assert "begins at" in shell("run").out  # without a name, too
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -94,6 +95,24 @@ def test_the_name_of_the_program_means_the_round_from_any_folder(shell, monkeypa
     said = shell("grade", "char-gpt")
     assert "as shipped" not in said.err
     assert said.code != 0
+    assert shell("grade").err == said.err
+
+
+def test_without_an_interview_a_name_is_needed(shell):
+    """Grade and run say what to type."""
+    for command in ("grade", "run"):
+        said = shell(command)
+        assert said.code == 2
+        assert "Missing argument 'NAME', and no interview is going on" in said.err
+        assert f"type attnlab {command} NAME" in said.err
+
+
+def test_the_status_says_which_time_counts(shell):
+    """That of the last submit, while the clock runs on."""
+    shell("interview", "start", "char-gpt", "--seed", "4", "--bugs", "1")
+    assert "until the last submit" in shell("interview", "status").out
+    shell("interview", "submit")
+    assert "handed in at 0:" in shell("interview", "status").out
 
 
 def test_a_deleted_folder_costs_no_more_than_itself(shell):
@@ -315,3 +334,11 @@ def test_the_history_says_what_the_card_said(shell):
         card[key] for key in ("changed_lines", "grades", "decoys")
     ]
     assert all(place.partition(":")[0] in PROGRAM.edit for place in card["bugs"][0]["places"])
+    one = shell("interview", "history", "1")
+    assert "0 of 1 bug fixed" in one.out
+    assert "3 changed lines" in one.out
+    assert shell("interview", "history", "1", "--json").json["number"] == 1
+    for number in ("2", "x"):
+        said = shell("interview", "history", number)
+        assert said.code == 2
+        assert f"no scorecard of interview {number}" in said.err

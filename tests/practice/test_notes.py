@@ -65,6 +65,15 @@ def test_a_note_gives_a_reason_where_it_says_something_of_the_bug():
     for text in ("I like this line", "this one is wrong for sure", "banana apple cherry"):
         reading = read(f"{at} {text}")
         assert (reading.bug, reading.reason) == ("mask-one-late", False)
+        assert not notes.words_about(PROGRAM.patches["mask-one-late"], f"{at} {text}")
+
+
+def test_the_words_that_are_about_a_bug_are_told():
+    """As they were written, each once; the place is none of them."""
+    bug, text = PROGRAM.patches["mask-one-late"], f"model.py:{MASK} Masking hides the banana masks"
+    assert notes.words_about(bug, text)[0] in ("masking", "masks")
+    assert "banana" not in notes.words_about(bug, text)
+    assert len(notes.words_about(bug, text)) == len(set(notes.words_about(bug, text)))
 
 
 def test_of_two_bugs_near_a_line_the_one_that_is_spoken_of_is_meant(monkeypatch):

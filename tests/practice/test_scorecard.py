@@ -48,6 +48,29 @@ def test_a_decoy_that_was_taken_for_a_bug_is_told(named, changed):
     assert card.slips == (note.text,) * named
 
 
+def note_at(seconds, text):
+    file, line, _ = bug_lines(PROGRAM, IDS)["mask-one-late"][0]
+    whole = f"{file}:{line} {text}"
+    return Event(kind="note", base=PROGRAM.slug, bug="mask-one-late", text=whole, seconds=seconds)
+
+
+def test_a_note_that_says_nothing_of_a_bug_only_points_at_it():
+    """It names no bug and finds none; with a word of it in another note the bug is named."""
+    silent, speaking = note_at(5.0, "I like this line"), note_at(9.0, "the mask is late")
+    (bug,) = card_after(silent).bugs
+    assert (bug.named, bug.found, bug.pointed_at) == (False, False, 5.0)
+    (bug,) = card_after(silent, speaking).bugs
+    assert (bug.named, bug.named_at) == (True, 9.0)
+    assert set(bug.words) <= {"mask", "late"}
+
+
+def test_notes_after_the_hand_in_that_passed_have_no_credit():
+    """They are counted apart."""
+    passed = Event(kind="submit", base=PROGRAM.slug, outcome="passed", seconds=20.0)
+    card = card_after(note_at(30.0, "the mask is late"), passed)
+    assert (card.named, card.late_notes) == (0, 1)
+
+
 def test_a_comment_at_a_decoy_changes_nothing():
     """Nor do lines above it: it is found where it stands by now."""
     line = GIVEN[FILE].splitlines()[LINE - 1]

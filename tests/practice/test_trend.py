@@ -1,5 +1,7 @@
 """What several interviews show: the last ones, and the kinds of bugs that are missed."""
 
+from dataclasses import replace
+
 from attnlab.practice.trend import build_trend
 from attnlab.records.practice import BugCard, Rating, Scorecard
 
@@ -26,6 +28,18 @@ def test_the_kind_that_was_missed_most_comes_first():
     assert [one.category for one in trend.categories] == ["data", "loss", "mask"]
     assert (trend.weakest, trend.categories[0].lately) == ("data", (False, True))
     assert [(one.number, one.found, one.fixed) for one in trend.rounds] == [(1, 2, 1), (2, 3, 3)]
+
+
+def test_of_kinds_that_were_fixed_alike_the_one_that_was_never_named_is_weaker():
+    """And a kind that was missed long ago is not: the last four count, which are all that is
+    shown."""
+    cards = [card(n, mask="" if n < 3 else "fixed", loss="fixed") for n in range(1, 7)]
+    cards[-1] = replace(
+        cards[-1], bugs=tuple(replace(b, named=b.id == "mask") for b in cards[-1].bugs)
+    )
+    trend = build_trend(cards)
+    assert [one.category for one in trend.categories] == ["loss", "mask"]
+    assert [len(one.lately) for one in trend.categories] == [4, 4]
 
 
 def test_what_is_found_by_now_is_not_weak():

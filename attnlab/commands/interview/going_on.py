@@ -31,12 +31,13 @@ def status(ctx: typer.Context, json: Json = False) -> int:
     with progress() as store:
         interview = require_current(store)
     program = interview_program(ctx, interview)
+    now = time.time()
     page = InterviewStatusPage(
         program=program,
         interview=interview,
         folder=shown_folder(interview_folder(interview)),
-        stages=stage_cards(program, interview),
-        now=time.time(),
+        stages=stage_cards(program, interview, interview.elapsed(now)),
+        now=now,
     )
     return emit(page, json)
 
@@ -48,6 +49,7 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
     """
     from attnlab.practice.interviews import keep, make_event, require_current
     from attnlab.practice.notes import read_note, refuse_unclear
+    from attnlab.practice.scorecard import right_at
     from attnlab.render.interview import NotePage
     from attnlab.target.rounds import read_files
 
@@ -63,7 +65,10 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
         keep(store, make_event(interview, "note", bug=reading.bug, outcome=outcome, text=text))
     show_clock(interview)
     known = all(file in program.edit for file, _ in reading.places)
-    page = NotePage(text=text, places=reading.places, known=known, files=program.edit)
+    page = NotePage(
+        text=text, places=reading.places, known=known, files=program.edit,
+        late=right_at(interview) is not None,
+    )  # fmt: skip
     return emit(page, json)
 
 

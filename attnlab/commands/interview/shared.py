@@ -57,10 +57,12 @@ def interview_folder(interview: Interview) -> Path:
 
 def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> SelectedRound | None:
     """The round that WHAT names, or None. In an interview about a program its name means the files
-    of the interview, from whatever folder it is typed."""
+    of the interview, from whatever folder it is typed; no name at all means them, too."""
     from attnlab.practice.interviews import current
     from attnlab.target.rounds import select_round
 
+    if not what:
+        what = _running_name(ctx)
     chosen = select_round(catalogue(ctx), what, folder)
     if chosen is None or chosen.yours:
         return chosen
@@ -71,6 +73,19 @@ def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> Sele
     place = interview_folder(interview)
     found = select_round(catalogue(ctx), what, shown_path(place)) if place.is_dir() else None
     return found or chosen
+
+
+def _running_name(ctx: typer.Context) -> str:
+    """What the interview that is going on is called; raises `Refused` where there is none."""
+    from attnlab.errors import Refused
+    from attnlab.practice.interviews import current
+
+    with progress() as store:
+        interview = current(store)
+    if interview is None:
+        hint = f"type {ctx.command_path} NAME; attnlab list shows the names"
+        raise Refused("Missing argument 'NAME', and no interview is going on", hint)
+    return interview.name
 
 
 def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
