@@ -67,27 +67,41 @@ class Spawn(Protocol):
     def __call__(self, limits: Limits, own: bool, deadline: float) -> Host: ...
 
 
-class LastingHost:
-    """A host that is there for several jobs: closing it is left to whoever made it."""
+class HostWrapper:
+    """Does what another host does; subclasses change some of it."""
 
     def __init__(self, host: Host) -> None:
-        self.host, self.alive = host, True
+        self.host = host
         self.isolation, self.missing = host.isolation, host.missing
-        self.set_deadline = host.set_deadline
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        return self.host.ask(verb, **args)
+
+    def set_deadline(self, deadline: float) -> None:
+        self.host.set_deadline(deadline)
+
+    def close(self) -> None:
+        self.host.close()
+
+    @property
+    def printed(self) -> str:
+        return self.host.printed
+
+
+class LastingHost(HostWrapper):
+    """A host that is there for several jobs: closing it is left to whoever made it."""
+
+    alive = True
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
         try:
-            return self.host.ask(verb, **args)
+            return super().ask(verb, **args)
         except Died:
             self.alive = False
             raise
 
     def close(self) -> None:
         pass
-
-    @property
-    def printed(self) -> str:
-        return self.host.printed
 
 
 class LocalHost:

@@ -16,8 +16,13 @@ def without_names(given: Given) -> list[Tensor | None]:
     return bare
 
 
+def cast_floats(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """In this dtype, where it holds floating-point numbers."""
+    return t.to(dtype) if t is not None and t.is_floating_point() else t
+
+
 def cast_inputs(given: Given, dtype: torch.dtype) -> Given:
-    return [(n, t.to(dtype) if t is not None and t.is_floating_point() else t) for n, t in given]
+    return [(n, cast_floats(t, dtype)) for n, t in given]
 
 
 def reverse_strides(t: Tensor) -> Tensor:

@@ -180,19 +180,12 @@ def read_challenge(folder: Path) -> Challenge:
     for argument in (*contract.arguments, *(held.name for held in contract.containers)):
         hint = "Give it a default in forward, or leave it out: the grader feeds tensors."
         raise document.error(("inputs", argument), ": a challenge is fed with tensors alone", hint)
+    own = ("title", "kind", "level", "symptom", "task", "reference", "expected", "source", "hints")
     return Challenge(
         slug=_slug(folder),
-        title=found["title"],
-        kind=found["kind"],
-        level=found["level"],
-        symptom=found["symptom"],
-        task=found["task"],
+        **{key: found[key] for key in own},
         class_name=found["class"],
         contract=contract,
-        reference=found["reference"],
-        expected=found["expected"],
-        source=found["source"],
-        hints=found["hints"],
         folder=str(folder),
         file=_file(folder, FILES[found["kind"]]),
         solution=_file(folder, "solution.py"),

@@ -37,6 +37,8 @@ from attnlab.suggest import did_you_mean
 DESCRIPTION = "program.toml"
 TOPIC = "programs"
 BUGS = 4  # of a round that is drawn
+# Keys of program.toml that a program has as they are.
+OWN = ("title", "level", "minutes", "symptom", "task", "source", "edit", "given", "goals")
 
 
 # ---------------------------------------------------------------- reading
@@ -69,9 +71,7 @@ def read_program_entry(folder: Path) -> ProgramEntry:
     found = read_document(folder / DESCRIPTION).read(PROGRAM)
     return ProgramEntry(
         slug=f"{folder.parent.name}/{folder.name}",
-        title=found["title"],
-        level=found["level"],
-        minutes=found["minutes"],
+        **{key: found[key] for key in ("title", "level", "minutes")},
         bugs=len(_described(folder / "bugs")),
         folder=str(folder),
         stages=len(list(folder.glob("stages/*/stage.toml"))),
@@ -92,19 +92,11 @@ def read_program(folder: Path) -> Program:
     )
     program = Program(
         slug=f"{folder.parent.name}/{folder.name}",
-        title=found["title"],
-        level=found["level"],
-        minutes=found["minutes"],
-        symptom=found["symptom"],
-        task=found["task"],
-        source=found["source"],
+        **{key: found[key] for key in OWN},
         folder=str(folder),
-        edit=found["edit"],
-        given=found["given"],
         files=files,
         training=training,
         units=units,
-        goals=found["goals"],
         bugs=bugs,
         decoys=decoys,
         chosen=found["round"],

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnlab.candidate.input_copies import cast_inputs
 from attnlab.candidate.program import ExactNumbers
 from attnlab.candidate.session import Session
 from attnlab.candidate.uninitialised import new_memory_is_nan
@@ -180,7 +181,7 @@ class LoadedFile:
         return ExactNumbers() if exact else nullcontext()
 
     def _observe_step(self, step: Step, scenario: Scenario) -> Observation:
-        inputs = [(name, _to_dtype(value, scenario.dtype)) for name, value in step.inputs.items()]
+        inputs = cast_inputs(list(step.inputs.items()), scenario.dtype)
         torch.manual_seed(11)
         before = torch.get_rng_state()
         seen: Observation = {}
@@ -250,10 +251,6 @@ class LoadedFile:
         wanted = {r.error for r in self.contract.refusals if r.sizes.items() <= sizes}
         good = "any" in wanted or wanted & kinds
         return {"raised": "as promised" if good else "another exception"}
-
-
-def _to_dtype(value: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    return value.to(dtype) if value is not None and value.is_floating_point() else value
 
 
 def _plain(value: object) -> Tensor | str:

@@ -7,7 +7,7 @@ hundreds of positions would use up its time.
 import time
 from typing import Any
 
-from attnlab.candidate.host import Host
+from attnlab.candidate.host import Host, HostWrapper
 from attnlab.sizes import Sizes
 
 PILOT = 32  # positions of the call by which longer ones are judged
@@ -69,26 +69,16 @@ def calls_in(inputs: list[Any]) -> list[Any]:
     return [inputs] if inputs and isinstance(inputs[0], tuple) else inputs
 
 
-class TimedHost:
+class TimedHost(HostWrapper):
     """A host that notes how long its answers take."""
 
     def __init__(self, host: Host, times: CallTimes) -> None:
-        self.host, self.times = host, times
-        self.isolation, self.missing = host.isolation, host.missing
+        super().__init__(host)
+        self.times = times
 
     def ask(self, verb: str, **args: Any) -> dict[str, Any]:
         self.times.begin(args)
-        answer = self.host.ask(verb, **args)
+        answer = super().ask(verb, **args)
         if verb in TIMED and "raised" not in answer:
             self.times.end()
         return answer
-
-    def set_deadline(self, deadline: float) -> None:
-        self.host.set_deadline(deadline)
-
-    def close(self) -> None:
-        self.host.close()
-
-    @property
-    def printed(self) -> str:
-        return self.host.printed

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
+from attnlab.candidate.input_copies import cast_floats
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.probe.answers import (
     AttentionInternals,
@@ -795,10 +796,7 @@ class Probe:
 
 def _cast(inputs: Inputs, dtype: str) -> Inputs:
     """The inputs with their floating-point tensors in this dtype."""
-    wanted = getattr(torch, dtype)
-    return {
-        n: t.to(wanted) if t is not None and t.is_floating_point() else t for n, t in inputs.items()
-    }
+    return {n: cast_floats(t, getattr(torch, dtype)) for n, t in inputs.items()}
 
 
 def _pairs(several: Sequence[Inputs]) -> list[list[tuple[str, Tensor | None]]]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from attnlab.candidate.attention_internals import record_internals
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
+from attnlab.candidate.input_copies import cast_floats
 from attnlab.probe.answers import CannotTell, Gradients, Inputs
 from attnlab.probe.inputs.draw import Dice, weights
 from attnlab.records import Code, Contract, plain
@@ -113,7 +114,7 @@ class UnitReference:
 
     def _own(self, inputs: Inputs, dtype: torch.dtype = torch.float64) -> Inputs:
         """Inputs in its dtype, with masks in its convention."""
-        own = {n: _in(t, dtype) for n, t in inputs.items()}
+        own = {n: cast_floats(t, dtype) for n, t in inputs.items()}
         return own | {n: ~t for n, t in own.items() if n in self.turned and t is not None}
 
     def _run(self, given: Inputs) -> Tensor:
@@ -218,7 +219,7 @@ class FileReference:
         return [self._tensor(answer) for answer in told["answers"]]
 
     def _own(self, inputs: Inputs) -> list[tuple[str, Tensor | None]]:
-        return [(n, _in(t, torch.float64) if self.wide else t) for n, t in inputs.items()]
+        return [(n, cast_floats(t, torch.float64) if self.wide else t) for n, t in inputs.items()]
 
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         told = self._ask("gradients", inputs=self._own(inputs), cotangent=cotangent)
@@ -276,10 +277,6 @@ class ReferenceCache:
         self.held.append(reference)
         if len(self.held) > MOST_HELD:
             self.held.pop(0).host.close()
-
-
-def _in(t: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    return t.to(dtype) if t is not None and t.is_floating_point() else t
 
 
 def finite(right: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from attnlab.references import _expect
 from attnlab.references._arguments import WrongDtype
 
 
@@ -28,14 +29,9 @@ class MultiHeadSelfAttention(nn.Module):
 
     def __init__(self, embed_dim: int, num_heads: int) -> None:
         super().__init__()
-        if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
-            raise ValueError(
-                f"embed_dim={embed_dim}, num_heads={num_heads}: "
-                "expected positive numbers, embed_dim a multiple of num_heads"
-            )
+        self.head_dim = _expect.head_width(embed_dim, num_heads)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
-        self.head_dim = embed_dim // num_heads
         self.qkv_proj = nn.Linear(embed_dim, 3 * embed_dim)
         self.out_proj = nn.Linear(embed_dim, embed_dim)
         self.norm = nn.LayerNorm(embed_dim)

@@ -51,7 +51,7 @@ LLAMA = BlockStyle(norm=RMSNorm, feed_forward=SwiGLU, bias=False)
 class _Block(nn.Module):
     """The layers that every block has, and how a branch is added in its style."""
 
-    def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle) -> None:
+    def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle = GPT2) -> None:
         super().__init__()
         hidden_dim = 4 * embed_dim if style.hidden_dim is None else style.hidden_dim
         self.norm_first = style.norm_first
@@ -90,9 +90,6 @@ class TransformerBlock(_Block):
     Source: "Attention Is All You Need" (Vaswani et al., 2017), section 3.1;
         "On Layer Normalization in the Transformer Architecture" (Xiong et al., 2020)
     Rows: A6"""
-
-    def __init__(self, embed_dim: int, num_heads: int, style: BlockStyle = GPT2) -> None:
-        super().__init__(embed_dim, num_heads, style)
 
     def forward(
         self,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +15,14 @@ from attnlab.references.heads import expand_groups, merge_heads, split_heads
 
 # rotate(t, positions): t (B, heads, S, hd) at positions (S,) or (B, S), in the shape of t.
 Rotate = Callable[[Tensor, Tensor], Tensor]
+
+
+class Options(TypedDict, total=False):
+    """The options of `GroupedQueryAttention`, which its variants pass on."""
+
+    bias: bool
+    dropout: float
+    rotate: Rotate | None
 
 
 class GroupedQueryAttention(nn.Module):
@@ -146,13 +155,5 @@ class MultiQueryAttention(GroupedQueryAttention):
     Source: "Fast Transformer Decoding" (Shazeer, 2019)
     Rows: A5"""
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        *,
-        bias: bool = True,
-        dropout: float = 0.0,
-        rotate: Rotate | None = None,
-    ) -> None:
-        super().__init__(embed_dim, num_heads, 1, bias=bias, dropout=dropout, rotate=rotate)
+    def __init__(self, embed_dim: int, num_heads: int, **options: Unpack[Options]) -> None:
+        super().__init__(embed_dim, num_heads, 1, **options)

@@ -7,21 +7,13 @@ rotation and shared heads as that one does, and they may be joined:
 """
 
 import math
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
 
-from attnlab.references.grouped import GroupedQueryAttention, Rotate
+from attnlab.references.grouped import GroupedQueryAttention, Options
 from attnlab.references.norms import RMSNorm
-
-
-class Options(TypedDict, total=False):
-    """The options of `GroupedQueryAttention`, which the variants pass on."""
-
-    bias: bool
-    dropout: float
-    rotate: Rotate | None
 
 
 class QKNormAttention(GroupedQueryAttention):

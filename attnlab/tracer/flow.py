@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attnlab.records.base import record
 from attnlab.records.trace import Finding
 from attnlab.tracer.class_source import call_places, never_named
-from attnlab.tracer.recorder import Recorder
+from attnlab.tracer.recorder import Recorder, storage_of
 from attnlab.tracer.rows import Replay, Row, plain_sizes
 from attnlab.tracer.source_statements import statements
 from attnlab.tracer.structure import odd_structure
@@ -104,7 +104,7 @@ def _held(recorder: Recorder, rows: list[tuple[int, Row]]) -> tuple[tuple[HeldTe
     }
     tensors |= {n: ("buffer", b) for n, b in root.named_buffers()}
     tensors |= {n: ("attribute", t) for n, t in plain_tensors(root)}
-    by_storage = {_storage(t): name for name, (_, t) in tensors.items()}
+    by_storage = {storage_of(t): name for name, (_, t) in tensors.items()}
     taken: dict[str, list[int]] = defaultdict(list)
     whole = True
     for (index, row), entry in zip(rows, recorder.log, strict=True):
@@ -137,14 +137,6 @@ def _is_binary(tensor: Tensor) -> bool:
         return False
     ones, zeros = tensor == 1, tensor == 0
     return bool((ones | zeros).all() and ones.any() and zeros.any())
-
-
-def _storage(tensor: Tensor) -> int:
-    try:
-        found: int = tensor.untyped_storage()._cdata
-    except Exception:  # sparse and nested tensors have no storage
-        return id(tensor)
-    return found
 
 
 def _numbers(rows: list[tuple[int, Row]]) -> Iterator[tuple[int, Numbers]]:

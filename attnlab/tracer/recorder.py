@@ -117,10 +117,10 @@ class Recorder(TorchFunctionMode):
 
     def name_inputs(self, tensors: list[Tensor]) -> None:
         self.named_at = len(self.log)
-        self.inputs = [(id(t), _storage(t), _shape(t)) for t in tensors]
+        self.inputs = [(id(t), storage_of(t), _shape(t)) for t in tensors]
 
     def name_outputs(self, tensors: Iterable[Tensor]) -> None:
-        self.outputs += [(id(t), _storage(t), _shape(t)) for t in tensors]
+        self.outputs += [(id(t), storage_of(t), _shape(t)) for t in tensors]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         try:
@@ -130,7 +130,7 @@ class Recorder(TorchFunctionMode):
         if not kind.name or not self.active:
             return func(*args, **kwargs) if kwargs else func(*args)
         if kind.exposes or (kwargs and ("out" in kwargs or "inplace" in kwargs)):
-            self._sample.settle([_storage(t) for t in _tensors_among(args, kwargs)])
+            self._sample.settle([storage_of(t) for t in _tensors_among(args, kwargs)])
         try:
             if kind.twin is not None:
                 with reentered(self):
@@ -224,7 +224,7 @@ class Recorder(TorchFunctionMode):
             code,
             line,
             module,
-            [(id(t), _storage(t), _shape(t)) for t in tensors],
+            [(id(t), storage_of(t), _shape(t)) for t in tensors],
             tuple(t.dtype for t in tensors),
             error,
             ReplayedCall(func, *map_tensors(zeros_as_laid_out, (args, kwargs))),
@@ -247,7 +247,7 @@ def _template(value: Any, ins: list[LoggedInput], kin: dict[int, Tensor]) -> Any
     """An argument with placeholders for its tensors, which must not be kept alive."""
     kind = type(value)
     if kind in TENSORS or (kind not in ATOMS and isinstance(value, Tensor)):
-        storage = _storage(value)
+        storage = storage_of(value)
         kin[storage] = value
         ins.append((id(value), storage, value.shape))
         return PLACEHOLDER
@@ -256,7 +256,7 @@ def _template(value: Any, ins: list[LoggedInput], kin: dict[int, Tensor]) -> Any
     return value
 
 
-def _storage(t: Tensor) -> int:
+def storage_of(t: Tensor) -> int:
     try:
         storage: int = t.untyped_storage()._cdata
     except Exception:  # functorch wrappers and sparse tensors have no storage

@@ -17,6 +17,15 @@ from attnlab.sizes import Sizes, with_head_dim
 if TYPE_CHECKING:
     from attnlab.records import Contract
 
+ANY = "any other"  # symbol of a challenge's own, such as a window's width or a grid's rows
+SYMBOLS = ("B", "S", "H", "hd", "Hkv", "Sq", "Sk", "T", "L", "V", "F", ANY)
+
+
+def _row(*sizes: int) -> Sizes:
+    """A size for each of the symbols, in their order."""
+    return dict(zip(SYMBOLS, sizes, strict=True))
+
+
 # Pairwise different and mostly prime, so that a size read back names its axis without doubt.
 NAMING = {
     "B": 11,
@@ -30,69 +39,17 @@ NAMING = {
     "V": 53,
     "F": 59,
 }
-ANY = "any other"  # symbol of a challenge's own, such as a window's width or a grid's rows
 GROUPED = {"Hkv": 7, "H": 21}  # over NAMING where keys have heads of their own
-ROUNDS: tuple[Sizes, ...] = (
-    {
-        "B": 3,
-        "S": 7,
-        "H": 6,
-        "hd": 5,
-        "Hkv": 2,
-        "Sq": 9,
-        "Sk": 13,
-        "T": 17,
-        "L": 19,
-        "V": 23,
-        "F": 29,
-        ANY: 4,
-    },
-    {
-        "B": 4,
-        "S": 9,
-        "H": 3,
-        "hd": 8,
-        "Hkv": 1,
-        "Sq": 6,
-        "Sk": 7,
-        "T": 17,
-        "L": 19,
-        "V": 23,
-        "F": 29,
-        ANY: 3,
-    },
+ROUNDS = (
+    _row(3, 7, 6, 5, 2, 9, 13, 17, 19, 23, 29, 4),
+    _row(4, 9, 3, 8, 1, 6, 7, 17, 19, 23, 29, 3),
 )
-LONG: Sizes = {  # more positions than a table or a mask that was made for a few
-    "B": 2,
-    "S": 37,
-    "H": 12,
-    "hd": 6,
-    "Hkv": 3,
-    "Sq": 31,
-    "Sk": 43,
-    "T": 17,
-    "L": 19,
-    "V": 23,
-    "F": 29,
-    ANY: 15,
-}
+# More positions than a table or a mask that was made for a few.
+LONG = _row(2, 37, 12, 6, 3, 31, 43, 17, 19, 23, 29, 15)
 NARROW: Sizes = {"hd": 1, "D": 36}  # over LONG: squeeze() drops heads of width 1
 ALIKE = 4  # even, for a width without heads
-ALONE: Sizes = {  # one head, a wide one, in a batch that is cut up
-    "B": 19,
-    "S": 5,
-    "H": 1,
-    "hd": 66,
-    "D": 258,  # where there are no heads
-    "Hkv": 1,
-    "Sq": 6,
-    "Sk": 7,
-    "T": 17,
-    "L": 13,
-    "V": 23,
-    "F": 29,
-    ANY: 2,
-}
+# One head, a wide one, in a batch that is cut up; D is that of modules without heads.
+ALONE = _row(19, 5, 1, 66, 1, 6, 7, 17, 13, 23, 29, 2) | {"D": 258}
 MANY, HEADS = 64, 16  # the largest batch or width, and number of heads, beyond a number of a source
 BATCH, WIDE = 1024, 256  # the largest batch beyond a number, and width or block that is just one
 LAST = 4  # samples in the last part of a batch that goes in parts: one may be like the first
