@@ -8,6 +8,7 @@ embedding are understood only by their use.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 
 from attnlab.catalogue.literals import Scalar, Symbol
@@ -162,7 +163,13 @@ class ClassUsage:
         return 3
 
     def is_time_first(self, name: str) -> bool:
-        """Whether PyTorch's layers inside, without batch_first, are given (S, B, D) as it came."""
+        """Whether it has `batch_first=False` itself, or PyTorch's layers inside, without
+        batch_first, are given (S, B, D) as it came."""
+        own = self.methods[name].get("__init__")
+        if own is not None and re.search(
+            r"\bbatch_first(: *bool)? *= *False\b", ast.unparse(own.args)
+        ):
+            return True
         nodes = [n for c in self._reached(name, DEEP) for n in ast.walk(self.nodes[c])]
         calls = [n for n in nodes if isinstance(n, ast.Call)]
         layers = [c for c in calls if _last_name(c.func) in TIME_FIRST]

@@ -211,3 +211,36 @@ def test_a_call_that_raises_leaves_all_unchecked(ids: Tensor) -> None:
 def test_every_property_is_explained() -> None:
     """What is shown as broken needs its meaning and its experiment."""
     assert set(PROPERTIES) <= set(PROPERTY_FINDINGS)
+
+
+class Pair(nn.Module):
+    """Two sequences of one length, each with a mask of its own; a wrong one takes the other's."""
+
+    def __init__(self, right: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.right = right
+        self.own = nn.MultiheadAttention(D, 2, batch_first=True)
+        self.cross = nn.MultiheadAttention(D, 2, batch_first=True)
+
+    def forward(self, text: Tensor, image: Tensor, text_mask: Tensor, image_mask: Tensor) -> Tensor:
+        x = text + self.own(text, text, text, key_padding_mask=~text_mask)[0]
+        hidden = ~image_mask if self.right else torch.zeros_like(image_mask)
+        return x + self.cross(x, image, image, key_padding_mask=hidden)[0]
+
+
+def test_a_mask_hides_positions_of_the_input_that_it_is_named_after() -> None:
+    """The other sequence is not hidden by it, and nothing is claimed of padding in both."""
+    text, image = torch.randn(2, 3, 8, D).unbind()
+    report = live_properties(Pair(True), (text, image, *torch.ones(2, 3, 8).bool().unbind()))
+    found = {check.id: check.outcome for check in report.checks}
+    assert found["mask-effect"] == "passed"
+    assert found["padding-invariance"] == "error"
+
+
+def test_a_name_that_only_begins_like_a_position_promises_no_order() -> None:
+    """`post_norm` is no table of positions."""
+    model = nn.ModuleDict({"post_norm": nn.LayerNorm(D), "q": nn.Linear(D, D)})
+    model.forward = lambda x: model["post_norm"](x + model["q"](x.mean(1, keepdim=True)))
+    report = live_properties(model, (torch.randn(2, 6, D),))
+    assert "ordered" not in {promise.name for promise in report.promises}

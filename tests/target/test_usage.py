@@ -128,3 +128,17 @@ def test_pytorch_layers_without_batch_first_take_time_first(flag, before, first)
             return self.layer(self.emb(src){before})
     """
     assert forward(text, "Net") == {"src": first}
+
+
+@pytest.mark.parametrize(("default", "first"), [("False", "S B D"), ("True", "B S D")])
+def test_an_own_batch_first_says_which_axis_comes_first(default, first):
+    """As in a class that takes the place of nn.MultiheadAttention."""
+    text = f"""
+    class Net(nn.Module):
+        def __init__(self, d_model, batch_first: bool = {default}):
+            self.layer = nn.Linear(d_model, d_model)
+            self.batch_first = batch_first
+        def forward(self, x):
+            return self.layer(x)
+    """
+    assert forward(text, "Net") == {"x": first}

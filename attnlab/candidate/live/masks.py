@@ -213,7 +213,8 @@ def _hides(bench: Bench, mask: Leaf | str, shape: tuple[int, ...], form: Form) -
     opened = torch.full(shape, form.open, dtype=dtype)
     hidden = opened.clone()
     hidden[..., at] = form.hidden
-    other = bench.layout.change_positions(bench.layout.targets, at, at + 1)
+    masked = named_by(bench, mask if isinstance(mask, str) else mask.name)
+    other = bench.layout.change_positions(masked or bench.layout.targets, at, at + 1)
     outs = []
     for value in (opened, hidden):
         if isinstance(mask, Leaf):
@@ -236,6 +237,11 @@ def _hides(bench: Bench, mask: Leaf | str, shape: tuple[int, ...], form: Form) -
         hidden=gap == 0.0,
         gap=gap,
     )
+
+
+def named_by(bench: Bench, mask: str) -> list[Leaf]:
+    """The inputs that a mask is named after: `question` of `question_mask`."""
+    return [leaf for leaf in bench.layout.sequences if mask.startswith(f"{leaf.name}_")]
 
 
 def _others(bench: Bench, a: Tensor, b: Tensor, at: int) -> tuple[Tensor, Tensor]:

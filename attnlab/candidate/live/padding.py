@@ -5,7 +5,7 @@ from torch import Tensor
 
 from attnlab.candidate.live.batch import CannotTry, Output
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
-from attnlab.candidate.live.masks import SHORTEST, Known, convolves, padding_mask
+from attnlab.candidate.live.masks import SHORTEST, Known, convolves, named_by, padding_mask
 
 PADDED = 2  # positions at the end of a sample that is padded for a look
 
@@ -21,6 +21,8 @@ def padding_invariance(bench: Bench) -> None:
         raise NotApplicable("no mask over keys and no id of padding is known")
     if not known and any(leaf.role == "mask" for leaf in bench.live.leaves):
         raise CannotTry("the meaning of the mask is not known")
+    if known and len(layout.sequences) > len(named_by(bench, known.leaf.name)) > 0:
+        raise CannotTry(f"{known.leaf.name} hides positions of one input among several")
     if bench.keys != {length} or convolves(bench):
         raise CannotTry("not all that mixes positions is attention over them")
     real = length - PADDED

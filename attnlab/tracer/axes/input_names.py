@@ -104,6 +104,8 @@ def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int]) -> Sequence[str]
     if said and len(said) == rank and tensor.is_floating_point() == ("D" in said):
         return said
     if "mask" in name or not tensor.is_floating_point():
+        if rank == 4 and ("mask" in name or tensor.dtype is torch.bool):
+            return ("B", "H", "S", "S")
         return {1: ("S",), 2: ("B", "S"), 3: ("B", "S", "S")}.get(rank, ())
     if rank == 4 and name in HEADS:
         return ("B", "H", "S", "hd")
