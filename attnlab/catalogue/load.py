@@ -1,99 +1,25 @@
 """Read challenges from folders `<topic>/<slug>/`. A broken folder does not hide the others."""
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from attnlab.catalogue import schema
+from attnlab.catalogue.bases import DESCRIPTION as BASE_FILE
+from attnlab.catalogue.bases import read_base
+from attnlab.catalogue.challenge_schema import CHALLENGE, FILES, check_format, read_contract
+from attnlab.catalogue.folders import ALTERNATIVES, find_file, find_files, read_slug
 from attnlab.catalogue.programs import DESCRIPTION as PROGRAM_FILE
 from attnlab.catalogue.programs import TOPIC as PROGRAMS
 from attnlab.catalogue.programs import ProgramEntry, read_program_entry
-from attnlab.catalogue.toml_rules import (
-    Document,
-    InvalidValue,
-    Rule,
-    describe,
-    expected,
-    fields_of,
-    line,
-    listing,
-    matching,
-    name,
-    one_of,
-    read_document,
-    table,
-    text,
-    whole,
-)
+from attnlab.catalogue.toml_rules import read_document
 from attnlab.errors import AttnlabError, Broken, Refused, Unreadable
 from attnlab.files import shown_path
-from attnlab.records import FORMAT, Bug, Challenge, record
+from attnlab.records import Challenge, record
 from attnlab.suggest import did_you_mean, either
 
 DESCRIPTION = "challenge.toml"
 TOPICS = ("attention", "position")  # in this order; topics of other catalogues follow
-SLUG = r"[a-z0-9]+(-[a-z0-9]+)*"
-FILES = {"debug": "buggy.py", "implement": "starter.py"}
-TASK_LINES = 20
-ALTERNATIVES = 2
 MUTANTS = 6
-
-
-def _task(value: Any) -> str:
-    said = text(value)
-    if (count := said.count("\n") + 1) > TASK_LINES:
-        raise expected(value, f"at most {TASK_LINES} lines, it has {count}")
-    return said
-
-
-def _reference(value: Any) -> str:
-    if value == "solution.py":
-        return "solution.py"
-    try:
-        return name(value)
-    except InvalidValue:
-        what = 'the name of a unit of attnlab/references/, or "solution.py"'
-        raise expected(value, what) from None
-
-
-KEYS: dict[str, Rule] = {
-    "format": whole(FORMAT, FORMAT),
-    "title": line,
-    "kind": one_of(*FILES),
-    "level": whole(1, 5),
-    "class": name,
-    "reference": _reference,
-    "source": line,
-    "symptom": text,
-    "task": _task,
-    "expected": listing(matching(SLUG, "the id of a check"), least=1),
-    "hints": listing(text, least=3, most=3),
-}
-BUG = fields_of(
-    Bug,
-    {
-        "id": matching(SLUG, "a name such as mask-inverted"),
-        "checks": listing(matching(SLUG, "the id of a check"), least=1),
-        "weight": whole(1, 100),
-    },
-    required=("id", "checks"),
-)
-
-
-def _bugs(value: Any) -> tuple[Bug, ...]:
-    found: tuple[Bug, ...] = listing(BUG, least=2)(value)
-    for index, bug in enumerate(found):
-        if bug.id in (other.id for other in found[:index]):
-            raise InvalidValue(
-                f' = "{bug.id}": two bugs have this id', (index, "id"), "Rename one."
-            )
-    return found
-
-
-TABLES = {**KEYS, "bugs": _bugs, **schema.TABLES}
-CHALLENGE = table(TABLES, required=(*KEYS, "sizes", "inputs", "output"))
 
 
 opened_topics: set[str] = set()  # topics of users' own catalogues: no candidate may read them
@@ -132,6 +58,11 @@ class Catalogue:
             if slug.startswith(f"{PROGRAMS}/") and wanted in (slug, slug.partition("/")[2]):
                 raise error
         return next((p for p in self.programs if wanted in (p.slug, p.name)), None)
+
+    def find_base(self, what: str) -> list[Challenge]:
+        """The bugs of the base called `what`; none where there is no such base."""
+        wanted = what.strip().rstrip("/")
+        return [c for c in self.challenges if c.base and wanted in (c.base, Path(c.folder).name)]
 
     def _hint(self, wanted: str) -> str:
         full = "/" in wanted
@@ -173,25 +104,21 @@ def read_challenge(folder: Path) -> Challenge:
     """The challenge in `folder`; raises `Unreadable`, which names file, line and key."""
     folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links: another slug
     document = read_document(folder / DESCRIPTION)
-    _check_format(document)
+    check_format(document)
     found = document.read(CHALLENGE)
-    contract = schema.build_contract(found)
-    schema.check_consistency(document, contract)
-    for argument in (*contract.arguments, *(held.name for held in contract.containers)):
-        hint = "Give it a default in forward, or leave it out: the grader feeds tensors."
-        raise document.error(("inputs", argument), ": a challenge is fed with tensors alone", hint)
+    contract = read_contract(document, found)
     own = ("title", "kind", "level", "symptom", "task", "reference", "expected", "source", "hints")
     return Challenge(
-        slug=_slug(folder),
+        slug=read_slug(folder),
         **{key: found[key] for key in own},
         class_name=found["class"],
         contract=contract,
         folder=str(folder),
-        file=_file(folder, FILES[found["kind"]]),
-        solution=_file(folder, "solution.py"),
-        alternatives=_files(folder, "alternatives", ALTERNATIVES),
-        mutants=_files(folder, "mutants", MUTANTS),
-        notes=_file(folder, "notes.md"),
+        file=find_file(folder, FILES[found["kind"]]),
+        solution=find_file(folder, "solution.py"),
+        alternatives=find_files(folder, "alternatives", ALTERNATIVES),
+        mutants=find_files(folder, "mutants", MUTANTS),
+        notes=find_file(folder, "notes.md"),
         bugs=found.get("bugs", ()),
     )
 
@@ -222,7 +149,8 @@ def _extra_folders(root: Path, said: str) -> list[Path]:
         found = list(_folders(root))
     except OSError as error:
         raise Refused(f"{said}: {root} cannot be read: {error.strerror}", hint, said) from None
-    if not any((f / name).exists() for f in found for name in (DESCRIPTION, PROGRAM_FILE)):
+    known = (DESCRIPTION, BASE_FILE, PROGRAM_FILE)
+    if not any((f / name).exists() for f in found for name in known):
         raise Refused(f"{said}: {root} holds no TOPIC/SLUG/challenge.toml", hint, said)
     return found
 
@@ -237,18 +165,31 @@ def _read_all(folders: list[Path]) -> Catalogue:
                 entry = read_program_entry(folder)
                 programs[entry.slug] = entry
                 continue
-            challenge = read_challenge(folder)
-            _check_new_slug(challenge, good)
+            found, wrong = _read_folder(folder)
+            bad += wrong
         except AttnlabError as error:
             bad.append((f"{folder.parent.name}/{folder.name}", error))
-        else:
-            good[challenge.slug] = challenge
+            continue
+        for challenge in found:
+            try:
+                _check_new_slug(challenge, good)
+            except AttnlabError as error:
+                bad.append((challenge.slug, error))
+            else:
+                good[challenge.slug] = challenge
     return Catalogue(
         challenges=tuple(sorted(good.values(), key=_order)),
         broken=tuple(error for _, error in bad),
         broken_slugs=tuple(slug for slug, _ in bad),
         programs=tuple(sorted(programs.values(), key=lambda p: (p.level, p.slug))),
     )
+
+
+def _read_folder(folder: Path) -> tuple[list[Challenge], list[tuple[str, AttnlabError]]]:
+    """The challenges of a folder, and the slugs and errors of those that cannot be read."""
+    if (folder / BASE_FILE).exists():
+        return read_base(folder)
+    return [read_challenge(folder)], []
 
 
 def _order(challenge: Challenge) -> tuple[int, str, int, str]:
@@ -261,54 +202,5 @@ def _check_new_slug(challenge: Challenge, good: dict[str, Challenge]) -> None:
     if challenge.slug in good:
         other = shown_path(Path(good[challenge.slug].folder))
         folder = shown_path(Path(challenge.folder))
-        hint = "Rename this folder: the slug is the folder's name."
+        hint = "Rename it: a folder, or a file in bugs/, is called as its challenge."
         raise Unreadable(f"{challenge.slug} already exists in {other}", hint, folder)
-
-
-# ---------------------------------------------------------------- one folder
-
-
-def _check_format(document: Document) -> None:
-    """Check this first: in another format, the other keys may mean other things."""
-    says = f"this attnlab reads format {FORMAT}"
-    found = document.data.get("format")
-    if found is None:
-        raise document.error(("format",), f": missing; {says}", f"Add format = {FORMAT}.")
-    if found != FORMAT or isinstance(found, bool):
-        newer = isinstance(found, int) and found > FORMAT
-        hint = "Update attnlab." if newer else f"Write format = {FORMAT}."
-        raise document.error(("format",), f" = {describe(found)}: {says}", hint)
-
-
-def _slug(folder: Path) -> str:
-    for part in (folder.parent.name, folder.name):
-        if not re.fullmatch(SLUG, part):
-            hint = "Rename it, for example to too-sharp: it is typed on the command line."
-            says = f'"{part}" is not a slug: use lower-case letters, digits and single hyphens'
-            raise Unreadable(says, hint, shown_path(folder))
-    return f"{folder.parent.name}/{folder.name}"
-
-
-def _file(folder: Path, name: str) -> str:
-    path = folder / name
-    if not path.is_file():
-        hint = "docs/challenge-format.md lists the files of a challenge."
-        raise Unreadable(f"{name} is missing", hint, shown_path(path))
-    return str(path)
-
-
-def _files(folder: Path, name: str, least: int) -> tuple[str, ...]:
-    """The Python files of a subfolder; raises `Unreadable` where there are fewer than `least`."""
-    found: list[str] = []
-    if (folder / name).is_dir():
-        with os.scandir(folder / name) as entries:
-            found = sorted(e.path for e in entries if _is_source(e))
-    if len(found) < least:
-        hint = f"Add {least - len(found)} more; docs/challenge-format.md says what they are for."
-        says = f"{name}/*.py: found {len(found)}, but at least {least} are needed"
-        raise Unreadable(says, hint, shown_path(folder / name))
-    return tuple(found)
-
-
-def _is_source(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(".py") and entry.name[0] not in "._" and entry.is_file()

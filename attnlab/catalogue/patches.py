@@ -6,7 +6,8 @@ from typing import Any
 
 from attnlab.catalogue.toml_rules import Document, InvalidValue
 from attnlab.files import read_bytes, shown_path
-from attnlab.records.program import Edit, Files
+from attnlab.records.patch import Edit
+from attnlab.records.program import Files
 
 LARGEST = 256 << 10  # bytes of a file of a program
 

@@ -19,7 +19,8 @@ from attnlab.catalogue.toml_rules import (
     whole,
 )
 from attnlab.records import FORMAT
-from attnlab.records.program import ENTRIES, FORWARD, PARTS, Effect, FollowUp, Goal, StageCheck
+from attnlab.records.patch import FollowUp
+from attnlab.records.program import ENTRIES, FORWARD, PARTS, Effect, Goal, StageCheck
 
 ID = r"[a-z0-9]+(-[a-z0-9]+)*"
 CATEGORIES = (
@@ -37,7 +38,9 @@ def _verbatim(value: Any) -> str:
     return value
 
 
-EDIT = table({"file": FILE, "old": _verbatim, "new": _verbatim}, required=("file", "old", "new"))
+_TEXTS: dict[str, Rule] = {"old": _verbatim, "new": _verbatim}
+EDIT_TEXTS = table(_TEXTS, required=tuple(_TEXTS))
+EDIT = table({"file": FILE, **_TEXTS}, required=("file", *_TEXTS))
 FOLLOW_UP = fields_of(FollowUp, {"question": text, "answer": text}, required=("question", "answer"))
 DECOY: dict[str, Rule] = {"edits": listing(EDIT, least=1), "why": text}
 BUG: dict[str, Rule] = {

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from attnlab.catalogue.texts import shipped_text
 from attnlab.errors import Refused
 from attnlab.files import set_aside
 from attnlab.records import Challenge
@@ -16,7 +17,7 @@ def write_starter(
     """Write ./NAME.py, or `where`; returns the paths of the file and of the backup, if any."""
     path = where or Path(f"{challenge.name}.py")
     shown = _shown(path)
-    text = Path(challenge.file).read_text(encoding="utf-8")
+    text = shipped_text(challenge)
     backup = ""
     try:
         if replace and os.path.lexists(path):

@@ -11,13 +11,22 @@ from difflib import ndiff
 from pathlib import Path
 from typing import Literal
 
+from attnlab.catalogue.bases import read_decoys
+from attnlab.catalogue.patches import read_text
 from attnlab.catalogue.renamed_checks import RENAMED
+from attnlab.catalogue.texts import (
+    HEADINGS,
+    edited_solution,
+    notes_text,
+    shipped_code,
+    shipped_text,
+    solution_text,
+)
 from attnlab.errors import AttnlabError, Refused, Unreadable
-from attnlab.records import Challenge, Verdict, record
+from attnlab.records import Challenge, Code, Verdict, record
 from attnlab.suggest import did_you_mean
 
 REJECTED = ("failed", "crashed", "timeout", "memory")
-HEADINGS = ("Why it is wrong", "How one finds it", "Where it was really seen")
 PACKAGE = Path(__file__).parent.parent
 SOLUTION = "solution.py"  # as a reference: the challenge's own
 CLASS = re.compile(r"^class ([A-Z]\w*)\(", re.MULTILINE)
@@ -25,7 +34,7 @@ QUOTE = 8  # shorter lines of a fix are words that a hint may need
 
 Role = Literal["shipped", "solution", "alternative", "mutant"]
 GROUPS = (("shipped",), ("solution",), ("alternative",), ("mutant",))  # as they are counted
-Grade = Callable[[Challenge, Path], Verdict]
+Grade = Callable[[Challenge, Code], Verdict]
 
 
 @record
@@ -34,11 +43,7 @@ class ChallengeFile:
 
     challenge: Challenge
     role: Role
-    path: str
-
-    @property
-    def shown(self) -> str:
-        return Path(self.path).relative_to(self.challenge.folder).as_posix()
+    code: Code
 
 
 @record
@@ -56,7 +61,7 @@ def validate(
     """Validate each challenge in turn, grading `at_once` files in parallel."""
     with ThreadPoolExecutor(at_once) as pool:
         # Without a reference every file would come out with the same error.
-        todo = [(c, [] if _unknown_reference(c) else challenge_files(c)) for c in challenges]
+        todo = [(c, [] if _unknown_reference(c) else fs) for c, fs in files_to_grade(challenges)]
         found = [
             (c, jobs, [pool.submit(file_problem, job, grade) for job in jobs]) for c, jobs in todo
         ]
@@ -86,7 +91,7 @@ def make_validation(
     counts = []
     for roles in groups:
         good = [not problem for role, problem in files if role in roles]
-        counts.append(f"{sum(good)}/{len(good)}")
+        counts.append(f"{sum(good)}/{len(good)}" if good else "-")
     return Validation(
         slug=slug,
         counts=(*counts, "wrong" if texts else "ok"),
@@ -94,20 +99,49 @@ def make_validation(
     )
 
 
+def files_to_grade(
+    challenges: Iterable[Challenge],
+) -> Iterator[tuple[Challenge, list[ChallengeFile]]]:
+    """The files of each challenge; the right ones of a base are those of its first bug alone."""
+    bases: set[str] = set()
+    for challenge in challenges:
+        files = challenge_files(challenge)
+        yield challenge, files[:1] if challenge.base in bases else files
+        bases |= {challenge.base} - {""}
+
+
 def challenge_files(challenge: Challenge) -> list[ChallengeFile]:
-    """Every file of a challenge that is graded."""
-    paths: list[tuple[Role, str]] = [("shipped", challenge.file), ("solution", challenge.solution)]
-    paths += [("alternative", path) for path in challenge.alternatives]
-    paths += [("mutant", path) for path in challenge.mutants]
-    return [ChallengeFile(challenge=challenge, role=role, path=path) for role, path in paths]
+    """Every file of a challenge that is graded, first what it ships."""
+    found: list[tuple[Role, Code]] = [("shipped", shipped_code(challenge))]
+    found += [("solution", _code(challenge, challenge.solution))]
+    found += [("alternative", code) for code in other_right_files(challenge)]
+    found += [("mutant", _code(challenge, path)) for path in challenge.mutants]
+    return [ChallengeFile(challenge=challenge, role=role, code=code) for role, code in found]
+
+
+def other_right_files(challenge: Challenge) -> list[Code]:
+    """The alternatives, and the solution with each decoy of its base."""
+    decoys = read_decoys(Path(challenge.folder)) if challenge.base else {}
+    return [
+        *(_code(challenge, path) for path in challenge.alternatives),
+        *(
+            Code(file=f"decoys/{name}.py", text=edited_solution(challenge, edits))
+            for name, edits in decoys.items()
+        ),
+    ]
+
+
+def _code(challenge: Challenge, path: str) -> Code:
+    shown = Path(path).relative_to(challenge.folder).as_posix()
+    return Code(file=shown, text=read_text(Path(path)), path=path)
 
 
 def file_problem(case: ChallengeFile, grade: Grade) -> str:
     """Why this file is not graded as it should be, in one line; "" when it is."""
     try:
-        verdict = grade(case.challenge, Path(case.path))
+        verdict = grade(case.challenge, case.code)
     except (Refused, Unreadable) as error:
-        return f"{case.shown}: {error.message}"
+        return f"{case.code.file}: {error.message}"
     if case.role == "shipped":
         text = _shipped_problem(case.challenge, verdict)
     elif case.role == "mutant":
@@ -115,7 +149,7 @@ def file_problem(case: ChallengeFile, grade: Grade) -> str:
         text = "" if good else f"must be rejected, came out {verdict.outcome}"
     else:
         text = "" if verdict.outcome == "passed" else f"must pass, {_describe_outcome(verdict)}"
-    return f"{case.shown}: {text}" if text else ""
+    return f"{case.code.file}: {text}" if text else ""
 
 
 def _shipped_problem(challenge: Challenge, verdict: Verdict) -> str:
@@ -143,14 +177,14 @@ def _describe_outcome(verdict: Verdict) -> str:
 
 def text_problems(challenge: Challenge) -> list[str]:
     """What is wrong with hints and notes. `load` has already counted the files."""
-    shipped, solution = _read(challenge.file), _read(challenge.solution)
+    shipped, solution = shipped_text(challenge), solution_text(challenge)
     found = []
     for number, hint in enumerate(challenge.hints, 1):
         quoted = quotes_fix(hint, shipped, solution)
         if quoted:
             found.append(f"challenge.toml: hint {number} quotes the fix: {quoted}")
     found += [*_unknown_reference(challenge), *_unknown_checks(challenge)]
-    notes = _read(challenge.notes)
+    notes = notes_text(challenge)
     missing = [title for title in HEADINGS if not _has_heading(notes, title)]
     return found + [f'notes.md: the heading "{title}" is missing' for title in missing]
 

@@ -177,9 +177,11 @@ def challenge_job_for(chosen: Selection, bounds: Limits, *stages: Literal["trace
     """The job that runs the chosen file, under its name in messages."""
     from dataclasses import replace
 
+    from attnlab.catalogue.texts import shipped_code
     from attnlab.target.resolve import challenge_job
 
-    job = challenge_job(chosen.challenge, chosen.path, stages=stages, limits=bounds)
+    answer = chosen.path if chosen.yours else shipped_code(chosen.challenge)
+    job = challenge_job(chosen.challenge, answer, stages=stages, limits=bounds)
     file = chosen.file.removeprefix("./") if chosen.yours else chosen.path.name
     return replace(job, candidate=replace(job.candidate, file=file))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from attnlab.catalogue.validate import Validation
     from attnlab.mutation_testing.measure import Strength
     from attnlab.mutation_testing.measure_all import Measurement
-    from attnlab.records import Challenge, Verdict
+    from attnlab.records import Challenge, Code, Verdict
     from attnlab.worker.client import WorkerPool
 
 PLACE = 200
@@ -87,7 +87,8 @@ def command(
     found = catalogue(ctx)
     programs = [p for slug in slugs or () if (p := found.find_program(slug))]
     names = {name for p in programs for name in (p.slug, p.name)}
-    wanted = [found.find(slug) for slug in slugs or () if slug not in names]
+    modules = [slug for slug in slugs or () if slug not in names]
+    wanted = [c for slug in modules for c in found.find_base(slug) or [found.find(slug)]]
     if not slugs:
         wanted, programs = list(found.challenges), list(found.programs)
     with WorkerPool(AT_ONCE) as workers:
@@ -122,11 +123,11 @@ def _examine(workers: WorkerPool, challenges: list[Challenge]) -> Iterator[Valid
     from attnlab.target.resolve import challenge_job
     from attnlab.verdict import make_verdict
 
-    def grade(challenge: Challenge, path: Path) -> Verdict:
-        job = challenge_job(challenge, path, stages=("check",))
-        if str(path) != challenge.file:  # of what is shipped, every failure that is expected
+    def grade(challenge: Challenge, code: Code) -> Verdict:
+        job = challenge_job(challenge, code, stages=("check",))
+        if code.path != challenge.file:  # of what is shipped, every failure that is expected
             job = replace(job, until="verdict")
-        return make_verdict(challenge, path.name, workers.run_job(job))
+        return make_verdict(challenge, code.file, workers.run_job(job))
 
     for number, one in enumerate(validate(challenges, grade, AT_ONCE), 1):
         note(f"checked {number} of {len(challenges)}: {one.slug}")

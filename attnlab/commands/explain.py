@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -130,11 +129,13 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
             did_you_mean(what, [RULES, *FINDINGS, *names]) or "attnlab explain lists what there is"
         )
         raise Refused(f'"{what}" is no check, finding or challenge', guess)
+    from attnlab.catalogue.texts import notes_text
+
     challenge = found.find(what)
     with progress() as store:
         standing = store.challenge_progress(challenge.slug)
     if standing.status != "solved" and not standing.solution_seen:
         hint = f"attnlab hint {challenge.name} helps; attnlab solution {challenge.name} shows all"
         raise Refused(f"the notes of {challenge.slug} open once it is solved", hint)
-    notes = Path(challenge.notes).read_text("utf-8")
-    return ExplainPage(id=challenge.slug, kind="challenge", title=challenge.title, text=notes)
+    text = notes_text(challenge)
+    return ExplainPage(id=challenge.slug, kind="challenge", title=challenge.title, text=text)

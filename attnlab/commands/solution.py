@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +23,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json = False) -> int:
     """Show the solution; asks first unless you solved it."""
+    from attnlab.catalogue.texts import notes_text, shipped_text, solution_text
     from attnlab.commands.interview.shared import find_round
     from attnlab.render.challenge import SolutionPage
     from attnlab.render.round import RoundSolutionPage
@@ -45,13 +45,11 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
         return emit(page, json)
     challenge = select_file(ctx, what).challenge
     standing = _may_see(challenge.slug, challenge.name, yes)
-    texts = [Path(p).read_text("utf-8") for p in (challenge.file, challenge.solution)]
-    notes = Path(challenge.notes).read_text("utf-8")
     shown = SolutionPage(
         challenge=challenge,
-        shipped=texts[0],
-        solution=texts[1],
-        notes=notes,
+        shipped=shipped_text(challenge),
+        solution=solution_text(challenge),
+        notes=notes_text(challenge),
         solved=standing.status == "solved",
     )
     return emit(shown, json)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from attnlab.catalogue.validate import other_right_files
 from attnlab.errors import AttnlabError
 from attnlab.mutation_testing.operators.base import Mutant, mutants
 from attnlab.records import Challenge, Code, Job, Limits, Report, record
@@ -78,7 +79,8 @@ def measure(
     challenge: Challenge, runner: JobRunner, seeds: Sequence[int], pool: Executor
 ) -> Strength:
     """Grade every right file and every bug of a challenge under each seed."""
-    rights = [_read_code(challenge, p) for p in (challenge.solution, *challenge.alternatives)]
+    rights = [_read_code(challenge, challenge.solution)]
+    rights += [replace(c, name=challenge.class_name) for c in other_right_files(challenge)]
     job = challenge_job(challenge, Path(challenge.solution), stages=("check",), limits=LIMITS)
     job = replace(job, candidate=rights[0], until="verdict")
     request = TrialJob(job=job, right=tuple(rights[1:]), candidates=(), seeds=tuple(seeds))
@@ -95,7 +97,8 @@ def measure(
         if reason
     ]
     wrongs += [f"{t.base}:{t.line}: {t.reason}" for t in trials if t.reason.startswith("error")]
-    return Strength(slug=challenge.slug, right=len(rights), trials=trials, wrongs=tuple(wrongs))
+    slug = challenge.base or challenge.slug
+    return Strength(slug=slug, right=len(rights), trials=trials, wrongs=tuple(wrongs))
 
 
 def bugs(challenge: Challenge) -> Iterator[Bug]:

@@ -32,7 +32,8 @@ class Measurement:
         self, challenges: Sequence[Challenge], programs: Sequence[ProgramEntry]
     ) -> Iterator[Strength]:
         """One for each base, in this order."""
-        for challenge in challenges:
+        bases = {challenge.folder: challenge for challenge in challenges}  # bugs of one share it
+        for challenge in bases.values():
             yield self._strength(challenge.folder, ALL, self._measure_challenge(challenge))
         for entry in programs:
             whole = self.table and folder_digest(entry.folder) not in self.table

@@ -5,6 +5,7 @@ from typing import Literal
 
 from attnlab.records.base import record
 from attnlab.records.check_results import CheckResult
+from attnlab.records.patch import Edit, FollowUp
 from attnlab.records.trace import Trace, TraceOptions
 from attnlab.records.training import Promise, TrainingReport
 
@@ -207,7 +208,11 @@ class Bug:
 
 @record
 class Challenge:
-    """One folder of `challenges/`. Texts are Markdown; `folder` and all below it are paths."""
+    """A file to put right: a folder of `challenges/`, or a bug of a base there.
+
+    Texts are Markdown; `folder` and all below it are paths. The file of a bug is its base's
+    solution with `edits` made, and lies nowhere: `catalogue.texts.shipped_text` gives it.
+    """
 
     slug: str  # "attention/too-sharp"
     title: str
@@ -222,12 +227,17 @@ class Challenge:
     source: str  # where the bug was really seen, or "constructed"
     hints: tuple[str, ...]
     folder: str
-    file: str  # buggy.py or starter.py
+    file: str  # buggy.py or starter.py, or NAME.py of a bug
     solution: str
     alternatives: tuple[str, ...]
     mutants: tuple[str, ...]
     notes: str
     bugs: tuple[Bug, ...] = ()  # where the score is to tell several apart
+    base: str = ""  # the slug of the base that a bug belongs to
+    edits: tuple[Edit, ...] = ()
+    decoys: tuple[Edit, ...] = ()  # change the solution as well: it looks wrong and is right
+    category: str = ""  # what kind of mistake a bug is, as "mask"
+    follow_ups: tuple[FollowUp, ...] = ()  # what an interviewer asks next
 
     @property
     def topic(self) -> str:

@@ -3,7 +3,8 @@
 from typing import Literal
 
 from attnlab.records.base import record
-from attnlab.records.program import FollowUp, GoalResult, PartResult
+from attnlab.records.patch import FollowUp
+from attnlab.records.program import GoalResult, PartResult
 
 EventKind = Literal[
     "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",

@@ -13,6 +13,7 @@ from typing import Literal
 from attnlab.records.base import record
 from attnlab.records.check_results import CheckResult, Outcome
 from attnlab.records.job import Contract, GradeOutcome, Limits
+from attnlab.records.patch import Edit, FollowUp
 from attnlab.records.trace import Trace
 
 Files = dict[str, str]  # texts by file name: {"model.py": "import ..."}
@@ -26,22 +27,6 @@ PARTS = {"evaluation": "evaluate", "generation": "generate", "prediction": "pred
 
 
 # ---------------------------------------------------------------- the material
-
-
-@record
-class Edit:
-    """One replaced span of a file: `old` stands in the right file once, from `start` on."""
-
-    file: str
-    old: str
-    new: str
-    start: int
-
-
-@record
-class FollowUp:
-    question: str
-    answer: str
 
 
 @record

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from attnlab.practice.interviews import clock_text
 from attnlab.practice.trend import summarize
 from attnlab.records import plain, record
+from attnlab.records.patch import FollowUp
 from attnlab.records.practice import (
     RATINGS,
     BugCard,
@@ -17,7 +18,7 @@ from attnlab.records.practice import (
     StageCard,
     Trend,
 )
-from attnlab.records.program import FollowUp, Program, ProgramReport
+from attnlab.records.program import Program, ProgramReport
 from attnlab.render.json import Document, pick
 from attnlab.render.round import grade_word, show_goals, show_head
 from attnlab.render.screen import Screen, bare_table, plural

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from attnlab.catalogue import schema
+from attnlab.catalogue.challenge_schema import KEYS
 from attnlab.catalogue.inputs import parse_argument, parse_inputs, separate
-from attnlab.catalogue.load import KEYS
 from attnlab.catalogue.schema import parse_init, parse_sizes
 from attnlab.catalogue.toml_rules import read_document, table
 from attnlab.errors import Refused
@@ -64,14 +64,14 @@ class _Target:
 
 def challenge_job(
     challenge: Challenge,
-    path: Path,
+    answer: Path | Code,
     *,
     stages: tuple[Literal["trace", "check"], ...] = ("trace", "check"),
     limits: Limits | None = None,
     seed: int | None = None,
 ) -> Job:
-    """The job that looks at the file `path` as an answer to `challenge`."""
-    code = read_source(path)
+    """The job that looks at a file, or at code, as an answer to `challenge`."""
+    code = answer if isinstance(answer, Code) else read_source(answer)
     _definition(_outline(code), challenge.class_name, code)
     reference: str | Code = challenge.reference
     if reference == "solution.py":

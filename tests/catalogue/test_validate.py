@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from sample_records import FAILED, PASSED, SHARP, check
 
+from attnlab.catalogue.texts import HEADINGS
 from attnlab.catalogue.validate import (
-    HEADINGS,
     challenge_files,
     quotes_fix,
     unreadable_challenge,
     validate,
 )
 from attnlab.errors import Refused, Unreadable
-from attnlab.records import Bug, Verdict
+from attnlab.records import Bug, Code, Verdict
 
 SHIPPED = "def f(x):\n    return x / scale\n"
 SOLUTION = "def f(x):\n    return x * scale\n"
@@ -46,9 +46,9 @@ def challenge(tmp_path):
     )
 
 
-def honest(challenge, path: Path) -> Verdict:
+def honest(challenge, code: Code) -> Verdict:
     """Grades by the text: the right one passes."""
-    return PASSED if path.read_text() == SOLUTION else FAILED
+    return PASSED if code.text == SOLUTION else FAILED
 
 
 def problems(challenge, grade=honest):
@@ -81,8 +81,8 @@ def test_order_is_kept(challenge):
 def test_wrong_verdicts(challenge, role, verdict, says):
     """Each role has its own promise."""
 
-    def grade(challenge, path):
-        return verdict if path.as_posix().endswith(role) else honest(challenge, path)
+    def grade(challenge, code):
+        return verdict if code.file.endswith(role) else honest(challenge, code)
 
     (found,) = problems(challenge, grade)
     assert found.startswith(says)
@@ -92,9 +92,9 @@ def test_wrong_verdicts(challenge, role, verdict, says):
 def test_a_mutant_must_be_rejected_and_not_just_stumble(challenge, outcome):
     """Only a verdict rejects."""
 
-    def grade(challenge, path):
-        mutant = path.parent.name == "mutants"
-        return replace(FAILED, outcome=outcome, checks=()) if mutant else honest(challenge, path)
+    def grade(challenge, code):
+        mutant = code.file.startswith("mutants")
+        return replace(FAILED, outcome=outcome, checks=()) if mutant else honest(challenge, code)
 
     assert problems(challenge, grade) == [f"mutants/wrong.py: must be rejected, came out {outcome}"]
 
@@ -103,9 +103,9 @@ def test_a_mutant_must_be_rejected_and_not_just_stumble(challenge, outcome):
 def test_ways_to_be_rejected(challenge, outcome):
     """A crash, a hang and a flood are rejections, too."""
 
-    def grade(challenge, path):
-        mutant = path.parent.name == "mutants"
-        return replace(FAILED, outcome=outcome) if mutant else honest(challenge, path)
+    def grade(challenge, code):
+        mutant = code.file.startswith("mutants")
+        return replace(FAILED, outcome=outcome) if mutant else honest(challenge, code)
 
     assert problems(challenge, grade) == []
 
@@ -118,8 +118,8 @@ def test_expected_failures(challenge):
     folded = check("causality", "failed", folded_under="matches-reference")
     both = replace(FAILED, checks=(folded, *FAILED.checks))
 
-    def grade(challenge, path):
-        return honest(challenge, path) if path.read_text() == SOLUTION else both
+    def grade(challenge, code):
+        return honest(challenge, code) if code.text == SOLUTION else both
 
     assert problems(challenge, grade) == []
     (text,) = problems(replace(challenge, expected=("causality",)), grade)
@@ -137,10 +137,10 @@ def test_every_bug_must_show(challenge):
 def test_a_file_that_cannot_be_graded_is_a_problem(challenge, error):
     """Not the end of the whole check."""
 
-    def grade(challenge, path):
-        if path.parent.name == "mutants":
+    def grade(challenge, code):
+        if code.file.startswith("mutants"):
             raise error
-        return honest(challenge, path)
+        return honest(challenge, code)
 
     assert problems(challenge, grade) == [f"mutants/wrong.py: {error.message}"]
 
@@ -185,7 +185,7 @@ def test_short_lines_may_be_said():
 
 def test_cases_are_all_files(challenge):
     """Every file once, under the name that problems use."""
-    shown = [case.shown for case in challenge_files(challenge)]
+    shown = [case.code.file for case in challenge_files(challenge)]
     assert shown == ["buggy.py", "solution.py", "alternatives/other.py", "mutants/wrong.py"]
 
 

@@ -1,0 +1,136 @@
+"""Read bases: right code that carries many bugs, each of them a challenge of its own.
+
+base.toml         what holds for all of them: the class, its contract, the task
+solution.py       the right file, as a person would write it
+alternatives/     other right files
+bugs/ decoys/     one patch of the right file each; a bug's file name is the challenge's name
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from attnlab.catalogue.challenge_schema import (
+    BASE,
+    BASE_BUG,
+    BASE_DECOY,
+    check_format,
+    read_contract,
+)
+from attnlab.catalogue.folders import ALTERNATIVES, check_slug, find_file, find_files, read_slug
+from attnlab.catalogue.patches import read_edits, read_text
+from attnlab.catalogue.toml_rules import Document, read_document
+from attnlab.errors import AttnlabError, Unreadable
+from attnlab.files import shown_path
+from attnlab.records import Challenge, Contract, record
+from attnlab.records.patch import Edit
+from attnlab.suggest import did_you_mean
+
+DESCRIPTION = "base.toml"
+SOLUTION = "solution.py"
+
+
+@record
+class Base:
+    """A folder with a base.toml, as far as all its bugs share it."""
+
+    slug: str
+    folder: Path
+    text: str  # of the right file
+    found: dict[str, Any]  # what base.toml says
+    contract: Contract
+    alternatives: tuple[str, ...]
+    decoys: dict[str, tuple[Edit, ...]]
+
+
+def read_base(folder: Path) -> tuple[list[Challenge], list[tuple[str, AttnlabError]]]:
+    """The bugs of the base in `folder`, and the slugs and errors of those that cannot be read.
+
+    Raises `Unreadable` where what they share cannot be.
+    """
+    base = _read_shared(Path(os.path.abspath(folder)))  # noqa: PTH100  resolve() follows links
+    good: list[Challenge] = []
+    bad: list[tuple[str, AttnlabError]] = []
+    for path in sorted((base.folder / "bugs").glob("*.toml")):
+        try:
+            good.append(_read_bug(base, path))
+        except AttnlabError as error:
+            bad.append((f"{folder.parent.name}/{path.stem}", error))
+    if not (good or bad):
+        raise Unreadable("bugs/*.toml: found none", "Add one.", shown_path(base.folder / "bugs"))
+    return good, bad
+
+
+def read_decoys(folder: Path) -> dict[str, tuple[Edit, ...]]:
+    """The decoys of the base in `folder`, by name; raises `Unreadable`."""
+    return _decoys(folder, read_text(folder / SOLUTION))
+
+
+def _read_shared(folder: Path) -> Base:
+    document = read_document(folder / DESCRIPTION)
+    check_format(document)
+    found = document.read(BASE)
+    text = read_text(Path(find_file(folder, SOLUTION)))
+    return Base(
+        slug=read_slug(folder),
+        folder=folder,
+        text=text,
+        found=found,
+        contract=read_contract(document, found),
+        alternatives=find_files(folder, "alternatives", ALTERNATIVES),
+        decoys=_decoys(folder, text),
+    )
+
+
+def _decoys(folder: Path, text: str) -> dict[str, tuple[Edit, ...]]:
+    found = {}
+    for path in sorted((folder / "decoys").glob("*.toml")):
+        document = read_document(path)
+        found[path.stem] = _edits(document, document.read(BASE_DECOY)["edits"], text)
+    return found
+
+
+def _edits(document: Document, said: list[dict[str, str]], text: str) -> tuple[Edit, ...]:
+    inside = [{"file": SOLUTION, **each} for each in said]
+    return read_edits(document, inside, {SOLUTION: text}, (SOLUTION,), ("edits",))
+
+
+def _read_bug(base: Base, path: Path) -> Challenge:
+    check_slug(path.stem, path)
+    document = read_document(path)
+    said = document.read(BASE_BUG)
+    return Challenge(
+        slug=f"{base.folder.parent.name}/{path.stem}",
+        title=said["title"],
+        kind=said.get("kind", "debug"),
+        level=said["level"],
+        symptom=said["symptom"],
+        task=said.get("task", base.found["task"]),
+        class_name=base.found["class"],
+        contract=base.contract,
+        reference=base.found["reference"],
+        expected=said["expected"],
+        source=said["source"],
+        hints=said["hints"],
+        folder=str(base.folder),
+        file=str(base.folder / f"{path.stem}.py"),
+        solution=str(base.folder / SOLUTION),
+        alternatives=base.alternatives,
+        mutants=(),
+        notes=str(path),
+        base=base.slug,
+        edits=_edits(document, said["edits"], base.text),
+        decoys=_decoys_of(base, document, said.get("decoys", ())),
+        category=said["category"],
+        follow_ups=said["follow_ups"],
+    )
+
+
+def _decoys_of(base: Base, document: Document, names: tuple[str, ...]) -> tuple[Edit, ...]:
+    found: list[Edit] = []
+    for index, name in enumerate(names):
+        if name not in base.decoys:
+            hint = did_you_mean(name, base.decoys) or "decoys/ holds them."
+            raise document.error(("decoys", index), f' = "{name}": no such decoy', hint)
+        found += base.decoys[name]
+    return tuple(found)

@@ -1,0 +1,46 @@
+"""The texts of a challenge: the file that it ships, the right one, and its notes."""
+
+from pathlib import Path
+
+from attnlab.catalogue.patches import apply_edits, read_text
+from attnlab.catalogue.toml_rules import read_document
+from attnlab.records import Challenge, Code
+from attnlab.records.patch import Edit
+
+HEADINGS = ("Why it is wrong", "How one finds it", "Where it was really seen")
+ASKED = "What an interviewer asks next"
+
+
+def shipped_text(challenge: Challenge) -> str:
+    """The file with the bug, or with blanks."""
+    if not challenge.base:
+        return read_text(Path(challenge.file))
+    return edited_solution(challenge, (*challenge.edits, *challenge.decoys))
+
+
+def solution_text(challenge: Challenge) -> str:
+    """The right file, with the decoys of the one that is shipped."""
+    return edited_solution(challenge, challenge.decoys)
+
+
+def edited_solution(challenge: Challenge, edits: tuple[Edit, ...]) -> str:
+    """The right file with these edits made."""
+    right = Path(challenge.solution)
+    return apply_edits({right.name: read_text(right)}, edits)[right.name]
+
+
+def shipped_code(challenge: Challenge) -> Code:
+    """The shipped file as code to run."""
+    path = Path(challenge.file)
+    return Code(file=path.name, text=shipped_text(challenge), path=challenge.file)
+
+
+def notes_text(challenge: Challenge) -> str:
+    """The notes as Markdown: why it is wrong, how one finds it, where it was seen."""
+    if not challenge.base:
+        return read_text(Path(challenge.notes))
+    said = read_document(Path(challenge.notes)).data
+    told = zip(HEADINGS, (said["why"], said["find"], f"{challenge.source}."), strict=True)
+    parts = [f"## {heading}\n\n{text.strip()}\n" for heading, text in told]
+    asked = [f"* {each.question}\n\n  {each.answer}\n" for each in challenge.follow_ups]
+    return "\n".join([*parts, f"## {ASKED}\n", *asked])
