@@ -155,7 +155,7 @@ def _next(
     """The one thing to do now."""
     slug, look = challenge.slug, _trace_command(challenge, file)
     own = {
-        "passed": f"attnlab explain {slug} shows the notes: why, how to find it, where it was seen",
+        "passed": _after(challenge),
         "crashed": _crash_advice(challenge, report, file),
         "timeout": f"fix {first.file}:{first.line}, then grade it again"
         if first and first.line
@@ -180,6 +180,14 @@ def _next(
     elif first and outcome in ("failed", "crashed"):
         advice = _trace_at(challenge, first, file) or advice
     return report.hint or advice or own.get(outcome, f"{look} shows every step")
+
+
+def _after(challenge: Challenge) -> str:
+    """What to do once it has passed."""
+    notes = f"attnlab explain {challenge.slug} shows the notes"
+    if challenge.then:
+        return f"attnlab start {challenge.then} goes on from here; {notes}"
+    return f"{notes}: why, how to find it, where it was seen"
 
 
 def _trace_at(challenge: Challenge, failed: CheckResult, file: str) -> str:

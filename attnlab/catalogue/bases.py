@@ -1,9 +1,10 @@
-"""Read bases: right code that carries many bugs, each of them a challenge of its own.
+"""Read bases: right code that carries many bugs and tasks, each a challenge of its own.
 
 base.toml         what holds for all of them: the class, its contract, the task
 solution.py       the right file, as a person would write it
 alternatives/     other right files
 bugs/ decoys/     one patch of the right file each; a bug's file name is the challenge's name
+tasks/            patches that leave something to write, or to write better
 """
 
 import os
@@ -14,6 +15,7 @@ from attnlab.catalogue.challenge_schema import (
     BASE,
     BASE_BUG,
     BASE_DECOY,
+    BASE_TASK,
     check_format,
     read_contract,
 )
@@ -28,6 +30,7 @@ from attnlab.suggest import did_you_mean
 
 DESCRIPTION = "base.toml"
 SOLUTION = "solution.py"
+PARTS = {"bugs": BASE_BUG, "tasks": BASE_TASK}
 
 
 @record
@@ -44,20 +47,22 @@ class Base:
 
 
 def read_base(folder: Path) -> tuple[list[Challenge], list[tuple[str, AttnlabError]]]:
-    """The bugs of the base in `folder`, and the slugs and errors of those that cannot be read.
+    """The bugs and tasks of the base in `folder`; the slugs and errors of what cannot be read.
 
     Raises `Unreadable` where what they share cannot be.
     """
     base = _read_shared(Path(os.path.abspath(folder)))  # noqa: PTH100  resolve() follows links
     good: list[Challenge] = []
     bad: list[tuple[str, AttnlabError]] = []
-    for path in sorted((base.folder / "bugs").glob("*.toml")):
+    for path in sorted(path for part in PARTS for path in (base.folder / part).glob("*.toml")):
         try:
-            good.append(_read_bug(base, path))
+            good.append(_read_part(base, path))
         except AttnlabError as error:
             bad.append((f"{folder.parent.name}/{path.stem}", error))
     if not (good or bad):
-        raise Unreadable("bugs/*.toml: found none", "Add one.", shown_path(base.folder / "bugs"))
+        raise Unreadable(
+            "it has neither bugs/*.toml nor tasks/*.toml", "Add one.", shown_path(base.folder)
+        )
     return good, bad
 
 
@@ -95,10 +100,10 @@ def _edits(document: Document, said: list[dict[str, str]], text: str) -> tuple[E
     return read_edits(document, inside, {SOLUTION: text}, (SOLUTION,), ("edits",))
 
 
-def _read_bug(base: Base, path: Path) -> Challenge:
+def _read_part(base: Base, path: Path) -> Challenge:
     check_slug(path.stem, path)
     document = read_document(path)
-    said = document.read(BASE_BUG)
+    said = document.read(PARTS[path.parent.name])
     return Challenge(
         slug=f"{base.folder.parent.name}/{path.stem}",
         title=said["title"],
@@ -123,6 +128,7 @@ def _read_bug(base: Base, path: Path) -> Challenge:
         decoys=_decoys_of(base, document, said.get("decoys", ())),
         category=said["category"],
         follow_ups=said["follow_ups"],
+        then=said.get("then", ""),
     )
 
 

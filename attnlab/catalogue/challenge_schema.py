@@ -1,6 +1,6 @@
 """What the files of challenges may say: challenge.toml, and base.toml with its bugs and decoys."""
 
-from typing import Any
+from typing import Any, get_args
 
 from attnlab.catalogue import schema
 from attnlab.catalogue.program_schema import CATEGORIES, EDIT_TEXTS, FOLLOW_UP, ID
@@ -20,7 +20,7 @@ from attnlab.catalogue.toml_rules import (
     text,
     whole,
 )
-from attnlab.records import FORMAT, Bug, Contract
+from attnlab.records import FORMAT, Bug, ChallengeKind, Contract
 
 SLUG = ID
 FILES = {"debug": "buggy.py", "implement": "starter.py"}
@@ -83,20 +83,26 @@ CHALLENGE = table(TABLES, required=(*KEYS, "sizes", "inputs", "output"))
 BASE_KEYS = ("format", "title", "class", "reference", "task")
 BASE_TABLES: dict[str, Rule] = {**{key: KEYS[key] for key in BASE_KEYS}, **schema.TABLES}
 BASE = table(BASE_TABLES, required=(*BASE_KEYS, "sizes", "inputs", "output"))
-_BUG_KEYS: dict[str, Rule] = {
+_SHARED: dict[str, Rule] = {
     **{key: KEYS[key] for key in ("title", "level", "source", "symptom", "expected", "hints")},
     "category": one_of(*CATEGORIES),
-    "why": text,
-    "find": text,
     "follow_ups": listing(FOLLOW_UP, least=2, most=3),
     "edits": listing(EDIT_TEXTS, least=1),
 }
+_BUG: dict[str, Rule] = {**_SHARED, "why": text, "find": text}
+_TASK: dict[str, Rule] = {
+    **_SHARED,
+    "kind": one_of(*(kind for kind in get_args(ChallengeKind) if kind != "debug")),
+    "how": text,
+    "test": text,
+}
 _MORE: dict[str, Rule] = {
-    "kind": KEYS["kind"],
     "task": _task,
+    "then": matching(SLUG, "the name of a challenge"),
     "decoys": listing(matching(SLUG, "the name of a file in decoys/, without .toml")),
 }
-BASE_BUG = table(_BUG_KEYS | _MORE, required=tuple(_BUG_KEYS))
+BASE_BUG = table(_BUG | _MORE, required=tuple(_BUG))
+BASE_TASK = table(_TASK | _MORE, required=tuple(_TASK))
 _DECOY: dict[str, Rule] = {"edits": listing(EDIT_TEXTS, least=1), "why": text}
 BASE_DECOY = table(_DECOY, required=tuple(_DECOY))
 

@@ -8,6 +8,7 @@ from attnlab.records import Challenge, Code
 from attnlab.records.patch import Edit
 
 HEADINGS = ("Why it is wrong", "How one finds it", "Where it was really seen")
+TASK_HEADINGS = ("How it works", "How one tests it", "Where it is asked")
 ASKED = "What an interviewer asks next"
 
 
@@ -35,12 +36,20 @@ def shipped_code(challenge: Challenge) -> Code:
     return Code(file=path.name, text=shipped_text(challenge), path=challenge.file)
 
 
+def headings(challenge: Challenge) -> tuple[str, ...]:
+    """What the notes are about."""
+    return TASK_HEADINGS if challenge.base and challenge.kind != "debug" else HEADINGS
+
+
 def notes_text(challenge: Challenge) -> str:
     """The notes as Markdown: why it is wrong, how one finds it, where it was seen."""
     if not challenge.base:
         return read_text(Path(challenge.notes))
     said = read_document(Path(challenge.notes)).data
-    told = zip(HEADINGS, (said["why"], said["find"], f"{challenge.source}."), strict=True)
+    keys = ("why", "find") if challenge.kind == "debug" else ("how", "test")
+    told = zip(
+        headings(challenge), (*(said[key] for key in keys), f"{challenge.source}."), strict=True
+    )
     parts = [f"## {heading}\n\n{text.strip()}\n" for heading, text in told]
     asked = [f"* {each.question}\n\n  {each.answer}\n" for each in challenge.follow_ups]
     return "\n".join([*parts, f"## {ASKED}\n", *asked])

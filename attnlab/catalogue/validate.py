@@ -15,8 +15,8 @@ from attnlab.catalogue.bases import read_decoys
 from attnlab.catalogue.patches import read_text
 from attnlab.catalogue.renamed_checks import RENAMED
 from attnlab.catalogue.texts import (
-    HEADINGS,
     edited_solution,
+    headings,
     notes_text,
     shipped_code,
     shipped_text,
@@ -185,7 +185,7 @@ def text_problems(challenge: Challenge) -> list[str]:
             found.append(f"challenge.toml: hint {number} quotes the fix: {quoted}")
     found += [*_unknown_reference(challenge), *_unknown_checks(challenge)]
     notes = notes_text(challenge)
-    missing = [title for title in HEADINGS if not _has_heading(notes, title)]
+    missing = [title for title in headings(challenge) if not _has_heading(notes, title)]
     return found + [f'notes.md: the heading "{title}" is missing' for title in missing]
 
 

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from attnlab.render.list import ListPage
 
 PLACE = 10
-KINDS = ("debug", "implement", "program")
+KINDS = ("debug", "implement", "port", "cheaper", "program")
 Kind = Annotated[
-    str, typer.Option("--kind", metavar="KIND", help="Only these: debug, implement or program.")
+    str,
+    typer.Option(
+        "--kind", metavar="KIND", help="Only these: debug, implement, port, cheaper or program."
+    ),
 ]
 
 

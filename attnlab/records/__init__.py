@@ -16,6 +16,7 @@ from attnlab.records.job import (
     Bug,
     Cache,
     Challenge,
+    ChallengeKind,
     ChallengeProgress,
     Code,
     Container,

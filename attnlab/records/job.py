@@ -14,6 +14,7 @@ from attnlab.records.training import Promise, TrainingReport
 JobOutcome = Literal["ok", "crashed", "timeout", "memory", "unreadable", "refused", "error"]
 # What ends the checks: the first failure, the first with what explains it, or nothing.
 Until = Literal["verdict", "reason", "end"]
+ChallengeKind = Literal["debug", "implement", "port", "cheaper"]
 GradeOutcome = Literal[
     "passed", "failed", "crashed", "timeout", "memory", "unreadable", "cannot-compare", "error"
 ]
@@ -216,7 +217,7 @@ class Challenge:
 
     slug: str  # "attention/too-sharp"
     title: str
-    kind: Literal["debug", "implement"]
+    kind: ChallengeKind
     level: int  # 1 (warm-up) to 5
     symptom: str
     task: str
@@ -238,6 +239,7 @@ class Challenge:
     decoys: tuple[Edit, ...] = ()  # change the solution as well: it looks wrong and is right
     category: str = ""  # what kind of mistake a bug is, as "mask"
     follow_ups: tuple[FollowUp, ...] = ()  # what an interviewer asks next
+    then: str = ""  # the challenge that asks for the next thing of the same code
 
     @property
     def topic(self) -> str:

@@ -92,7 +92,7 @@ class SolutionPage:
     def show(self, screen: Screen) -> None:
         show_head(self.challenge, screen)
         screen.gap()
-        if self.challenge.kind == "implement":
+        if self.challenge.kind in ("implement", "port"):
             from attnlab.render.code import highlight_python  # loads pygments
 
             screen.print(highlight_python(self.solution), soft_wrap=True)

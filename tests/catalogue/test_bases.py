@@ -4,7 +4,7 @@ import pytest
 from challenge_folder import TOML
 
 from attnlab.catalogue.bases import read_base
-from attnlab.catalogue.texts import HEADINGS, notes_text, shipped_text, solution_text
+from attnlab.catalogue.texts import HEADINGS, TASK_HEADINGS, notes_text, shipped_text, solution_text
 from attnlab.catalogue.validate import challenge_files, files_to_grade
 from attnlab.errors import Unreadable
 
@@ -34,6 +34,11 @@ answer = "One."
 question = "And then?"
 answer = "None."
 """
+TASK = (
+    BUG.replace("why =", "how =")
+    .replace("find =", "test =")
+    .replace("level = 2", 'level = 3\nkind = "implement"\nthen = "too-sure"\ntask = "Write it."')
+)
 DECOY = 'why = "It is the same."\n\n[[edits]]\nold = "shift = 2"\nnew = "shift = 1 + 1"\n'
 
 
@@ -51,6 +56,7 @@ def folder(tmp_path):
         .replace("turn = 1", "turn = 3")
         .replace("scale = 9", "turn = 7"),
         "decoys/sum.toml": DECOY,
+        "tasks/write-it.toml": TASK,
     }
     for name, text in texts.items():
         path = tmp_path / "attention/net" / name
@@ -62,7 +68,7 @@ def folder(tmp_path):
 def bugs(folder):
     good, bad = read_base(folder)
     assert not bad
-    return good
+    return good[:2]
 
 
 def test_each_bug_is_a_challenge(folder):
@@ -72,6 +78,18 @@ def test_each_bug_is_a_challenge(folder):
     assert sure.contract == turned.contract
     assert (sure.task, sure.category) == ("Make it less sure.", "attention")
     assert [each.answer for each in sure.follow_ups] == ["One.", "None."]
+
+
+def test_a_task_is_a_challenge_too(folder):
+    """With a text of its own, and notes that say how it works and how one tests it."""
+    written = read_base(folder)[0][2]
+    assert (written.slug, written.kind, written.then) == (
+        "attention/write-it",
+        "implement",
+        "too-sure",
+    )
+    assert written.task == "Write it."
+    assert all(f"## {heading}" in notes_text(written) for heading in TASK_HEADINGS)
 
 
 def test_what_it_ships_has_its_bug_and_decoys_alone(folder):
@@ -106,7 +124,7 @@ def test_a_broken_bug_hides_no_other(folder):
     """It is told with its own slug, file and line."""
     (folder / "bugs/turned.toml").write_text(BUG.replace("level = 2", "level = 9"))
     good, ((slug, error),) = read_base(folder)
-    assert [bug.name for bug in good] == ["too-sure"]
+    assert [bug.name for bug in good] == ["too-sure", "write-it"]
     assert slug == "attention/turned"
     assert error.where.endswith("bugs/turned.toml:2")
 
@@ -144,9 +162,9 @@ def test_a_base_is_whole_or_not_read(folder, gone, says):
 
 def test_a_base_without_bugs_is_told(folder):
     """Else it would only be missing from the list."""
-    for path in (folder / "bugs").iterdir():
+    for path in [*(folder / "bugs").iterdir(), *(folder / "tasks").iterdir()]:
         path.unlink()
-    with pytest.raises(Unreadable, match="found none"):
+    with pytest.raises(Unreadable, match="neither bugs"):
         read_base(folder)
 
 

@@ -63,6 +63,12 @@ def problems():
         worker.close()
 
 
+def test_what_comes_after_a_challenge_exists():
+    """It is told when the challenge has passed."""
+    names = {c.name for c in CATALOGUE.challenges}
+    assert [c.slug for c in CATALOGUE.challenges if c.then and c.then not in names] == []
+
+
 def test_every_challenge_can_be_read():
     """A folder that is broken would only be missing from the list."""
     assert not CATALOGUE.broken
