@@ -78,7 +78,7 @@ def _bugs(value: Any) -> tuple[Bug, ...]:
     return found
 
 
-TABLES = {**KEYS, "bugs": _bugs, **schema.TABLES}
+TABLES = {**KEYS, "bugs": _bugs, "category": one_of(*CATEGORIES), **schema.TABLES}
 CHALLENGE = table(TABLES, required=(*KEYS, "sizes", "inputs", "output"))
 BASE_KEYS = ("format", "title", "class", "reference", "task")
 BASE_TABLES: dict[str, Rule] = {**{key: KEYS[key] for key in BASE_KEYS}, **schema.TABLES}

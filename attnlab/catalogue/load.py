@@ -120,6 +120,7 @@ def read_challenge(folder: Path) -> Challenge:
         mutants=find_files(folder, "mutants", MUTANTS),
         notes=find_file(folder, "notes.md"),
         bugs=found.get("bugs", ()),
+        category=found.get("category", ""),
     )
 
 

@@ -54,6 +54,7 @@ class ProgramEntry:
     minutes: int
     bugs: int
     folder: str
+    source: str = ""
     stages: int = 0
     kind: str = "program"
 
@@ -71,7 +72,7 @@ def read_program_entry(folder: Path) -> ProgramEntry:
     found = read_document(folder / DESCRIPTION).read(PROGRAM)
     return ProgramEntry(
         slug=f"{folder.parent.name}/{folder.name}",
-        **{key: found[key] for key in ("title", "level", "minutes")},
+        **{key: found[key] for key in ("title", "level", "minutes", "source")},
         bugs=len(_described(folder / "bugs")),
         folder=str(folder),
         stages=len(list(folder.glob("stages/*/stage.toml"))),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,24 +14,53 @@ if TYPE_CHECKING:
     from attnlab.render.list import ListPage
 
 PLACE = 10
-KINDS = ("debug", "implement", "port", "cheaper", "program")
+TrackName = Annotated[
+    str, typer.Argument(metavar="[TRACK]", help="Show this track whole, as in masks.")
+]
+All = Annotated[bool, typer.Option("--all", help="Show every challenge and program.")]
 Kind = Annotated[
     str,
-    typer.Option(
-        "--kind", metavar="KIND", help="Only these: debug, implement, port, cheaper or program."
-    ),
+    typer.Option("--kind", metavar="KIND", help="Only debug, implement, port, cheaper, program."),
+]
+Topic = Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Only this topic.")]
+Level = Annotated[str, typer.Option("--level", metavar="N[-M]", help="Only these levels, 1 to 5.")]
+Tag = Annotated[
+    str, typer.Option("--tag", metavar="TAG", help="Only mistakes of this kind, as in mask.")
+]
+Status = Annotated[
+    str, typer.Option("--status", metavar="STATUS", help="Only new, started, tried or solved.")
+]
+Source = Annotated[
+    str, typer.Option("--source", metavar="TEXT", help="Only with this in where it was seen.")
 ]
 
 
-def command(ctx: typer.Context, kind: Kind = "", json: Json = False) -> int:
-    """List the challenges and programs, and how far you are."""
-    from attnlab.errors import Refused
-    from attnlab.suggest import did_you_mean, either
+def command(
+    ctx: typer.Context,
+    track: TrackName = "",
+    everything: All = False,
+    kind: Kind = "",
+    topic: Topic = "",
+    level: Level = "",
+    tag: Tag = "",
+    status: Status = "",
+    source: Source = "",
+    json: Json = False,
+) -> int:
+    """List the challenges and programs, and how far you are.
 
-    if kind and kind not in KINDS:
-        hint = did_you_mean(kind, KINDS) or f"Write {either(KINDS)}."
-        raise Refused(f"--kind {kind}: there is no such kind", hint, "--kind")
-    return emit(list_page(ctx, kind), json)
+    Without anything after it, the tracks are shown, with what is next in each.
+    """
+    from attnlab.catalogue.selection import Wanted
+    from attnlab.render.list import TracksPage
+
+    listing = list_page(ctx)
+    wanted = Wanted(
+        track=track, kind=kind, topic=topic, level=level, tag=tag, status=status, source=source
+    )
+    if everything or any((track, kind, topic, level, tag, status, source)):
+        return emit(replace(listing, rows=wanted.select(listing.rows), track=track), json)
+    return emit(TracksPage(listing=listing), json)
 
 
 def overview(ctx: typer.Context, json: bool) -> int:
@@ -44,8 +74,8 @@ def overview(ctx: typer.Context, json: bool) -> int:
     return emit(OverviewPage(listing=list_page(ctx), interview=going_on), json)
 
 
-def list_page(ctx: typer.Context, kind: str = "") -> ListPage:
-    """The challenges and programs of a kind, and how far the user is with each."""
+def list_page(ctx: typer.Context) -> ListPage:
+    """The challenges and programs, and how far the user is with each."""
     from attnlab.catalogue.rounds import MARK
     from attnlab.records import ChallengeProgress
     from attnlab.render.list import ListPage
@@ -57,7 +87,6 @@ def list_page(ctx: typer.Context, kind: str = "") -> ListPage:
     with progress() as store:
         standings = store.all_progress()
     units: list[Challenge | ProgramEntry] = [*found.challenges, *found.programs]
-    units = [u for u in units if kind in ("", u.kind)]
     rows = tuple((u, standings.get(u.slug, ChallengeProgress())) for u in units)
     folders = frozenset(p.slug for p in found.programs if (Path(p.name) / MARK).is_file())
     return ListPage(rows=rows, here=started_here(found.challenges) | folders)

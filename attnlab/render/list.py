@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attnlab.catalogue.programs import ProgramEntry
+from attnlab.catalogue.tracks import Track, read_tracks
 from attnlab.records import Challenge, ChallengeProgress, record
 from attnlab.render.json import Document, pick
 from attnlab.render.screen import Marks, Screen, level_marks, plural, truncate
@@ -24,16 +25,22 @@ COMMANDS = {
 class ListPage:
     rows: tuple[Row, ...]
     here: frozenset[str] = frozenset()  # slugs whose started file lies in this folder
+    track: str = ""  # its id, where these are the challenges of one
 
     def show(self, screen: Screen) -> None:
         name_width = max((len(c.name) for c, _ in self.rows), default=0)
         so_far = max((len(progress_label(s)) for _, s in self.rows), default=0)
-        for topic, rows in groupby(self.rows, key=lambda row: row[0].topic):
-            screen.say((topic, "title"))
+        for heading, rows in groupby(self.rows, key=self._heading):
+            screen.say((heading[0], "title"), heading[1])
             screen.print(_table(list(rows), screen, name_width, so_far))
             screen.gap()
         screen.say(self.count)
         screen.do_next(next_command(self.rows, self.here))
+
+    def _heading(self, row: Row) -> tuple[str, str]:
+        """What stands above a row: its track with what that is about, or else its topic."""
+        track = next((t for t in read_tracks() if t.id == self.track), None)
+        return (track.title, f"  {track.about}") if track else (row[0].topic, "")
 
     @property
     def count(self) -> str:
@@ -42,10 +49,62 @@ class ListPage:
         for noun, program in (("challenge", False), ("program", True)):
             of = [s.status == "solved" for c, s in self.rows if (c.kind == "program") == program]
             told += [f"{sum(of)} of {plural(len(of), noun)}"] if of else []
-        return f"{' and '.join(told) or 'nothing'} solved"
+        return f"{' and '.join(told)} solved" if told else "none fits"
 
     def document(self) -> Document:
         return {"challenges": [_document(*row) for row in self.rows]}
+
+
+@record
+class TracksPage:
+    """The tracks, a line each: how much of it is solved, and what is next."""
+
+    listing: ListPage
+
+    def show(self, screen: Screen) -> None:
+        tracks = [(track, rows) for track, rows in self._tracks() if rows]
+        following = [next_unsolved(rows) for _, rows in tracks]
+        names = max((len(unit.name) for unit in following if unit), default=0)
+        wide = screen.width >= WIDE
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        for width in (12, 8, screen.width - 26 - (names + 10 if wide else 0)):
+            table.add_column(width=max(width, 8), no_wrap=True)
+        for (track, rows), unit in zip(tracks, following, strict=True):
+            solved = sum(standing.status == "solved" for _, standing in rows)
+            cells = [
+                Text(track.id, style="name"),
+                Text(f"{solved} of {len(rows)}", style="" if unit else "ok"),
+                Text(track.title),
+            ]
+            if wide:
+                cells.append(Text(f"next {unit.name}" if unit else "", style="aside"))
+            table.add_row(*cells)
+        screen.print(table)
+        screen.gap()
+        screen.say(self.listing.count)
+        screen.gap()
+        screen.hang(("attnlab list TRACK  ", "name"), "the challenges of a track")
+        screen.hang(("attnlab list --all  ", "name"), "all of them")
+        screen.do_next(next_command(self.listing.rows, self.listing.here))
+
+    def _tracks(self) -> list[tuple[Track, tuple[Row, ...]]]:
+        rows = self.listing.rows
+        return [
+            (
+                track,
+                tuple(
+                    sorted((r for r in rows if track.holds(r[0])), key=lambda r: track.order(r[0]))
+                ),
+            )
+            for track in read_tracks()
+        ]
+
+    def document(self) -> Document:
+        tracks = [
+            pick(track, "id", "title", "about") | {"challenges": [unit.slug for unit, _ in rows]}
+            for track, rows in self._tracks()
+        ]
+        return {**self.listing.document(), "tracks": tracks}
 
 
 @record

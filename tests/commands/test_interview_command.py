@@ -310,7 +310,7 @@ def test_pages_are_read_at_forty_columns(shell, monkeypatch):
     shell("interview", "end")
     for command, whole in (
         (("interview", "history"), "char-gpt  0 of 1  early"),
-        (("list",), "sinusoidal-from-scratch "),
+        (("list", "--all"), "sinusoidal-from-scratch "),
         (("doctor",), "catalogue\n  "),
     ):
         said = shell(*command).out

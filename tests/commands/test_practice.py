@@ -276,7 +276,7 @@ def test_solved_after_the_solution_looks_different(shell, graded, first, state):
         graded("passed", 1.0)
     shell("solution", "too-sharp", "--yes")
     graded("passed", 1.0)
-    line = next(li for li in shell("list").out.splitlines() if " too-sharp " in li)
+    line = next(li for li in shell("list", "--all").out.splitlines() if " too-sharp " in li)
     assert f" {state} " in line
     assert standing(shell)["peeked"] is (first == "solution")
 
@@ -299,3 +299,25 @@ def test_no_line_of_the_notes_becomes_a_list_by_accident():
             if a and not a.startswith(("*", "-", " ")) and b[:2] in ("+ ", "- ")
         ]
         assert not starts, path
+
+
+# ---------------------------------------------------------------- show
+
+
+def test_show_describes_a_challenge_before_it_is_started(shell):
+    """Its symptom and task, its tracks, and how far one is; nothing is started by it."""
+    said = shell("show", "too-sharp")
+    assert said.code == 0
+    assert "Attention that is too sure of itself" in said.out
+    for word in ("symptom", "task", "tracks", "so far   new", "attnlab start too-sharp"):
+        assert word in said.out
+    shown = shell("show", "too-sharp", "--json").json
+    assert (shown["slug"], shown["status"]) == ("attention/too-sharp", "new")
+    assert "attention" in shown["tracks"]
+
+
+def test_show_describes_a_program(shell):
+    """With its bugs, stages and minutes."""
+    said = shell("show", "char-gpt").out
+    assert "bugs to draw from, 3 stages" in said
+    assert "attnlab interview start char-gpt" in said

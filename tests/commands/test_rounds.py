@@ -31,7 +31,7 @@ def test_a_round_from_start_to_end(shell):
     assert said.code == 0, said.out
     assert "passed: 6 of 6 parts right" in said.out
     assert "no-zero-grad  gone" in said.out
-    listed = next(line for line in shell("list").out.splitlines() if "char-gpt" in line)
+    listed = next(line for line in shell("list", "--all").out.splitlines() if "char-gpt" in line)
     assert "solution seen" in listed  # the bugs were named before it passed
 
 

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from attnlab.commands.base import Json, Name, catalogue, emit, progress
+
+PLACE = 15
+
+
+def command(ctx: typer.Context, name: Name, json: Json = False) -> int:
+    """Describe a challenge or program before you start it: what it asks, and how far you are."""
+    from attnlab.catalogue.programs import read_program
+    from attnlab.catalogue.tracks import tracks_of
+    from attnlab.render.description import DescriptionPage
+
+    found = catalogue(ctx)
+    entry = found.find_program(name)
+    unit = entry or found.find(name)
+    asked = read_program(Path(entry.folder)) if entry else found.find(name)
+    with progress() as store:
+        standing = store.challenge_progress(unit.slug)
+    page = DescriptionPage(
+        unit=unit,
+        symptom=asked.symptom,
+        task=asked.task,
+        tracks=tuple(track.id for track in tracks_of(unit)),
+        standing=standing,
+    )
+    return emit(page, json)

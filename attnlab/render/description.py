@@ -1,0 +1,57 @@
+"""What a challenge or program asks, before it is started."""
+
+from attnlab.catalogue.programs import ProgramEntry
+from attnlab.records import Challenge, ChallengeProgress, record
+from attnlab.render.json import Document, pick
+from attnlab.render.list import progress_label
+from attnlab.render.screen import Screen, level_marks, plural
+
+
+@record
+class DescriptionPage:
+    unit: Challenge | ProgramEntry
+    symptom: str
+    task: str
+    tracks: tuple[str, ...]
+    standing: ChallengeProgress
+
+    def show(self, screen: Screen) -> None:
+        unit = self.unit
+        screen.say((unit.title, "title"))
+        words = f"{unit.kind}  level {level_marks(screen.marks, unit.level)}"
+        screen.say((unit.slug, "name"), f"  {words}{self._size}")
+        for title, text in (("symptom", self.symptom), ("task", self.task)):
+            screen.heading(title, text)
+        screen.gap()
+        if self.tracks:
+            screen.say(("tracks   ", "title"), ", ".join(self.tracks), indent=2)
+        screen.say(("so far   ", "title"), progress_label(self.standing), indent=2)
+        screen.do_next(self.next)
+
+    @property
+    def _size(self) -> str:
+        if isinstance(self.unit, Challenge):
+            return ""
+        stages = f", {plural(self.unit.stages, 'stage')}" if self.unit.stages else ""
+        return (
+            f"  {plural(self.unit.bugs, 'bug')} to draw from{stages}, {self.unit.minutes} minutes"
+        )
+
+    @property
+    def next(self) -> str:
+        name = self.unit.name
+        if self.standing.status == "solved":
+            return f"attnlab explain {name} shows the notes"
+        if isinstance(self.unit, ProgramEntry):
+            return f"attnlab start {name}, or attnlab interview start {name} with a clock"
+        return f"attnlab run {name} shows how it fails, attnlab start {name} copies it here"
+
+    def document(self) -> Document:
+        return {
+            **pick(self.unit, "slug", "title", "kind", "topic", "level"),
+            "symptom": self.symptom,
+            "task": self.task,
+            "tracks": list(self.tracks),
+            **pick(self.standing, "status", "tries", "best", "hints", "solution_seen"),
+            "next": self.next,
+        }
