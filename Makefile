@@ -35,9 +35,9 @@ lint: $(READY)
 	$(BIN)/mypy
 
 # Grades the grader with thousands of bugs; writes the table. Many minutes on two cores; what was
-# measured is in .strength.jsonl, so that a run that was ended goes on where it was.
+# measured is in .strength.sqlite, so that a run that was ended goes on where it was.
 strength: $(READY)
-	$(BIN)/attnlab check --strength --table docs/grader-strength.md --resume .strength.jsonl
+	$(BIN)/attnlab check --strength --table docs/grader-strength.md --resume .strength.sqlite
 
 # Hostile files and forbidden acts, each with its expected outcome; for root also without capabilities.
 HOSTILE := -m pytest -n auto tests/worker/test_hostile.py tests/worker/sandbox tests/test_doctor.py
@@ -73,7 +73,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .strength.jsonl .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .strength.sqlite* .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 
 # Whether the tests see bugs in attnlab itself; some minutes.
 faults: $(READY)

@@ -18,7 +18,7 @@ ROOMS = (
     {"records"},
     {"catalogue"},
     {"target"},
-    {"lessons", "progress", "suspicions", "verdict"},
+    {"lessons", "progress", "run_store", "suspicions", "verdict"},
     {"practice"},
     {"tracer"},
     {"training"},

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from attnlab.mutation_testing.measure import Strength
     from attnlab.mutation_testing.measure_all import Measurement
     from attnlab.records import Challenge, Code, Verdict
+    from attnlab.run_store import RunStore
     from attnlab.worker.client import WorkerPool
 
 PLACE = 200
@@ -40,7 +41,7 @@ Percent = Annotated[
         metavar="PERCENT",
         min=1,
         max=100,
-        help="With --strength: try this share of the mutants of each program, always the same.",
+        help="With --strength: try this share of the mutants of each base, always the same.",
     ),
 ]
 Since = Annotated[
@@ -48,7 +49,7 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="TABLE",
-        help="With --sample: try all mutants of programs that changed since this table.",
+        help="With --sample: try all mutants of bases that changed since this table.",
     ),
 ]
 Resume = Annotated[
@@ -56,7 +57,7 @@ Resume = Annotated[
     typer.Option(
         "--resume",
         metavar="FILE",
-        help="With --strength: note here what is measured, and do not measure it again.",
+        help="Keep results in this file, and do not look again at what has not changed.",
     ),
 ]
 Table = Annotated[
@@ -82,6 +83,7 @@ def command(
     """
     from attnlab.catalogue.validate import unreadable_challenge
     from attnlab.render.check import CheckPage
+    from attnlab.run_store import RunStore
     from attnlab.worker.client import WorkerPool
 
     found = catalogue(ctx)
@@ -91,10 +93,10 @@ def command(
     wanted = [c for slug in modules for c in found.find_base(slug) or [found.find(slug)]]
     if not slugs:
         wanted, programs = list(found.challenges), list(found.programs)
+    store = RunStore(resume)
     with WorkerPool(AT_ONCE) as workers:
         if strength:
             from attnlab.mutation_testing.measure_all import Measurement
-            from attnlab.mutation_testing.resume import MeasuredBases
             from attnlab.render.strength import StrengthPage
 
             with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -102,7 +104,7 @@ def command(
                     runner=workers,
                     pool=pool,
                     seeds=range(seeds),
-                    measured=MeasuredBases(resume),
+                    measured=store,
                     percent=sample,
                     table=since.read_text(encoding="utf-8") if since and since.exists() else "",
                 )
@@ -113,13 +115,19 @@ def command(
             return emit(strong, json, 0 if strong.good else 1)
         broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
         examined = [unreadable_challenge(slug, error) for slug, error in broken]
-        examined += [*_examine(workers, wanted), *_examine_programs(workers, programs)]
+        examined += [
+            *_examine(workers, store, wanted),
+            *_examine_programs(workers, store, programs),
+        ]
     page = CheckPage(examined=tuple(examined))
     return emit(page, json, 1 if page.problems else 0)
 
 
-def _examine(workers: WorkerPool, challenges: list[Challenge]) -> Iterator[Validation]:
-    from attnlab.catalogue.validate import validate
+def _examine(
+    workers: WorkerPool, store: RunStore, challenges: list[Challenge]
+) -> Iterator[Validation]:
+    from attnlab.catalogue.validate import Validation, validate
+    from attnlab.run_store import result_key
     from attnlab.target.resolve import challenge_job
     from attnlab.verdict import make_verdict
 
@@ -129,18 +137,28 @@ def _examine(workers: WorkerPool, challenges: list[Challenge]) -> Iterator[Valid
             job = replace(job, until="verdict")
         return make_verdict(challenge, code.file, workers.run_job(job))
 
-    for number, one in enumerate(validate(challenges, grade, AT_ONCE), 1):
+    keys = {c.slug: result_key(c.folder, "check", c.slug) for c in challenges}
+    known = {slug: one for slug, key in keys.items() if (one := store.get(key, Validation))}
+    examined = validate([c for c in challenges if c.slug not in known], grade, AT_ONCE)
+    for number, challenge in enumerate(challenges, 1):
+        one = known.get(challenge.slug) or next(examined)
+        if not one.problems:
+            store.add(keys[one.slug], one.slug, one)
         note(f"checked {number} of {len(challenges)}: {one.slug}")
         yield one
 
 
-def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Iterator[Validation]:
+def _examine_programs(
+    workers: WorkerPool, store: RunStore, entries: list[ProgramEntry]
+) -> Iterator[Validation]:
     from attnlab.catalogue.programs import read_program
+    from attnlab.catalogue.validate import Validation
     from attnlab.catalogue.validate_program import ProgramCase, validate_program
     from attnlab.errors import AttnlabError
     from attnlab.records import Limits
     from attnlab.records.program import Files, Program, ProgramJob, ProgramReport
     from attnlab.records.trial import ProgramTrialJob
+    from attnlab.run_store import result_key
     from attnlab.target.rounds import SECONDS, Stage
 
     def grade(program: Program, case: ProgramCase) -> ProgramReport:
@@ -175,7 +193,12 @@ def _examine_programs(workers: WorkerPool, entries: list[ProgramEntry]) -> Itera
         return (*material, "grade", "goals") if case.goals else ("grade",)
 
     for entry in entries:
-        one = validate_program(read_program(Path(entry.folder)), grade, AT_ONCE, try_many)
+        key = result_key(entry.folder, "check", entry.slug)
+        one = store.get(key, Validation) or validate_program(
+            read_program(Path(entry.folder)), grade, AT_ONCE, try_many
+        )
+        if not one.problems:
+            store.add(key, one.slug, one)
         note(f"checked {one.slug}")
         yield one
 

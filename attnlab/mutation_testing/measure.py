@@ -8,6 +8,7 @@ Right files and survivors are graded exactly as `attnlab grade` does it. The oth
 pipeline, but without an isolated process for each.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from attnlab.verdict import make_verdict
 SHIPPED = "shipped"  # in place of the mutation of a mutant that a person wrote
 LIMITS = Limits(seconds=20.0)
 CHUNK = 20  # bugs in one request
+ALL = 100  # percent of the mutants
 
 
 class JobRunner(Protocol):
@@ -42,6 +44,11 @@ class Bug:
 
     code: Code
     mutant: Mutant
+
+    @property
+    def shipped(self) -> bool:
+        """Whether a person wrote it."""
+        return self.mutant.mutation == SHIPPED
 
 
 @record
@@ -76,16 +83,20 @@ class Strength:
 
 
 def measure(
-    challenge: Challenge, runner: JobRunner, seeds: Sequence[int], pool: Executor
+    challenge: Challenge,
+    runner: JobRunner,
+    seeds: Sequence[int],
+    pool: Executor,
+    percent: int = ALL,
 ) -> Strength:
-    """Grade every right file and every bug of a challenge under each seed."""
+    """Grade every right file, and a share of the bugs, of a challenge or base under each seed."""
     rights = [_read_code(challenge, challenge.solution)]
     rights += [replace(c, name=challenge.class_name) for c in other_right_files(challenge)]
     job = challenge_job(challenge, Path(challenge.solution), stages=("check",), limits=LIMITS)
     job = replace(job, candidate=rights[0], until="verdict")
     request = TrialJob(job=job, right=tuple(rights[1:]), candidates=(), seeds=tuple(seeds))
     grader = Grader(challenge, runner, request)
-    to_reject = list(bugs(challenge))
+    to_reject = [b for b in bugs(challenge) if b.shipped or is_drawn(b.mutant, percent)]
     chunks = [to_reject[first : first + CHUNK] for first in range(0, len(to_reject), CHUNK)]
     grades = [pool.submit(grader.rejections, code) for code in rights]
     futures = [pool.submit(grader.try_bugs, chunk) for chunk in chunks]
@@ -116,6 +127,12 @@ def bugs(challenge: Challenge) -> Iterator[Bug]:
             if change not in seen:
                 seen.add(change)
                 yield Bug(code=replace(code, text=mutant.text), mutant=mutant)
+
+
+def is_drawn(mutant: Mutant, percent: int) -> bool:
+    """Whether a mutant belongs to this share of them, which is always the same."""
+    change = f"{mutant.mutation}\n{mutant.before}\n{mutant.after}"
+    return int(hashlib.sha256(change.encode()).hexdigest(), 16) % ALL < percent
 
 
 def _read_code(challenge: Challenge, path: str) -> Code:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 from attnlab.catalogue.programs import ProgramEntry, read_program
-from attnlab.mutation_testing.measure import JobRunner, Strength, measure
-from attnlab.mutation_testing.measure_program import ALL, ProgramRunner, measure_program
-from attnlab.mutation_testing.resume import MeasuredBases, folder_digest, measurement_key
+from attnlab.mutation_testing.measure import ALL, JobRunner, Strength, measure
+from attnlab.mutation_testing.measure_program import ProgramRunner, measure_program
 from attnlab.records import Challenge
+from attnlab.run_store import RunStore, folder_digest, result_key
 
 
 class Runner(JobRunner, ProgramRunner, Protocol):
@@ -24,8 +24,8 @@ class Measurement:
     runner: Runner
     pool: Executor
     seeds: Sequence[int]
-    measured: MeasuredBases  # what was measured before is taken from there
-    percent: int = ALL  # of the mutants of a program
+    measured: RunStore  # what was measured before is taken from there
+    percent: int = ALL  # of the mutants of each base
     table: str = ""  # a table of before: what changed since then is measured wholly
 
     def strengths(
@@ -34,28 +34,25 @@ class Measurement:
         """One for each base, in this order."""
         bases = {challenge.folder: challenge for challenge in challenges}  # bugs of one share it
         for challenge in bases.values():
-            yield self._strength(challenge.folder, ALL, self._measure_challenge(challenge))
+            yield self._strength(challenge.folder, self._measure_challenge(challenge))
         for entry in programs:
-            whole = self.table and folder_digest(entry.folder) not in self.table
-            percent = ALL if whole else self.percent
-            yield self._strength(entry.folder, percent, self._measure_program(entry, percent))
+            yield self._strength(entry.folder, self._measure_program(entry))
 
-    def _strength(
-        self, folder: str, percent: int, measure_base: Callable[[], Strength]
-    ) -> Strength:
-        key = measurement_key(folder, list(self.seeds), percent)
-        known = self.measured.get(key)
+    def _strength(self, folder: str, measure_base: Callable[[int], Strength]) -> Strength:
+        digest = folder_digest(folder)
+        percent = ALL if self.table and digest not in self.table else self.percent
+        key = result_key(folder, "strength", list(self.seeds), percent)
+        known = self.measured.get(key, Strength)
         if known is not None:
             return known
-        digest = folder_digest(folder) if percent == ALL else ""
-        strength = replace(measure_base(), digest=digest)
-        self.measured.add(key, strength)
+        strength = replace(measure_base(percent), digest=digest if percent == ALL else "")
+        self.measured.add(key, strength.slug, strength)
         return strength
 
-    def _measure_challenge(self, challenge: Challenge) -> Callable[[], Strength]:
-        return lambda: measure(challenge, self.runner, self.seeds, self.pool)
+    def _measure_challenge(self, challenge: Challenge) -> Callable[[int], Strength]:
+        return lambda percent: measure(challenge, self.runner, self.seeds, self.pool, percent)
 
-    def _measure_program(self, entry: ProgramEntry, percent: int) -> Callable[[], Strength]:
-        return lambda: measure_program(
+    def _measure_program(self, entry: ProgramEntry) -> Callable[[int], Strength]:
+        return lambda percent: measure_program(
             read_program(Path(entry.folder)), self.runner, self.seeds, self.pool, percent
         )

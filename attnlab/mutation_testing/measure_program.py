@@ -6,7 +6,6 @@ differ; it is then graded once more as `attnlab grade` does it.
 """
 
 import ast
-import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -15,14 +14,21 @@ from typing import Protocol
 from attnlab.catalogue.programs import compose
 from attnlab.catalogue.validate_program import ProgramCase, program_cases
 from attnlab.errors import AttnlabError
-from attnlab.mutation_testing.measure import CHUNK, SHIPPED, Strength, make_trial, settle
+from attnlab.mutation_testing.measure import (
+    ALL,
+    CHUNK,
+    SHIPPED,
+    Strength,
+    is_drawn,
+    make_trial,
+    settle,
+)
 from attnlab.mutation_testing.operators.base import Mutant, mutants
 from attnlab.records import Limits, record
 from attnlab.records.program import Files, Program, ProgramJob, ProgramReport
 from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, ProgramTrialResult, Trial
 
 LIMITS = Limits(seconds=60.0)
-ALL = 100  # percent of the mutants
 
 
 class ProgramRunner(Protocol):
@@ -70,14 +76,9 @@ def program_mutants(program: Program, percent: int = ALL) -> Iterator[ProgramMut
     for file in program.edit:
         unused = _unused_lines(program, file)
         for mutant in mutants(program.files[file]):
-            if mutant.line not in unused and _is_drawn(mutant, percent):
+            if mutant.line not in unused and is_drawn(mutant, percent):
                 files = program.files | {file: mutant.text}
                 yield ProgramMutant(file=file, files=files, mutant=mutant)
-
-
-def _is_drawn(mutant: Mutant, percent: int) -> bool:
-    change = f"{mutant.mutation}\n{mutant.before}\n{mutant.after}"
-    return int(hashlib.sha256(change.encode()).hexdigest(), 16) % ALL < percent
 
 
 def _unused_lines(program: Program, file: str) -> set[int]:

@@ -38,7 +38,7 @@ class CheckPage:
 
 def _table(examined: tuple[Validation, ...], screen: Screen) -> Table:
     marks = screen.marks
-    titles = ("challenge", "shipped", "solution", "others", "mutants", "texts")
+    titles = ("challenge", "shipped", "right", "others", "mutants", "texts")
     table = bare_table("", *titles)
     for one in examined:
         well = not one.problems

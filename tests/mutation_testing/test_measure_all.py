@@ -10,7 +10,7 @@ from attnlab.catalogue.load import load
 from attnlab.mutation_testing import measure_all
 from attnlab.mutation_testing.measure import Strength
 from attnlab.mutation_testing.measure_all import Measurement
-from attnlab.mutation_testing.resume import MeasuredBases, folder_digest
+from attnlab.run_store import RunStore, folder_digest
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def run(tmp_path, **settings):
             runner=None,
             pool=pool,
             seeds=range(1),
-            measured=MeasuredBases(tmp_path / "measured.jsonl"),
+            measured=RunStore(tmp_path / "measured.sqlite"),
             **settings,
         )
         return list(measurement.strengths(catalogue.challenges[:1], catalogue.programs[:1]))
@@ -49,12 +49,11 @@ def test_a_second_run_measures_nothing_again(tmp_path, asked):
 
 
 def test_a_program_is_sampled_where_the_table_lists_it_as_it_is(tmp_path, asked):
-    """Changed ones, and those that are new, are measured wholly; so are single files."""
+    """Changed ones, and those that are new, are measured wholly."""
     entry = load().programs[0]
     run(tmp_path, percent=5, table="programs/another 0123456789ab")
     assert [share for _, share in asked] == [100, 100]
     digest = folder_digest(entry.folder)
-    (challenge, program) = run(tmp_path, percent=5, table=f"{entry.slug} {digest}")
+    (_, program) = run(tmp_path, percent=5, table=f"{entry.slug} {digest}")
     assert asked[2:] == [(entry.slug, 5)]
-    assert challenge.digest
     assert not program.digest

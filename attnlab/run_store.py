@@ -1,0 +1,106 @@
+"""What was graded and measured before: a long run that was ended goes on where it was.
+
+One SQLite file for a run, one commit for each result, so that a killed process loses at most what
+was under way. A result is kept under a key of all it depends on: the files of its base, the sources
+of attnlab, and the settings.
+"""
+
+import hashlib
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import attnlab
+from attnlab.errors import Refused
+from attnlab.files import shown_path
+from attnlab.records import from_json, to_json
+
+R = TypeVar("R")
+SHORT = 12  # digits of a digest that is shown
+TABLE = """
+CREATE TABLE IF NOT EXISTS results (
+    key TEXT PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL)
+"""
+
+
+class RunStore:
+    """Results by key, for several threads; without a path nothing is kept."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Open the file, or make it; raises `Refused` where that cannot be."""
+        self.path = path
+        self._lock = threading.Lock()
+        self._file: sqlite3.Connection | None = None
+        if path is not None:
+            try:
+                self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+                self._file.execute("PRAGMA journal_mode = WAL")
+                self._file.execute(TABLE)
+            except sqlite3.Error as error:
+                raise self._refusal(error) from error
+
+    def get(self, key: str, kind: type[R]) -> R | None:
+        """The result kept under `key`; None where there is none, or one of another version."""
+        if self._file is None:
+            return None
+        with self._lock:
+            found = self._file.execute("SELECT value FROM results WHERE key = ?", (key,)).fetchone()
+        try:
+            return from_json(kind, found[0]) if found else None
+        except ValueError:
+            return None
+
+    def add(self, key: str, name: str, result: object) -> None:
+        """Keep a record from now on; raises `Refused` where the file cannot be written."""
+        if self._file is None:
+            return
+        row = (key, name, to_json(result), time.time())
+        try:
+            with self._lock:
+                self._file.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", row)
+        except sqlite3.Error as error:
+            raise self._refusal(error) from error
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _refusal(self, error: sqlite3.Error) -> Refused:
+        assert self.path is not None
+        where = shown_path(self.path)
+        if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
+            return Refused(f"{where} is no file of results", "name another file", "--resume")
+        return Refused(f"{where} cannot be written: {error}", "name another file", "--resume")
+
+
+def result_key(folder: str, *settings: object) -> str:
+    """What a result about the base in `folder` depends on, as one short text."""
+    return _digest([f"{folder_digest(folder)} {package_digest()} {settings}".encode()])
+
+
+def folder_digest(folder: str) -> str:
+    """Digits that change with any file of a base."""
+    return _files_digest(Path(folder), "*")
+
+
+@cache
+def package_digest() -> str:
+    """Digits that change with any source of attnlab."""
+    return _files_digest(Path(attnlab.__file__).parent, "*.py")
+
+
+def _files_digest(folder: Path, pattern: str) -> str:
+    files = sorted(p for p in folder.rglob(pattern) if p.is_file() and p.suffix != ".pyc")
+    parts = (part for p in files for part in (str(p.relative_to(folder)).encode(), p.read_bytes()))
+    return _digest(parts)
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(b"%d " % len(part) + part)
+    return found.hexdigest()[:SHORT]
