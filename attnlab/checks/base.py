@@ -108,7 +108,8 @@ class Part:
     check_title: str = ""
     trusted: bool = True
     once: bool = False  # not repeated once it has passed
-    on_demand: bool = False  # only when every check is asked for
+    on_demand: bool = False  # only when every check is asked for, or its promise is made
+    promise: str = ""  # of a contract: with it the part is made without being asked for
     few: bool = False  # only at the example's sizes and at the first that are drawn
 
     @property

@@ -4,7 +4,7 @@ Wrong: `if scores.max() > 0:` in forward, which depends on values; a Python list
 call to call; `.item()` and NumPy on the way.
 Right: tensor operations, `torch.where` for choices between values.
 
-Made on demand only: the compiler takes seconds to load.
+Made on demand, or where the contract promises `exportable`: the compiler takes seconds to load.
 """
 
 from attnlab.checks.base import Failure, Probe, Tier, check
@@ -18,6 +18,7 @@ from attnlab.checks.shared.compare import failure_at, far
     advice="Run torch.export.export(module, args) by itself: its message names the line.",
     once=True,
     on_demand=True,
+    promise="exportable",
 )
 def run(probe: Probe) -> Failure | None:
     inputs, out = probe.sample()

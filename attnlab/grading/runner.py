@@ -76,7 +76,7 @@ def _applying(context: GradingContext, parts: tuple[Part, ...], state: State) ->
     have = known_facts(context.contract) | ({"reference"} if context.reference else set())
     for part in parts:
         reason = part.missing(have)
-        if part.on_demand and not context.full:
+        if part.on_demand and not context.full and part.promise not in have:
             reason = "made on demand only"
         if reason is None:
             yield part
