@@ -27,7 +27,7 @@ class BertEnds(nn.Module):
         earlier = torch.ones(s, s, dtype=table.dtype, device=table.device).triu(1)
         nth = (real @ earlier).long() - (tokens == 0).long()
         where = F.one_hot(nth.clamp_min(0), longest).to(table.dtype)
-        kind = F.one_hot(second.long(), 2).to(table.dtype)
+        kind = torch.stack((~second, second), dim=-1).to(table.dtype)
         x = self.words(tokens) + where @ table + kind @ self.kinds.weight
         x = self.drop(self.norm(x))
         x = F.gelu(F.linear(x, self.transform.weight, self.transform.bias))
