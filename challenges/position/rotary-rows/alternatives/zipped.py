@@ -5,13 +5,14 @@ import math
 import torch
 from torch import Tensor
 from torch.nn import Linear, Module
+from torch.nn.functional import scaled_dot_product_attention
 
 
 def turn(t: Tensor) -> Tensor:
     """Rotate neighbouring features of (B, S, heads, hd) by their positions."""
     length, hd = t.shape[1], t.shape[-1]
-    speed = 10000.0 ** (-torch.arange(0, hd, 2) / hd)
-    angle = torch.outer(torch.arange(length), speed).to(t)
+    speed = t.new_tensor([10000.0 ** (-i / hd) for i in range(0, hd, 2)])
+    angle = torch.outer(t.new_tensor(range(length)), speed)
     cos, sin = angle.cos()[:, None], angle.sin()[:, None]
     first, second = t.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([first * cos - second * sin, first * sin + second * cos], -1).flatten(-2)
@@ -34,10 +35,8 @@ class Attention(Module):
         q = turn(self.wq(x).view(b, s, -1, self.hd)).transpose(1, 2)
         k = turn(self.wk(x).view(b, s, -1, self.hd)).repeat_interleave(self.group, 2).transpose(1, 2)
         v = self.wv(x).view(b, s, -1, self.hd).repeat_interleave(self.group, 2).transpose(1, 2)
-        scores = q @ k.mT / math.sqrt(self.hd)
-        later = torch.ones(s, s, dtype=torch.bool, device=x.device).triu(1)
-        probs = torch.softmax(scores.masked_fill(later, -math.inf), dim=-1)
-        return self.wo((probs @ v).transpose(1, 2).reshape(b, s, -1))
+        mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.wo(mixed.transpose(1, 2).reshape(b, s, -1))
 
 
 def convert(old, heads, kv_heads):
