@@ -13,7 +13,7 @@ class Norm(nn.Module):
         self.gain = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), eps=1e-6) * self.gain
+        return F.rms_norm(x, (x.shape[-1],)) * self.gain
 
 
 class Block(nn.Module):
