@@ -26,6 +26,8 @@ class RelativeAttention(nn.Module):
         picked = self.rows(length, q.device).expand(batch, length, length)
         return (content + for_each_row.gather(2, picked)) / width**0.5
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        weights = self.scores(self.query(x), self.key(x)).softmax(dim=2)
-        return self.out(torch.bmm(weights, self.value(x)))
+    def forward(self, x: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
+        scores = self.scores(self.query(x), self.key(x))
+        if keep is not None:
+            scores = scores.masked_fill(~keep.unsqueeze(1), float("-inf"))
+        return self.out(torch.bmm(scores.softmax(dim=2), self.value(x)))

@@ -14,7 +14,7 @@ class RelativeAttention(nn.Module):
         self.out = nn.Linear(width, width)
         self.distance = nn.Embedding(2 * reach + 1, width)
 
-    def forward(self, x):
+    def forward(self, x, keep=None):
         b, s, d = x.shape
         q, k, v = self.query(x), self.key(x), self.value(x)
         products = torch.einsum("bsd,rd->bsr", q, self.distance.weight)
@@ -23,5 +23,7 @@ class RelativeAttention(nn.Module):
         for i in range(s):
             row = (places - i).clamp(-self.reach, self.reach) + self.reach
             scores = torch.einsum("bd,bkd->bk", q[:, i], k) + products[:, i, row]
+            if keep is not None:
+                scores = torch.where(keep, scores, -torch.inf)
             mixed.append((scores / d**0.5).softmax(-1).unsqueeze(1) @ v)
         return self.out(torch.cat(mixed, 1))
