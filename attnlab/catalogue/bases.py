@@ -8,6 +8,7 @@ tasks/            patches that leave something to write, or to write better
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,7 @@ def _read_part(base: Base, path: Path) -> Challenge:
     check_slug(path.stem, path)
     document = read_document(path)
     said = document.read(PARTS[path.parent.name])
+    promises = (*base.contract.promises, *said.get("promises", ()))
     return Challenge(
         slug=f"{base.folder.parent.name}/{path.stem}",
         title=said["title"],
@@ -112,7 +114,7 @@ def _read_part(base: Base, path: Path) -> Challenge:
         symptom=said["symptom"],
         task=said.get("task", base.found["task"]),
         class_name=base.found["class"],
-        contract=base.contract,
+        contract=replace(base.contract, promises=promises),
         reference=base.found["reference"],
         expected=said["expected"],
         source=said["source"],

@@ -3,6 +3,7 @@
 from typing import Any, get_args
 
 from attnlab.catalogue import schema
+from attnlab.catalogue.contract_facts import PROMISES
 from attnlab.catalogue.program_schema import CATEGORIES, EDIT_TEXTS, FOLLOW_UP, ID
 from attnlab.catalogue.toml_rules import (
     Document,
@@ -100,6 +101,7 @@ _MORE: dict[str, Rule] = {
     "task": _task,
     "then": matching(SLUG, "the name of a challenge"),
     "decoys": listing(matching(SLUG, "the name of a file in decoys/, without .toml")),
+    "promises": listing(one_of(*PROMISES)),
 }
 BASE_BUG = table(_BUG | _MORE, required=tuple(_BUG))
 BASE_TASK = table(_TASK | _MORE, required=tuple(_TASK))

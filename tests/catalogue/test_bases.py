@@ -173,3 +173,10 @@ def test_a_bug_is_named_by_what_can_be_typed(folder):
     (folder / "bugs/turned.toml").rename(folder / "bugs/Turned_Round.toml")
     _, ((_, error),) = read_base(folder)
     assert '"Turned_Round" is not a slug' in error.message
+
+
+def test_a_bug_may_promise_more_than_its_base(folder):
+    """What takes long to look at, as an export, is not looked at for every other bug."""
+    (folder / "bugs/too-sure.toml").write_text('promises = ["exportable"]\n' + BUG)
+    sure, turned = bugs(folder)
+    assert sure.contract.promises == (*turned.contract.promises, "exportable")
