@@ -6,6 +6,7 @@
 # make hostile   grades hostile and faulty files; as root also without capabilities
 # make accuracy   traces right and wrong models, and writes docs/tracer-accuracy.md
 # make triage   runs triage on wrong and right files, and writes docs/triage-accuracy.md
+# make diagnosis  compares bugs and mutants with right files, and writes docs/diagnosis-accuracy.md
 #
 # Each target makes .venv first when it is not there or half made. PIP_ARGS goes to pip, as in
 #   make test PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -51,6 +52,9 @@ accuracy: .venv/.peers
 
 # How often triage names the cause of a bug; a quarter of an hour. UNOPENED=FOLDER adds the half
 # that is kept in benchmarks/triage/unopened.tar.xz, once it is unpacked there.
+diagnosis: $(READY)
+	$(BIN)/python -m benchmarks.diagnosis --per-file 3 --write docs/diagnosis-accuracy.md
+
 triage: $(READY)
 	$(BIN)/python -m benchmarks.triage --write docs/triage-accuracy.md $(if $(UNOPENED),--unopened $(UNOPENED))
 

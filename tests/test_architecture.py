@@ -26,6 +26,7 @@ ROOMS = (
     {"references"},
     {"probe"},
     {"checks"},
+    {"diagnosis"},
     {"grading"},
     {"worker/sandbox"},
     {"mutation_testing"},

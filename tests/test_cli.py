@@ -12,8 +12,8 @@ import pytest
 from attnlab import __version__, cli, commands
 from attnlab.cli import move_global_options, wants_json
 
-ORDER = """list show start next run grade watch hint solution interview explain reset trace triage
-verify position lesson check doctor server
+ORDER = """list show start next run grade watch hint solution interview explain reset trace diff
+triage verify position lesson check doctor server
 """.split()  # noqa: SIM905
 
 

@@ -16,6 +16,7 @@ from typing import Self
 
 from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
 from attnlab.candidate.session import HUNG
+from attnlab.grading.diff_stage import compare
 from attnlab.grading.live_stage import find_properties
 from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
 from attnlab.grading.runner import run_checks
@@ -34,6 +35,7 @@ from attnlab.probe.reference import (
 )
 from attnlab.probe.source_text import numbers_in
 from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, LiveReport, Report, Trace
+from attnlab.records.diagnosis import DiffReport
 from attnlab.sizes import constructor_arguments, with_head_dim
 
 CALLS = 250  # more than a right file is called in a grade
@@ -51,7 +53,7 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
-    live, training = LiveReport(), None
+    live, training, diff = LiveReport(), None, None
     with Hosts(job, spawn, started + job.limits.seconds, references or ReferenceCache()) as hosts:
         try:
             if "trace" in job.stages:
@@ -65,11 +67,9 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
                 host = hosts.candidate(fresh=trace is not None and job.contract is None)
                 if not (trace and trace.crash):
                     live, training = find_properties(job, host)
-            elif "check" in job.stages and job.contract is not None:
-                context = _grading_context(job, hosts, seed)
-                checks = run_checks(context)
-                if context.too_slow and not any(c.outcome == "failed" for c in checks):
-                    outcome, message, hint = "timeout", *_too_slow(job, context.times)
+            elif job.contract is not None and {"check", "diff"} & set(job.stages):
+                checks, diff, slow = _compared(job, hosts, seed)
+                outcome, message, hint = slow or (outcome, message, hint)
         except Raised as error:
             outcome, message = _outcome_of(error), _crash_message(job, error)
             refusal = build_refusal(job, error)
@@ -84,12 +84,27 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
             promises=live.promises,
             checks=checks or live.checks,
             training=training,
+            diff=diff,
             output=hosts.printed(),
             isolation=hosts.isolation,
             missing=hosts.missing,
             seconds=time.monotonic() - started,
             seed=seed,
         )
+
+
+def _compared(
+    job: Job, hosts: Hosts, seed: int
+) -> tuple[tuple[CheckResult, ...], DiffReport | None, tuple[JobOutcome, str, str] | None]:
+    """What the checks say, or how it differs from the reference; and of a file that is too slow to
+    be graded the outcome, what to say and what to do."""
+    if "diff" in job.stages:
+        return (), compare(lambda: _grading_context(job, hosts, seed), job), None
+    context = _grading_context(job, hosts, seed)
+    checks = run_checks(context)
+    if context.too_slow and not any(check.outcome == "failed" for check in checks):
+        return checks, None, ("timeout", *_too_slow(job, context.times))
+    return checks, None, None
 
 
 def _outcome_of(error: Raised) -> JobOutcome:
@@ -167,9 +182,10 @@ class Hosts:
         if self.solution is None:
             limits = self.job.limits  # of one job; the process is there for many
             limits = replace(limits, seconds=limits.seconds * USES, rings=False)
-            host = self.spawn(limits, False, self.deadline)
+            own = self.job.reference_own
+            host = self.spawn(limits, own is not None, self.deadline)
             try:
-                self.solution = FileReference(asked, host, contract)
+                self.solution = FileReference(asked, host, contract, own)
             except BadReference:
                 host.close()
                 raise

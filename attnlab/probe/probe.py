@@ -18,6 +18,7 @@ from torch import Tensor
 
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.candidate.input_copies import cast_floats
+from attnlab.candidate.value_recorder import Values
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.probe.answers import (
     AttentionInternals,
@@ -49,6 +50,7 @@ from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.patterns import USUAL, InputPattern, apply_pattern
 from attnlab.probe.inputs.sizes import within
 from attnlab.probe.pacing import LENGTHS, PILOT, QUICK, CallTimes, TimedHost, pairs
+from attnlab.probe.recorded_values import values_in
 from attnlab.probe.reference import Reference, finite
 from attnlab.probe.source_text import lines_calling
 from attnlab.probe.weights.layouts import map_weights
@@ -149,6 +151,15 @@ class Probe:
         else:
             self._build(self.sizes)
         self.latest = self
+
+    def match_context(self, inputs: Inputs) -> MatchContext:
+        """The two sides, to search for a way to load the weights."""
+        context = self.context
+        assert self.reference is not None
+        reference, dice = self.reference, self.dice
+        return MatchContext(
+            self.host, context.name, reference, self.contract, dice, [inputs], self.pattern.bias
+        )
 
     def recipe(self, seed: int | None = None) -> dict[str, Any]:
         """How to build an instance at this round's sizes, by a drawn seed unless one is given."""
@@ -416,6 +427,13 @@ class Probe:
             self.variant(dtype=dtype, fresh=True).calls([_cast(i, dtype) for i in several])
             for dtype in dtypes
         ]
+
+    def values(self, inputs: Inputs, patches: Mapping[tuple[int, int], Tensor]) -> Values:
+        """Every value of a call of a new instance in float64, with the module's weights; some
+        results, by call and slot, replaced. Says what the candidate's process says."""
+        lent = [{"call": c, "slot": s, "value": v} for (c, s), v in patches.items()]
+        recipe = {**self.recipe(self.seed), "weights": dict(self.parameters())}
+        return values_in(self._ask("values", **recipe, inputs=_pairs([inputs])[0], patches=lent))
 
     def cached_steps(
         self,

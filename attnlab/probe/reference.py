@@ -13,9 +13,12 @@ from torch import Tensor, nn
 from attnlab.candidate.attention_internals import record_internals
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.candidate.input_copies import cast_floats
+from attnlab.candidate.value_recorder import Values, record_values
 from attnlab.probe.answers import CannotTell, Gradients, Inputs
 from attnlab.probe.inputs.draw import Dice, weights
-from attnlab.records import Code, Contract, plain
+from attnlab.probe.recorded_values import values_in
+from attnlab.records import Code, Contract, UserEnvironment, plain
+from attnlab.tracer.cast import Given
 
 SYNONYMS = {"max_len": "max_seq_len"}  # a task's name for an argument: ours
 USES = 20  # jobs that one process of a solution serves
@@ -28,6 +31,7 @@ class BadReference(Exception):
 
 class Reference(Protocol):
     weights: dict[str, Tensor]  # the current ones, by name
+    names: Mapping[str, str]  # its constructor's arguments by the candidate's, where they differ
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         """Build it, draw its weights and return them by name; without `bias` biases are zero."""
@@ -50,6 +54,9 @@ class Reference(Protocol):
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """Gradients of (output * cotangent).sum(), in float64."""
 
+    def values(self, inputs: Inputs) -> Values:
+        """Every value of a call, with the current weights, in float64."""
+
 
 class UnitReference:
     """A class of `attnlab/references/`, run here in float64. Its masks are True where a key may not
@@ -71,10 +78,13 @@ class UnitReference:
         self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
         self.turned = turned
         self.weights: dict[str, Tensor] = {}
+        self.init: dict[str, object] = {}
+        self.names: Mapping[str, str] = {}  # of constructor arguments, by the candidate's
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
-        named = {n if n in self.takes else SYNONYMS.get(n, n): v for n, v in init.items()}
-        self.module = _build_reference(self.name, named)
+        own = {self.names.get(n, n): v for n, v in init.items()}
+        named = {n if n in self.takes else SYNONYMS.get(n, n): v for n, v in own.items()}
+        self.module, self.init = _build_reference(self.name, named), named
         shapes = {n: p.shape for n, p in self.module.named_parameters()}
         self.put(weights(shapes, dice, bias))
         return self.weights
@@ -139,6 +149,23 @@ class UnitReference:
             parameters={n: w.grad for n, w in weights if w.grad is not None},
         )
 
+    def values(self, inputs: Inputs) -> Values:
+        held, weights = self.module, self.weights
+
+        def build() -> nn.Module:
+            self.module = self.kind(**self.init).eval()
+            return self.module
+
+        def call(given: Given) -> Tensor:
+            out: Tensor = self._run(dict(given))
+            return out
+
+        try:
+            given = list(self._own(inputs).items())
+            return record_values(build, lambda: self.put(weights), call, given, {})
+        finally:
+            self.module = held
+
 
 def _build_reference(name: str, init: dict[str, object]) -> nn.Module:
     """A reference keeps no state between calls, so that the next job can use the same one."""
@@ -160,22 +187,36 @@ class FileReference:
     """A challenge's own solution, in a child like any candidate's: in float64 if its contract
     names it, else in float32."""
 
-    def __init__(self, code: Code, host: Host, contract: Contract | None = None) -> None:
+    def __init__(
+        self,
+        code: Code,
+        host: Host,
+        contract: Contract | None = None,
+        own: UserEnvironment | None = None,
+    ) -> None:
         self.code, self.host, self.contract = code, host, contract
         self.wide = contract is not None and "float64" in contract.dtypes
+        self.names: Mapping[str, str] = {}
         self.init: dict[str, object] = {}
         self.weights: dict[str, Tensor] = {}
         self.uses = 1
         self.sound = True
         beside = dict(code.siblings)
-        self._ask("load", file=code.file, text=code.text, path=code.path, own=None, siblings=beside)
+        self._ask(
+            "load",
+            file=code.file,
+            text=code.text,
+            path=code.path,
+            own=plain(own) if own else None,
+            siblings=beside,
+        )
         if contract and contract.cache:
             self._ask("declare_cache", **plain(contract.cache))
         if contract and contract.containers:
             self._ask("declare_containers", containers=plain(contract.containers))
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
-        self.init = init
+        self.init = {self.names.get(n, n): v for n, v in init.items()}
         self._build(seed=0)
         shapes = {n: p.shape for n, p in self._ask("parameters")["tensors"].items()}
         self.put(weights(shapes, dice, bias))
@@ -228,6 +269,10 @@ class FileReference:
             inputs={n: t.double() for n, t in told["inputs"].items()},
             parameters={n: t.double() for n, t in told["weights"].items()},
         )
+
+    def values(self, inputs: Inputs) -> Values:
+        recipe = {"name": self.code.name, "init": self.init, "seed": 0, "weights": self.weights}
+        return values_in(self._ask("values", **recipe, inputs=list(inputs.items())))
 
     def answers(self) -> bool:
         """Whether its process still answers: a candidate of the job before may have ended it."""

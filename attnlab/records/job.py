@@ -5,6 +5,7 @@ from typing import Literal
 
 from attnlab.records.base import record
 from attnlab.records.check_results import CheckResult
+from attnlab.records.diagnosis import DiffReport
 from attnlab.records.patch import Edit, FollowUp
 from attnlab.records.trace import Trace, TraceOptions
 from attnlab.records.training import Promise, TrainingReport
@@ -15,6 +16,7 @@ JobOutcome = Literal["ok", "crashed", "timeout", "memory", "unreadable", "refuse
 # What ends the checks: the first failure, the first with what explains it, or nothing.
 Until = Literal["verdict", "reason", "end"]
 ChallengeKind = Literal["debug", "implement", "port", "cheaper"]
+Stage = Literal["trace", "check", "training", "diff"]
 GradeOutcome = Literal[
     "passed", "failed", "crashed", "timeout", "memory", "unreadable", "cannot-compare", "error"
 ]
@@ -157,10 +159,12 @@ class Job:
     candidate: Code
     contract: Contract | None = None
     reference: str | Code | None = None  # a unit of references/, or source run in its own child
-    stages: tuple[Literal["trace", "check", "training"], ...] = ("trace", "check")
+    stages: tuple[Stage, ...] = ("trace", "check")
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
     own: UserEnvironment | None = None
+    reference_own: UserEnvironment | None = None  # of a reference that is the user's own code
+    reference_names: dict[str, str] = field(default_factory=dict)  # its constructor's, by mine
     full: bool = False  # also the checks that are made on demand only
     until: Until = "end"
     quick: bool = False  # only the sizes that tell most: to blame, not to pass
@@ -188,6 +192,7 @@ class Report:
     promises: tuple[Promise, ...] = ()  # of a module that no contract describes
     checks: tuple[CheckResult, ...] = ()
     training: TrainingReport | None = None
+    diff: DiffReport | None = None
     output: str = ""  # captured stdout and stderr, capped
     isolation: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # isolation layers this machine does not give

@@ -114,7 +114,7 @@ def own_job(
     case = read_document(Path(typed.case)).read(CASE) if typed.case else None
     base = Contract() if case is None else schema.build_contract(case)
     said = _merge_options(base, typed)
-    found = _find_target(typed.target, typed.verb)
+    found = find_target(typed.target, typed.verb)
     contract = _contract(base, said, found, typed.describes_module or typed.tiny)
     _, forward = call_signatures(found.seen, said)
     if options and options.feed and forward and contract:
@@ -222,7 +222,7 @@ def _must_be_callable(found: _Target, said: UserOptions, target: str) -> None:
 # ---------------------------------------------------------------- what a target names
 
 
-def _find_target(target: str, verb: str) -> _Target:
+def find_target(target: str, verb: str) -> _Target:
     """The code that `target` names; raises `Refused` or `Unreadable`."""
     place, name = _split_target(target)
     if place.endswith(".py") or re.search(r"[/\\]", place) or (place and exists(Path(place))):

@@ -23,8 +23,10 @@ from attnlab.catalogue.validate import Validation
 from attnlab.doctor import HealthCheck
 from attnlab.errors import Refused, Unreadable
 from attnlab.records import Finding, NextCall, Report, Trace
+from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 from attnlab.render.challenge import HintPage, SolutionPage, StartPage
 from attnlab.render.check import CheckPage
+from attnlab.render.diff import DiffPage
 from attnlab.render.doctor import DoctorPage
 from attnlab.render.explain import ExplainPage
 from attnlab.render.grade import UNDONE, GradePage
@@ -85,7 +87,47 @@ class Error:
         show_error(self.error, screen)
 
 
+DIFFERENT = DiffReport(
+    outcome="different",
+    max_error=3.17,
+    steps=(
+        PairedStep(mine="matmul", line=35, shape=(4, 6, 7, 7), theirs="matmul", their_line=44),
+        PairedStep(mine="div", line=35, shape=(4, 6, 7, 7), same=False),
+        PairedStep(theirs="div", their_line=44, shape=(4, 6, 7, 7), same=False),
+    ),
+    diagnosis=(
+        Diagnosis(
+            file="mine.py",
+            line=35,
+            end_line=35,
+            source="scores = q @ k.transpose(-2, -1) / self.head_dim",
+            relation="scale",
+            message="what this line computes is 2.236 times too small, which is sqrt(hd)",
+            confidence=0.95,
+            confirmed=True,
+            their_file="right.py",
+            their_line=44,
+            their_source="scores = q @ k.mT / math.sqrt(hd)",
+        ),
+    ),
+)
+
+
+def differing(report, outcome="different"):
+    return DiffPage(
+        target="mine.py",
+        reference="right.py",
+        built=BUILT,
+        outcome=outcome,
+        report=report,
+        next="look at mine.py:35, then attnlab diff mine.py right.py" if report.diagnosis else "",
+    )
+
+
 PAGES = {
+    "diff": differing(DIFFERENT),
+    "diff-unnamed": differing(replace(DIFFERENT, diagnosis=())),
+    "diff-same": differing(DiffReport(outcome="same"), "same"),
     "list": ListPage(rows=LISTED),
     "overview": OverviewPage(
         listing=ListPage(rows=LISTED, here=frozenset({"attention/fine-until-you-look"}))

@@ -89,6 +89,20 @@ def _search_sizes(contract: Contract) -> list[Sizes]:
     return [drawn[1], drawn[0]] if contract.vary and len(drawn) > 1 else drawn[:1]
 
 
+def likely_weights(context: MatchContext, sizes: Sizes) -> Iterator[tuple[dict[str, Tensor], str]]:
+    """The module's parameters by each map that names and shapes allow, the likeliest first, with
+    the map in words. None of them is proven."""
+    trial = Trial(context, sizes)
+    if _size_mismatch(trial):
+        return
+    for entries in _maps(trial):
+        try:
+            indices = evaluate_map(entries, trial.shapes, trial.known)
+        except Misfit:
+            continue
+        yield map_weights(trial.weights, indices), ", ".join(entries.values())
+
+
 class Trial:
     """The module and the reference at one set of sizes, to try maps on."""
 

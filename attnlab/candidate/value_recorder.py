@@ -1,0 +1,246 @@
+"""Record every value that a module computes, and put others in their place.
+
+What `attnlab diff` compares. Unlike a trace, which keeps descriptions, this keeps the numbers; and
+a call can be repeated with some results replaced, which tells whether a line is what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from attnlab.tracer.cast import Given
+from attnlab.tracer.op_kinds import kind_of, outputs
+from attnlab.tracer.recorder import TORCH, reentered, user_location
+
+MOST = 30_000  # values
+SETTING_UP = ("__init__", "reset_parameters")  # of PyTorch's modules: initial values say nothing
+FUSED = "scaled_dot_product_attention"
+
+
+@dataclass
+class Value:
+    """One tensor: what made it of which others, where, and its numbers."""
+
+    op: str
+    file: str
+    line: int
+    module: str
+    call: int  # the number of the operation; -1 of what came from outside
+    slot: int  # which of its results
+    inputs: list[int]  # indices of values
+    numbers: Tensor  # float64, or bool
+    scalars: str = ""  # the arguments that are no tensors
+    name: str = ""  # of an input or parameter
+
+
+@dataclass
+class Values:
+    """All values of a call in order; `output` is the index of what was returned."""
+
+    values: list[Value] = field(default_factory=list)
+    output: int = -1
+    result: Tensor | None = None
+
+
+class ValueRecorder(TorchFunctionMode):
+    """Records while it is entered; results of `patches`, by call and slot, are put in place."""
+
+    def __init__(self, patches: Mapping[tuple[int, int], Tensor]) -> None:
+        super().__init__()
+        self.patches = patches
+        self.values: list[Value] = []
+        self.calls = 0
+        self._known: dict[tuple[int, int], int] = {}  # index by id and version
+        self._alive: list[Tensor] = []  # ids are not used again
+
+    def name(self, name: str, tensor: Tensor) -> None:
+        """What comes from outside."""
+        if (id(tensor), tensor._version) not in self._known:
+            self._add(Value("", "", 0, "", -1, 0, [], _numbers(tensor), name=name), tensor)
+
+    def widen(self, module: Any) -> None:
+        """Cast a module to float64; its buffers stay the values that they were made as."""
+        if not isinstance(module, nn.Module):
+            return
+        before = {name: self.index(buffer) for name, buffer in module.named_buffers()}
+        module.double()
+        for name, buffer in module.named_buffers():
+            self._known.setdefault((id(buffer), buffer._version), before[name])
+            self._alive.append(buffer)
+
+    def index(self, tensor: Tensor) -> int:
+        """Of a value; what was made unseen is one as well."""
+        key = (id(tensor), tensor._version)
+        if key not in self._known:
+            self.name("", tensor)
+        return self._known[key]
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        kind = kind_of(func)
+        if not kind.name or _sets_up(sys._getframe(1)):
+            return func(*args, **kwargs)
+        if kind.twin is not None or kind.name == FUSED:
+            with reentered(self):
+                return (kind.twin or _attention)(*args, **kwargs)
+        inputs = [self.index(t) for t in _tensors((args, kwargs))]
+        out = func(*args, **kwargs)
+        outs = outputs(kind, args, out)
+        if not outs or len(self.values) >= MOST:
+            return out
+        call, self.calls = self.calls, self.calls + 1
+        out, outs = self._put(call, kind.writes, out, outs)
+        code, line, module = user_location(sys._getframe(1), {})
+        for slot, made in enumerate(outs):
+            value = Value(
+                op=kind.name,
+                file=code.co_filename if code else "",
+                line=line,
+                module=module,
+                call=call,
+                slot=slot,
+                inputs=inputs,
+                numbers=_numbers(made),
+                scalars=_scalars(args, kwargs),
+            )
+            self._add(value, made)
+        return out
+
+    def _put(
+        self, call: int, writes: bool, out: Any, outs: tuple[Tensor, ...]
+    ) -> tuple[Any, tuple[Tensor, ...]]:
+        """The results with those of the patches in their place."""
+        lent = {s: p for s in range(len(outs)) if (p := self.patches.get((call, s))) is not None}
+        if not lent:
+            return out, outs
+        for slot, value in lent.items():
+            if writes:
+                outs[slot].copy_(value.reshape(outs[slot].shape))
+        if writes:
+            return out, outs
+        fresh = tuple(_lend(lent[s], t) if s in lent else t for s, t in enumerate(outs))
+        return (fresh[0] if isinstance(out, Tensor) else type(out)(fresh)), fresh
+
+    def _add(self, value: Value, tensor: Tensor) -> None:
+        self._known[id(tensor), tensor._version] = len(self.values)
+        self._alive.append(tensor)
+        self.values.append(value)
+
+
+def _lend(value: Tensor, like: Tensor) -> Tensor:
+    """A value for use in place of another; floats stay wide, so that rounding is no fault."""
+    wide = value.is_floating_point() and like.is_floating_point()
+    return value.clone() if wide else value.to(like.dtype)
+
+
+def _attention(  # noqa: PLR0913, PLR0917  PyTorch's signature
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,  # noqa: ARG001
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """The fused kernel in its steps, as its documentation gives them; without dropout."""
+    if enable_gqa:
+        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    factor = 1 / math.sqrt(query.size(-1)) if scale is None else scale
+    scores = query @ key.transpose(-2, -1) * factor
+    if is_causal:
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+        scores = scores.masked_fill(~seen, -math.inf)
+    if attn_mask is not None and attn_mask.dtype is torch.bool:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return scores.softmax(-1) @ value
+
+
+def _sets_up(frame: FrameType | None) -> bool:
+    """Whether one of PyTorch's modules is being constructed."""
+    while frame is not None and frame.f_code.co_filename.startswith(TORCH):
+        if frame.f_code.co_name in SETTING_UP:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in arguments, also inside of lists."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(each)
+
+
+def _scalars(args: Any, kwargs: Mapping[str, Any]) -> str:
+    """`dim=-1`, `2.0`: the arguments that are no tensors, as Python writes them."""
+    plain = [repr(a) for a in args if not isinstance(a, (Tensor, list)) and a is not None]
+    plain += [
+        f"{n}={v!r}" for n, v in kwargs.items() if not isinstance(v, Tensor) and v is not None
+    ]
+    return ", ".join(plain)[:80]
+
+
+def _numbers(tensor: Tensor) -> Tensor:
+    """A copy in float64; bool stays."""
+    found = tensor.detach()
+    if found.is_complex():
+        found = torch.view_as_real(found.resolve_conj())
+    return found.clone() if found.dtype is torch.bool else found.to(torch.float64, copy=True)
+
+
+def record_values(
+    build: Callable[[], Any],
+    load: Callable[[], Any],
+    call: Callable[[Given], Any],
+    given: Given,
+    patches: Mapping[tuple[int, int], Tensor],
+) -> Values:
+    """Build a module and call it, in float64 and without gradients.
+
+    `build()` gives the module, `load()` its weights, `call(inputs)` its output, one tensor.
+    """
+    recorder = ValueRecorder(patches)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad():
+            with recorder:
+                module = build()
+            recorder.widen(module)
+            load()
+            for name, weight in _held(module):
+                recorder.name(name, weight)
+            for name, tensor in given:
+                if tensor is not None:
+                    recorder.name(name, tensor)
+            with recorder:
+                out = call(given)
+    finally:
+        torch.set_default_dtype(default)
+    if not isinstance(out, Tensor):
+        return Values(recorder.values)
+    return Values(recorder.values, recorder.index(out), _numbers(out))
+
+
+def _held(module: Any) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(module, nn.Module):
+        yield from module.named_parameters()
+        yield from module.named_buffers()

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.commands.base import Json, Timeout, emit, limits, note, run_job
+from attnlab.commands.trace import OWN_TIME, Case, Init, Inputs, Sizes, Target
+
+if TYPE_CHECKING:
+    from attnlab.records import Report
+    from attnlab.records.diagnosis import DiffReport
+
+PLACE = 103
+CODES = {"same": 0, "different": 1, "crashed": 1, "timeout": 1, "memory": 1, "cannot-compare": 3}
+Other = Annotated[
+    str,
+    typer.Argument(
+        metavar="REFERENCE",
+        help="What works: file.py:Class, ref:Class, package.module:Class, or file.py@COMMIT.",
+    ),
+]
+AllSteps = Annotated[bool, typer.Option("--all-rows", help="Do not fold steps that are equal.")]
+
+
+def command(
+    target: Target,
+    reference: Other,
+    init: Init = "",
+    sizes: Sizes = "",
+    inputs: Inputs = None,
+    case: Case = "",
+    all_rows: AllSteps = False,
+    timeout: Timeout = "",
+    json: Json = False,
+) -> int:
+    """Say where a module of your own parts from one that works, and how.
+
+    Both get the same weights and inputs, in float64. A line is named when your output becomes right
+    with the reference's value put there.
+    """
+    from attnlab.render.diff import DiffPage
+    from attnlab.target.command_line import TraceCommand
+    from attnlab.target.diff_target import diff_job
+
+    typed = TraceCommand(
+        target=target,
+        init=init,
+        sizes=sizes,
+        inputs=tuple(inputs or ()),
+        case=case,
+        rest=(reference,),
+        verb="diff",
+    )
+    job = diff_job(typed, reference, limits(timeout or OWN_TIME, ""))
+    note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
+    report = run_job(job)
+    diff = _diff(report)
+    page = DiffPage(
+        target=target,
+        reference=reference,
+        built=report.target,
+        outcome=diff.outcome if report.diff else report.outcome,
+        report=diff,
+        all_rows=all_rows,
+        next=_next(diff, target, reference),
+    )
+    return emit(page, json, CODES.get(page.outcome, 1))
+
+
+def _diff(report: Report) -> DiffReport:
+    from attnlab.records.diagnosis import DiffReport
+
+    return report.diff or DiffReport(outcome="crashed", message=report.message, hint=report.hint)
+
+
+def _next(diff: DiffReport, target: str, reference: str) -> str:
+    if diff.diagnosis:
+        first = diff.diagnosis[0]
+        return f"look at {first.file}:{first.line}, then attnlab diff {target} {reference}"
+    if diff.outcome == "different":
+        return f"attnlab trace {target} shows every step; --all-rows shows which pair up"
+    return ""

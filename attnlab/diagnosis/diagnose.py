@@ -1,0 +1,139 @@
+"""Where does mine part from the one that works? Capture both, pair, repair, explain.
+
+capture -> Pairing -> Search -> Diagnosis
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from attnlab.diagnosis.explain import Sources, describe, step_name
+from attnlab.diagnosis.pairing import Pairing, Side, equal
+from attnlab.diagnosis.repair import Patches, Repaired, Search, find_repairs
+from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
+
+STEPS = 400  # pairs that a report lists
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of inputs: how to run mine on them, and what theirs makes of them."""
+
+    mine: Callable[[Patches], Side]
+    theirs: Side
+
+
+def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources) -> DiffReport:
+    """What is wrong with mine; repairs are confirmed on other inputs, `again`."""
+    start = draw.mine({})
+    error = max_error(start, draw.theirs)
+    if equal_results(start, draw.theirs):
+        return DiffReport(
+            outcome="same", max_error=error or 0.0, steps=steps(Pairing(start, draw.theirs))
+        )
+    found = find_repairs(draw.mine, draw.theirs, start)
+    sure = found.whole and _is_confirmed(found, again)
+    named = tuple(describe(r, sizes, sources, sure) for r in found.repairs) if found.whole else ()
+    return DiffReport(
+        outcome="different",
+        max_error=error or 0.0,
+        message="" if error is not None else _other_shape(start, draw.theirs),
+        steps=steps(found.first),
+        diagnosis=_by_line(named),
+        runs=found.runs,
+    )
+
+
+def _other_shape(mine: Side, theirs: Side) -> str:
+    if mine.result is None or theirs.result is None:
+        return f"{'yours' if mine.result is None else 'the reference'} returns no single tensor"
+    shapes = tuple(mine.result.shape), tuple(theirs.result.shape)
+    return f"the output has shape {shapes[0]}, the reference's {shapes[1]}"
+
+
+def _by_line(named: tuple[Diagnosis, ...]) -> tuple[Diagnosis, ...]:
+    """In the order of the file, each place and relation once."""
+    first: dict[tuple[str, int, str], Diagnosis] = {}
+    for each in named:
+        first.setdefault((each.file, each.line, each.relation), each)
+    return tuple(first.values())
+
+
+def max_error(mine: Side, theirs: Side) -> float | None:
+    """The largest difference of the outputs; None where they cannot be compared."""
+    a, b = mine.result, theirs.result
+    if a is None or b is None or a.shape != b.shape:
+        return None
+    gap = (a.double() - b.double()).abs()
+    return float(gap.nan_to_num(float("inf")).max()) if gap.numel() else 0.0
+
+
+def equal_results(mine: Side, theirs: Side) -> bool:
+    a, b = mine.result, theirs.result
+    return a is not None and b is not None and equal(a, b)
+
+
+def _is_confirmed(found: Repaired, again: Draw) -> bool:
+    """Whether the same repairs make another output right, which is wrong without them."""
+    start = again.mine({})
+    if equal_results(start, again.theirs):
+        return False
+    search = Search(again.mine, again.theirs)
+    patches: dict[tuple[int, int], Tensor] = {}
+    side = start
+    for repair in found.all:
+        value = search.same_value(repair, side)
+        if value is None:
+            return False
+        patches.update(value)
+        side = again.mine(patches)
+    return equal_results(side, again.theirs)
+
+
+def steps(pairing: Pairing) -> tuple[PairedStep, ...]:
+    """The steps of mine with those of theirs, then those that only theirs has."""
+    mine, theirs = pairing.mine, pairing.theirs
+    rows = []
+    for index, value in enumerate(mine.values[:STEPS]):
+        if value.call < 0 or not value.line:
+            continue
+        found = pairing.matches[index]
+        other = theirs.values[found[0]] if found else None
+        rows.append(
+            PairedStep(
+                mine=step_name(mine, index),
+                line=value.line,
+                shape=tuple(value.numbers.shape),
+                theirs=step_name(theirs, found[0]) if found else "",
+                their_line=other.line if other else 0,
+                same=bool(found) or index not in pairing.wrong,
+            )
+        )
+    rows += [
+        PairedStep(
+            theirs=step_name(theirs, i),
+            their_line=theirs.values[i].line,
+            shape=tuple(theirs.values[i].numbers.shape),
+            same=False,
+        )
+        for i in pairing.unclaimed[:STEPS]
+    ]
+    return tuple(rows)
+
+
+def with_files(report: DiffReport, names: Mapping[str, str]) -> DiffReport:
+    """The report with files under the names that messages show."""
+    return replace(
+        report,
+        diagnosis=tuple(
+            replace(
+                d,
+                file=names.get(d.file, d.file),
+                their_file=names.get(d.their_file, d.their_file),
+            )
+            for d in report.diagnosis
+        ),
+    )

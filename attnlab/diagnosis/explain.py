@@ -1,0 +1,316 @@
+"""Say of a repair which line is wrong, and how: by its operands, then by its numbers."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attnlab.diagnosis.lines import definition_line, line_after
+from attnlab.diagnosis.pairing import Side, equal, layouts
+from attnlab.diagnosis.relations import Relation, relate
+from attnlab.diagnosis.repair import Repair, same_family
+from attnlab.records.diagnosis import Diagnosis
+
+SPECIFIC = ("mask", "scale", "sign", "offset", "softmax", "base", "sine", "dropped")
+OF_NUMBERS = ("scale", "sign", "offset", "base", "other", "arguments")  # that a line takes
+GENERAL = ("other", "arguments", "other-step")
+SURE, LIKELY = 0.95, 0.6
+SOURCE = 80  # characters of a line that are shown
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The texts of the two sides by file, as messages show them."""
+
+    mine: Mapping[str, str]
+    theirs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong, at which value of mine, beside which of theirs."""
+
+    relation: Relation
+    at: int  # the value of mine whose line is named
+    until: int
+    beside: int  # of theirs; -1 for none
+
+
+def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: bool) -> Diagnosis:
+    """The diagnosis of one repair."""
+    found = find_relation(repair, sizes)
+    mine, theirs = repair.before, repair.pairing.theirs
+    at, until = mine.values[found.at], mine.values[found.until]
+    line = _line_to_name(repair, found, sources)
+    exact = _is_exact(repair, found)
+    other = theirs.values[found.beside] if found.beside >= 0 else None
+    end = until.line if at.file == until.file else line
+    return Diagnosis(
+        file=at.file,
+        line=line,
+        end_line=max(line, end),
+        source=line_text(sources.mine, at.file, line),
+        relation=found.relation.kind,
+        message=found.relation.says,
+        confidence=SURE if sure and exact else LIKELY,
+        confirmed=sure and exact,
+        their_file=other.file if other else "",
+        their_line=other.line if other else 0,
+        their_source=line_text(sources.theirs, other.file, other.line) if other else "",
+    )
+
+
+def _is_exact(repair: Repair, found: Finding) -> bool:
+    """Whether nothing before the line can be what is wrong: no step that the reference does not
+    have, and no number that Python computed."""
+    mine = repair.before
+    if repair.bold and not found.relation.kind.startswith(SPECIFIC):
+        return False
+    if found.relation.kind in GENERAL and not mine.values[repair.mine].inputs:
+        return False
+    one_line = mine.values[found.at].line == mine.values[found.until].line
+    return not repair.region or one_line or found.relation.kind in OF_NUMBERS[:3]
+
+
+def _line_to_name(repair: Repair, found: Finding, sources: Sources) -> int:
+    """Where the value is made, where its number is defined, or where a step is missing."""
+    mine, theirs = repair.before, repair.pairing.theirs
+    at = mine.values[found.at]
+    text = sources.mine.get(at.file, "")
+    if found.relation.kind in OF_NUMBERS and found.at in (repair.mine, *repair.region):
+        other = theirs.values[found.beside] if found.beside >= 0 else None
+        if other is None or other.scalars != at.scalars or at.op != other.op:
+            same_scalar = other is not None and other.scalars == at.scalars
+            where = None if same_scalar else definition_line(text, at.line)
+            return where or at.line
+    if found.at != found.until:
+        busy = [value.line for value in mine.values if value.file == at.file]
+        return line_after(text, at.line, busy)
+    return at.line
+
+
+def line_text(texts: Mapping[str, str], file: str, line: int) -> str:
+    """A line of a file, without spaces around it."""
+    lines = texts[file].splitlines() if file in texts else linecache.getlines(file)
+    return lines[line - 1].strip()[:SOURCE] if 0 < line <= len(lines) else ""
+
+
+def find_relation(repair: Repair, sizes: Mapping[str, int]) -> Finding:
+    """What is wrong with a step, from what it takes and from its numbers."""
+    here = repair.mine
+    if repair.swapped or repair.theirs < 0 or _is_right_before(repair):
+        return Finding(_own_step(repair), here, here, -1)
+    if (shape := _shape_at_end(repair)) is not None:
+        return shape
+    numbers = relate(*broadcast(repair.before.values[here].numbers, repair.value), sizes)
+    told = Finding(_with_subject(numbers), here, here, repair.theirs) if numbers else None
+    if numbers and numbers.kind.startswith(SPECIFIC) and _same_operands(repair):
+        return Finding(
+            _with_subject(numbers), _source_of_scale(repair, numbers), here, repair.theirs
+        )
+    if repair.region:
+        return _somewhere(repair, numbers)
+    found = _operands(repair, sizes) or told
+    return found or Finding(_other_operation(repair), here, here, repair.theirs)
+
+
+def _is_right_before(repair: Repair) -> bool:
+    """Whether a step takes what it should give."""
+    values = repair.before.values
+    taken = (values[i].numbers for i in values[repair.mine].inputs)
+    return any(equal(numbers, repair.value) for numbers in taken)
+
+
+def _own_step(repair: Repair) -> Relation:
+    """What is wrong with a step that is right with another value of mine."""
+    op = repair.before.values[repair.mine].op
+    if repair.swapped:
+        return Relation(
+            "exchanged", f"the results of {op} are taken in another order than they have"
+        )
+    return Relation("extra-step", f"{op} is one step too many: without it the output is right")
+
+
+def _shape_at_end(repair: Repair) -> Finding | None:
+    """What is wrong with an output of another shape; None where the shape is right."""
+    pairing, here = repair.pairing, repair.mine
+    made, theirs = repair.before.values[here], pairing.theirs
+    if here != repair.before.output or made.numbers.shape == repair.value.shape:
+        return None
+    if theirs.classes[repair.theirs] in pairing.input_classes(here):
+        says = f"{made.op} changes the shape of what is right before it"
+        return Finding(Relation("extra-step", says), here, here, repair.theirs)
+    return _missing_at_end(repair) or Finding(_other_operation(repair), here, here, repair.theirs)
+
+
+def broadcast(mine: Tensor, theirs: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in one shape, where they have one."""
+    try:
+        a, b = torch.broadcast_tensors(mine.double(), theirs.double())  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        return mine, theirs
+    return a, b
+
+
+def _somewhere(repair: Repair, numbers: Relation | None) -> Finding:
+    """Steps that the reference does not have stand before the one that could be put right."""
+    first = repair.region[0]
+    says = f"what line {repair.before.values[repair.mine].line} computes is wrong"
+    says += f" ({numbers.says})" if numbers else ""
+    kind = numbers.kind if numbers else "other"
+    return Finding(Relation(kind, f"from here on: {says}"), first, repair.mine, repair.theirs)
+
+
+def _with_subject(relation: Relation) -> Relation:
+    return Relation(relation.kind, f"what this line computes is {relation.says}")
+
+
+def _source_of_scale(repair: Repair, relation: Relation | None) -> int:
+    """The step to name: of a wrong factor, the product before it that is only mine."""
+    if relation and relation.kind in ("scale", "sign", "offset"):
+        for index in repair.region:
+            if same_family(repair.before.values[index].op, "mul"):
+                return index
+    return repair.mine
+
+
+def _same_operands(repair: Repair) -> bool:
+    pairing = repair.pairing
+    mine = {c for c in pairing.input_classes(repair.mine) if c >= 0}
+    return mine == pairing.their_input_classes(repair.theirs) or bool(repair.region)
+
+
+def _operands(repair: Repair, sizes: Mapping[str, int]) -> Finding | None:
+    """What is taken in place of what."""
+    pairing, here = repair.pairing, repair.mine
+    theirs = pairing.theirs
+    mine = {c for c in pairing.input_classes(here) if c >= 0}
+    wanted = pairing.their_input_classes(repair.theirs)
+    wanted = {c for c in wanted if theirs.values[c].numbers.numel() > 1}
+    extra, missing = sorted(mine - wanted), sorted(wanted - mine)
+    alike = same_family(repair.before.values[here].op, theirs.values[repair.theirs].op)
+    if len(missing) == 1 and len(extra) <= 1 and (alike or not extra):
+        lost = missing[0]
+        if extra and extra[0] in theirs.ancestors(lost) and _is_unclaimed(repair, lost):
+            return _omission(repair, extra[0], lost, sizes)
+        what = _describe_class(repair, lost)
+        if extra and not _is_unclaimed(repair, lost):
+            says = f"takes {_describe_class(repair, extra[0])} where the reference takes {what}"
+            return Finding(Relation("wrong-operand", f"it {says}"), here, here, repair.theirs)
+        if not extra and not _is_unclaimed(repair, lost):
+            says = f"it leaves out {what}, which the reference takes here"
+            return Finding(Relation("missing-term", says), here, here, repair.theirs)
+    if extra and not missing and alike:
+        says = f"it also takes {_describe_class(repair, extra[0])}, which the reference does not"
+        return Finding(Relation("extra-term", says), here, here, repair.theirs)
+    if not alike and mine & theirs.ancestors(repair.theirs) and not repair.region:
+        return _missing_at_end(repair)
+    return None
+
+
+def _is_unclaimed(repair: Repair, theirs: int) -> bool:
+    classes = repair.pairing.theirs.classes
+    return any(classes[i] == classes[theirs] for i in repair.pairing.unclaimed)
+
+
+def _omission(repair: Repair, taken: int, lost: int, sizes: Mapping[str, int]) -> Finding:
+    """The reference does something to an operand first."""
+    pairing, before = repair.pairing, repair.before
+    theirs = pairing.theirs
+    operand = next(i for i in before.values[repair.mine].inputs if pairing.class_of(i) == taken)
+    step = _first_step(repair, taken, lost)
+    made = before.values[operand]
+    right = theirs.values[lost].numbers.double()
+    laid = next(layouts(right, tuple(made.numbers.shape)), None)
+    relation = relate(made.numbers, laid, sizes) if laid is not None else None
+    op = theirs.values[step].op
+    if relation and relation.kind.startswith(SPECIFIC):
+        says = f"what this line computes goes on {relation.says}"
+    else:
+        relation = Relation("missing-step", "")
+        says = f"the reference applies {op} to what this line computes, and this file does not"
+    here = repair.mine
+    same_line = theirs.values[step].line == theirs.values[repair.theirs].line
+    return Finding(
+        Relation(relation.kind, says), here if same_line else _made_at(repair, operand), here, step
+    )
+
+
+def _made_at(repair: Repair, operand: int) -> int:
+    """The last step that has an operand's value on a line before the one that takes it."""
+    before, pairing = repair.before, repair.pairing
+    taker, wanted = before.values[repair.mine], pairing.class_of(operand)
+    for index in range(repair.mine - 1, -1, -1):
+        made = before.values[index]
+        elsewhere = made.file == taker.file and made.line not in (0, taker.line)
+        if made.call >= 0 and elsewhere and pairing.class_of(index) == wanted:
+            return index
+    return repair.mine
+
+
+def _missing_at_end(repair: Repair) -> Finding | None:
+    """Mine stops where the reference goes on."""
+    pairing, here = repair.pairing, repair.mine
+    theirs = pairing.theirs
+    found = theirs.find(repair.before, here)
+    if not found:
+        return None
+    step = _first_step(repair, theirs.classes[found[0]], repair.theirs)
+    made = theirs.values[step]
+    others = [i for i in made.inputs if theirs.classes[i] != theirs.classes[found[0]]]
+    what = _describe_class(repair, theirs.classes[others[0]]) if others else ""
+    if what and same_family(made.op, "add"):
+        relation = Relation("missing-term", f"{what} is not added to what this line computes")
+    else:
+        says = f"the reference applies {made.op} to what this line computes, and this file does not"
+        relation = Relation("missing-step", says)
+    return Finding(relation, here, here, step)
+
+
+def _first_step(repair: Repair, start: int, end: int) -> int:
+    """The first step of theirs on the way from one class to another."""
+    theirs = repair.pairing.theirs
+    way = theirs.ancestors(end)
+    for index in sorted(way):
+        classes = {theirs.classes[i] for i in theirs.values[index].inputs}
+        if start in classes and theirs.classes[index] != start:
+            return index
+    return end
+
+
+def _describe_class(repair: Repair, which: int) -> str:
+    """A value by its name, or by the line of mine that computes it."""
+    pairing, mine = repair.pairing, repair.before
+    theirs = pairing.theirs.values[which]
+    for index, value in enumerate(mine.values):
+        if pairing.class_of(index) == which:
+            if value.name:
+                return f"`{value.name}`"
+            if value.line:
+                return f"the {_noun(value.op)} of line {value.line}"
+    return f"`{theirs.name}`" if theirs.name else f"the result of {theirs.op}"
+
+
+def _noun(op: str) -> str:
+    return f"result of {op.strip('_')}"
+
+
+def _other_operation(repair: Repair) -> Relation:
+    mine = repair.before.values[repair.mine]
+    theirs = repair.pairing.theirs.values[repair.theirs]
+    if mine.op == theirs.op and mine.scalars != theirs.scalars:
+        says = f"{mine.op}({mine.scalars}) where the reference has {theirs.op}({theirs.scalars})"
+        return Relation("arguments", says)
+    if same_family(mine.op, theirs.op):
+        return Relation("other", "this line computes something else from the right operands")
+    return Relation("other-step", f"{mine.op} where the reference has {theirs.op}")
+
+
+def step_name(side: Side, index: int) -> str:
+    """The operation of a value, or its name where it came from outside."""
+    value = side.values[index]
+    return value.op or value.name or "constant"

@@ -1,0 +1,144 @@
+"""The line to name: where a plain number was defined, or where a step is missing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+PLAIN_CALLS = {"sqrt", "float", "int", "log", "exp", "pow", "abs", "min", "max", "range", "len"}
+MOST_LINKS = 4  # from a name to the name that it is made of
+
+
+@lru_cache(maxsize=16)
+def parse(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def definition_line(text: str, line: int) -> int | None:
+    """The line that gives the one plain number that a line uses by name; None where none does.
+
+    `scores * self.scale` with `self.scale = dim**-0.5` in the constructor: the latter."""
+    tree = parse(text)
+    if tree is None:
+        return None
+    found = {
+        where
+        for name in _names(tree, line)
+        if len(_lines_that_read(tree, name)) == 1  # what others read as well is right
+        if (where := _follow(tree, name, line)) is not None and where != line
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _names(tree: ast.Module, line: int) -> set[str]:
+    """The names and attributes of self that a line reads."""
+    found = set()
+    for node in ast.walk(tree):
+        if getattr(node, "lineno", None) != line:
+            continue
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            found.add(node.attr)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+    return found
+
+
+def _lines_that_read(tree: ast.Module, name: str) -> set[int]:
+    """But for those that only hand it on under the same name."""
+    handed = {line for value, line in _assignments(tree, name) if isinstance(value, ast.Name)}
+    return {
+        node.lineno
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Attribute) and node.attr == name)
+        or (isinstance(node, ast.Name) and node.id == name)
+        if isinstance(node.ctx, ast.Load) and node.lineno not in handed
+    }
+
+
+def _follow(tree: ast.Module, name: str, before: int) -> int | None:
+    """Where a name gets a plain number, by way of names that only hand it on."""
+    for _ in range(MOST_LINKS):
+        given = [a for a in _assignments(tree, name) if a[1] != before]
+        if len(given) != 1:
+            return None
+        value, line = given[0]
+        if isinstance(value, ast.Name) and value.id == name:
+            return _default_line(tree, name) or None
+        if not isinstance(value, (ast.Name, ast.Attribute)):
+            return line if _is_plain(value) else None
+        name = value.id if isinstance(value, ast.Name) else value.attr
+    return None
+
+
+def _assignments(tree: ast.Module, name: str) -> list[tuple[ast.expr, int]]:
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            targets, value = [node.target], node.value
+        else:
+            continue
+        found += [(value, node.lineno) for target in targets if _is_named(target, name)]
+    return found
+
+
+def _is_named(target: ast.expr, name: str) -> bool:
+    """Whether a target of an assignment is the name, or the attribute of that name."""
+    if isinstance(target, ast.Attribute):
+        return target.attr == name
+    return isinstance(target, ast.Name) and target.id == name
+
+
+def _default_line(tree: ast.Module, name: str) -> int:
+    """The line of an argument's default."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            last = node.args.args[len(node.args.args) - len(node.args.defaults) :]
+            for argument, default in zip(last, node.args.defaults, strict=True):
+                if argument.arg == name:
+                    return default.lineno
+    return 0
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Whether an expression is arithmetic of numbers."""
+    if isinstance(value, (ast.List, ast.Tuple, ast.ListComp)):
+        return True
+    if not isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Constant, ast.Call)):
+        return False
+    return all(
+        _called(node) in PLAIN_CALLS for node in ast.walk(value) if isinstance(node, ast.Call)
+    )
+
+
+def _called(node: ast.Call) -> str:
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def line_after(text: str, line: int, busy: Sequence[int]) -> int:
+    """The statement after `line` in its function if nothing is computed there, as `return x`; else
+    the line itself."""
+    tree = parse(text)
+    following = next((s for s in _statements_after(tree, line)), 0) if tree else 0
+    return following if following and following not in busy else line
+
+
+def _statements_after(tree: ast.Module, line: int) -> Iterator[int]:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for one, other in pairwise(body):
+            if one.lineno <= line <= (one.end_lineno or one.lineno) and not isinstance(
+                one, (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If, ast.With)
+            ):
+                yield other.lineno

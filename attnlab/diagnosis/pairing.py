@@ -1,0 +1,226 @@
+"""Which values of two computations are the same numbers, however they are laid out.
+
+Two values are paired where one is the other with whole axes moved, merged or split, in order. That
+is what right programs do differently (B S D or B S H hd), while mixing heads with channels, or
+swapping queries with keys, gives the same numbers at other places and is no pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import permutations
+
+import torch
+from torch import Tensor
+
+from attnlab.candidate.value_recorder import Value, Values
+
+CLOSE = 2e-6  # of the largest number; tables may have been made in float32
+MOST_AXES = 6
+TRIVIAL = 4  # numbers; so few are equal by accident
+
+
+class Side:
+    """The values of one computation, with what it takes to find them in another."""
+
+    def __init__(self, values: Values) -> None:
+        self.values: Sequence[Value] = values.values
+        self.output, self.result = values.output, values.result
+
+    @staticmethod
+    def empty() -> Side:
+        """Of a call that raised."""
+        return Side(Values())
+
+    @cached_property
+    def plain(self) -> list[Tensor]:
+        """Each value in float64, without the axes along which it repeats."""
+        return [without_repeats(value.numbers) for value in self.values]
+
+    @cached_property
+    def prints(self) -> Tensor:
+        """A row of numbers for each value that no layout changes."""
+        rows = [fingerprint(value.numbers) for value in self.values]
+        return torch.stack(rows) if rows else torch.empty(0, 6)
+
+    @cached_property
+    def classes(self) -> list[int]:
+        """For each value the first that is the same up to its layout."""
+        found: list[int] = []
+        for index in range(len(self.values)):
+            same = self.find(self, index, stop=index)
+            found.append(found[same[0]] if same else index)
+        return found
+
+    def find(self, other: Side, index: int, stop: int | None = None) -> list[int]:
+        """The values here that are value `index` of the other side, before `stop`."""
+        if not len(self.values):
+            return []
+        wanted = other.prints[index]
+        gap = (self.prints[:stop] - wanted).abs()
+        near = (gap <= CLOSE * wanted.abs().clamp(min=1e-3)).all(dim=1)
+        plain = other.plain[index]
+        return [i for i in near.nonzero().flatten().tolist() if same_layout(self.plain[i], plain)]
+
+    def ancestors(self, index: int) -> set[int]:
+        """The value and all that it is made of."""
+        found: set[int] = set()
+        todo = [index]
+        while todo:
+            here = todo.pop()
+            if here not in found:
+                found.add(here)
+                todo += self.values[here].inputs
+        return found
+
+
+def fingerprint(numbers: Tensor) -> Tensor:
+    """Means of powers and bounds of the finite numbers, the shares of the finite and of -inf."""
+    flat = numbers.double().flatten()
+    finite = flat[flat.isfinite()]
+    if not len(finite):
+        shares = [0.0, (flat == -torch.inf).double().mean().item() if len(flat) else 0.0]
+        return torch.tensor([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, *shares], dtype=torch.float64)
+    shares = [len(finite) / len(flat), (flat == -torch.inf).double().mean().item()]
+    moments = [finite.mean(), (finite**2).mean(), (finite**3).mean(), (finite**4).mean()]
+    bounds = [finite.min(), finite.max()]
+    return torch.tensor([*(m.item() for m in (*moments, *bounds)), *shares], dtype=torch.float64)
+
+
+def without_repeats(numbers: Tensor) -> Tensor:
+    found = numbers.double()
+    for axis in range(found.dim() - 1, -1, -1):
+        first = found.narrow(axis, 0, min(1, found.size(axis)))
+        if found.size(axis) == 1 or (found.size(axis) and equal(first.expand_as(found), found)):
+            found = first.squeeze(axis)
+    return found
+
+
+def equal(a: Tensor, b: Tensor) -> bool:
+    """The same numbers up to rounding; NaN equals NaN."""
+    if a.shape != b.shape:
+        return False
+    finite = b[b.isfinite()]
+    bound = CLOSE * max(finite.abs().max().item() if finite.numel() else 0.0, 1e-6)
+    return torch.allclose(a.double(), b.double(), rtol=0.0, atol=bound, equal_nan=True)
+
+
+def same_layout(a: Tensor, b: Tensor) -> bool:
+    """Whether one is the other with whole axes moved, merged or split, in order."""
+    if a.numel() != b.numel():
+        return False
+    if a.shape == b.shape and equal(a, b):
+        return True
+    return any(equal(laid, b) for laid in layouts(a, tuple(b.shape)))
+
+
+def layouts(value: Tensor, shape: tuple[int, ...]) -> Iterator[Tensor]:
+    """The ways to lay out `value` in `shape` by moving, merging or splitting whole axes.
+
+    Axes of equal size keep their order: scores and their transpose are not the same. Axes that are
+    merged keep theirs: heads stand before their channels."""
+    many = max(value.dim(), len(shape))
+    if many > MOST_AXES or value.numel() != _product(shape):
+        return
+    if value.dim() >= len(shape):
+        for order, _ in _mergers(tuple(value.shape), shape):
+            yield value.permute(order).reshape(shape)
+        return
+    for order, _ in _mergers(shape, tuple(value.shape)):
+        back = sorted(range(len(order)), key=order.__getitem__)
+        yield value.reshape([shape[axis] for axis in order]).permute(back)
+
+
+def _mergers(
+    many: tuple[int, ...], few: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], list[list[int]]]]:
+    """Orders of the axes of `many` whose neighbours multiply to those of `few`."""
+    for order in permutations(range(len(many))):
+        if any(many[a] == many[b] and a > b for i, a in enumerate(order) for b in order[i + 1 :]):
+            continue
+        groups = _groups([many[axis] for axis in order], few)
+        if groups is None:
+            continue
+        merged = [[order[i] for i in group] for group in groups]
+        if all(group == sorted(group) for group in merged):
+            yield order, merged
+
+
+def _groups(sizes: list[int], few: tuple[int, ...]) -> list[list[int]] | None:
+    """The neighbours of `sizes` that multiply to each of `few`; None where they do not."""
+    found: list[list[int]] = []
+    at = 0
+    for wanted in few:
+        group, size = [], 1
+        while at < len(sizes) and size < wanted:
+            size *= sizes[at]
+            group.append(at)
+            at += 1
+        if size != wanted:
+            return None
+        found.append(group)
+    if at < len(sizes):
+        if any(size != 1 for size in sizes[at:]) or not found:
+            return None
+        found[-1] += range(at, len(sizes))
+    return found
+
+
+def _product(shape: Sequence[int]) -> int:
+    found = 1
+    for size in shape:
+        found *= size
+    return found
+
+
+class Pairing:
+    """The values of mine that are also values of theirs, and those that are not."""
+
+    def __init__(self, mine: Side, theirs: Side) -> None:
+        self.mine, self.theirs = mine, theirs
+        self.matches = [theirs.find(mine, index) for index in range(len(mine.values))]
+        last = mine.output
+        if last >= 0 and not self.is_right:
+            self.matches[last] = []  # the right numbers of another step are a wrong output
+        self.wrong = self._unmatched_ancestors()
+        taken = {theirs.classes[i] for found in self.matches for i in found}
+        self.needed = theirs.ancestors(theirs.output) if theirs.output >= 0 else set()
+        self.unclaimed = [
+            i
+            for i in sorted(self.needed)
+            if theirs.classes[i] not in taken and theirs.values[i].call >= 0
+        ]
+
+    @cached_property
+    def is_right(self) -> bool:
+        """Whether the outputs are equal."""
+        mine, theirs = self.mine.result, self.theirs.result
+        return mine is not None and theirs is not None and equal(mine, theirs)
+
+    def _unmatched_ancestors(self) -> list[int]:
+        """The values that the output is made of and that theirs does not have, in order."""
+        found: set[int] = set()
+        todo = [self.mine.output] if self.mine.output >= 0 else []
+        while todo:
+            here = todo.pop()
+            if here in found or self.known(here):
+                continue
+            found.add(here)
+            todo += self.mine.values[here].inputs
+        return sorted(found)
+
+    def known(self, index: int) -> bool:
+        """Whether theirs has the value; what comes from outside and is no number of it counts."""
+        return bool(self.matches[index]) or self.mine.values[index].call < 0
+
+    def class_of(self, index: int) -> int:
+        """The class of theirs that a value belongs to; a negative number for its own."""
+        found = self.matches[index]
+        return self.theirs.classes[found[0]] if found else -1 - index
+
+    def input_classes(self, index: int) -> set[int]:
+        return {self.class_of(i) for i in self.mine.values[index].inputs}
+
+    def their_input_classes(self, index: int) -> set[int]:
+        return {self.theirs.classes[i] for i in self.theirs.values[index].inputs}

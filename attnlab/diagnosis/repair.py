@@ -1,0 +1,352 @@
+"""Find the steps that are wrong, by putting the reference's values in their place.
+
+The first step whose inputs are right and whose result the reference does not have is given a value
+of the reference; the module runs on with it, and so on, until the output is right. A step without
+which it is wrong again is a fault. Only what such a replay has confirmed is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+from torch import Tensor
+
+from attnlab.diagnosis.pairing import Pairing, Side, equal, layouts
+
+Patches = Mapping[tuple[int, int], Tensor]  # by call and slot
+Rerun = Callable[[Patches], Side]  # runs a module with some results replaced
+FAULTS = 5
+REPAIRS = 24  # steps that are repaired: a line may run once for each layer
+TRIES = 6  # values of the reference that are tried for a step
+MOST_RUNS = 160
+LEAST = 3  # points that a value needs to be tried
+PLAIN = 7  # the same operation on the same values, and nothing else of mine is its result
+FAMILIES = (
+    {"matmul", "__matmul__", "__rmatmul__", "einsum", "bmm", "baddbmm", "linear", "addmm", "mm"},
+    {
+        "mul",
+        "__mul__",
+        "__rmul__",
+        "div",
+        "__truediv__",
+        "__rtruediv__",
+        "__imul__",
+        "__itruediv__",
+    },
+    {"add", "__add__", "__radd__", "sub", "__sub__", "__rsub__", "__iadd__", "__isub__"},
+    {"masked_fill", "masked_fill_", "where", "add", "__add__", "__setitem__"},
+    {"triu", "tril", "__gt__", "__lt__", "__ge__", "__le__", "gt", "lt", "ge", "le", "__invert__"},
+    {"view", "reshape", "flatten", "unflatten", "transpose", "permute", "contiguous", "expand"},
+    {"repeat", "repeat_interleave", "expand", "index_select", "__getitem__"},
+    {"pow", "__pow__", "__rpow__", "exp", "reciprocal"},
+    {"sin", "cos"},
+    {"softmax", "log_softmax"},
+    {"layer_norm", "rms_norm"},
+)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A step of mine that got a value of theirs; what both were, for the message."""
+
+    mine: int  # indices of the values
+    theirs: int  # or -1, where it got another value of mine
+    before: Side  # mine as it was then, with the repairs before it
+    pairing: Pairing
+    value: Tensor  # that it got, in its shape
+    region: tuple[int, ...] = ()  # steps before it that the reference has no value for
+    swapped: tuple[int, ...] = ()  # results of its call in the order that is right
+    score: float = 0.0  # how likely it is, by what the two steps take
+    bold: bool = False  # whether nothing after it has become right by it alone
+
+    @property
+    def key(self) -> tuple[int, int]:
+        made = self.before.values[self.mine]
+        return made.call, made.slot
+
+    @property
+    def place(self) -> tuple[str, int]:
+        made = self.before.values[self.mine]
+        return made.file, made.line
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The repairs that make the output right; `whole` is False where they do not."""
+
+    repairs: tuple[Repair, ...]  # the first of each line
+    all: tuple[Repair, ...]
+    first: Pairing
+    whole: bool
+    runs: int
+
+    @property
+    def vague(self) -> int:
+        """The repairs of which the fault may lie before."""
+        return sum(bool(repair.region) for repair in self.repairs)
+
+
+def find_repairs(mine: Rerun, theirs: Side, start: Side) -> Repaired:
+    """The repairs that make the output right, with as few steps of unknown cause as can be."""
+    first = Search(mine, theirs).find(start)
+    if first.whole and not first.vague:
+        return first
+    second = Search(mine, theirs, bold=True).find(start)
+    better = second.whole and (not first.whole or second.vague < first.vague)
+    return replace(second if better else first, runs=first.runs + second.runs)
+
+
+class Search:
+    """Repairs mine step by step."""
+
+    def __init__(self, mine: Rerun, theirs: Side, bold: bool = False) -> None:
+        """`bold` also repairs steps after which nothing more is right: there may be two faults."""
+        self.rerun, self.theirs, self.bold = mine, theirs, bold
+        self.runs = 0
+        self.patches: dict[tuple[int, int], Tensor] = {}
+        self.repairs: list[Repair] = []
+        self.passed: dict[tuple[int, int], int] = {}  # steps that are left alone
+
+    def run(self, patches: Patches) -> Side:
+        self.runs += 1
+        return self.rerun(patches)
+
+    def is_right(self, side: Side) -> bool:
+        mine, theirs = side.result, self.theirs.result
+        return mine is not None and theirs is not None and equal(mine, theirs)
+
+    def find(self, start: Side) -> Repaired:
+        """Repair until the output is right, then leave out what it does not need."""
+        first = pairing = Pairing(start, self.theirs)
+        swap = self._exchanged(start, pairing)
+        if swap:
+            return Repaired((swap,), (swap,), first, whole=True, runs=self.runs)
+        side = start
+        while not self.is_right(side) and len(self.repairs) < REPAIRS and self.runs < MOST_RUNS:
+            step = self._next(side, pairing)
+            if step is None:
+                break
+            side, pairing = step
+        whole = self.is_right(side)
+        needed = self._needed() if whole else []
+        places = {repair.place: repair for repair in reversed(needed)}
+        named = tuple(sorted(places.values(), key=lambda repair: repair.mine))[:FAULTS]
+        return Repaired(named, tuple(needed), first, whole and bool(needed), self.runs)
+
+    def _next(self, side: Side, pairing: Pairing) -> tuple[Side, Pairing] | None:
+        """Mine with the most upstream line repaired that can be; None where there is none.
+
+        What one line makes several times from right values, queries and keys, is repaired at once.
+        """
+        for index in pairing.wrong:
+            if not self._is_open(side, index) or self._region(side, pairing, index) is None:
+                continue
+            group = self._together(side, pairing, index)
+            found = self._repair(side, pairing, group)
+            if found is None and len(group) > 1:
+                found = self._repair(side, pairing, [index])
+            if found is not None:
+                return found
+            self.passed |= {_key(side, index): index}
+        return None
+
+    def _is_open(self, side: Side, index: int) -> bool:
+        key = _key(side, index)
+        return key[0] >= 0 and key not in self.passed and key not in self.patches
+
+    def _together(self, side: Side, pairing: Pairing, index: int) -> list[int]:
+        """The steps of the same line and operation that can be repaired as well."""
+        made = side.values[index]
+        alike = (made.file, made.line, made.op)
+        return [
+            i
+            for i in pairing.wrong
+            if (v := side.values[i]) and (v.file, v.line, v.op) == alike
+            if self._is_open(side, i) and self._region(side, pairing, i) is not None
+        ]
+
+    def _repair(
+        self, side: Side, pairing: Pairing, group: list[int]
+    ) -> tuple[Side, Pairing] | None:
+        """Mine with the best values for these steps; None where none makes anything right."""
+        choices = [list(self._candidates(side, pairing, index)) for index in group]
+        if not all(choices):
+            return None
+        best: tuple[float, list[Repair], Side, Pairing] | None = None
+        for rank in range(max(map(len, choices))):
+            if self.runs >= MOST_RUNS:
+                break
+            chosen = [each[min(rank, len(each) - 1)] for each in choices]
+            after = self.run({**self.patches, **{r.key: r.value for r in chosen}})
+            paired = Pairing(after, self.theirs)
+            gain = self._gain(pairing, paired, group[0], after) - len(group) + 1
+            if self.bold and all(r.score >= PLAIN and not r.region for r in chosen):
+                gain = max(gain, 0.5)  # another fault may keep what follows wrong
+            if gain > 0 and (best is None or gain > best[0]):
+                best = gain, chosen, after, paired
+            if gain == float("inf"):
+                break
+        if best is None:
+            return None
+        _, chosen, after, paired = best
+        self.repairs += chosen
+        self.patches |= {repair.key: repair.value for repair in chosen}
+        return after, paired
+
+    def _region(self, side: Side, pairing: Pairing, index: int) -> tuple[int, ...] | None:
+        """The steps before it that were left alone; None where another wrong one comes before."""
+        wrong, found = set(pairing.wrong), set[int]()
+        todo = [i for i in side.values[index].inputs if i in wrong]
+        while todo:
+            here = todo.pop()
+            made = side.values[here]
+            if (made.call, made.slot) in self.patches:
+                continue
+            if (made.call, made.slot) not in self.passed:
+                return None
+            found.add(here)
+            todo += [i for i in made.inputs if i in wrong and i not in found]
+        return tuple(sorted(found))
+
+    def _gain(self, before: Pairing, after: Pairing, index: int, side: Side) -> float:
+        """How many steps have become right besides the one that was repaired."""
+        if self.is_right(side):
+            return float("inf")
+        still = set(after.wrong)
+        return sum(i not in still for i in before.wrong if i > index)
+
+    # ------------------------------------------------------------ what may be put there
+
+    def _candidates(self, side: Side, pairing: Pairing, index: int) -> Iterator[Repair]:
+        """Values to be put in place of a step, the likeliest first."""
+        region = self._region(side, pairing, index) or ()
+        scored: list[tuple[float, int, Tensor]] = []
+        made = side.values[index]
+        for other in sorted(pairing.needed):
+            score = self._score(side, pairing, index, other, region)
+            if score >= LEAST:
+                value = next(self._laid_out(other, made.numbers), None)
+                if value is not None and not equal(value, made.numbers.double()):
+                    scored.append((score, other, value))
+        for source in {i for step in (index, *region) for i in side.values[step].inputs}:
+            taken = side.values[source]
+            if taken.numbers.shape == made.numbers.shape and source not in pairing.wrong:
+                scored.append((LEAST + 0.5, -1 - source, taken.numbers.double()))
+        theirs = self.theirs.result
+        if index == side.output and theirs is not None and theirs.shape != made.numbers.shape:
+            scored.append((LEAST + 1, self.theirs.output, theirs))
+        scored.sort(key=lambda each: (-each[0], each[1]))
+        for score, other, value in scored[:TRIES]:
+            yield Repair(index, other, side, pairing, value, region, score=score, bold=self.bold)
+
+    def _score(
+        self, side: Side, pairing: Pairing, index: int, other: int, region: tuple[int, ...]
+    ) -> float:
+        mine, theirs = side.values[index], self.theirs.values[other]
+        if theirs.call < 0 or theirs.numbers.numel() < 2 <= mine.numbers.numel():
+            return 0
+        sources = pairing.input_classes(index)
+        for inside in region:
+            sources |= pairing.input_classes(inside)
+        sources = {c for c in sources if c >= 0}
+        wanted = pairing.their_input_classes(other)
+        alike = same_family(mine.op, theirs.op)
+        score = 4.0 if sources == wanted else 2.0 if sources & wanted and alike else 0.0
+        if region and sources & self.theirs.ancestors(other):
+            score += 1.0
+        score += 2.0 * alike
+        score += 1.0 * (other in pairing.unclaimed)
+        score += 0.5 * (mine.numbers.shape == theirs.numbers.shape)
+        score += 2.0 * self._same_numbers(side, index, other)
+        score += 4.0 * (index == side.output and other == self.theirs.output)
+        return score
+
+    def _same_numbers(self, side: Side, index: int, other: int) -> bool:
+        """Whether both hold the same numbers, at whatever places."""
+        a, b = side.prints[index], self.theirs.prints[other]
+        return equal(a, b) and side.values[index].numbers.numel() > 2
+
+    def _laid_out(self, other: int, like: Tensor) -> Iterator[Tensor]:
+        """A value of theirs in the shape of one of mine."""
+        value = self.theirs.values[other].numbers.double()
+        if value.shape == like.shape:
+            yield value
+        elif value.numel() == like.numel():
+            yield from layouts(value, tuple(like.shape))
+        elif value.dim() == like.dim() and all(
+            n in (1, m) for n, m in zip(like.shape, value.shape, strict=True)
+        ):
+            yield value  # mine is broadcast where theirs is not
+        else:
+            small = self.theirs.plain[other]
+            slim = [size for size in like.shape if size != 1]
+            if small.dim() <= len(slim):
+                for start in range(len(slim) - small.dim() + 1):
+                    if list(small.shape) == slim[start : start + small.dim()]:
+                        after = len(slim) - start - small.dim()
+                        laid = small.reshape(*small.shape, *[1] * after)
+                        yield laid.expand(slim).reshape(like.shape)
+
+    def _exchanged(self, side: Side, pairing: Pairing) -> Repair | None:
+        """The call whose results, all right by themselves, are taken in another order."""
+        calls: dict[int, list[int]] = {}
+        for index, value in enumerate(side.values):
+            if value.call >= 0:
+                calls.setdefault(value.call, []).append(index)
+        for made in calls.values():
+            shapes = {side.values[i].numbers.shape for i in made}
+            if not 2 <= len(made) <= 3 or len(shapes) > 1:
+                continue
+            for order in list(permutations(range(len(made))))[1:]:
+                lent = {
+                    (side.values[i].call, side.values[i].slot): side.values[made[o]].numbers
+                    for i, o in zip(made, order, strict=True)
+                }
+                if self.is_right(self.run(lent)):
+                    first = side.values[made[order[0]]].numbers
+                    return Repair(made[0], -1, side, pairing, first, swapped=order)
+        return None
+
+    def same_value(self, repair: Repair, side: Side) -> dict[tuple[int, int], Tensor] | None:
+        """What a repair puts in place for other inputs; None where nothing fits."""
+        made = side.values[repair.mine] if repair.mine < len(side.values) else None
+        if made is None or made.call != repair.key[0]:
+            return None
+        if repair.swapped:
+            results = [i for i, v in enumerate(side.values) if v.call == made.call]
+            return {
+                (made.call, side.values[i].slot): side.values[results[o]].numbers
+                for i, o in zip(results, repair.swapped, strict=True)
+            }
+        if repair.theirs < 0:
+            return {repair.key: side.values[-1 - repair.theirs].numbers}
+        if repair.theirs >= len(self.theirs.values):
+            return None
+        value = next(self._laid_out(repair.theirs, made.numbers), None)
+        if value is None and repair.mine == side.output:
+            value = self.theirs.result
+        return None if value is None else {repair.key: value}
+
+    # ------------------------------------------------------------ which are needed
+
+    def _needed(self) -> list[Repair]:
+        """The repairs without whose line the output is wrong."""
+        places = list(dict.fromkeys(repair.place for repair in self.repairs))
+        kept = list(self.repairs)
+        if len(places) > 1:
+            for place in places:
+                left = [repair for repair in kept if repair.place != place]
+                if left and self.is_right(self.run({r.key: r.value for r in left})):
+                    kept = left
+        return kept
+
+
+def _key(side: Side, index: int) -> tuple[int, int]:
+    return side.values[index].call, side.values[index].slot
+
+
+def same_family(mine: str, theirs: str) -> bool:
+    """Whether two operations are of one kind: `a @ b` and `einsum`."""
+    return mine == theirs or any(mine in family and theirs in family for family in FAMILIES)

@@ -1,0 +1,128 @@
+"""The diff stage: mine beside a reference, at sizes and inputs that tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+
+from attnlab.candidate.host import Raised
+from attnlab.diagnosis.diagnose import Draw, diagnose, with_files
+from attnlab.diagnosis.explain import Sources
+from attnlab.diagnosis.pairing import Pairing, Side
+from attnlab.diagnosis.repair import Patches
+from attnlab.probe.answers import CannotTell, Inputs, Mask, Skip
+from attnlab.probe.decode import UnexpectedOutput
+from attnlab.probe.inputs.sizes import rounds
+from attnlab.probe.probe import GradingContext, Probe
+from attnlab.probe.reference import BadReference
+from attnlab.probe.weights.match import likely_weights
+from attnlab.records import Code, Job
+from attnlab.records.diagnosis import DiffReport
+from attnlab.sizes import Sizes
+
+ROUNDS = 4  # sets of sizes that are tried until the outputs differ
+MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
+MAPS = 12  # likely ways to load the weights, where none can be proven
+
+
+def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
+    """How mine differs from the reference, at the first sizes and inputs where it does."""
+    try:
+        context = context_of()
+    except BadReference as error:
+        return DiffReport(outcome="cannot-compare", message=str(error))
+    report = DiffReport(outcome="cannot-compare", message="nothing could be compared")
+    if context.reference is not None:
+        context.reference.names = job.reference_names
+    sizes_of = rounds(context.contract, context.dice.plain, narrow=True)
+    telling = [*sizes_of[1:2], sizes_of[0], *sizes_of[2:]]
+    for sizes in telling[:ROUNDS]:
+        probe = Probe(context, sizes)
+        try:
+            probe.equip()
+            report = _compare_at(probe, job, sizes)
+        except Raised as error:
+            return DiffReport(outcome="crashed", message=f"{error.file}:{error.line}: {error}")
+        except (BadReference, CannotTell, UnexpectedOutput, TypeError) as error:
+            return DiffReport(outcome="cannot-compare", message=str(error))
+        if report.outcome != "same":
+            break
+    return report
+
+
+def _compare_at(probe: Probe, job: Job, sizes: Sizes) -> DiffReport:
+    report = DiffReport(outcome="same")
+    note = _load_likely_weights(probe)
+    if note is None:
+        return DiffReport(outcome="cannot-compare", message=probe.loaded.refusal)
+    for mask in _masks(probe):
+        try:
+            draws = [_draw(probe, probe.draw(mask)) for _ in range(2)]
+        except Skip:
+            continue
+        report = diagnose(draws[0], draws[1], sizes, _sources(job))
+        if report.outcome != "same":
+            break
+    return with_files(report, _names(job))
+
+
+def _masks(probe: Probe) -> tuple[Mask, ...]:
+    """The masks that are tried; rows without any key only where it is promised what they give."""
+    if not any(entry.role == "mask" for entry in probe.contract.inputs):
+        return MASKS[:1]
+    return (*MASKS, "empty-rows") if "empty-rows" in probe.contract.promises else MASKS
+
+
+def _draw(probe: Probe, inputs: Inputs) -> Draw:
+    assert probe.reference is not None
+
+    def mine(patches: Patches) -> Side:
+        try:
+            return Side(probe.values(inputs, patches))
+        except Raised:
+            if patches:
+                return Side.empty()
+            raise
+
+    return Draw(mine=mine, theirs=Side(probe.reference.values(inputs)))
+
+
+def _load_likely_weights(probe: Probe) -> str | None:
+    """How the weights were loaded: the map with which most values are equal where none is proven;
+    None where the weights cannot be loaded at all."""
+    if not probe.loaded.refusal:
+        return ""
+    inputs = probe.draw("none")
+    best: tuple[int, str] | None = None
+    reference = probe.reference
+    assert reference is not None
+    theirs = Side(reference.values(inputs))
+    for weights, said in islice(likely_weights(probe.match_context(inputs), probe.sizes), MAPS):
+        probe.set_parameters(weights)
+        wrong = len(Pairing(Side(probe.values(inputs, {})), theirs).wrong)
+        if best is None or wrong < best[0]:
+            best, chosen = (wrong, said), weights
+    if best is None:
+        return None
+    probe.set_parameters(chosen)
+    return best[1]
+
+
+def _sources(job: Job) -> Sources:
+    theirs = job.reference
+    mine = {job.candidate.path or job.candidate.file: job.candidate.text}
+    mine[job.candidate.file] = job.candidate.text
+    other = (
+        {theirs.path or theirs.file: theirs.text, theirs.file: theirs.text}
+        if isinstance(theirs, Code)
+        else {}
+    )
+    return Sources(mine=mine, theirs=other)
+
+
+def _names(job: Job) -> dict[str, str]:
+    """Files by the names that messages show."""
+    found = {job.candidate.path: job.candidate.file}
+    if isinstance(job.reference, Code):
+        found |= {job.reference.path: job.reference.file}
+    return found

@@ -1,0 +1,39 @@
+"""Read what the verb `values` answered: a process that may be hostile said it."""
+
+from typing import Any
+
+from torch import Tensor
+
+from attnlab.candidate.value_recorder import Value, Values
+from attnlab.probe.answers import CannotTell
+
+
+def values_in(answer: dict[str, Any]) -> Values:
+    """What the verb `values` answered; raises `CannotTell` where it is none."""
+    told, last, result = answer.get("values"), answer.get("output"), answer.get("result")
+    values = [
+        _value(each, place) for place, each in enumerate(told if isinstance(told, list) else [])
+    ]
+    if not isinstance(last, int) or not -1 <= last < len(values):
+        raise CannotTell("what it computes cannot be read")
+    return Values(values, last, result if isinstance(result, Tensor) else None)
+
+
+def _value(told: Any, place: int) -> Value:
+    """One value of a candidate's process, which may say anything."""
+    try:
+        value = Value(**told)
+    except TypeError:
+        raise CannotTell("what it computes cannot be read") from None
+    words = (value.op, value.file, value.module, value.scalars, value.name)
+    numbers = (value.line, value.call, value.slot)
+    good = (
+        isinstance(value.numbers, Tensor)
+        and all(isinstance(word, str) for word in words)
+        and all(type(number) is int for number in numbers)
+        and isinstance(value.inputs, list)
+        and all(type(i) is int and 0 <= i < place for i in value.inputs)
+    )
+    if not good:
+        raise CannotTell("what it computes cannot be read")
+    return value

@@ -1,0 +1,49 @@
+"""What comparing two implementations gives: paired steps, and the lines that are wrong and how."""
+
+from typing import Literal
+
+from attnlab.records.base import record
+
+DiffOutcome = Literal["same", "different", "cannot-compare", "crashed"]
+
+
+@record
+class Diagnosis:
+    """A wrong line: what it computes, in words, beside what the reference does."""
+
+    file: str
+    line: int
+    end_line: int
+    source: str
+    relation: str  # a kind such as "scale" or "mask-inverted"
+    message: str
+    confidence: float
+    confirmed: bool  # the output is right with the reference's value there, and wrong without
+    their_file: str = ""  # what corresponds to it in the reference
+    their_line: int = 0
+    their_source: str = ""
+
+
+@record
+class PairedStep:
+    """A step of mine beside one of the reference's; "" and 0 where there is none."""
+
+    mine: str = ""  # the operation
+    line: int = 0
+    shape: tuple[int, ...] = ()
+    theirs: str = ""
+    their_line: int = 0
+    same: bool = True
+
+
+@record
+class DiffReport:
+    """How the outputs differ, and why."""
+
+    outcome: DiffOutcome
+    max_error: float = 0.0
+    message: str = ""
+    hint: str = ""
+    steps: tuple[PairedStep, ...] = ()
+    diagnosis: tuple[Diagnosis, ...] = ()
+    runs: int = 0  # how often mine was run again

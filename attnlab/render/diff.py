@@ -1,0 +1,120 @@
+"""Two implementations side by side: the steps that pair up, the first that do not, and why."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from attnlab.records import plain, record
+from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
+from attnlab.render.json import Document
+from attnlab.render.screen import Screen, bare_table, plural, truncate
+
+AROUND = 2  # equal steps that are shown before the first that differs
+MOST = 12  # steps that differ, without --all-rows
+HEADS = {
+    "same": ("ok", "ok", "the outputs are equal"),
+    "different": ("bad", "bad", "the outputs differ"),
+    "cannot-compare": ("empty", "warn", "cannot be compared"),
+}
+
+
+@record
+class DiffPage:
+    target: str
+    reference: str
+    built: str
+    outcome: str
+    report: DiffReport
+    all_rows: bool = False
+    next: str = ""
+
+    def show(self, screen: Screen) -> None:
+        mark, style, says = HEADS.get(self.outcome, ("bad", "bad", self.outcome))
+        head = f"{getattr(screen.marks, mark)} {says}"
+        much = f"  by up to {self.report.max_error:.3g}" if self.report.max_error else ""
+        screen.say((head, style), much if self.outcome == "different" else "")
+        screen.say((self.target, "name"), "  beside  ", (self.reference, "name"), indent=2)
+        if self.report.message:
+            screen.prose(self.report.message, indent=2)
+        if self.report.hint:
+            screen.prose(self.report.hint, indent=2)
+        for each in self.report.diagnosis:
+            screen.gap()
+            _show_diagnosis(each, screen)
+        if self.outcome == "different" and not self.report.diagnosis:
+            screen.gap()
+            screen.prose(
+                "No single line could be named: no value of the reference, put in place of one of "
+                "yours, makes the output right."
+            )
+        if self.outcome != "same" or self.all_rows:
+            self._show_steps(screen)
+        screen.do_next(self.next)
+
+    def _show_steps(self, screen: Screen) -> None:
+        rows = list(_rows(self.report.steps, self.all_rows))
+        if not rows:
+            return
+        screen.gap()
+        table = bare_table("", "yours", "line", "shape", "reference", "line")
+        for step in rows:
+            if step is None:
+                table.add_row("", screen.marks.dots)
+                continue
+            mark = Text("" if step.same else screen.marks.bad, style="bad")
+            shape = screen.marks.times.join(map(str, step.shape))
+            lines = [str(n) if n else "" for n in (step.line, step.their_line)]
+            names = [truncate(n, 20, screen.marks.dots) for n in (step.mine, step.theirs)]
+            table.add_row(mark, names[0], lines[0], shape, names[1], lines[1])
+        screen.print(table)
+        equal = sum(step.same for step in self.report.steps)
+        screen.say(
+            (
+                f"{equal} of {plural(len(self.report.steps), 'step')} equal up to their layout",
+                "aside",
+            )
+        )
+
+    def document(self) -> Document:
+        return {
+            "target": self.target,
+            "reference": self.reference,
+            "outcome": self.outcome,
+            "max_error": self.report.max_error,
+            "message": self.report.message,
+            "diagnosis": plain(self.report.diagnosis),
+            "steps": plain(self.report.steps),
+            "next": self.next,
+        }
+
+
+def _show_diagnosis(found: Diagnosis, screen: Screen) -> None:
+    span = f"{found.line}" if found.end_line == found.line else f"{found.line}-{found.end_line}"
+    screen.say((f"{found.file}:{span}", "title"), f"  {found.source}")
+    screen.hang(("  it is   ", "title"), found.message)
+    if found.their_source:
+        where = f"  ({found.their_file}:{found.their_line})" if found.their_line else ""
+        screen.hang(("  right   ", "title"), f"{found.their_source}{where}")
+    sure = (
+        "confirmed: with the reference's value there the output is right, on two inputs"
+        if found.confirmed
+        else "likely: a value put there makes the output right, but other lines may be to blame"
+    )
+    screen.say((f"  {sure}", "aside"))
+
+
+def _rows(steps: tuple[PairedStep, ...], everything: bool) -> Iterator[PairedStep | None]:
+    """The first steps that differ with those before them; None where some are left out."""
+    if everything:
+        yield from steps
+        return
+    wrong = [i for i, step in enumerate(steps) if not step.same]
+    if not wrong:
+        return
+    start = max(wrong[0] - AROUND, 0)
+    if start:
+        yield None
+    shown = [i for i in range(start, len(steps)) if i < wrong[0] or not steps[i].same]
+    yield from (steps[i] for i in shown[: MOST + AROUND])
+    if len(shown) > MOST + AROUND:
+        yield None

@@ -1,0 +1,99 @@
+"""What `attnlab diff` compares with: the reference library, a file, a package, a past version."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from attnlab.errors import Refused, Unreadable
+from attnlab.files import shown_path
+from attnlab.records import Code, Contract, Job, Limits, UserEnvironment
+from attnlab.suggest import did_you_mean
+from attnlab.target.command_line import TraceCommand
+from attnlab.target.resolve import find_target, own_job
+from attnlab.target.source import parse
+
+LIBRARY = "ref:"
+REVISION = re.compile(r"^(?P<file>[^@]+\.py)@(?P<revision>[\w./~^-]+)(?P<name>:\w+)?$")
+REFERENCES = Path(__file__).parent.parent / "references"
+CLASS = re.compile(r"^class ([A-Z]\w*)\(", re.MULTILINE)
+
+
+def diff_job(typed: TraceCommand, reference: str, limits: Limits) -> Job:
+    """The job that compares a user's own code with a reference; raises `Refused`."""
+    job = own_job(typed, limits=limits)
+    if job.contract is None or job.candidate.name is None:
+        hint = f"name the class: attnlab diff {typed.target}:CLASS {reference}"
+        raise Refused(f"{typed.target} does not say which class to compare", hint, typed.target)
+    found, own = _reference(reference, job.candidate.name, job.own)
+    names = _names(job.contract, found, reference, typed)
+    return replace(job, reference=found, reference_own=own, reference_names=names, stages=("diff",))
+
+
+def _names(
+    mine: Contract, found: str | Code, reference: str, typed: TraceCommand
+) -> dict[str, str]:
+    """The reference's constructor arguments by mine: those that get the same size."""
+    target = reference
+    if isinstance(found, str):
+        path = next(p for p in REFERENCES.glob("*.py") if f"class {found}(" in p.read_text("utf-8"))
+        target = f"{path}:{found}"
+    elif found.name and ":" not in target:
+        target = f"{target}:{found.name}"
+    try:
+        theirs = own_job(TraceCommand(target=target, sizes=typed.sizes)).contract
+    except (Refused, Unreadable):
+        return {}
+    by_size = {v: n for n, v in (theirs.init if theirs else {}).items() if isinstance(v, str)}
+    return {
+        n: by_size[v]
+        for n, v in mine.init.items()
+        if isinstance(v, str) and v in by_size and n not in (theirs.init if theirs else {})
+    }
+
+
+def _reference(
+    said: str, name: str, own: UserEnvironment | None
+) -> tuple[str | Code, UserEnvironment | None]:
+    if said.startswith(LIBRARY):
+        return _unit(said.removeprefix(LIBRARY)), None
+    if past := REVISION.match(said):
+        text = _text_at(past["file"], past["revision"])
+        shown = f"{past['file']}@{past['revision']}"
+        parse(text, shown)
+        own_name = (past["name"] or f":{name}")[1:]
+        path = str(Path(past["file"]).absolute())
+        return Code(file=shown, text=text, name=own_name, path=path), own
+    target = said if ":" in said else f"{said}:{name}"
+    found = find_target(target, "diff")
+    return found.code, found.own
+
+
+def _unit(name: str) -> str:
+    """The name of a class of the reference library."""
+    known = [
+        found
+        for path in REFERENCES.glob("*.py")
+        for found in CLASS.findall(path.read_text("utf-8"))
+    ]
+    if name not in known:
+        hint = did_you_mean(name, known) or f"There are {', '.join(sorted(known))}."
+        raise Refused(f"{LIBRARY}{name}: the reference library has no such class", hint, name)
+    return name
+
+
+def _text_at(file: str, revision: str) -> str:
+    """A file as it was at a commit."""
+    path = Path(file)
+    asked = ["git", "-C", str(path.parent), "show", f"{revision}:./{path.name}"]
+    try:
+        done = subprocess.run(asked, capture_output=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unreadable(f"git cannot be asked: {error}", "is it installed?", file) from None
+    if done.returncode:
+        why = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["git said no"]
+        hint = f"git log --oneline {shown_path(path)} lists the commits of the file"
+        raise Unreadable(f"{file}@{revision}: {why[0].removeprefix('fatal: ')}", hint, file)
+    return done.stdout.decode("utf-8", "replace")

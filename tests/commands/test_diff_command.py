@@ -1,0 +1,84 @@
+"""attnlab diff: mine beside one that works, with every kind of reference."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from attnlab.catalogue.load import load
+
+BASE = next(c for c in load().challenges if c.name == "tomorrow-is-known")
+RIGHT = Path(BASE.solution).read_text("utf-8")
+WRONG = RIGHT.replace("/ math.sqrt(self.head_dim)", "/ self.head_dim")
+
+
+@pytest.fixture
+def files(shell):
+    """mine.py and right.py in the folder where commands run."""
+    Path("mine.py").write_text(WRONG)
+    Path("right.py").write_text(RIGHT)
+    return shell
+
+
+def test_the_line_and_its_relation_are_named(files):
+    """With the right line beside it, and what to do next; exit code 1."""
+    said = files("diff", "mine.py", "right.py")
+    assert said.code == 1
+    assert "mine.py:35  scores = q @ k.transpose(-2, -1) / self.head_dim" in said.out
+    assert "which is sqrt(hd)" in said.out
+    assert "right.py:35" in said.out
+    assert "confirmed" in said.out
+    assert "look at mine.py:35" in said.out
+
+
+def test_json_has_the_documented_keys(files):
+    """One document, also where both are the same."""
+    found = files("diff", "mine.py", "right.py", "--json").json
+    assert found["outcome"] == "different"
+    assert found["max_error"] > 0
+    (diagnosis,) = found["diagnosis"]
+    assert {"file", "line", "end_line", "relation", "message", "confidence", "confirmed"} <= set(
+        diagnosis
+    )
+    same = files("diff", "right.py", "right.py", "--json")
+    assert (same.code, same.json["outcome"], same.json["diagnosis"]) == (0, "same", [])
+
+
+def test_a_past_version_of_the_file_is_a_reference(files):
+    """What git has of it."""
+    Path("mine.py").write_text(RIGHT)
+    for words in (
+        ["init", "-q"],
+        ["add", "mine.py"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "right"],
+    ):
+        subprocess.run(["git", *words], check=True)
+    Path("mine.py").write_text(WRONG)
+    said = files("diff", "mine.py", "mine.py@HEAD")
+    assert said.code == 1
+    assert "mine.py@HEAD:35" in said.out
+
+
+def test_what_cannot_be_compared_is_not_wrong(files):
+    """The reference library has other weights: exit code 3, and why."""
+    said = files("diff", "mine.py", "ref:MultiHeadSelfAttention")
+    assert said.code == 3
+    assert "cannot be compared" in said.out
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("ref:MultiHeadAttention", "the reference library has no such class"),
+        ("nowhere.py", "no such file"),
+        ("right.py:Nothing", "defines no Nothing"),
+        ("mine.py@HEAD", "mine.py@HEAD: "),
+        ("no.such.module:Net", "no.such"),
+    ],
+)
+def test_a_reference_that_is_none_is_refused(files, reference, says):
+    """In one line, before anything runs."""
+    said = files("diff", "mine.py", reference)
+    assert said.code in (2, 3)
+    assert says in said.err + said.out
+    assert "Traceback" not in said.err

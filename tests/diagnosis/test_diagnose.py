@@ -1,0 +1,119 @@
+"""The whole way: mine beside a reference, in one process."""
+
+from pathlib import Path
+
+import pytest
+
+from attnlab.candidate.host import LocalHost
+from attnlab.catalogue.load import load
+from attnlab.catalogue.texts import shipped_text, solution_text
+from attnlab.grading.pipeline import run_job
+from attnlab.records import Code, Job
+
+CHALLENGES = {c.name: c for c in load().challenges}
+PADDED = CHALLENGES["tomorrow-is-known"]
+RIGHT = solution_text(PADDED)
+
+
+def diff(mine, theirs=RIGHT, challenge=PADDED):
+    name = challenge.class_name
+    job = Job(
+        candidate=Code(file="mine.py", text=mine, name=name),
+        contract=challenge.contract,
+        reference=Code(file="right.py", text=theirs, name=name),
+        stages=("diff",),
+        seed=1,
+    )
+    report = run_job(job, lambda *_: LocalHost())
+    assert report.diff is not None, report.message
+    return report.diff
+
+
+def line_of(text, part):
+    return next(n for n, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def test_equal_ones_are_the_same():
+    """And no line is named."""
+    found = diff(RIGHT)
+    assert (found.outcome, found.diagnosis) == ("same", ())
+
+
+@pytest.mark.parametrize("path", PADDED.alternatives)
+def test_right_rewrites_get_no_diagnosis(path):
+    """Other operations, another order, the fused kernel."""
+    found = diff(Path(path).read_text("utf-8"))
+    assert (found.outcome, found.diagnosis) == ("same", ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "relation"),
+    [
+        ("/ math.sqrt(self.head_dim)", "/ self.head_dim", "scale"),
+        ("/ math.sqrt(self.head_dim)", "* math.sqrt(self.head_dim)", "scale"),
+        (".tril()", ".tril(1)", "mask-diagonal"),
+        (".tril()", ".triu()", "mask-transposed"),
+        ("masked_fill(~allowed", "masked_fill(allowed", "mask-inverted"),
+        ("scores.softmax(dim=-1)", "scores.softmax(dim=-2)", "softmax-axis"),
+        (".transpose(1, 2).reshape(b, s, d)", ".reshape(b, s, d)", "axes-mixed"),
+        ("weights @ v", "weights @ k", "wrong-operand"),
+        ("q, k, v = (self", "q, v, k = (self", ""),
+        ("return self.proj(mixed)", "return mixed", ""),
+        ("return self.proj(mixed)", "return self.proj(mixed) + x", "extra"),
+        ("return self.proj(mixed)", "return self.proj(mixed)[0]", "extra-step"),
+    ],
+)
+def test_a_changed_line_is_named_with_its_relation(old, new, relation):
+    """Confirmed by replay on two inputs."""
+    assert old in RIGHT
+    mine = RIGHT.replace(old, new)
+    found = diff(mine)
+    assert found.outcome == "different"
+    (first, *_) = found.diagnosis
+    assert abs(first.line - line_of(mine, new)) <= 1, first
+    assert first.relation.startswith(relation)
+    assert first.confirmed
+
+
+def test_two_faults_are_both_named():
+    """The first is repaired, and the search goes on."""
+    mine = RIGHT.replace("/ math.sqrt(self.head_dim)", "/ self.head_dim").replace("tril", "triu")
+    found = diff(mine)
+    assert {d.relation for d in found.diagnosis} == {"scale", "mask-transposed"}
+    assert all(d.confirmed for d in found.diagnosis)
+
+
+@pytest.mark.parametrize(
+    "name", ["too-sharp", "peeks-ahead", "heads-in-a-blender", "fine-until-you-look"]
+)
+def test_shipped_bugs_are_named(name):
+    """At the line that the solution changes."""
+    challenge = CHALLENGES[name]
+    mine, right = shipped_text(challenge), solution_text(challenge)
+    found = diff(mine, right, challenge)
+    changed = [
+        n
+        for n, (a, b) in enumerate(zip(mine.splitlines(), right.splitlines(), strict=False), 1)
+        if a != b
+    ]
+    assert any(abs(d.line - line) <= 1 for d in found.diagnosis for line in changed[:1])
+
+
+def test_a_crash_is_told_and_nothing_is_invented():
+    """With its line."""
+    found = diff(RIGHT.replace("q @ k.transpose(-2, -1)", "q @ k.transpose(0, -1)"))
+    assert (found.outcome, found.diagnosis) == ("crashed", ())
+    assert "mine.py:" in found.message
+
+
+def test_weights_that_do_not_fit_are_no_difference():
+    """A module of another size cannot be compared."""
+    found = diff(RIGHT.replace("nn.Linear(dim, dim)", "nn.Linear(dim, dim, bias=False)"))
+    assert (found.outcome, found.diagnosis) == ("cannot-compare", ())
+
+
+def test_other_names_of_weights_are_matched():
+    """Though the output is wrong, so that no map can be proven."""
+    mine = RIGHT.replace("self.qkv", "self.c_attn").replace("self.proj", "self.c_proj")
+    found = diff(mine.replace("/ math.sqrt(self.head_dim)", "/ self.head_dim"))
+    assert [d.relation for d in found.diagnosis] == ["scale"]
