@@ -169,6 +169,9 @@ def _padding_matters(
     if queries in output:
         at = output.index(queries)
         padded = padded.movedim(at, 0)[_real_queries(probe.contract, real)].movedim(0, at)
+    keys = key_axis(probe.contract)
+    if keys != queries and keys in output:  # the weights themselves: those of padding are cut off
+        padded = padded.movedim(output.index(keys), 0)[real].movedim(0, output.index(keys))
     side = "before" if real.start else "behind"
     count = length - (real.stop - real.start)
     return failure_at(
