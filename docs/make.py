@@ -1,5 +1,5 @@
-"""Write what is generated: docs/checks.md, docs/references.md, tables of challenge-format.md and
-isolation.md.
+"""Write what is generated: docs/checks.md, docs/references.md, docs/catalogue.md, tables of
+challenge-format.md and isolation.md.
 
     python docs/make.py            writes them
     python docs/make.py --check    exits 1 when one of them is not what would be written
@@ -22,6 +22,7 @@ ROOT = DOCS.parent
 MADE = "<!-- Made by docs/make.py from docstrings: change those, then run `make docs`. -->\n"
 PROMISES = "<!-- Made by docs/make.py from attnlab/catalogue/contract_facts.py. -->\n"
 LAYERS = "<!-- Made by docs/make.py from attnlab/worker/sandbox/layers.py. -->\n"
+LISTED = "<!-- Made by docs/make.py from challenges/: change those, then run `make docs`. -->\n"
 ACTS = "<!-- Made by docs/make.py from attnlab/catalogue/forbidden.toml. -->\n"
 END = "<!-- End of what is made. -->\n"
 ROW = re.compile(r"\b[AB]\d{1,2}\b")
@@ -41,6 +42,7 @@ def main(args: list[str]) -> int:
     pages = {
         DOCS / "checks.md": checks(),
         DOCS / "references.md": references(),
+        DOCS / "catalogue.md": catalogue(),
         DOCS / "challenge-format.md": with_tables("challenge-format.md", {PROMISES: promises()}),
         DOCS / "isolation.md": with_tables("isolation.md", {LAYERS: layers(), ACTS: acts()}),
     }
@@ -65,6 +67,32 @@ def checks() -> str:
             needs = ", ".join(part.needs) or "nothing"
             name = f"**{part.title}.** " if len(check.parts) > 1 else ""
             parts.append(f"{name}Needs: {needs}. When it fails: {part.advice}\n")
+    return "\n".join(parts)
+
+
+def catalogue() -> str:
+    """Every challenge and program by its first track, without what would spoil it."""
+    from attnlab.catalogue.load import load
+    from attnlab.catalogue.tracks import read_tracks
+
+    found = load()
+    left = {unit.slug: unit for unit in (*found.challenges, *found.programs)}
+    files = f"{len(found.challenges)} challenges of one file, {len(found.programs)} programs"
+    said = "`attnlab list TRACK` shows one with your progress; `attnlab show NAME` what is asked."
+    parts = [LISTED, f"# The catalogue\n\n{files}. {said}\n"]
+    for track in sorted(read_tracks(), key=lambda track: bool(track.names)):  # themes first
+        units = sorted((u for u in left.values() if track.holds(u)), key=track.order)
+        if track.names:
+            names = ", ".join(f"`{name}`" for name in track.names)
+            parts.append(f"## {track.title}\n\n{track.about} `{track.id}`: {names}.\n")
+            continue
+        rows = [f"| `{u.name}` | {u.level} | {u.kind} | {u.title} |" for u in units]
+        head = "| name | level | kind | |\n|---|---|---|---|"
+        if rows:
+            parts.append(f"## {track.title}\n\n{track.about} `{track.id}`\n\n{head}")
+            parts[-1] += "\n" + "\n".join(rows) + "\n"
+        for unit in units:
+            del left[unit.slug]
     return "\n".join(parts)
 
 
