@@ -13,7 +13,7 @@ def top_k_logits(logits: Tensor, k: int) -> Tensor:
 
 def top_p_logits(logits: Tensor, p: float) -> Tensor:
     ordered, order = logits.sort(dim=-1, descending=True, stable=True)
-    probs = ordered.softmax(dim=-1)
+    probs = (ordered - ordered.logsumexp(dim=-1, keepdim=True)).exp()
     before = probs.cumsum(dim=-1) - probs
     before[:, 0] = 0.0  # exactly
     ordered = ordered.masked_fill(before >= p, -torch.inf)

@@ -12,10 +12,9 @@ class RotaryEmbedding(nn.Module):
         self.half = head_dim // 2
 
     def forward(self, x):
-        i = torch.arange(self.half, device=x.device, dtype=torch.float64)
+        i = torch.arange(self.half, device=x.device)
         w = torch.exp(-math.log(10000.0) * i / self.half)
-        p = torch.arange(x.shape[-2], device=x.device, dtype=torch.float64)
-        a = torch.einsum("s,i->si", p, w)
+        a = torch.arange(x.shape[-2], device=x.device)[:, None] * w
         c, s = a.cos().type(torch.promote_types(x.dtype, torch.float32)), a.sin()
         u, v = x[..., : self.half], x[..., self.half :]
         out = torch.empty_like(x)
