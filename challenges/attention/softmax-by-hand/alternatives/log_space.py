@@ -8,6 +8,7 @@ class Row(torch.autograd.Function):
     @staticmethod
     def forward(ctx, z, closed):
         z = z.masked_fill(closed, float("-inf"))
+        z = z - z.amax(dim=-1, keepdim=True).nan_to_num(neginf=0.0)  # large scores round less
         lse = torch.logsumexp(z, dim=-1, keepdim=True)
         lse = torch.where(lse == float("-inf"), torch.zeros_like(lse), lse)
         ctx.save_for_backward(z, lse)
