@@ -49,6 +49,7 @@ WARM: dict[str, tuple[str, Until | None, int]] = {  # None: the solution, at ful
 
 
 def main() -> int:
+    os.environ["ATTNLAB_SERVER"] = "0"  # the processes of the worker itself are counted
     return max(cold(), warm())
 
 

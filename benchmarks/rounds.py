@@ -49,6 +49,7 @@ def main(names: list[str]) -> int:
 
 
 def time_grades(names: list[str]) -> int:
+    os.environ["ATTNLAB_SERVER"] = "0"  # the processes of the worker itself are counted
     table = Table("program", "grade", "CPU s, least", "median", "wall s", "limit")
     over = False
     with Worker() as worker:

@@ -91,7 +91,7 @@ class DiffPage:
 def _show_diagnosis(found: Diagnosis, screen: Screen) -> None:
     span = f"{found.line}" if found.end_line == found.line else f"{found.line}-{found.end_line}"
     screen.say((f"{found.file}:{span}", "title"), f"  {found.source}")
-    screen.hang(("  it is   ", "title"), found.message)
+    screen.hang(("  wrong   ", "title"), found.message)
     if found.their_source:
         where = f"  ({found.their_file}:{found.their_line})" if found.their_line else ""
         screen.hang(("  right   ", "title"), f"{found.their_source}{where}")
