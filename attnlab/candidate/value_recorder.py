@@ -199,8 +199,10 @@ def _scalars(args: Any, kwargs: Mapping[str, Any]) -> str:
 
 
 def _numbers(tensor: Tensor) -> Tensor:
-    """A copy in float64; bool stays."""
+    """A copy in float64; bool stays. What holds no numbers, as on the meta device, gives none."""
     found = tensor.detach()
+    if found.is_meta or found.layout is not torch.strided:
+        return torch.empty(0, dtype=torch.float64)
     if found.is_complex():
         found = torch.view_as_real(found.resolve_conj())
     return found.clone() if found.dtype is torch.bool else found.to(torch.float64, copy=True)

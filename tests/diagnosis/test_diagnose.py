@@ -117,3 +117,10 @@ def test_other_names_of_weights_are_matched():
     mine = RIGHT.replace("self.qkv", "self.c_attn").replace("self.proj", "self.c_proj")
     found = diff(mine.replace("/ math.sqrt(self.head_dim)", "/ self.head_dim"))
     assert [d.relation for d in found.diagnosis] == ["scale"]
+
+
+def test_a_tensor_without_numbers_is_passed_over():
+    """On the meta device there are shapes alone."""
+    old = "        past = torch.ones("
+    found = diff(RIGHT.replace(old, f'        torch.ones(2, 3, device="meta") * 2\n{old}'))
+    assert found.outcome == "same"
