@@ -17,7 +17,7 @@ from attnlab.records.diagnosis import Diagnosis
 
 SPECIFIC = ("mask", "scale", "sign", "offset", "softmax", "base", "sine", "dropped")
 OF_NUMBERS = ("scale", "sign", "offset", "base", "other", "arguments")  # that a line takes
-GENERAL = ("other", "arguments", "other-step")
+TELLING = (*SPECIFIC, "axes", "transposed", "roll", "shift", "flip", "order", "exchanged", "extra")
 SURE, LIKELY = 0.95, 0.6
 SOURCE = 80  # characters of a line that are shown
 
@@ -65,12 +65,10 @@ def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: b
 
 
 def _is_exact(repair: Repair, found: Finding) -> bool:
-    """Whether nothing before the line can be what is wrong: no step that the reference does not
-    have, and no number that Python computed."""
+    """Whether nothing before the line can be what is wrong: the numbers themselves say how they
+    are, and there is no step that the reference does not have."""
     mine = repair.before
-    if repair.bold and not found.relation.kind.startswith(SPECIFIC):
-        return False
-    if found.relation.kind in GENERAL and not mine.values[repair.mine].inputs:
+    if not found.relation.kind.startswith(SPECIFIC if repair.bold else TELLING):
         return False
     one_line = mine.values[found.at].line == mine.values[found.until].line
     return not repair.region or one_line or found.relation.kind in OF_NUMBERS[:3]
