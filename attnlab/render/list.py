@@ -199,7 +199,17 @@ def next_unsolved(rows: tuple[Row, ...]) -> Challenge | ProgramEntry | None:
     """The first one that was tried, else that was started, else that is new; None without any."""
     order = ("tried", "started", "new").index
     open_rows = [row for row in rows if row[1].status != "solved"]
-    first = min(open_rows, key=lambda row: order(row[1].status), default=None)
+    track = read_tracks()[0]  # of what is new, where most begin
+
+    def place(row: Row) -> tuple[int, bool, tuple[int, int, str]]:
+        first_hour = row[0].name in track.names
+        return (
+            order(row[1].status),
+            not first_hour,
+            track.order(row[0]) if first_hour else (0, 0, ""),
+        )
+
+    first = min(open_rows, key=place, default=None)
     return first[0] if first else None
 
 

@@ -28,5 +28,5 @@ class MaskedSoftmax(nn.Module):
 
     def forward(self, scores, keep=None):
         closed = torch.zeros((), dtype=torch.bool, device=scores.device) if keep is None else ~keep
-        z = scores if scores.dtype == torch.float64 else scores.float()
+        z = scores.to(torch.promote_types(scores.dtype, torch.float32))
         return Row.apply(z * self.sharpness, closed).type_as(scores)
