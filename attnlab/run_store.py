@@ -6,6 +6,7 @@ of attnlab, and the settings.
 """
 
 import hashlib
+import os
 import sqlite3
 import threading
 import time
@@ -94,7 +95,14 @@ def package_digest() -> str:
 
 
 def _files_digest(folder: Path, pattern: str) -> str:
-    files = sorted(p for p in folder.rglob(pattern) if p.is_file() and p.suffix != ".pyc")
+    # Python writes its caches under names that pass: nothing in their folders is looked at.
+    files = [
+        Path(where, name)
+        for where, _, names in os.walk(folder)
+        if Path(where).name != "__pycache__"
+        for name in names
+    ]
+    files = sorted(path for path in files if path.match(pattern))
     parts = (part for p in files for part in (str(p.relative_to(folder)).encode(), p.read_bytes()))
     return _digest(parts)
 

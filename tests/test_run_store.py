@@ -103,3 +103,13 @@ def test_a_key_changes_with_the_files_of_the_base_and_the_settings(tmp_path):
     (tmp_path / "notes.md").write_text("")
     assert folder_digest(str(tmp_path)) != digest
     assert result_key(str(tmp_path), [0], 100) != before
+
+
+def test_caches_of_python_do_not_change_a_key(tmp_path):
+    """Python writes them while others run, first under a name that is gone a moment later."""
+    (tmp_path / "solution.py").write_text("x = 1\n")
+    digest = folder_digest(str(tmp_path))
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "solution.cpython-311.pyc.140243").write_text("half")
+    (tmp_path / "__pycache__" / "gone.pyc.7").symlink_to(tmp_path / "nowhere")
+    assert folder_digest(str(tmp_path)) == digest
