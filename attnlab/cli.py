@@ -8,7 +8,7 @@ import importlib
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -148,18 +148,17 @@ def _internal_error(error: Exception) -> AttnlabError:
 
 
 def app() -> TyperGroup:
-    """Every command of the folder, in the order of their places."""
-    made = typer.Typer(
-        cls=_Group,
-        callback=_main_options,
-        invoke_without_command=True,
-        rich_markup_mode=None,  # plain help takes half the time of a framed one
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["--help", "-h"]},
-    )
-    names = [m.name for m in pkgutil.iter_modules(commands.__path__) if m.name != "base"]
+    """Every command of the folder; its module is imported when it is asked for."""
+    group = get_command(_new_typer(_Main, _main_options))
+    assert isinstance(group, TyperGroup)
+    return group
+
+
+def _read_commands(names: Iterable[str]) -> dict[str, Any]:
+    """The commands called so, in the order of their places."""
     modules = [importlib.import_module(f"attnlab.commands.{name}") for name in names]
-    for module in sorted(modules, key=lambda module: int(module.PLACE)):
+    made = _new_typer(_Group)
+    for module in modules:
         name = module.__name__.rpartition(".")[2]
         if hasattr(module, "COMMANDS"):
             several = _subcommands(module.COMMANDS)
@@ -169,18 +168,22 @@ def app() -> TyperGroup:
     group = get_command(made)
     assert isinstance(group, TyperGroup)
     order = [name for _, name in sorted((m.PLACE, m.__name__.rpartition(".")[2]) for m in modules)]
-    group.commands = {name: group.commands[name] for name in order}  # typer puts groups last
-    return group
+    return {name: group.commands[name] for name in order}  # typer puts groups last
+
+
+def _new_typer(cls: type[TyperGroup], callback: Callable[..., None] | None = None) -> typer.Typer:
+    return typer.Typer(
+        cls=cls,
+        callback=callback or _show_help_alone,
+        invoke_without_command=True,
+        rich_markup_mode=None,  # plain help takes half the time of a framed one
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
 
 
 def _subcommands(commands: Mapping[str, Callable[..., int]]) -> typer.Typer:
-    made = typer.Typer(
-        cls=_Group,
-        callback=_show_help_alone,
-        invoke_without_command=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["--help", "-h"]},
-    )
+    made = _new_typer(_Group)
     for name, function in commands.items():
         made.command(name, cls=_Command)(function)
     return made
@@ -270,7 +273,26 @@ class _Group(TyperGroup):
         return _skip_pydantic(super().get_params(ctx))
 
 
+class _Main(_Group):
+    """Reads the one command that is called; all of them for help, and where none is called so."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        names = [m.name for m in pkgutil.iter_modules(commands.__path__) if m.name != "base"]
+        if cmd_name not in names:
+            self.commands = _read_commands(names)
+        elif cmd_name not in self.commands:
+            self.commands.update(_read_commands([cmd_name]))
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        self.get_command(ctx, "")
+        return super().list_commands(ctx)
+
+
 # ---------------------------------------------------------------- global options
+
+
+WITH_VALUE = ("--catalogue", "--require-isolation")
 
 
 def move_global_options(args: Sequence[str]) -> list[str]:
@@ -280,7 +302,7 @@ def move_global_options(args: Sequence[str]) -> list[str]:
     rest: list[str] = []
     words = iter(_before_dashes(args))
     for word in words:
-        if word in ("--catalogue", "--require-isolation"):
+        if word in WITH_VALUE:
             front += [word, *([value] if (value := next(words, None)) is not None else [])]
         elif word in ("--no-color", "--no-server") or word.startswith(
             ("--catalogue=", "--require-isolation=")

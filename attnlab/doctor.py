@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -40,6 +38,8 @@ class HealthCheck:
 
 def check_installation(extra: Path | None = None) -> Iterator[HealthCheck]:
     """Yield all checks, cheap ones first; the last ones start the worker."""
+    import platform  # here: every command imports this file
+
     yield HealthCheck(name="attnlab", state="ok", text=__version__)
     yield HealthCheck(
         name="python", state="ok", text=f"{platform.python_version()}, {sys.executable}"
@@ -53,6 +53,8 @@ def check_installation(extra: Path | None = None) -> Iterator[HealthCheck]:
 
 def _torch() -> HealthCheck:
     """From the package metadata: only the worker imports torch."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return HealthCheck(name="torch", state="ok", text=version("torch"))
     except PackageNotFoundError:

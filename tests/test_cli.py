@@ -338,3 +338,19 @@ def test_installing_completion_says_what_it_writes(monkeypatch, capsys):
     monkeypatch.setenv("SHELL", "/bin/bash")
     cli._announce_completion()
     assert ".bashrc" in capsys.readouterr().err
+
+
+def test_a_command_imports_no_other_command():
+    """Each of thirty takes its time; help and a name that is none need them all."""
+    code = (
+        "import sys; from attnlab.cli import run; run(sys.argv[1:]);"
+        "print([m for m in sys.modules if m.startswith('attnlab.commands.')], file=sys.stderr)"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+        ).stderr
+        for words in (["hint", "--help"], ["hnt"])
+    ]
+    assert said[0] == "['attnlab.commands.base', 'attnlab.commands.hint']\n"
+    assert "Did you mean 'hint'?" in said[1]

@@ -1,11 +1,12 @@
 """Read challenges from folders `<topic>/<slug>/`. A broken folder does not hide the others."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from attnlab.catalogue.bases import DESCRIPTION as BASE_FILE
-from attnlab.catalogue.bases import read_base
+from attnlab.catalogue.bases import PARTS, read_base
 from attnlab.catalogue.challenge_schema import CHALLENGE, FILES, check_format, read_contract
 from attnlab.catalogue.folders import ALTERNATIVES, find_file, find_files, read_slug
 from attnlab.catalogue.programs import DESCRIPTION as PROGRAM_FILE
@@ -26,21 +27,55 @@ opened_topics: set[str] = set()  # topics of users' own catalogues: no candidate
 
 
 @record
-class Catalogue:
-    """The challenges in the order of `attnlab list`, and the errors of broken folders."""
+class _Reading:
+    """What was read of some folders."""
 
     challenges: tuple[Challenge, ...]
-    broken: tuple[AttnlabError, ...] = ()
-    broken_slugs: tuple[str, ...] = ()  # of `broken`, in its order
-    programs: tuple[ProgramEntry, ...] = ()
+    broken: tuple[AttnlabError, ...]
+    broken_slugs: tuple[str, ...]  # of `broken`, in its order
+    programs: tuple[ProgramEntry, ...]
+
+
+class Catalogue:
+    """The challenges in the order of `attnlab list`, and the errors of broken folders.
+
+    Folders are read when they are asked for: one of them where a name says which, or all.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        """Of the folders `<topic>/<slug>`."""
+        self._folders = tuple(folders)
+
+    @cached_property
+    def _all(self) -> _Reading:
+        return _read_all(self._folders)
+
+    @property
+    def challenges(self) -> tuple[Challenge, ...]:
+        return self._all.challenges
+
+    @property
+    def programs(self) -> tuple[ProgramEntry, ...]:
+        return self._all.programs
+
+    @property
+    def broken(self) -> tuple[AttnlabError, ...]:
+        return self._all.broken
+
+    @property
+    def broken_slugs(self) -> tuple[str, ...]:
+        """The slugs of what is broken, in the order of `broken`."""
+        return self._all.broken_slugs
 
     def find(self, what: str) -> Challenge:
         """The challenge called `what`, a full slug or the bare name; raises where none is."""
-        wanted = what.strip().rstrip("/")
-        found = [c for c in self.challenges if wanted in (c.slug, c.name)]
+        wanted = _name(what)
         if self.find_program(wanted):
             hint = f"attnlab start {wanted} starts it; grade and run take it as well."
             raise Refused(f"{wanted} is a whole program, not a challenge of one file", hint)
+        folders = [f for f in self._folders if _may_hold(f, wanted)]
+        found = _named(_read_all(folders).challenges if len(folders) == 1 else (), wanted)
+        found = found or _named(self.challenges, wanted)
         if len(found) == 1:
             return found[0]
         if found:
@@ -53,16 +88,17 @@ class Catalogue:
 
     def find_program(self, what: str) -> ProgramEntry | None:
         """The program called `what`, if there is one; raises where it cannot be read."""
-        wanted = what.strip().rstrip("/")
-        for slug, error in zip(self.broken_slugs, self.broken, strict=True):
-            if slug.startswith(f"{PROGRAMS}/") and wanted in (slug, slug.partition("/")[2]):
-                raise error
-        return next((p for p in self.programs if wanted in (p.slug, p.name)), None)
+        wanted = _name(what)
+        read = _read_all([f for f in self._folders if _is_program(f) and wanted in _names(f)])
+        if read.broken:
+            raise read.broken[0]
+        return next(iter(read.programs), None)
 
     def find_base(self, what: str) -> list[Challenge]:
         """The bugs of the base called `what`; none where there is no such base."""
-        wanted = what.strip().rstrip("/")
-        return [c for c in self.challenges if c.base and wanted in (c.base, Path(c.folder).name)]
+        wanted = _name(what)
+        folders = [f for f in self._folders if wanted in _names(f) and not _is_program(f)]
+        return [c for c in _read_all(folders).challenges if c.base]
 
     def _hint(self, wanted: str) -> str:
         full = "/" in wanted
@@ -82,7 +118,7 @@ def load(extra: Path | None = None) -> Catalogue:
         own = [f for f in _extra_folders(Path(more), said) if f.resolve() not in seen]
         opened_topics.update(str(folder.resolve().parent) for folder in own)
         folders += own
-    return _read_all(folders)
+    return Catalogue(folders)
 
 
 def shipped_folder() -> Path:
@@ -156,13 +192,38 @@ def _extra_folders(root: Path, said: str) -> list[Path]:
     return found
 
 
-def _read_all(folders: list[Path]) -> Catalogue:
+def _name(what: str) -> str:
+    return what.strip().rstrip("/")
+
+
+def _names(folder: Path) -> tuple[str, str]:
+    return folder.name, f"{folder.parent.name}/{folder.name}"
+
+
+def _is_program(folder: Path) -> bool:
+    return folder.parent.name == PROGRAMS or (folder / PROGRAM_FILE).exists()
+
+
+def _may_hold(folder: Path, wanted: str) -> bool:
+    """Whether a challenge of the folder may be called so, as its files are named."""
+    topic, _, name = wanted.rpartition("/")
+    if topic and topic != folder.parent.name:
+        return False
+    parts = (path for part in PARTS for path in (folder / part).glob("*.toml"))
+    return folder.name == name or any(path.stem == name for path in parts)
+
+
+def _named(challenges: Iterable[Challenge], wanted: str) -> list[Challenge]:
+    return [c for c in challenges if wanted in (c.slug, c.name)]
+
+
+def _read_all(folders: Iterable[Path]) -> _Reading:
     good: dict[str, Challenge] = {}
     programs: dict[str, ProgramEntry] = {}
     bad: list[tuple[str, AttnlabError]] = []
     for folder in folders:
         try:
-            if folder.parent.name == PROGRAMS or (folder / PROGRAM_FILE).exists():
+            if _is_program(folder):
                 entry = read_program_entry(folder)
                 programs[entry.slug] = entry
                 continue
@@ -178,7 +239,7 @@ def _read_all(folders: list[Path]) -> Catalogue:
                 bad.append((challenge.slug, error))
             else:
                 good[challenge.slug] = challenge
-    return Catalogue(
+    return _Reading(
         challenges=tuple(sorted(good.values(), key=_order)),
         broken=tuple(error for _, error in bad),
         broken_slugs=tuple(slug for slug, _ in bad),

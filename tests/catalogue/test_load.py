@@ -8,6 +8,7 @@ import pytest
 from challenge_folder import TOML, write
 
 from attnlab.catalogue import load as catalogue
+from attnlab.catalogue.bases import read_base
 from attnlab.catalogue.load import load, read_challenge
 from attnlab.errors import Broken, Refused, Unreadable
 from attnlab.records import Bug, Input, Position, Refusal
@@ -352,3 +353,20 @@ def test_topics_of_a_users_catalogue_are_noted_and_not_what_lies_beside_them(
     (more / ".venv").mkdir()
     load(more)
     assert catalogue.opened_topics == {str((more / "position").resolve())}
+
+
+def test_a_name_reads_only_the_folder_that_may_hold_it(monkeypatch):
+    """Of hundreds of files a command about one challenge reads a few, whatever is asked of it."""
+    read = []
+
+    def watched(folder):
+        read.append(folder.name)
+        return read_base(folder)
+
+    monkeypatch.setattr("attnlab.catalogue.load.read_base", watched)
+    shipped = load()
+    bug = shipped.find("cache/it-forgets-after-two")
+    assert read == [Path(bug.folder).name]
+    assert shipped.find_program("char-gpt")
+    assert {c.base for c in shipped.find_base(read[0])} == {bug.base}
+    assert set(read) == {Path(bug.folder).name}

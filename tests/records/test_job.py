@@ -1,8 +1,11 @@
 """Records: frozen, and the same after a trip through JSON."""
 
+import copy
 import dataclasses
 import json
 import math
+import pickle
+import sys
 import typing
 
 import pytest
@@ -37,6 +40,25 @@ KINDS = [
     for kind in vars(records).values()
     if isinstance(kind, type) and dataclasses.is_dataclass(kind)
 ]
+
+
+def required_fields(kind):
+    """Values for the fields that a record cannot do without, by their types."""
+    hints = typing.get_type_hints(kind, localns=vars(records))
+    needed = (f.name for f in dataclasses.fields(kind) if f.default is f.default_factory)
+    return st.fixed_dictionaries({name: st.from_type(hints[name]) for name in needed})
+
+
+def build(kind):
+    return st.deferred(lambda: required_fields(kind).map(lambda values: kind(**values)))
+
+
+for name, module in list(sys.modules.items()):
+    if name.startswith("attnlab.records."):
+        for kind in vars(module).values():
+            if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind is not Contract:
+                st.register_type_strategy(kind, build(kind))
+
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
 
 
@@ -70,8 +92,40 @@ def test_every_record_survives_json(kind):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_records_are_frozen_and_documented_by_their_fields(kind):
     """No stage can edit what an earlier one made, and no record carries undeclared attributes."""
-    assert kind.__dataclass_params__.frozen
-    assert "__slots__" in vars(kind)
+
+    @few
+    @given(build(kind))
+    def edit(value):
+        for name in (*kind.__slots__, "undeclared"):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(value, name, 1)
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                delattr(value, name)
+        assert not hasattr(value, "__dict__")
+
+    edit()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_records_are_copied_and_pickled(kind):
+    """Other processes and tools may take them."""
+
+    @few
+    @given(build(kind))
+    def trip(value):
+        for other in (copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
+            assert same(value, other)
+
+    trip()
+
+
+def test_a_record_is_built_of_all_its_fields_and_no_others():
+    """A misspelt field and a forgotten one are named, and no two records share a default."""
+    with pytest.raises(TypeError, match="Limits has no field second"):
+        records.Limits(second=1.0)
+    with pytest.raises(TypeError, match="Code needs "):
+        Code()
+    assert Contract().sizes is not Contract().sizes
 
 
 def test_records_are_equal_where_their_fields_are():
