@@ -11,7 +11,8 @@ Right: `scores + mask` for a float mask, `masked_fill` for a boolean one.
 Probed with -inf and with -1e9, where the contract says that the mask may be `additive`; also in
 train mode, unless it drops values at random, in the dtypes of the contract, and by gradients. Where
 weights are said to be averages, one number more on all keys of a query must change nothing, and
-another on each key must change something.
+another on each key must change something. How much, and what gradient the mask gets, is compared
+with a reference that takes such masks: the solution of a challenge.
 """
 
 from dataclasses import replace
@@ -20,15 +21,17 @@ from attnlab.catalogue.contract_facts import has_query_axis, mask_input
 from attnlab.checks.base import Failure, Probe, Steps, Tier, check
 from attnlab.checks.shared.compare import failure_at, first_failure
 from attnlab.checks.shared.inputs import allowed, beyond_rounding, dtype_mismatch, gradient_mismatch
-from attnlab.probe.answers import Inputs, Mask, Tensor
+from attnlab.probe.answers import Inputs, Mask, Skip, Tensor
 
 LOWEST = (float("-inf"), -1e9)
 BIAS = 2.0
+TITLE = "Boolean and additive masks agree"
 NUMBERS = "Add a mask of floats to the scores: numbers other than 0 and -inf are biases."
 
 
 @check(
-    title="Boolean and additive masks agree",
+    id="mask-form-parity",
+    title=TITLE,
     needs=("mask", "additive", "floats"),
     tier=Tier.WEIGHTS,
     advice="Look at the branch on mask.dtype: a float mask is added, a boolean one is filled in.",
@@ -106,6 +109,35 @@ def _trains(probe: Probe, inputs: Inputs, added: Inputs, boolean: Tensor) -> Fai
     how = " under a mask of floats"
     failure = gradient_mismatch(probe, found.parameters, right.parameters, how)
     return failure or gradient_mismatch(probe, found.inputs, right.inputs, how)
+
+
+@check(
+    id="float-mask-values",
+    title="A mask of floats weighs as much as in the reference",
+    needs=("reference", "mask", "additive", "floats"),
+    tier=Tier.LEARNING,
+    advice=NUMBERS,
+    few=True,
+)
+def _biases_weigh(probe: Probe) -> Failure | None:
+    if not probe.reference_takes_floats:
+        raise Skip("the reference takes boolean masks alone")
+    spec, (inputs, _) = mask_input(probe.contract), probe.sample()
+    mask = _additive(probe, inputs[spec.name] == spec.forbids, LOWEST[0])
+    biased = {**inputs, spec.name: mask + probe.noise(mask, BIAS)}
+    out, right = probe.call(biased), probe.expected(biased)
+    failure = failure_at(
+        beyond_rounding(probe, right, out),
+        lambda where: (
+            "with biases in a mask of floats, numbers besides 0 and -inf, the output differs from "
+            f"the reference's at {where}, by up to {(right - out).abs().max().item():.2g}"
+        ),
+    )
+    if failure:
+        return failure
+    found = probe.gradients(biased)
+    wanted = probe.expected_gradients(biased, found.cotangent)
+    return gradient_mismatch(probe, found.inputs, wanted.inputs, " under a mask of floats")
 
 
 def _cast(probe: Probe, added: Inputs, boolean: Tensor) -> Failure | None:

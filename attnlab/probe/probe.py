@@ -641,6 +641,12 @@ class Probe:
         found = self._comparable().gradients(inputs, cotangent)
         return replace(found, parameters=self.loaded.gradients(found.parameters))
 
+    @property
+    def reference_takes_floats(self) -> bool:
+        """Whether what a mask of floats must give can be asked of the reference."""
+        known = self.reference is not None and not self.loaded.refusal
+        return known and self._comparable().takes_floats
+
     def _comparable(self) -> Reference:
         if self.reference is None:
             raise CannotTell("there is no reference for this module", "no-reference")

@@ -32,6 +32,7 @@ class BadReference(Exception):
 class Reference(Protocol):
     weights: dict[str, Tensor]  # the current ones, by name
     names: Mapping[str, str]  # its constructor's arguments by the candidate's, where they differ
+    takes_floats: bool  # as masks, where the contract calls them additive
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         """Build it, draw its weights and return them by name; without `bias` biases are zero."""
@@ -63,6 +64,7 @@ class UnitReference:
     be attended to; those of the inputs that are `turned` say the opposite."""
 
     turned: Collection[str] = ()
+    takes_floats = False
 
     def __init__(self, name: str, turned: Collection[str] = ()) -> None:
         from attnlab.references import unit
@@ -201,6 +203,7 @@ class FileReference:
         self.weights: dict[str, Tensor] = {}
         self.uses = 1
         self.sound = True
+        self.takes_floats = own is None  # the solution of a challenge does all that its task asks
         beside = dict(code.siblings)
         self._ask(
             "load",
