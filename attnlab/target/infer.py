@@ -13,7 +13,7 @@ from dataclasses import replace
 from attnlab.catalogue.literals import Scalar, Symbol, check_size, plain_literal
 from attnlab.catalogue.schema import symbols_of
 from attnlab.errors import Refused
-from attnlab.records import Contract
+from attnlab.records import Contract, Input
 from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import UserOptions
 from attnlab.target.config_objects import NAMES as CONFIGS
@@ -56,6 +56,12 @@ def complete_contract(
         build = _with_constants(_with_roles(build, seen), near.constants)
         keywords, sizes = _constructor_arguments(build, keywords, sizes, named, said)
     inputs, arguments = infer_inputs(forward, said)
+    if (
+        "hd" in keywords.values()
+        and not fixed
+        and not {"H", *WIDTHS} & {*sizes, *keywords.values()}
+    ):
+        inputs = _as_wide_as_a_head(inputs, said)
     bound = _has_fixed_width(seen, keywords)
     if bound:
         sizes = _without_preset(sizes, said)
@@ -77,6 +83,17 @@ def complete_contract(
         vary=_varying(
             base.vary, bound or sizes.get("D") in fixed or _has_default_width(seen, keywords, sizes)
         ),
+    )
+
+
+def _as_wide_as_a_head(inputs: tuple[Input, ...], said: UserOptions) -> tuple[Input, ...]:
+    """The inputs of a module that is built with a head's width and with no other."""
+    given = {entry.argument for entry in said.inputs}
+    return tuple(
+        replace(entry, axes=("B", "H", "S", "hd"))
+        if entry.axes == ("B", "S", "D") and entry.argument not in given
+        else entry
+        for entry in inputs
     )
 
 

@@ -237,25 +237,34 @@ def _positions(tree: ast.Module) -> Iterator[Told]:
         text = ast.unparse(scope)
         if not caches or re.search(r"offset|start_pos|position_ids|cache_position", text):
             continue
+        cache = min(caches)
+        caches |= _holding(nodes, caches)
         for node in nodes:
             if _called(node) != "arange" or not isinstance(node, ast.Call):
                 continue
             asked = ast.unparse(node)
-            lengths = {
-                ast.unparse(n.targets[0]): ast.unparse(n.value)
-                for n in nodes
-                if isinstance(n, ast.Assign)
-            }
-            whole = asked + " ".join(v for k, v in lengths.items() if k and k in asked)
-            whole_line = next((ast.unparse(n) for n in nodes if _holds(n, node)), "")
-            if not any(c in whole + whole_line for c in caches) and _counts_input(node, nodes):
+            statement = next((n for n in nodes if _holds(n, node)), node)
+            if not _mentions(statement, caches) and _counts_input(node, nodes):
                 yield Told(
                     node.lineno,
                     "positions-ignore-cache",
-                    f"{asked} begins at 0 also where {min(caches)} holds earlier positions: "
+                    f"{asked} begins at 0 also where {cache} holds earlier positions: "
                     "with a cache every new token is put at the beginning. Add the cache's length",
                 )
                 return
+
+
+def _holding(nodes: list[ast.AST], caches: set[str]) -> set[str]:
+    """The variables that hold something of a cache."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Assign) and _mentions(node.value, caches | found):
+            found |= {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return found
+
+
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))
 
 
 def _holds(statement: ast.AST, node: ast.AST) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from attnlab.catalogue.literals import Scalar, Symbol
 from attnlab.target.conventions import DIMENSIONS, LITERALS
+from attnlab.target.mask_usage import last_name, mask_meaning, mask_shape
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 D, H, V, M, F = map(Symbol, ("D", "H", "V", "M", "F"))
@@ -90,7 +91,7 @@ class ClassUsage:
         self, call: ast.Call, target: str, depth: int
     ) -> Iterator[tuple[ast.expr, Scalar]]:
         """The arguments of a call whose roles are known."""
-        made = _last_name(call.func)
+        made = last_name(call.func)
         roles = dict(LAYERS.get(made, {}))
         if made in self.classes:
             function = self.methods[made].get("__init__")
@@ -138,8 +139,8 @@ class ClassUsage:
         function = self.methods[name].get("forward")
         if function is None or not depth:
             return ""
-        if meaning := _mask_meaning(function, argument):
-            return f"{_mask_shape(function, argument)} bool {meaning}"
+        if meaning := mask_meaning(function, argument):
+            return f"{mask_shape(function, argument)} bool {meaning}"
         for call, _ in _calls(function):
             made = self._made(name, call.func)
             inner = self.methods.get(made, {}).get("forward")
@@ -156,7 +157,7 @@ class ClassUsage:
         """Of the pictures that the first convolution takes."""
         for reached in (name, *sorted(self._reached(name, DEEP) - {name})):
             for node in ast.walk(self.nodes[reached]):
-                if isinstance(node, ast.Call) and _last_name(node.func) == "Conv2d" and node.args:
+                if isinstance(node, ast.Call) and last_name(node.func) == "Conv2d" and node.args:
                     first = node.args[0]
                     if isinstance(first, ast.Constant) and type(first.value) is int:
                         return first.value
@@ -172,9 +173,9 @@ class ClassUsage:
             return True
         nodes = [n for c in self._reached(name, DEEP) for n in ast.walk(self.nodes[c])]
         calls = [n for n in nodes if isinstance(n, ast.Call)]
-        layers = [c for c in calls if _last_name(c.func) in TIME_FIRST]
+        layers = [c for c in calls if last_name(c.func) in TIME_FIRST]
         turned = any(
-            _last_name(c.func) in ("transpose", "permute", "swapaxes")
+            last_name(c.func) in ("transpose", "permute", "swapaxes")
             and [ast.unparse(a) for a in c.args[:2]] in (["0", "1"], ["1", "0"])
             for c in calls
         )
@@ -203,7 +204,7 @@ class ClassUsage:
         for node in ast.walk(self.methods[name].get("__init__", ast.Pass())):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
                 yield node.targets[0].attr, _first_made(node.value)
-            if isinstance(node, ast.Call) and _last_name(node.func) in ("dict", "ModuleDict"):
+            if isinstance(node, ast.Call) and last_name(node.func) in ("dict", "ModuleDict"):
                 yield from ((k.arg, _first_made(k.value)) for k in node.keywords if k.arg)
             if isinstance(node, ast.Dict):
                 pairs = zip(node.keys, node.values, strict=True)
@@ -213,7 +214,7 @@ class ClassUsage:
 
     def _made(self, name: str, function: ast.expr) -> str:
         """The class of the layer that a call goes to; for another function, its own name."""
-        text = _last_name(function)
+        text = last_name(function)
         if isinstance(function, ast.Attribute):
             return self.layers[name].get(text, text if text in ("embedding", "one_hot") else "")
         if text in self.methods and text not in self.classes:
@@ -244,7 +245,7 @@ def _first_made(node: ast.expr) -> str:
         return _first_made(node.elts[0]) if node.elts else ""
     if not isinstance(node, ast.Call):
         return ""
-    made = _last_name(node.func)
+    made = last_name(node.func)
     if made in ("Sequential", "ModuleList") and node.args:
         first = node.args[0]
         return _first_made(first.value if isinstance(first, ast.Starred) else first)
@@ -297,39 +298,6 @@ def _name(node: ast.expr, known: Mapping[str, str]) -> str:
     return ""
 
 
-def _mask_meaning(function: Function, argument: str) -> str:
-    """`allows` or `forbids`, as forward compares, inverts, fills by or adds a mask; "" unknown."""
-    return next(filter(None, (_said_of_mask(n, argument) for n in ast.walk(function))), "")
-
-
-def _said_of_mask(node: ast.AST, argument: str) -> str:
-    match node:
-        case ast.Compare(left=left, ops=[op], comparators=[other]) if _is(left, argument):
-            zero = ast.unparse(other) in ("0", "False")
-            return "allows" if isinstance(op, ast.Eq if zero else ast.NotEq) else ""
-        case ast.UnaryOp(op=ast.Invert(), operand=operand) if _is(operand, argument):
-            return "allows"
-        case ast.BinOp(op=ast.Add(), left=left, right=right):
-            return "forbids additive" if _is(left, argument) or _is(right, argument) else ""
-        case ast.Call(args=[first, *_], func=function) if _is(first, argument):
-            filled = _last_name(function) in ("masked_fill", "masked_fill_", "where")
-            return "forbids" if filled else ""
-    return ""
-
-
-def _mask_shape(function: Function, argument: str) -> str:
-    """Its axes, by those that forward adds to it on the way to scores of (B, H, S, S)."""
-    fresh = 0
-    for node in ast.walk(function):
-        if isinstance(node, ast.Subscript) and _is(node.value, argument):
-            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            fresh = max(fresh, sum(ast.unparse(part) == "None" for part in parts))
-        elif isinstance(node, ast.Call) and _last_name(node.func) == "unsqueeze":
-            within = isinstance(node.func, ast.Attribute) and _is(node.func.value, argument)
-            fresh = max(fresh, within * ast.unparse(node).count("unsqueeze"))
-    return {0: "S S", 1: "B S S"}.get(fresh, "B S")
-
-
 def _unpacked(function: Function, argument: str) -> Iterator[int]:
     """The number of axes where forward unpacks `argument.shape` before it changes it."""
     for node in ast.walk(function):
@@ -341,24 +309,5 @@ def _unpacked(function: Function, argument: str) -> Iterator[int]:
             yield len(elements)
 
 
-def _is(node: ast.expr, argument: str) -> bool:
-    """Whether an expression is the argument, as it came or seen otherwise."""
-    while True:
-        if isinstance(node, ast.Name):
-            return node.id == argument
-        if isinstance(node, ast.Subscript):
-            node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func.value
-        else:
-            return False
-
-
 def _mentions(node: ast.expr, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""

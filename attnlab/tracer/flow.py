@@ -46,6 +46,7 @@ class Flow:
     """Of one run. A row is known by the index of its first output."""
 
     outputs: tuple[int, ...] = ()  # what was returned, or what a backward pass began at
+    read: tuple[int, ...] = ()  # whose values the program read, and may have decided by
     whole: bool = False  # where every tensor came from is known: what has no way out has none
     training: bool = False  # the module's mode
     partial: bool = False  # arguments of forward were left out
@@ -65,6 +66,7 @@ def read_flow(recorder: Recorder, seen: Replay, partial: bool = False) -> Flow:
     dropped, unread = _thrown_away(rows, recorder)
     return Flow(
         outputs=seen.outputs,
+        read=seen.read,
         whole=whole and bool(seen.outputs),
         training=recorder.root is not None and (recorder.training or recorder.root.training),
         partial=partial,

@@ -30,6 +30,8 @@ WRITES = {
 # Functions that expose a tensor's memory to writes from outside, and that take foreign memory.
 EXPOSES = {"numpy", "data_ptr", "untyped_storage", "storage", "__array__", "__dlpack__", "tobytes"}
 SHARES = {"from_numpy", "frombuffer", "as_tensor", "asarray", "from_dlpack", "from_file"}
+# What hands the values themselves to the program, which may decide by them.
+READS = {"tolist", "item", "__bool__", "__int__", "__float__", "__index__"}
 OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 DECOMPOSED = (F.multi_head_attention_forward,)
 TWIN_CODES = {func.__code__ for func in DECOMPOSED}  # which the twins share
@@ -42,6 +44,7 @@ class Kind:
     __slots__ = (
         "exposes",
         "name",
+        "reads",
         "same_elements",
         "sets",
         "shares",
@@ -58,6 +61,7 @@ class Kind:
         self.exposes = self.writes or name in EXPOSES
         self.shares = name in SHARES
         self.sets = name == "__setitem__"
+        self.reads = name in READS
         self.starts = name == "backward"
         self.same_elements = name in SAME_ELEMENTS
         self.uninitialised = name in UNINITIALISED

@@ -100,6 +100,7 @@ class Recorder(TorchFunctionMode):
         self.inputs: list[LoggedInput] = []
         self.named_at = 0  # operations before the inputs were known
         self.outputs: list[LoggedInput] = []  # what was returned, or what a backward pass began at
+        self.reads: list[tuple[int, LoggedInput]] = []  # the operations before it, and the tensor
         self.failure: FailedOperation | None = None
         self.full = False  # MAX_ROWS reached: later operations are not recorded
         self.unseen = 0  # operations on tensors that have no shape, such as nested ones
@@ -146,9 +147,16 @@ class Recorder(TorchFunctionMode):
                     self._note(kind, args, kwargs, outs)
                 except Exception:  # what cannot be described must not stop the run
                     self.unseen += 1
-            elif kind.starts:
-                self.name_outputs(_tensors_among(args, kwargs)[:1])
+            elif kind.starts or kind.reads:
+                self._note_use(kind, _tensors_among(args, kwargs)[:1])
         return out
+
+    def _note_use(self, kind: Kind, tensors: list[Tensor]) -> None:
+        """A backward pass begins at a tensor, or its values go to the program."""
+        if kind.starts:
+            self.name_outputs(tensors)
+        else:
+            self.reads += [(len(self.log), (id(t), storage_of(t), _shape(t))) for t in tensors]
 
     def _note(self, kind: Kind, args: Any, kwargs: Any, outs: tuple[Tensor, ...]) -> None:
         """Append one operation to the log."""

@@ -6,6 +6,7 @@ shape are still the same. (Not every tensor comes out of an operation: a new `nn
 bear the id of a tensor that is gone.)
 """
 
+from collections import deque
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -55,6 +56,7 @@ class Replay(NamedTuple):
     crash_operands: tuple[tuple[int, ...], ...]
     crash_sources: tuple[Source, ...]
     outputs: tuple[int, ...]  # of the recorder, as rows
+    read: tuple[int, ...]  # rows whose values the program read
 
 
 def replay(recorder: Recorder) -> Replay:
@@ -67,9 +69,13 @@ def replay(recorder: Recorder) -> Replay:
     rows: list[Row] = []
     count = 0
     given = dict(born)
+    read: list[int | None] = []
+    reads = deque(recorder.reads)
     for at, (op, code, line, module, ins, made, template) in enumerate(recorder.log):
         if at == recorder.named_at:
             born |= {key: old for key, old in given.items() if _is_fresh(rows, born[key][0])}
+        while reads and reads[0][0] <= at:
+            read.append(_row(born, reads.popleft()[1]))
         known = [_row(born, tensor) for tensor in ins]
         kin = {storage: row for (_, storage, _), row in zip(ins, known, strict=True)}
         outs = []
@@ -88,7 +94,9 @@ def replay(recorder: Recorder) -> Replay:
     known = [_row(born, tensor) for tensor in ins]
     shapes = tuple(plain_sizes(shape) for _, _, shape in ins)
     outputs = _parents([_row(born, tensor) for tensor in recorder.outputs])
-    return Replay(rows, _parents(known), shapes, _sources(ins, known, weights), outputs)
+    read += [_row(born, tensor) for _, tensor in reads]
+    sources = _sources(ins, known, weights)
+    return Replay(rows, _parents(known), shapes, sources, outputs, _parents(read))
 
 
 def _is_fresh(rows: list[Row], made_by: int) -> bool:

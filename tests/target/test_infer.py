@@ -197,6 +197,12 @@ def test_guessed_kinds_are_right(net):
     assert (mask.dtype, mask.role, mask.forbids) == ("bool", "mask", True)
 
 
+def test_a_module_that_is_built_with_a_heads_width_takes_heads(net):
+    """A rotary embedding that knows no other width is not fed whole vectors."""
+    assert fed(net(built="self, head_dim, max_len", called="self, x")) == {"x": "B H S hd"}
+    assert fed(net(built="self, dim, head_dim", called="self, x")) == {"x": "B S D"}
+
+
 def test_a_given_input_joins_the_guessed_ones(net):
     """--input "pad: B S bool" needs no second flag for x, and keeps forward's order."""
     contract = net(called="self, x, mask=None, pad=None", inputs=["pad: B S bool"])

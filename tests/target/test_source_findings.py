@@ -101,3 +101,16 @@ def test_lists_that_belong_together_are_shuffled_as_pairs():
 def test_what_cannot_be_parsed_says_nothing():
     """No rule, no error."""
     assert not list(source_findings("def (", "a.py"))
+
+
+def test_a_length_that_counts_the_cache_is_none_of_an_input():
+    """Keys joined with the cache, or an object made of both, know the positions before."""
+    text = """
+    class Net(nn.Module):
+        def forward(self, x, cache=None):
+            seen = self.remember(x, cache)
+            k = torch.cat([cache[0], self.k(x)], 1)
+            n, m = seen.keys.shape[1], k.shape[1]
+            return torch.arange(n) + torch.arange(m)
+    """
+    assert not list(source_findings(dedent(text), "a.py"))

@@ -95,6 +95,11 @@ def test_a_picture_has_the_size_that_the_constructor_says(line, feed):
         ("s.masked_fill(~mask[:, None, None], -1e9)", "B S bool allows"),
         ("s.masked_fill(mask.unsqueeze(1), -1e9)", "B S S bool forbids"),
         ("s + mask", "S S bool forbids additive"),
+        ("s.where(~mask, -torch.inf)", "S S bool forbids"),
+        ("torch.where(mask, s, -torch.inf)", "S S bool allows"),
+        ("torch.where(mask, torch.finfo(s.dtype).min, s)", "S S bool forbids"),
+        ("F.scaled_dot_product_attention(s, s, s, attn_mask=~mask)", "S S bool forbids"),
+        ("F.scaled_dot_product_attention(s, s, s, mask)", "S S bool allows"),
         ("s", ""),
     ],
 )
@@ -142,3 +147,16 @@ def test_an_own_batch_first_says_which_axis_comes_first(default, first):
             return self.layer(x)
     """
     assert forward(text, "Net") == {"x": first}
+
+
+def test_a_mask_is_followed_through_variables():
+    """What is inverted on the way to the attention says the contrary, also under the same name."""
+    text = """
+    class Net(nn.Module):
+        def forward(self, s, mask):
+            mask = ~mask[:, None]
+            some = mask.any(-1)
+            return F.scaled_dot_product_attention(s, s, s, attn_mask=mask | ~some)
+    """
+    usage = ClassUsage({"Net": ast.parse(dedent(text)).body[0]})
+    assert usage.mask_axes("Net", "mask") == "B S S bool forbids"

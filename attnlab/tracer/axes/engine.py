@@ -177,7 +177,7 @@ def _last(path: str) -> str:
 def _inherit(flow: Flow, arr: TracedTensor, call: Call) -> None:
     """A mean over the batch stays one until it meets the batch again, which is told."""
     rows = [a.pooled for a in call.arrays if a.pooled is not None]
-    if not rows or arr.pooled is not None or not call.floats:
+    if not rows or arr.pooled is not None or not call.floats or call.name.endswith("_like"):
         return
     if _has_batch(arr) and any(a.pooled is None and _has_batch(a) for a in call.arrays):
         _report_pooled(flow, rows[0])

@@ -192,12 +192,13 @@ def _joined(flow: Flow, found: Axes, axes: Axes, call: Call, old: set[int]) -> N
 
     Only pieces that this very reshape cut: what was cut before is an axis of its own.
     """
+    data = any(a.kind in DATA for axis in found for a in leaves(axis))  # a weight is laid out anew
     for axis in found:
         for a, b in pairwise(collapsed(axis)):
             if not {id(a), id(b)} <= old and _straddles(a, b, found):
                 message = partial(_pieces_message, flow, axes, a, b, call)
                 flow.report(call.row, "reshape-cut", message)
-            elif _reversed(a, b):
+            elif data and _reversed(a, b):
                 flow.report(call.row, "merge-order", partial(_order_message, flow, a, b, call))
 
 

@@ -101,10 +101,10 @@ def _place(rows: Rows, group: Sequence[HeldTensor], first: int | None) -> tuple[
     return "", 0, ""
 
 
-def living_rows(rows: Rows) -> set[int]:
-    """Rows (and inputs, -1 - i) that the output descends from, or that write into something."""
+def living_rows(rows: Rows, read: tuple[int, ...] = ()) -> set[int]:
+    """Rows (and inputs, -1 - i) that the output or one of `read` descends from, or that write."""
     ops = rows.raw.ops
-    todo = [*rows.raw.flow.outputs, *(op.index for op in ops if _writes(op.op))]
+    todo = [*rows.raw.flow.outputs, *read, *(op.index for op in ops if _writes(op.op))]
     alive: set[int] = set()
     while todo:
         row = todo.pop()
@@ -139,7 +139,7 @@ def unused_inputs(rows: Rows) -> Iterator[Finding]:
     flow, ops = rows.raw.flow, rows.raw.ops
     if not flow.whole or rows.raw.crash is not None:
         return
-    alive = living_rows(rows)
+    alive = living_rows(rows, flow.read)
     for number, name in enumerate(rows.raw.input_names):
         takers = [op for op in ops if -1 - number in op.parents]
         if -1 - number in alive or not takers:

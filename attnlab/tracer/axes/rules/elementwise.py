@@ -1,5 +1,7 @@
 """Operations that work entry by entry, on tensors lined up from the right."""
 
+from dataclasses import replace
+
 from attnlab.tracer.axes.atoms import Axes, Axis, leaves
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Added, Call, Mark, TracedTensor, by_name
@@ -14,8 +16,7 @@ SAME = """
     short byte char cpu cuda requires_grad_ dropout alpha_dropout feature_dropout
     dropout1d dropout2d dropout3d cummax cummin tril triu layer_norm rms_norm group_norm
     batch_norm instance_norm native_layer_norm logical_not bitwise_not invert isnan
-    isinf isfinite flip fliplr flipud sort argsort msort zeros_like ones_like
-    empty_like full_like rand_like randn_like randint_like fill fill_ zero_ normal_
+    isinf isfinite flip fliplr flipud sort argsort msort fill fill_ zero_ normal_
     uniform_ masked_fill positive conj resolve_conj angle logit threshold softmin
     deg2rad renorm bernoulli index_fill index_copy index_add scatter scatter_add
     scatter_reduce put index_put masked_scatter histc local_response_norm fill_diagonal_
@@ -23,6 +24,7 @@ SAME = """
     exponential_ ndtr xlogy lerp heaviside fake_quantize_per_tensor_affine polygamma
     digamma lgamma
 """
+LIKE = "zeros_like ones_like empty_like full_like rand_like randn_like randint_like"
 BINARY = """
     add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow
     float_power maximum minimum max min fmax fmin eq ne lt le gt ge less less_equal
@@ -53,6 +55,11 @@ def keep_axes(flow: Flow, call: Call) -> TracedTensor | list[TracedTensor]:
         for s in call.outs
     ]
     return found if len(found) > 1 else found[0]
+
+
+def shaped_like(flow: Flow, call: Call) -> list[TracedTensor]:
+    """A factory takes the axes of its operand, and nothing of its values."""
+    return [TracedTensor(s, list(call.x.axes)) for s in call.outs]
 
 
 def power(flow: Flow, call: Call) -> TracedTensor:
@@ -94,7 +101,7 @@ def combine(flow: Flow, call: Call) -> TracedTensor | Axes | list[TracedTensor]:
     return TracedTensor(
         call.shape,
         axes,
-        soft=_mark(call),
+        soft=_mark(call, axes),
         tiled=next((a.tiled for a in call.arrays if a.tiled is not None), None),
         exp=any(a.exp for a in call.arrays) and call.name not in DIVISIONS,
         added=_added(call),
@@ -131,9 +138,9 @@ def _batches(axes: Axes) -> int:
     return sum(any(a.kind == "batch" for a in leaves(axis)) for axis in axes)
 
 
-def _mark(call: Call) -> Mark | None:
+def _mark(call: Call, axes: Axes) -> Mark | None:
     """A softmax stays one under a mask or a dropout; what is divided by its own sum is one."""
-    marks = [a.soft for a in call.arrays if a.soft is not None]
+    marked = [a for a in call.arrays if a.soft is not None]
     if len(call.arrays) > 1 and call.name in DIVISIONS:
         top, below = call.arrays[:2]
         if below.total is not top or not (top.exp or top.soft is not None):
@@ -141,7 +148,23 @@ def _mark(call: Call) -> Mark | None:
         over = leaves(below.over)
         both = (*over, *leaves(top.soft.atoms)) if top.soft is not None else over
         return Mark(call.row, both, keys=_is_keys(top, over))  # or one along either axis
-    return marks[0] if len(marks) == 1 else None
+    return _lined_up(marked[0], axes) if len(marked) == 1 else None
+
+
+def _lined_up(arr: TracedTensor, axes: Axes) -> Mark | None:
+    """The softmax of an operand, also along what its axis was lined up with: a copy of it."""
+    mark = arr.soft
+    assert mark is not None
+    own = set(leaves(mark.atoms))
+    beside = axes[len(axes) - len(arr.axes) :]
+    met = [
+        a
+        for axis, other in zip(arr.axes, beside, strict=True)
+        if own & {*leaves(axis)}
+        for a in leaves(other)
+        if a not in own
+    ]
+    return replace(mark, atoms=(*mark.atoms, *met)) if met else mark
 
 
 def _is_keys(arr: TracedTensor, axis: Axis) -> bool:
@@ -228,6 +251,7 @@ RULES = by_name(
     {
         roll: "roll",
         keep_axes: SAME,
+        shaped_like: LIKE,
         combine: BINARY,
         softmax: "softmax softmin gumbel_softmax log_softmax",
         power: "exp exp2",

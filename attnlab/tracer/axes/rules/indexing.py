@@ -92,7 +92,8 @@ def _insert(
     """Index tensors make their own axes: at the first one's place, or in front of all."""
     rank = len(shape) - len(axes)
     met: Axes = [()] * rank
-    _counted(call, parts)
+    if len(advanced) > 1:  # a lone index picks, and as many only by chance
+        _counted(call, parts)
     for p in parts:
         if isinstance(p, TracedTensor) and len(p.axes) <= rank:
             pad: Axes = [()] * (rank - len(p.axes))

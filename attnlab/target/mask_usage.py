@@ -1,0 +1,126 @@
+"""What forward does with a mask tells what True means in it, and which axes it has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Methods that leave what a mask says as it is, but for one.
+SEEN_OTHERWISE = {
+    *("unsqueeze", "view", "reshape", "expand", "to", "bool", "logical_not", "squeeze", "repeat"),
+    *("transpose", "contiguous", "type", "clone", "detach", "repeat_interleave", "expand_as"),
+}
+
+
+def mask_meaning(function: Function, argument: str) -> str:
+    """`allows` or `forbids`, as forward compares, inverts, fills by or adds a mask; "" unknown."""
+    turned = {argument: False}  # the variables that are the mask, and whether inverted
+    nodes = sorted(
+        ast.walk(function), key=lambda n: (getattr(n, "end_lineno", 0) or 0, _is_assign(n))
+    )
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            inverted = _inverted(node.value, turned)
+            if inverted is not None:
+                turned[node.targets[0].id] = inverted
+        elif isinstance(node, ast.Call) and (said := _said_by_call(node, turned)):
+            return said
+    return next(filter(None, (_said_of_mask(n, argument) for n in ast.walk(function))), "")
+
+
+def _is_assign(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign)
+
+
+def _said_by_call(call: ast.Call, turned: Mapping[str, bool]) -> str:
+    """What filling by a mask, choosing by it or attending with it says of True in it."""
+    name, method = last_name(call.func), isinstance(call.func, ast.Attribute)
+    given = list(call.args)
+    if name == "scaled_dot_product_attention":
+        masks = [k.value for k in call.keywords if k.arg == "attn_mask"] or given[3:4]
+        allows = True
+    elif name in ("masked_fill", "masked_fill_"):
+        masks, allows = given[:1], False
+    elif name == "where" and len(given) in (2, 3):  # of scores and a condition, or of torch
+        filled = given[1] if len(given) > 2 and _is_filling(given[1]) else None
+        masks, allows = given[:1], filled is None
+    else:
+        return ""
+    inverted = _inverted(masks[0], turned) if masks and method else None
+    if inverted is None:
+        return ""
+    return "forbids" if inverted is allows else "allows"
+
+
+def _is_filling(node: ast.expr) -> bool:
+    """A number, as -torch.inf or torch.finfo(x.dtype).min is: what is hidden gets it."""
+    text = ast.unparse(node)
+    return isinstance(node, ast.Constant) or bool(re.search(r"inf\b|finfo|^-?[\d.]", text))
+
+
+def _inverted(node: ast.expr, turned: Mapping[str, bool]) -> bool | None:
+    """Whether an expression is a mask turned around; None for what is no mask."""
+    match node:
+        case ast.Name(id=name):
+            return turned.get(name)
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            inside = _inverted(operand, turned)
+            return None if inside is None else not inside
+        case ast.BinOp(op=ast.BitOr() | ast.BitAnd(), left=left):
+            return _inverted(left, turned)
+        case ast.Subscript(value=value):
+            return _inverted(value, turned)
+        case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in SEEN_OTHERWISE:
+            inside = _inverted(value, turned)
+            return inside if inside is None or name != "logical_not" else not inside
+    return None
+
+
+def _said_of_mask(node: ast.AST, argument: str) -> str:
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=[other]) if is_argument(left, argument):
+            zero = ast.unparse(other) in ("0", "False")
+            return "allows" if isinstance(op, ast.Eq if zero else ast.NotEq) else ""
+        case ast.UnaryOp(op=ast.Invert(), operand=operand) if is_argument(operand, argument):
+            return "allows"
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            return (
+                "forbids additive"
+                if is_argument(left, argument) or is_argument(right, argument)
+                else ""
+            )
+    return ""
+
+
+def mask_shape(function: Function, argument: str) -> str:
+    """Its axes, by those that forward adds to it on the way to scores of (B, H, S, S)."""
+    fresh = 0
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and is_argument(node.value, argument):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            fresh = max(fresh, sum(ast.unparse(part) == "None" for part in parts))
+        elif isinstance(node, ast.Call) and last_name(node.func) == "unsqueeze":
+            within = isinstance(node.func, ast.Attribute) and is_argument(node.func.value, argument)
+            fresh = max(fresh, within * ast.unparse(node).count("unsqueeze"))
+    return {0: "S S", 1: "B S S"}.get(fresh, "B S")
+
+
+def is_argument(node: ast.expr, argument: str) -> bool:
+    """Whether an expression is the argument, as it came or seen otherwise."""
+    while True:
+        if isinstance(node, ast.Name):
+            return node.id == argument
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return False
+
+
+def last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
