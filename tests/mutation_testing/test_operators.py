@@ -12,8 +12,9 @@ from attnlab.catalogue.load import load
 from attnlab.mutation_testing.operators.base import load_mutations, mutants
 
 MUTATIONS = load_mutations()
-ALONE = [c for c in load().challenges if not c.base]
-SOLUTIONS = [Path(c.solution).read_text(encoding="utf-8") for c in ALONE]
+BASES = {c.base: c for c in load().challenges if c.base}
+OWNERS = [*(c for c in load().challenges if not c.base), *[*BASES.values()][::6]]
+SOLUTIONS = [Path(c.solution).read_text(encoding="utf-8") for c in OWNERS]
 FRAME = "def forward(self, x, mask=None):\n"
 
 every = pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.id)
@@ -49,7 +50,7 @@ def test_the_example_is_not_made_of_itself(mutation):
     assert all(ast.dump(ast.parse(m.text)) != same for m in mutants(right, mutation.id))
 
 
-@pytest.mark.parametrize("text", SOLUTIONS, ids=[c.name for c in ALONE])
+@pytest.mark.parametrize("text", SOLUTIONS, ids=[c.name for c in OWNERS])
 def test_mutants_differ_by_what_they_say(text):
     """Line, before and after are those of the text, comments stay, and no two mutants are alike."""
     lines = text.splitlines()
