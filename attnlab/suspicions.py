@@ -14,6 +14,7 @@ SAME_LINE = 0.15  # that a second suspicion of one line loses: other lines shoul
 SYMPTOM = 0.35  # that a rule which explains the symptom gains
 LATER = 0.02  # for each finding before it of the same rule
 EFFECTS = {"loss-not-finite", "finite", "first-loss", "loss-rises", "learning-rate"}
+EFFECTS |= {"no-gradient"}  # of an argument that is not read, of a part that is left out
 EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 PROPERTY = 0.75  # confidence in a property that does not hold
 PROPERTIES = {  # where it is another

@@ -9,17 +9,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from attnlab.records.trace import Finding
 from attnlab.target.conventions import CACHES
+from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 
 LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
 PERMUTES = {"randperm", "permutation"}
 HELD_OUT = re.compile(r"val|test|held|dev", re.IGNORECASE)
+SMALL = 0.2  # as a standard deviation of weights is, and a mean is not
 DRAWS = {"argmax", "multinomial", "topk", "softmax"}
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-Scope = Function | ast.Module
 
 
 def source_findings(text: str, file: str) -> Iterator[Finding]:
@@ -28,7 +27,17 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return
-    rules = (_aliases, _permutations, _shuffles, _splits, _sampling, _scalers, _modes, _positions)
+    rules = (
+        _aliases,
+        _permutations,
+        _shuffles,
+        _splits,
+        _sampling,
+        _scalers,
+        _modes,
+        _positions,
+        _spreads,
+    )
     for rule in rules:
         for told in rule(tree):
             yield Finding(
@@ -41,42 +50,9 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
             )
 
 
-class Told(NamedTuple):
-    """What a pattern says, at its line."""
-
-    line: int
-    rule: str
-    message: str
-
-
-def _scopes(tree: ast.Module) -> Iterator[tuple[Scope, list[ast.AST]]]:
-    """The module and each function, with the nodes that belong to it and to none inside."""
-    scopes: list[Scope] = [tree, *(n for n in ast.walk(tree) if isinstance(n, Function))]
-    for scope in scopes:
-        own: list[ast.AST] = []
-        todo: list[ast.AST] = list(scope.body)
-        while todo:
-            node = todo.pop(0)
-            own.append(node)
-            if not isinstance(node, (*Function.__args__, ast.ClassDef)):
-                todo += ast.iter_child_nodes(node)
-        yield scope, sorted(own, key=lambda n: getattr(n, "lineno", 0))
-
-
-def _line(node: ast.AST) -> int:
-    return int(getattr(node, "lineno", 0))
-
-
-def _called(node: ast.AST) -> str:
-    if not isinstance(node, ast.Call):
-        return ""
-    function = node.func
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-
-
 def _aliases(tree: ast.Module) -> Iterator[Told]:
     """`labels = inputs`, and then one of them is written into."""
-    for _, nodes in _scopes(tree):
+    for _, nodes in scopes(tree):
         for node in nodes:
             if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)):
                 continue
@@ -84,13 +60,15 @@ def _aliases(tree: ast.Module) -> Iterator[Told]:
                 continue
             names = {node.targets[0].id, node.value.id}
             told = [n for n in names if LABELS.search(n)]
-            written = next((n for n in nodes if _writes(n, names) and _line(n) > node.lineno), None)
+            written = next(
+                (n for n in nodes if _writes(n, names) and line_of(n) > node.lineno), None
+            )
             if told and len(told) < 2 and written is not None:
                 left, right = ast.unparse(node.targets[0]), node.value.id
                 yield Told(
                     node.lineno,
                     "labels-overwritten",
-                    f"{left} is {right} itself, no copy: line {_line(written)} writes into both, "
+                    f"{left} is {right} itself, no copy: line {line_of(written)} writes into both, "
                     f"so labels and inputs stay the same. Use {right}.clone()",
                 )
 
@@ -102,8 +80,8 @@ def _writes(node: ast.AST, names: set[str]) -> bool:
             isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name) and t.value.id in names
             for t in targets
         )
-    called = _called(node)
-    if called.endswith("_") and not called.endswith("__") and isinstance(node, ast.Call):
+    name = called(node)
+    if name.endswith("_") and not name.endswith("__") and isinstance(node, ast.Call):
         owner = getattr(node.func, "value", None)
         return isinstance(owner, ast.Name) and owner.id in names
     return False
@@ -111,17 +89,17 @@ def _writes(node: ast.AST, names: set[str]) -> bool:
 
 def _permutations(tree: ast.Module) -> Iterator[Told]:
     """Inputs in one random order, and their labels in another."""
-    for _, nodes in _scopes(tree):
+    for _, nodes in scopes(tree):
         orders: dict[str, int] = {}
         for node in nodes:
-            if isinstance(node, ast.Assign) and _called(node.value) in PERMUTES:
+            if isinstance(node, ast.Assign) and called(node.value) in PERMUTES:
                 orders[ast.unparse(node.targets[0])] = node.lineno
         used: list[tuple[str, str, int]] = []  # what is indexed, by which order, line
         for node in nodes:
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
                 index = node.slice
                 order = ast.unparse(index)
-                if _called(index) in PERMUTES:
+                if called(index) in PERMUTES:
                     order = f"{order} of line {node.lineno}, column {node.col_offset}"
                 elif order not in orders:
                     continue
@@ -141,8 +119,8 @@ def _permutations(tree: ast.Module) -> Iterator[Told]:
 
 def _shuffles(tree: ast.Module) -> Iterator[Told]:
     """Two lists that belong together, each shuffled by itself."""
-    for _, nodes in _scopes(tree):
-        calls = [n for n in nodes if _called(n) == "shuffle" and isinstance(n, ast.Call) and n.args]
+    for _, nodes in scopes(tree):
+        calls = [n for n in nodes if called(n) == "shuffle" and isinstance(n, ast.Call) and n.args]
         names = [(ast.unparse(c.args[0]), c.lineno) for c in calls]
         labels = [n for n in names if LABELS.search(n[0])]
         others = [n for n in names if not LABELS.search(n[0])]
@@ -157,7 +135,7 @@ def _shuffles(tree: ast.Module) -> Iterator[Told]:
 
 def _splits(tree: ast.Module) -> Iterator[Told]:
     """Held-out data that is cut from what is trained on."""
-    for _, nodes in _scopes(tree):
+    for _, nodes in scopes(tree):
         cuts: dict[str, tuple[str, str, int]] = {}  # name: whole, slice, line
         for node in nodes:
             if not isinstance(node, ast.Assign) or len(node.targets) != 1:
@@ -188,20 +166,20 @@ def _splits(tree: ast.Module) -> Iterator[Told]:
 
 def _sampling(tree: ast.Module) -> Iterator[Told]:
     """Generation that reads the wrong position, or uses the temperature the wrong way round."""
-    for scope, nodes in _scopes(tree):
-        if not isinstance(scope, Function) or not any(_called(n) in DRAWS for n in nodes):
+    for scope, nodes in scopes(tree):
+        if not isinstance(scope, Function) or not any(called(n) in DRAWS for n in nodes):
             continue
         loops = any(isinstance(n, (ast.For, ast.While)) for n in nodes)
         for node in nodes:
             if wrong := _sampled_wrong(node, loops):
-                yield Told(_line(node), "sampling", wrong)
+                yield Told(line_of(node), "sampling", wrong)
 
 
 def _sampled_wrong(node: ast.AST, loops: bool) -> str:
     """What is wrong with a step of choosing the next token; "" for nothing that is known."""
     text = ast.unparse(node) if isinstance(node, (ast.Subscript, ast.BinOp, ast.Call)) else ""
     given = [ast.unparse(a) for a in node.args] if isinstance(node, ast.Call) else [""]
-    called, first = _called(node), (given or [""])[0]
+    name, first = called(node), (given or [""])[0]
     if loops and re.fullmatch(r"\w*(logits|out|output|scores)\w*\[:, 0(, :)?\]", text):
         return (
             f"{text} are the scores behind the first position, always the same: the next token "
@@ -212,11 +190,11 @@ def _sampled_wrong(node: ast.AST, loops: bool) -> str:
             f"{text}: scores are divided by the temperature; multiplied, a high one makes the "
             "choice sharper"
         )
-    if called.startswith("masked_fill") and TURNED.search(text):
+    if name.startswith("masked_fill") and TURNED.search(text):
         return f"{text[:60]} hides what is above the limit, the best choices: hide what is below"
-    if called == "multinomial" and "logits" in first and not re.search(r"softmax|exp", first):
+    if name == "multinomial" and "logits" in first and not re.search(r"softmax|exp", first):
         return f"multinomial draws by probabilities, and {first} are scores: apply softmax first"
-    if loops and called == "cat" and isinstance(node, ast.Call) and node.args:
+    if loops and name == "cat" and isinstance(node, ast.Call) and node.args:
         names = [ast.unparse(p) for p in getattr(node.args[0], "elts", [])]
         if len(names) == 2 and re.match(r"(next|new|tok$|token$|nxt)", names[0]):
             return f"cat puts {names[0]} before {names[1]}: the next token belongs behind"
@@ -224,12 +202,12 @@ def _sampled_wrong(node: ast.AST, loops: bool) -> str:
 
 
 HOT = re.compile(r"logits\w*(\[[^]]*\])? \* \w*(temperature|temp)\b")
-TURNED = re.compile(r"masked_fill(_)?\(\s*\w+ > \w*(kth|thresh|cut|top_?k|min_|smallest|v\[)")
+TURNED = re.compile(r"masked_fill(_)?\(\s*\w+ >=? \w*(kth|thresh|cut|top_?k|min_|smallest|v\[)")
 
 
 def _positions(tree: ast.Module) -> Iterator[Told]:
     """Positions that begin at 0 in a forward that takes a cache."""
-    for scope, nodes in _scopes(tree):
+    for scope, nodes in scopes(tree):
         if not isinstance(scope, Function):
             continue
         arguments = {a.arg for a in (*scope.args.args, *scope.args.kwonlyargs)}
@@ -240,7 +218,7 @@ def _positions(tree: ast.Module) -> Iterator[Told]:
         cache = min(caches)
         caches |= _holding(nodes, caches)
         for node in nodes:
-            if _called(node) != "arange" or not isinstance(node, ast.Call):
+            if called(node) != "arange" or not isinstance(node, ast.Call):
                 continue
             asked = ast.unparse(node)
             statement = next((n for n in nodes if _holds(n, node)), node)
@@ -287,8 +265,8 @@ def _counts_input(call: ast.Call, nodes: list[ast.AST]) -> bool:
 
 def _scalers(tree: ast.Module) -> Iterator[Told]:
     """Clipping of gradients that are still scaled."""
-    for _, nodes in _scopes(tree):
-        calls = [(n.lineno, _called(n), ast.unparse(n)) for n in nodes if isinstance(n, ast.Call)]
+    for _, nodes in scopes(tree):
+        calls = [(n.lineno, called(n), ast.unparse(n)) for n in nodes if isinstance(n, ast.Call)]
         names = [name for _, name, _ in calls]
         scales = any(re.search(r"scaler\.scale\(", text) for _, _, text in calls)
         clips = [line for line, name, _ in calls if name.startswith("clip_grad")]
@@ -311,17 +289,17 @@ def _scalers(tree: ast.Module) -> Iterator[Told]:
 def _modes(tree: ast.Module) -> Iterator[Told]:
     """A model with dropout that is evaluated, in a script that never calls eval()."""
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
-    names = {_called(n) for n in calls}
+    names = {called(n) for n in calls}
     drops = any(
-        _called(n) in ("Dropout", "BatchNorm1d", "BatchNorm2d", "dropout") and _rate(n) > 0
+        called(n) in ("Dropout", "BatchNorm1d", "BatchNorm2d", "dropout") and _rate(n) > 0
         for n in calls
     )
     if not drops or "eval" in names:
         return
     for node in calls:
-        if _called(node) == "train" and node.args:
+        if called(node) == "train" and node.args:
             return  # model.train(False)
-    for scope, nodes in _scopes(tree):
+    for scope, nodes in scopes(tree):
         if not isinstance(scope, Function) or "no_grad" not in ast.dump(scope):
             continue
         if re.match(r"eval|valid|test|generate|sample|predict|accuracy", scope.name):
@@ -340,3 +318,18 @@ def _rate(node: ast.Call) -> float:
     numbers = [a.value for a in given if isinstance(a, ast.Constant)]
     first = numbers[0] if numbers else 0.5
     return float(first) if isinstance(first, (int, float)) else 0.5
+
+
+def _spreads(tree: ast.Module) -> Iterator[Told]:
+    """`normal_(weight, 0.02)`: the number is the mean, and the standard deviation stays 1."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or called(node) != "normal_" or node.keywords:
+            continue
+        mean = next((a.value for a in node.args[1:2] if isinstance(a, ast.Constant)), None)
+        if len(node.args) == 2 and isinstance(mean, float) and 0 < mean < SMALL:
+            yield Told(
+                node.lineno,
+                "initialization",
+                f"{ast.unparse(node)} draws with the mean {mean} and the standard deviation 1: the "
+                f"first number is the mean. Say std={mean}",
+            )

@@ -63,6 +63,17 @@ class ClassSource:
         )
         return tuple(pair for pair in pairs if "." in pair[0] and pair[1])
 
+    @cached_property
+    def made_anew(self) -> int:
+        """The line where a method gives some `X.weight` a new `nn.Parameter`; 0 for none."""
+        for node in ast.walk(self.tree) if self.tree else ():
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if isinstance(target, ast.Attribute) and target.attr == "weight":
+                call = getattr(node, "value", None)
+                if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("Parameter"):
+                    return self.line + target.lineno - 1
+        return 0
+
     def assignment(self, attribute: str) -> int:
         """The line where `self.ATTRIBUTE` is assigned; the class's own where it is not seen."""
         return self.constructed.get(attribute, self.line)

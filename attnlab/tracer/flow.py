@@ -47,6 +47,7 @@ class Flow:
 
     outputs: tuple[int, ...] = ()  # what was returned, or what a backward pass began at
     read: tuple[int, ...] = ()  # whose values the program read, and may have decided by
+    fed: tuple[int, ...] = ()  # the row that made each input, or -1 - i where none did
     whole: bool = False  # where every tensor came from is known: what has no way out has none
     training: bool = False  # the module's mode
     partial: bool = False  # arguments of forward were left out
@@ -67,6 +68,7 @@ def read_flow(recorder: Recorder, seen: Replay, partial: bool = False) -> Flow:
     return Flow(
         outputs=seen.outputs,
         read=seen.read,
+        fed=seen.fed,
         whole=whole and bool(seen.outputs),
         training=recorder.root is not None and (recorder.training or recorder.root.training),
         partial=partial,

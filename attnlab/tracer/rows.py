@@ -57,6 +57,7 @@ class Replay(NamedTuple):
     crash_sources: tuple[Source, ...]
     outputs: tuple[int, ...]  # of the recorder, as rows
     read: tuple[int, ...]  # rows whose values the program read
+    fed: tuple[int, ...]  # of each input the row that made it, or -1 - i
 
 
 def replay(recorder: Recorder) -> Replay:
@@ -69,10 +70,12 @@ def replay(recorder: Recorder) -> Replay:
     rows: list[Row] = []
     count = 0
     given = dict(born)
+    fed: tuple[int, ...] = ()
     read: list[int | None] = []
     reads = deque(recorder.reads)
     for at, (op, code, line, module, ins, made, template) in enumerate(recorder.log):
         if at == recorder.named_at:
+            fed = tuple(born[key][0] for key, _, _ in recorder.inputs)
             born |= {key: old for key, old in given.items() if _is_fresh(rows, born[key][0])}
         while reads and reads[0][0] <= at:
             read.append(_row(born, reads.popleft()[1]))
@@ -96,7 +99,7 @@ def replay(recorder: Recorder) -> Replay:
     outputs = _parents([_row(born, tensor) for tensor in recorder.outputs])
     read += [_row(born, tensor) for _, tensor in reads]
     sources = _sources(ins, known, weights)
-    return Replay(rows, _parents(known), shapes, sources, outputs, _parents(read))
+    return Replay(rows, _parents(known), shapes, sources, outputs, _parents(read), fed)
 
 
 def _is_fresh(rows: list[Row], made_by: int) -> bool:

@@ -148,12 +148,17 @@ def _lost_ties(module: nn.Module, source: ClassSource) -> Iterator[Finding]:
         mine, other = _tensor_at(module, left), _tensor_at(module, right)
         if mine is None or other is None or mine is other or mine.data_ptr() == other.data_ptr():
             continue
+        made = source.made_anew
+        what = f"self.{left} was made one with self.{right}"
+        after = "so they train apart; fill the tensor in place, as nn.init does, or tie them last"
         yield source.finding(
             "tying-lost",
             "warning",
-            line,
-            f"self.{left} was made one with self.{right} here and is no longer: a later line gives "
-            "one of them a new tensor, so they train apart; tie them last",
+            made or line,
+            f"{what} on line {line}, and this line gives one of them a new tensor, {after}"
+            if made
+            else f"{what} here and is no longer: a later line gives one of them a new tensor, "
+            f"{after}",
         )
 
 
@@ -201,7 +206,12 @@ def _unread_in(kind: Any, outermost: bool) -> tuple[Finding, ...]:
 
 def _carries(name: str) -> bool:
     """Whether an argument of this name holds tensors, as its word says."""
-    return bool(re.search(r"mask|pad|pos|cache|past|memory|context|bias|enc|cond|kv|emb|len", name))
+    return bool(
+        re.search(
+            r"mask|pad|pos|cache|past|memory|context|bias|enc|cond|kv|emb|len|^t$|time|step|noise|sigma",
+            name,
+        )
+    )
 
 
 def _does_nothing(function: ast.FunctionDef) -> bool:

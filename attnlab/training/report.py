@@ -10,6 +10,7 @@ from attnlab.tracer.axes.agree import SizedTrace
 from attnlab.tracer.build_trace import build_trace, unique_findings
 from attnlab.tracer.raw_trace import RawTrace
 from attnlab.training.log import TrainingLog
+from attnlab.training.origins import move_to_origins
 from attnlab.training.rules import find, summary
 
 UNSEEN = "backward: what happens inside it (checkpoints, custom functions) is not recorded"
@@ -28,6 +29,7 @@ def build_report(
     if raw is not None:
         whole = build_trace(SizedTrace(raw, raw.sizes), None)
         trace = replace(whole, findings=tuple(map(_in_step, whole.findings)))
+        found = list(move_to_origins(found, raw, log.source))
         if log.broken is not None:
             trace, found = _one_origin(log, trace, found)
     return TrainingReport(

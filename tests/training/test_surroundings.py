@@ -135,3 +135,16 @@ data = torch.utils.data.TensorDataset(torch.arange(32.0))
     path.write_text(text)
     log = watch_script(lambda: exec(compile(text, str(path), "exec"), {}), 3, str(path)).log
     assert [loader.shared for loader in log.loaders] == [0.0] * 4
+
+
+def test_a_rate_of_zero_is_told_at_the_quotient_of_integers(tmp_path):
+    """Not where its schedule is imported."""
+    schedule = """from torch.optim.lr_scheduler import LambdaLR
+def warm(step):
+    return step // 100
+schedule = LambdaLR(optimizer, warm)"""
+    (found,) = [f for f in grave({"schedule": schedule}, tmp_path) if f.rule == "rate-zero"]
+    assert (
+        found.line
+        == (tmp_path / "train.py").read_text().splitlines().index("    return step // 100") + 1
+    )

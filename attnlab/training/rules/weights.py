@@ -13,6 +13,7 @@ from attnlab.training.rules.base import found, line_of
 MOST = 3  # names that a message lists
 LARGE, SMALL = 0.3, 1e-7  # of a weight, that one step changes
 SHRINKS = 0.02  # of a weight, that decay takes in one step
+SCHEDULES = r"def \w*(lr|rate|factor|lambda|warm|schedule)\w*\("
 
 
 def _names(weights: Sequence[Weight]) -> str:
@@ -109,8 +110,9 @@ def rate_zero(log: TrainingLog) -> Iterator[Finding]:
         place = (log.steps[0].file, log.steps[0].line)
         if log.schedules:
             place = (log.schedules[0].file, log.schedules[0].line)
-            shown = r"LambdaLR|def \w*(lr|rate|factor|lambda|warm|schedule)\w*\("
-            place = (place[0], line_of(log.source, shown, 0, 0) or place[1])
+            shown = (r"return .*[^:]//", r"^(?!\s*(from|import)\b).*LambdaLR|" + SCHEDULES)
+            told = (line_of(log.source, pattern, 0, 0) for pattern in shown)
+            place = (place[0], next(filter(None, told), place[1]))
         yield found(
             "rate-zero",
             "warning",

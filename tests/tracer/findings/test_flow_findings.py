@@ -403,3 +403,18 @@ def test_a_loss_that_is_left_for_the_caller_is_no_lost_weight(tmp_path):
     net(torch.randn(2, 5, 12))
     found = attnlab.trace(net, torch.randn(2, 5, 12)).findings
     assert [f.rule for f in found if f.severity != "note"] == []
+
+
+def test_a_lost_tie_is_told_where_the_new_tensor_is_made(tmp_path):
+    """In another method than the one that ties; the line that ties is named too."""
+    init = "self.a.weight = self.b.weight; self.reset()"
+    text = held(init, RUN.replace(" + END", "")).replace(
+        "    def forward",
+        "    def reset(self):\n        self.b.weight = nn.Parameter(torch.ones(12, 12))\n\n"
+        "    def forward",
+        1,
+    )
+    (found,) = [f for f in findings(tmp_path, text, "Outer") if f.rule == "tying-lost"]
+    lines = text.splitlines()
+    assert "nn.Parameter" in lines[found.line - 1]
+    assert init in lines[int(found.message.split("on line ")[1].split(",")[0]) - 1]
