@@ -197,6 +197,12 @@ class Program:
         """The stage of that name; None where there is none."""
         return next((stage for stage in self.stages if stage.id == name), None)
 
+    def given_by(self, stage: Stage) -> Files:
+        """The files that a stage and all before it put beside the program's: what was written with
+        them goes on to need them."""
+        before = [other for other in self.stages if other.order < stage.order]
+        return {name: text for one in (*before, stage) for name, text in one.given.items()}
+
     @property
     def patches(self) -> dict[str, ProgramBug]:
         """Bugs and decoys by id."""

@@ -32,10 +32,13 @@ class StageStartPage:
         """What grades go on to ask of the classes that are graded alone."""
         names = ", ".join(f"`{unit.class_name}`" for unit in self.program.units)
         keep = (
-            f"What was there before is graded as well; {names} alone. Each must still work with "
-            "the arguments that its constructor and its call have now: give new ones defaults."
+            "The program without the stage must stay right: grades go on to build and call "
+            f"{names} alone, with the arguments that each takes now. Whatever you add to a "
+            "signature needs a default that changes nothing."
         )
-        return keep if names else ""
+        before = [one for one in self.program.stages if one.order < self.stage.order]
+        again = " What earlier stages asked is not checked again." if before else ""
+        return keep + again if names else ""
 
     def show(self, screen: Screen) -> None:
         program, stage = self.program, self.stage

@@ -111,12 +111,13 @@ def _started_round(program: Program, folder: Path) -> SelectedRound:
 
 
 def with_stage(chosen: SelectedRound, name: str) -> SelectedRound:
-    """The round with a stage of it open, and so with the files that the stage gives."""
+    """The round with a stage of it open, and so with the files that it and those before it gave."""
     stage = chosen.program.stage(name)
     if stage is None or name == chosen.stage:
         return chosen
-    notes = _changed_files(Path(chosen.folder), stage.given)
-    files = chosen.files | stage.given
+    folder, given = Path(chosen.folder), chosen.program.given_by(stage)
+    here = {n: text for n, text in given.items() if n in stage.given or (folder / n).exists()}
+    notes, files = _changed_files(folder, here), chosen.files | given
     return replace(chosen, stage=name, files=files, notes=(*chosen.notes, *notes))
 
 

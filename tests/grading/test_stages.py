@@ -1,14 +1,18 @@
 """Grading a stage: what a candidate adds to a program is compared with what the right one gives."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
-from attnlab.catalogue.load import shipped_folder
+from attnlab.catalogue.load import load, shipped_folder
 from attnlab.catalogue.patches import apply_edits
 from attnlab.catalogue.programs import read_program
+from attnlab.catalogue.rounds import write_stage
 from attnlab.grading.stages import difference
 from attnlab.records import Limits
 from attnlab.records.program import ProgramJob
+from attnlab.target.rounds import round_job, select_round
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 CACHE = PROGRAM.stage("kv-cache")
@@ -119,3 +123,26 @@ def test_a_difference_is_told_by_its_first_place(value, right, says):
     told = difference(value, right, 1e-9)
     assert told.startswith(says)
     assert bool(told) == bool(says)
+
+
+PROGRAMS = [read_program(file.parent) for file in shipped_folder().glob("programs/*/program.toml")]
+PAIRS = [(program, before, stage) for program in PROGRAMS
+         for before, stage in pairwise(program.stages)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "before", "stage"), PAIRS, ids=[f"{p.name}-{s.id}" for p, _, s in PAIRS]
+)
+def test_what_was_written_for_a_stage_works_in_the_next(worker, program, before, stage, tmp_path):
+    """The files that it was given are still there, in the folder and in the grade."""
+    folder = tmp_path / program.name
+    for each in (before, stage):
+        write_stage(program, each, folder, program.chosen)
+    for name in program.edit:
+        (folder / name).write_text(before.solution[name])
+    chosen = select_round(load(None), str(folder))
+    assert not chosen.notes
+    report = worker.run_program(round_job(chosen, ("grade",), Limits(seconds=60.0)))
+    assert {part.outcome for part in report.parts} == {"passed"}, report.message
+    said = [report.message, *(check.message for check in report.stage.checks)]
+    assert "ModuleNotFoundError" not in "\n".join(said)
