@@ -2,7 +2,16 @@
 
 from dataclasses import replace
 
-from attnlab.records import Bug, Challenge, CheckResult, GradeOutcome, Report, Trace, Verdict
+from attnlab.records import (
+    Bug,
+    Challenge,
+    CheckResult,
+    GradeOutcome,
+    Report,
+    Trace,
+    Triage,
+    Verdict,
+)
 from attnlab.records.program import ProgramReport
 from attnlab.target.command_line import TraceCommand, input_flag
 
@@ -21,6 +30,7 @@ NO_KERNEL = "no-kernel"  # what it calls is not to be had on this machine
 UNKNOWN = ("no-weights", NO_KERNEL)  # why nothing can be said, for or against the file
 REFUSED = ("PermissionError", "[Errno 1] ", "[Errno 13] ")  # how the system says that it may not
 TRACED = {"output-shape", "finite", "fully-masked-row", "matches-reference", "gradients-match"}
+EARLIER = "It went wrong earlier, at "  # how a trace begins what it says of a crash's cause
 UNSEEN = "unseen"  # the reason of a check that was skipped because one before it had failed
 # How the whole job ended, where that decides the grade before any check does.
 _JOB: dict[str, GradeOutcome] = {
@@ -290,3 +300,19 @@ def steps_around(trace: Trace, verdict: Verdict) -> Trace:
     if not near:  # no line is known: the end is nearest to what came out
         near = list(trace.ops)
     return replace(trace, ops=tuple(near[-FEW:]), findings=(), notes=(), calls=())
+
+
+def hide_findings(trace: Trace) -> Trace:
+    """The trace of all calls without findings and the explanation of a crash that repeats them."""
+    crash = trace.crash
+    if crash:
+        crash = replace(crash, explanation=crash.explanation.partition(EARLIER)[0].rstrip())
+    calls = tuple(replace(call, trace=hide_findings(call.trace)) for call in trace.calls)
+    return replace(trace, findings=(), crash=crash, calls=calls)
+
+
+def hide_suspicions(triage: Triage) -> Triage:
+    """Only the crash is left of what is suspected, as it is of a trace."""
+    crashes = (s for s in triage.suspicions if s.rule == "crash")
+    shown = (replace(s, message=s.message.partition(EARLIER)[0].rstrip()) for s in crashes)
+    return replace(triage, suspicions=tuple(shown))

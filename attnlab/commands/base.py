@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from attnlab.catalogue.load import Catalogue
     from attnlab.catalogue.programs import ProgramEntry
     from attnlab.progress import Progress
-    from attnlab.records import Challenge, Job, Limits, Report, Trace
+    from attnlab.records import Challenge, Code, Job, Limits, Report
     from attnlab.records.practice import Interview
     from attnlab.records.program import ProgramJob, ProgramReport
     from attnlab.render.json import Page
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 SEEDS = 2**63 - 1  # the largest that torch takes
-EARLIER = "It went wrong earlier, at "  # how a trace begins what it says of a crash's cause
 
 
 def complete_slug(incomplete: str) -> list[tuple[str, str]]:
@@ -175,15 +174,19 @@ def _may_belong_to(file: Path, slug: str) -> bool:
 
 def challenge_job_for(chosen: Selection, bounds: Limits, *stages: Literal["trace", "check"]) -> Job:
     """The job that runs the chosen file, under its name in messages."""
-    from dataclasses import replace
-
-    from attnlab.catalogue.texts import shipped_code
     from attnlab.target.resolve import challenge_job
 
-    answer = chosen.path if chosen.yours else shipped_code(chosen.challenge)
-    job = challenge_job(chosen.challenge, answer, stages=stages, limits=bounds)
-    file = chosen.file.removeprefix("./") if chosen.yours else chosen.path.name
-    return replace(job, candidate=replace(job.candidate, file=file))
+    return challenge_job(chosen.challenge, selected_code(chosen), stages=stages, limits=bounds)
+
+
+def selected_code(chosen: Selection) -> Code:
+    """The chosen file, under its name in messages."""
+    from attnlab.catalogue.texts import shipped_code
+    from attnlab.target.source import read_source
+
+    if not chosen.yours:
+        return shipped_code(chosen.challenge)
+    return read_source(chosen.path, chosen.file.removeprefix("./"))
 
 
 def announce(doing: str, chosen: Selection) -> None:
@@ -230,15 +233,12 @@ def _number(text: str) -> float:
         return -1.0
 
 
-def hide_findings(trace: Trace) -> Trace:
-    """The trace of all calls without findings and the explanation of a crash that repeats them."""
-    from dataclasses import replace
-
-    crash = trace.crash
-    if crash:
-        crash = replace(crash, explanation=crash.explanation.partition(EARLIER)[0].rstrip())
-    calls = tuple(replace(call, trace=hide_findings(call.trace)) for call in trace.calls)
-    return replace(trace, findings=(), crash=crash, calls=calls)
+def note_reveal(chosen: Selection, found: object, reveal: bool) -> bool:
+    """Remember that what was found in a puzzle was shown. Returns whether it is solved."""
+    with progress() as store:
+        if reveal and found:
+            store.mark_revealed(chosen.challenge.slug)
+        return store.challenge_progress(chosen.challenge.slug).status == "solved"
 
 
 # ---------------------------------------------------------------- running and output

@@ -13,10 +13,10 @@ from attnlab.commands.base import (
     announce,
     challenge_job_for,
     emit,
-    hide_findings,
     join_interview,
     limits,
     note,
+    note_reveal,
     progress,
     run_job,
     run_program,
@@ -49,7 +49,7 @@ def command(
     from attnlab.commands.interview.shared import find_round
     from attnlab.records import Trace
     from attnlab.render.run import RunPage
-    from attnlab.verdict import EXIT_CODES, make_verdict
+    from attnlab.verdict import EXIT_CODES, hide_findings, make_verdict
 
     if chosen_round := find_round(ctx, what):
         return _run_round(chosen_round, timeout, memory, json)
@@ -59,11 +59,8 @@ def command(
     report = run_job(job)
     verdict = make_verdict(chosen.challenge, chosen.file, report)
     whole = report.trace or Trace()
-    with progress() as store:
-        if reveal and whole.findings:
-            store.mark_revealed(chosen.challenge.slug)
-        standing = store.challenge_progress(chosen.challenge.slug)
-    trace = whole if reveal or standing.status == "solved" else hide_findings(whole)
+    solved = note_reveal(chosen, whole.findings, reveal)
+    trace = whole if reveal or solved else hide_findings(whole)
     page = RunPage(
         challenge=chosen.challenge,
         file=chosen.label,

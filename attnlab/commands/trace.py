@@ -10,22 +10,24 @@ from attnlab.commands.base import (
     Selection,
     Timeout,
     announce,
+    catalogue,
     challenge_job_for,
     complete_slug,
     emit,
-    hide_findings,
     limits,
     looks_like_path,
     names_challenge,
     note,
-    progress,
+    note_reveal,
     run_job,
     select_file,
+    selected_code,
 )
 
 if TYPE_CHECKING:
     from attnlab.records import Contract, Job, Limits, Report, TraceOptions
     from attnlab.target.command_line import TraceCommand
+    from attnlab.target.resolve import Answer
 
 PLACE = 100
 CUDA_ROOM = "1024G"  # of addresses: a CUDA context reserves far more than it uses
@@ -183,6 +185,7 @@ def command(
     from attnlab.render.trace import TracePage
     from attnlab.target import options as flags
     from attnlab.target.command_line import TraceCommand, describe_containers, repeated_flags
+    from attnlab.target.rounds import training_script
     from attnlab.target.trace_advice import next_step, omitted_inputs
 
     fills = tuple(preset or ())
@@ -211,7 +214,7 @@ def command(
         "--feed": feed,
     }
     typed = TraceCommand(
-        target=target,
+        target=training_script(catalogue(ctx), target),
         init=init,
         sizes=sizes,
         inputs=tuple(inputs or ()),
@@ -226,16 +229,19 @@ def command(
         depth=flags.parse_depth(depth),
         fold=not all_rows,
     )
-    chosen = _chosen(ctx, target)
+    chosen = find_challenge(ctx, typed.target)
     patience = timeout or ("" if chosen else OWN_TIME)
     room = max_memory or (CUDA_ROOM if options.device == "cuda" else "")
     job = _job(chosen, typed, limits(patience, room, "--max-memory"), options)
     contract = job.contract or Contract()
     report = run_job(job)
     outcome = _outcome(report)
-    solved = chosen is not None and _note_reveal(chosen, report, reveal)
+    found = report.trace and report.trace.findings
+    solved = chosen is not None and note_reveal(chosen, found, reveal)
     shown, hidden = (report, 0) if chosen is None or solved or reveal else _hidden(report)
-    advice = _next(chosen, outcome, solved) if chosen else next_step(typed, job, report)
+    advice = (
+        next_of_puzzle(chosen, outcome == "ok", solved) if chosen else next_step(typed, job, report)
+    )
     page = TracePage(
         target=target,
         outcome=outcome,
@@ -266,31 +272,48 @@ def _job(
     from dataclasses import replace
 
     from attnlab.target.resolve import own_job, resized_job, tiny_job
-    from attnlab.target.trace_advice import guessed_inputs
 
-    if chosen is not None and not (typed.init or typed.inputs or typed.case or options.step):
+    answer = answer_of(chosen, typed.target)
+    if chosen and answer and not (typed.init or typed.inputs or typed.case or options.step):
         announce("tracing", chosen)
         job = replace(challenge_job_for(chosen, bounds, "trace"), options=options)
         return resized_job(tiny_job(job) if typed.tiny else job, typed.sizes)
-    job = own_job(typed, limits=bounds, options=options)
-    note(f"tracing {typed.target} (your own code: under limits, not isolated)")
-    fed = ", ".join(f'"{entry}"' for entry in guessed_inputs(typed, job))
-    if fed:
-        note(f"inputs guessed: {fed}; --input changes them")
+    job = own_job(typed, limits=bounds, options=options, answer=answer)
+    announce_own("tracing", typed, job, answer)
     return job
 
 
-def _chosen(ctx: typer.Context, target: str) -> Selection | None:
-    """The challenge of a slug or of a started file; None for code of one's own."""
+def announce_own(doing: str, typed: TraceCommand, job: Job, answer: Answer | None) -> None:
+    """Print what runs, and how it is fed where nobody said that."""
+    from attnlab.target.trace_advice import guessed_inputs
+
+    note(f"{doing} {typed.target} (your own code: under limits, not isolated)")
+    fed = ", ".join(f'"{entry}"' for entry in guessed_inputs(typed, job) if not answer)
+    if fed:
+        note(f"inputs guessed: {fed}; --input changes them")
+
+
+def find_challenge(ctx: typer.Context, target: str) -> Selection | None:
+    """The challenge of a slug or of a started file, also of a class in it; None for code of one's
+    own."""
     from attnlab.target.source import marked_slug, read_source
 
-    if looks_like_path(target):
-        plain = target.endswith(".py") and Path(target).is_file()
-        if not plain or marked_slug(read_source(Path(target)).text) is None:
-            return None
-    elif ":" in target or "." in target or not names_challenge(ctx, target):
+    file = target if target.endswith(".py") else target.rpartition(":")[0]
+    if file.endswith(".py"):
+        known = Path(file).is_file() and marked_slug(read_source(Path(file)).text)
+        return select_file(ctx, file) if known else None
+    plain = not (looks_like_path(target) or ":" in target or "." in target)
+    return select_file(ctx, target) if plain and names_challenge(ctx, target) else None
+
+
+def answer_of(chosen: Selection | None, target: str) -> Answer | None:
+    """The file of a challenge as an answer to it; None where another class of it is meant."""
+    from attnlab.target.resolve import Answer
+
+    name = target.partition(".py:")[2]
+    if chosen is None or name not in ("", chosen.challenge.class_name):
         return None
-    return select_file(ctx, target)
+    return Answer(challenge=chosen.challenge, code=selected_code(chosen))
 
 
 # ---------------------------------------------------------------- what came of it
@@ -302,29 +325,23 @@ def _outcome(report: Report) -> str:
     return report.trace.outcome
 
 
-def _note_reveal(chosen: Selection, report: Report, reveal: bool) -> bool:
-    """Remember that the findings of a challenge were shown. Returns whether it is solved."""
-    with progress() as store:
-        if reveal and report.trace and report.trace.findings:
-            store.mark_revealed(chosen.challenge.slug)
-        return store.challenge_progress(chosen.challenge.slug).status == "solved"
-
-
 def _hidden(report: Report) -> tuple[Report, int]:
     """The report without the findings of a puzzle, each of which names a cause; their number."""
     from dataclasses import replace
+
+    from attnlab.verdict import hide_findings
 
     if not report.trace:
         return report, 0
     return replace(report, trace=hide_findings(report.trace)), len(report.trace.findings)
 
 
-def _next(chosen: Selection, outcome: str, solved: bool) -> str:
+def next_of_puzzle(chosen: Selection, fine: bool, solved: bool) -> str:
     """What to do next about a challenge: that nothing was found does not make it right."""
     name = chosen.challenge.name
-    if outcome == "ok" and solved:
+    if fine and solved:
         return ""
-    if outcome == "ok":
+    if fine:
         own = chosen.yours and chosen.file.removeprefix("./") != f"{name}.py"
         return f"attnlab grade {chosen.file if own else name} tells whether it is right"
     start = f"attnlab start {name} copies the file here"

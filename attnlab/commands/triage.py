@@ -4,11 +4,32 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, Timeout, emit, limits, note, run_job, whole_number
-from attnlab.commands.trace import Case, Init, Inputs, Sizes
+from attnlab.commands.base import (
+    Json,
+    Timeout,
+    catalogue,
+    complete_slug,
+    emit,
+    limits,
+    note,
+    note_reveal,
+    run_job,
+    whole_number,
+)
+from attnlab.commands.trace import (
+    OWN_TIME,
+    Case,
+    Init,
+    Inputs,
+    Reveal,
+    Sizes,
+    announce_own,
+    answer_of,
+    find_challenge,
+    next_of_puzzle,
+)
 
 PLACE = 105
-OWN_TIME = "60"  # seconds: the user's own code may import large packages
 LAYERS = ("trace", "unused", "property", "training")
 
 
@@ -22,7 +43,9 @@ Target = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="A script that trains, file.py, file.py:Class or package.module:Class.",
+        help="A script that trains, file.py, file.py:Class, package.module:Class, or the name of a "
+        "challenge or program.",
+        autocompletion=complete_slug,
     ),
 ]
 Symptom = Annotated[
@@ -68,6 +91,7 @@ Everything = Annotated[bool, typer.Option("--all", help="Show notes in full as w
 
 
 def command(
+    ctx: typer.Context,
     target: Target,
     symptom: Symptom = "",
     only: Only = "",
@@ -83,6 +107,7 @@ def command(
     evaluate: Evaluate = None,
     timeout: Timeout = "",
     everything: Everything = False,
+    reveal: Reveal = False,
     json: Json = False,
 ) -> int:
     """Say what is likely wrong with code that runs and does not work.
@@ -95,6 +120,7 @@ def command(
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
     from attnlab.target.command_line import TraceCommand
+    from attnlab.target.rounds import training_script
     from attnlab.target.triage_target import (
         STEPS,
         ignored_lines,
@@ -102,13 +128,14 @@ def command(
         script_arguments,
         triage_job,
     )
+    from attnlab.verdict import hide_suspicions
 
     _must_be_one_of("--symptom", symptom, tuple(SYMPTOMS))
     _must_be_one_of("--only", only, LAYERS)
     _must_be_rules(ignore or [])
     many = whole_number("--steps", steps, 1, 10_000, "as in 50") if steps else STEPS
     typed = TraceCommand(
-        target=target,
+        target=training_script(catalogue(ctx), target),
         init=init,
         sizes=sizes,
         inputs=tuple(inputs or ()),
@@ -118,12 +145,14 @@ def command(
     )
     bounds = limits(timeout or OWN_TIME, "")
     learning = _seconds(overfit, seconds)
-    job = triage_job(typed, bounds, many, script_arguments(args), learning)
+    chosen = find_challenge(ctx, typed.target)
+    answer = answer_of(chosen, typed.target)
+    job = triage_job(typed, bounds, many, script_arguments(args), learning, answer)
     if evaluate:
         _must_train(target, job.stages)
         job = replace(job, evaluate=tuple(evaluate))
     doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
-    note(f"{doing} {target} (your own code: under limits, not isolated)")
+    announce_own(doing, typed, job, answer)
     report = look_at(typed, job, run_job, note)
     wishes = Wishes(symptom=symptom, only=only, ignored=tuple(ignore or ()))
     first = make_triage(target, report, wishes)
@@ -131,6 +160,13 @@ def command(
     lines = ignored_lines(files)
     found = make_triage(target, report, wishes, lines) if lines else first
     page = TriagePage(triage=found, report=report, everything=everything)
+    if chosen:
+        solved = note_reveal(chosen, found.suspicions, reveal)
+        shown = found if solved or reveal else hide_suspicions(found)
+        hidden = len(found.suspicions) - len(shown.suspicions)
+        fine = found.outcome == "nothing-found"
+        advice = "" if shown.suspicions else next_of_puzzle(chosen, fine, solved)
+        page = replace(page, triage=shown, hidden=hidden, next=advice)
     return emit(page, json, 0 if found.outcome == "nothing-found" else 1)
 
 

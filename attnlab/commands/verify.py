@@ -4,11 +4,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, Timeout, emit, limits, note, run_job
-from attnlab.commands.trace import OWN_TIME, Case, Init, Inputs, Sizes, Target
+from attnlab.commands.base import Json, Timeout, catalogue, emit, limits, note_reveal, run_job
+from attnlab.commands.trace import (
+    OWN_TIME,
+    Case,
+    Init,
+    Inputs,
+    Reveal,
+    Sizes,
+    Target,
+    announce_own,
+    answer_of,
+    find_challenge,
+    next_of_puzzle,
+)
 
 if TYPE_CHECKING:
-    from attnlab.records import Report
+    from attnlab.records import CheckResult, Report
 
 PLACE = 106
 Promises = Annotated[
@@ -24,6 +36,7 @@ Not = Annotated[
 
 
 def command(
+    ctx: typer.Context,
     target: Target,
     init: Init = "",
     sizes: Sizes = "",
@@ -32,6 +45,7 @@ def command(
     promise: Promises = None,
     unpromised: Not = None,
     timeout: Timeout = "",
+    reveal: Reveal = False,
     json: Json = False,
 ) -> int:
     """Check what a module of your own promises: causality, masks, padding, batch, order.
@@ -45,13 +59,13 @@ def command(
     from attnlab.target.command_line import TraceCommand, repeated_flags
     from attnlab.target.promises import layout_promises, parse_names
     from attnlab.target.resolve import own_job
-    from attnlab.target.trace_advice import guessed_inputs
+    from attnlab.target.rounds import training_script
 
     promised, denied = parse_names(promise or (), unpromised or ())
     flags = [w for n in promised for w in ("--promise", n)]
     flags += [w for n in denied for w in ("--not", n)]
     typed = TraceCommand(
-        target=target,
+        target=training_script(catalogue(ctx), target),
         init=init,
         sizes=sizes,
         inputs=tuple(inputs or ()),
@@ -59,12 +73,12 @@ def command(
         rest=(*flags, *repeated_flags((), {"--timeout": timeout})),
         verb="verify",
     )
-    job = own_job(typed, limits=limits(timeout or OWN_TIME, ""))
+    chosen = find_challenge(ctx, typed.target)
+    answer = answer_of(chosen, typed.target)
+    job = own_job(typed, limits=limits(timeout or OWN_TIME, ""), answer=answer)
     promised = (*promised, *layout_promises(typed.inputs))
     job = replace(job, stages=("trace", "check"), promised=promised, unpromised=denied)
-    note(f"verifying {target} (your own code: under limits, not isolated)")
-    if fed := ", ".join(f'"{entry}"' for entry in guessed_inputs(typed, job)):
-        note(f"inputs guessed: {fed}; --input changes them")
+    announce_own("verifying", typed, job, answer)
     report = run_job(job)
     outcome = _outcome(report)
     at = next((c for c in report.checks if c.outcome == "failed" and c.line), None)
@@ -78,7 +92,20 @@ def command(
         seconds=report.seconds,
         next=f"look at {at.file}:{at.line}, then {typed.command()}" if at else "",
     )
+    if chosen:
+        broken = sum(c.outcome == "failed" and bool(c.line) for c in report.checks)
+        solved = note_reveal(chosen, at, reveal)
+        page = replace(page, next=next_of_puzzle(chosen, outcome == "passed", solved))
+        if not (solved or reveal):
+            page = replace(page, checks=tuple(map(_without_line, page.checks)), hidden=broken)
     return emit(page, json, 0 if outcome == "passed" else 1)
+
+
+def _without_line(check: CheckResult) -> CheckResult:
+    """A property without the line that breaks it, which would spoil a puzzle."""
+    from dataclasses import replace
+
+    return replace(check, file="", line=None)
 
 
 def _outcome(report: Report) -> str:

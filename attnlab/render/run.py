@@ -59,11 +59,11 @@ def _show_trace(page: RunPage, screen: Screen) -> None:
     show_hidden(page.hidden, screen)
 
 
-def show_hidden(count: int, screen: Screen) -> None:
+def show_hidden(count: int, screen: Screen, what: str = "finding") -> None:
     """How many findings would name the cause of a puzzle."""
     if count:
         screen.gap()
-        text = f"{plural(count, 'finding')} hidden so as not to spoil the puzzle; "
+        text = f"{plural(count, what)} hidden so as not to spoil the puzzle; "
         text += "--reveal shows everything and counts as a hint"
         screen.hang((f"{screen.marks.unsure} ", "warn"), text)
 

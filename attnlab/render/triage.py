@@ -4,7 +4,7 @@ from attnlab.records import Report, Suspicion, Triage, plain, record
 from attnlab.render.formats import format_place
 from attnlab.render.json import Document, pick
 from attnlab.render.round import sparkline
-from attnlab.render.run import show_output
+from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, plural, truncate
 
 FULL = 5  # suspicions that are shown with their evidence and experiment
@@ -15,6 +15,8 @@ class TriagePage:
     triage: Triage
     report: Report
     everything: bool = False  # notes in full as well
+    hidden: int = 0  # suspicions that are left out, so as not to spoil a puzzle
+    next: str = ""  # "" is the experiment of the first suspicion
 
     def show(self, screen: Screen) -> None:
         found = self.triage
@@ -40,12 +42,14 @@ class TriagePage:
             screen.gap()
             screen.say((f"{screen.marks.bad} {found.outcome}  ", "bad"), (found.message, ""))
             show_output(self.report.output, screen)
+        show_hidden(self.hidden, screen, "suspicion")
         screen.gap()
         _show_end(found, len(grave), len(notes), screen)
-        if full:
+        if full and not self.next:
             rule = full[0].rule
             first = full[0].experiment.replace("`", "") or "look at the line"
             screen.do_next(f"{first} (attnlab explain {rule})")
+        screen.do_next(self.next)
 
     def _show_end_of_script(self, screen: Screen) -> None:
         """What ended a script that was to be watched, and what to do about it."""
@@ -80,6 +84,7 @@ class TriagePage:
         found, training = self.triage, self.report.training
         return {
             **pick(found, "target", "outcome", "suspicions", "looked_at", "not_looked_at"),
+            "hidden_suspicions": self.hidden,
             "losses": list(training.losses) if training else [],
             "one_batch": [plain(run) for run in training.one_batch] if training else [],
             **pick(found, "message", "advice", "seconds"),

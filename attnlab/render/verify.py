@@ -6,6 +6,7 @@ from attnlab.catalogue.finding_rules import PROPERTY_FINDINGS
 from attnlab.records import CheckResult, Promise, record
 from attnlab.render.checks import outcome_counts
 from attnlab.render.json import Document, pick
+from attnlab.render.run import show_hidden
 from attnlab.render.screen import Screen
 
 WORDS = {"passed": "holds", "failed": "broken", "skipped": "not-applicable", "error": "not-checked"}
@@ -27,6 +28,7 @@ class VerifyPage:
     checks: tuple[CheckResult, ...] = ()
     message: str = ""  # why nothing could be looked at
     seconds: float = 0.0
+    hidden: int = 0  # lines that are left out, so as not to spoil a puzzle
     next: str = ""
 
     def show(self, screen: Screen) -> None:
@@ -36,6 +38,7 @@ class VerifyPage:
             screen.gap()
             _show_broken(check, screen)
         _show_rest(self.checks, screen)
+        show_hidden(self.hidden, screen, "line")
         screen.gap()
         if self.message:
             screen.hang((f"{screen.marks.bad} {self.outcome}  ", "bad"), self.message)
@@ -52,6 +55,7 @@ class VerifyPage:
                 | {"outcome": WORDS[check.outcome]}
                 for check in self.checks
             ],
+            "hidden_lines": self.hidden,
             **pick(self, "seconds", "next"),
         }
 

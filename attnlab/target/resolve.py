@@ -62,6 +62,14 @@ class _Target:
     near: Outline = Outline(definitions={})  # the file that it stands in
 
 
+@record
+class Answer:
+    """Code that is looked at as an answer to a challenge."""
+
+    challenge: Challenge
+    code: Code
+
+
 def challenge_job(
     challenge: Challenge,
     answer: Path | Code,
@@ -106,16 +114,23 @@ def resized_job(job: Job, text: str) -> Job:
 
 
 def own_job(
-    typed: TraceCommand, *, limits: Limits | None = None, options: TraceOptions | None = None
+    typed: TraceCommand,
+    *,
+    limits: Limits | None = None,
+    options: TraceOptions | None = None,
+    answer: Answer | None = None,
 ) -> Job:
-    """The job that traces a user's own code. Flags win over the case, the case over guesses."""
+    """The job that traces a user's own code. Flags win over the case, the case over guesses; an
+    answer to a challenge is built and fed as its contract says."""
     if options and options.step:
         return _training_job(typed, limits or Limits(), options)
     case = read_document(Path(typed.case)).read(CASE) if typed.case else None
-    base = Contract() if case is None else schema.build_contract(case)
+    base = answer.challenge.contract if answer else Contract()
+    base = base if case is None else schema.build_contract(case)
     said = _merge_options(base, typed)
-    found = find_target(typed.target, typed.verb)
-    contract = _contract(base, said, found, typed.describes_module or typed.tiny)
+    found = _find_answer(answer) if answer else find_target(typed.target, typed.verb)
+    flags = typed.describes_module or typed.tiny
+    contract = base if answer and not flags else _contract(base, said, found, flags)
     _, forward = call_signatures(found.seen, said)
     if options and options.feed and forward and contract:
         must_take("--feed", options.feed, forward)
@@ -168,8 +183,12 @@ def _merge_options(base: Contract, typed: TraceCommand) -> UserOptions:
             plain.pop(entries[0].name, None)
             fed[entries[0].name] = list(entries)
     inputs, containers = separate(entry for entries in fed.values() for entry in entries)
-    init = {**base.init, **parse_init(typed.init)}
+    init = parse_init(typed.init)
     sizes = {**base.sizes, **parse_sizes(typed.sizes)}
+    for name, value in init.items():  # "embed_dim=8" where the case says embed_dim = "D"
+        if isinstance(value, int) and (symbol := base.init.get(name)) in base.sizes:
+            sizes[str(symbol)] = value
+    init = {**base.init, **init}
     return UserOptions(
         init=init,
         sizes={**(TINY if typed.tiny else {}), **sizes},
@@ -233,6 +252,13 @@ def find_target(target: str, verb: str) -> _Target:
         hint = f"Name a file, {place}.py, or a class of a module, {place}:Class. {FORMS}"
         raise Refused(f"{target}: no such file, and no class of a module", hint, target)
     return _find_module(place, name)
+
+
+def _find_answer(answer: Answer) -> _Target:
+    name, outlined = answer.challenge.class_name, _outline(answer.code)
+    own = user_environment(str(Path(answer.code.path).absolute().parent))
+    seen = _definition(outlined, name, answer.code)
+    return _Target(code=replace(answer.code, name=name), own=own, seen=seen, near=outlined)
 
 
 def _split_target(target: str) -> tuple[str, str]:

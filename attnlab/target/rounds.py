@@ -16,6 +16,7 @@ from attnlab.records.program import Files, Program, ProgramJob
 from attnlab.target.source import read_source
 
 SECONDS = 60.0  # that a program may take, where nothing else is asked for
+SCRIPT = "train.py"  # of every program: the file that trains
 Stage = Literal["train", "material", "grade", "stage", "goals", "bugs"]
 
 
@@ -136,6 +137,19 @@ def _read_edited(program: Program, folder: Path, name: str) -> str:
         hint = f"attnlab reset {program.name} {name} puts it back as it was given"
         raise Refused(f"{path} is missing", hint, str(path))
     return read_source(path).text
+
+
+def training_script(catalogue: Catalogue, target: str) -> str:
+    """The file that trains, where the target is a program or the folder of one; else the target.
+    Raises `Refused` where the program was not started here."""
+    entry = catalogue.find_program(target) if "." not in target else None
+    folder = Path(entry.name if entry else target)
+    if (folder / MARK).is_file():
+        return (folder / SCRIPT).as_posix()
+    if entry is None:
+        return target
+    hint = f"attnlab start {entry.name} writes ./{entry.name}/; then type this again"
+    raise Refused(f"{target} is a program, and there is no folder ./{folder} here", hint, target)
 
 
 def round_job(

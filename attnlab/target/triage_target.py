@@ -13,7 +13,7 @@ from attnlab.errors import Refused, Unreadable
 from attnlab.records import Job, Limits, Report, TrainingReport
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.outline import read_outline
-from attnlab.target.resolve import own_job, script_job
+from attnlab.target.resolve import Answer, own_job, script_job
 from attnlab.target.source import parse, read_source
 from attnlab.target.source_findings import source_findings
 from attnlab.target.trace_advice import omitted_inputs
@@ -29,6 +29,7 @@ def triage_job(
     steps: int = STEPS,
     arguments: tuple[str, ...] = (),
     overfit: float = 0.0,
+    answer: Answer | None = None,
 ) -> Job:
     """The job that looks at the target in all the ways that it allows; one batch is learned for
     `overfit` seconds."""
@@ -42,7 +43,9 @@ def triage_job(
     if arguments:
         hint = "--args are given to a script that trains; a module is built with --init"
         raise Refused(f"--args: {typed.target} is no script that trains", hint, "--args")
-    return replace(own_job(typed, limits=limits), stages=("trace", "check"), overfit=overfit)
+    return replace(
+        own_job(typed, limits=limits, answer=answer), stages=("trace", "check"), overfit=overfit
+    )
 
 
 def script_arguments(text: str) -> tuple[str, ...]:

@@ -53,6 +53,14 @@ def test_the_properties_of_the_target():
     assert failed(answer) == {"batch-independence", "edge-shapes"}
 
 
+def test_a_mask_that_was_given_as_none_is_tried():
+    """An example without a mask passes None by position; the mask is given there all the same."""
+    ignores = "return (x @ x.mT).softmax(-1) @ self.w(x)"
+    session = made(module(ignores, "self.w = nn.Linear(4, 4)", head="self, x, attn_mask=None"))
+    given = ("x", randn(3, 5, 4)), ("attn_mask", None)
+    assert failed(called(session, *given, verb="look_at_properties", **SAID)) == {"mask-effect"}
+
+
 def demo(text, tmp_path):
     own = plain(UserEnvironment(cwd=str(tmp_path)))
     before, argv, main = os.getcwd(), sys.argv, sys.modules["__main__"]  # noqa: PTH109

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from sample_records import CHECKS, FINDINGS, REPORT, TRACE, check
 
-from attnlab.commands.base import EARLIER
 from attnlab.errors import Broken
 from attnlab.records import Report, Trace
 from attnlab.records.program import ProgramReport
 from attnlab.records.trial import ProgramTrialReport
 from attnlab.tracer.crash import explain
+from attnlab.verdict import EARLIER
 
 NAME = "crash-at-out-proj"
 SLUG = f"attention/{NAME}"
@@ -297,6 +297,71 @@ def test_trace_of_a_puzzle_does_not_spoil_it(shell, worker):
     assert not standing(shell)["revealed"]
     assert "broadcast" in shell("trace", NAME, "--reveal").out
     assert standing(shell)["revealed"]
+
+
+FILED = (f"{NAME}.py", f"{NAME}.py:MultiHeadSelfAttention", f"{NAME}.py:Helper")
+
+
+@pytest.mark.parametrize("target", [NAME, *FILED])
+def test_triage_of_a_puzzle_does_not_spoil_it(shell, worker, target):
+    """It hides what `trace` hides, however the file is named; --reveal shows it and is recorded."""
+    shell("start", NAME)
+    with Path(f"{NAME}.py").open("a") as file:
+        file.write("\n\nclass Helper(nn.Module):\n    def forward(self, x):\n        return x\n")
+    worker.report = replace(REPORT, trace=replace(TRACE, crash=None), checks=())
+    said = shell("triage", target)
+    assert said.code == 1
+    assert "broadcast" not in said.out
+    assert f"next: fix ./{NAME}.py" in said.out.replace(f"fix {NAME}", f"fix ./{NAME}")
+    assert shell("triage", target, "--json").json["hidden_suspicions"] == 2
+    assert "2 findings hidden" in shell("trace", target).out
+    assert not standing(shell)["revealed"]
+    assert "broadcast" in shell("triage", target, "--reveal").out
+    assert standing(shell)["revealed"]
+
+
+def test_triage_of_a_crash_shows_what_trace_shows_of_it(shell, worker):
+    """The crash is the symptom; what its explanation repeats of a finding is left out."""
+    crash = replace(TRACE.crash, explanation=f"The weight wants 8. {EARLIER}chunk on line 24.")
+    worker.report = replace(REPORT, trace=replace(TRACE, crash=crash))
+    page = " ".join(shell("triage", NAME).out.split())
+    assert "The weight wants 8." in page
+    assert "on line 24" not in page
+
+
+def test_verify_of_a_puzzle_hides_the_line(shell, worker):
+    """What is broken is the symptom, and `grade` tells it too; the line is the cause."""
+    broken = replace(check("causality", "failed", "it sees ahead"), file="buggy.py", line=31)
+    worker.report = replace(GOOD, checks=(broken,))
+    page = shell("verify", NAME).out
+    assert "it sees ahead" in page
+    assert "buggy.py:31" not in page
+    assert "1 line hidden" in page
+    assert "buggy.py:31" in shell("verify", NAME, "--reveal").out
+    assert standing(shell)["revealed"]
+
+
+@pytest.mark.parametrize("command", ["triage", "verify"])
+def test_the_contract_feeds_a_file_of_a_challenge(shell, worker, command):
+    """Nothing is guessed of it; what is typed changes the size that the contract names."""
+    shell(command, NAME, "--init", "embed_dim=12")
+    shell(command, NAME)
+    typed, plain = (job.contract for job in worker.jobs)
+    assert typed.inputs == plain.inputs
+    assert (typed.sizes["D"], plain.sizes["D"]) == (12, 8)
+    assert "guessed" not in shell(command, NAME).err
+
+
+@pytest.mark.parametrize("command", ["trace", "triage", "verify"])
+def test_a_program_means_the_file_that_trains_it(shell, worker, command):
+    """Where it was not started, the command that starts it is named."""
+    said = shell(command, "char-gpt")
+    assert said.code == 2
+    assert "attnlab start char-gpt" in said.err
+    shell("start", "char-gpt")
+    for target in ("char-gpt", "./char-gpt"):
+        shell(command, target)
+        assert worker.jobs[-1].candidate.file == "char-gpt/train.py"
 
 
 def test_a_trace_that_finds_nothing_names_the_command_that_judges(shell, worker):

@@ -1,7 +1,8 @@
 """Verbs that look at the properties of a model on a batch: the example's, or a demo's own."""
 
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -36,9 +37,20 @@ def look_at_properties(
     """The properties of the target on these inputs, as the JSON text of a `LiveReport`; they are
     learned for `overfit` seconds, told as that of a `TrainingLog`."""
     packed = pack(inputs, session.containers) if session.containers else inputs
-    args, kwargs = session.call_arguments(packed)
+    none = _none_by_default(getattr(session.target, "forward", session.target))
+    # What is None anyway is left out: a mask may then be tried in its place.
+    given = [(name, value) for name, value in packed if value is not None or name not in none]
+    args, kwargs = session.call_arguments(given)
     hints = Hints(promised=tuple(promised), unpromised=tuple(unpromised))
     return _answer((session.target, tuple(args), kwargs), hints, overfit)
+
+
+def _none_by_default(forward: Callable[..., Any]) -> set[str]:
+    try:
+        takes = inspect.signature(forward).parameters
+    except (TypeError, ValueError):  # one that is written in C
+        return set()
+    return {name for name, taken in takes.items() if taken.default is None}
 
 
 @verb
