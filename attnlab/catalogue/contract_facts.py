@@ -115,6 +115,7 @@ HOLDS: dict[str, Callable[[Contract], bool]] = {
     "keys": lambda c: _has_role(c, "mask") and bool(data_inputs(c, key_axis(c))),
     "additive": lambda c: any(i.role == "mask" and i.additive for i in c.inputs),
     "attention": _attends,
+    "scores": lambda c: _attends(c) or ("H" in c.sizes and c.position is None),
     "all-keys": lambda c: "local" not in c.promises,
     "heads": lambda c: "H" in c.sizes,
     "groups": lambda c: "Hkv" in c.sizes and "Hkv" in c.init.values(),

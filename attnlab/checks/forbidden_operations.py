@@ -18,7 +18,9 @@ from math import prod
 from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.records import Op
 
-LENGTH = 37  # a prime: only a multiple of S * S has it twice as a factor
+# A prime, so that only a multiple of S * S has it twice as a factor, and more than the blocks of
+# queries that people choose: a block is not all of S.
+LENGTH = 521
 
 
 @check(

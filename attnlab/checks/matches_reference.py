@@ -230,7 +230,7 @@ def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
 @check(
     id="large-inputs",
     title="Values equal the reference's for large inputs",
-    needs=("reference", "output", "floats", "attention"),
+    needs=("reference", "output", "floats", "scores"),
     tier=Tier.REGIMES,
     advice="Look for numbers that scores are compared with or filled by: is -5000 lower?",
     few=True,

@@ -47,7 +47,7 @@ from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.batching import call_in_batch
 from attnlab.probe.inputs.cache import EXPLAINING, SampleCache
 from attnlab.probe.inputs.draw import Dice
-from attnlab.probe.inputs.patterns import USUAL, InputPattern, apply_pattern
+from attnlab.probe.inputs.patterns import USUAL, InputPattern, apply_pattern, is_row
 from attnlab.probe.inputs.sizes import within
 from attnlab.probe.pacing import LENGTHS, PILOT, QUICK, CallTimes, TimedHost, pairs
 from attnlab.probe.recorded_values import values_in
@@ -257,7 +257,9 @@ class Probe:
     def inputs_description(self) -> str:
         """What is unusual of the inputs and weights of this round, for a message, or ""."""
         masked = any(i.role == "mask" for i in self.contract.inputs)
-        return self.pattern.description(masked, bool(self.reference and self.reference.weights))
+        ordered = not any(map(is_row, self.contract.inputs))
+        weighted = bool(self.reference and self.reference.weights)
+        return self.pattern.description(masked, weighted, ordered)
 
     def noise(self, like: Tensor, scale: float = 1.0) -> Tensor:
         """A tensor of the same shape and dtype, drawn from N(0, scale**2)."""

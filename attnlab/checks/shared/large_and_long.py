@@ -18,9 +18,10 @@ UNEVEN = 120  # queries; after them counts of keys reach all that a byte can hol
 # Scale of what the positions share, and of what each has to itself, for each draw: with much in
 # common all scores of a row may be far down, and be lower than a number that fills the hidden ones;
 # with little, a hidden one may be so far up that a number added to it does not hide it.
-DRAWS = ((30.0, 12.5), (30.0, 12.5), (18.0, 24.0))
+DRAWS = ((90.0, 37.5), (30.0, 12.5), (18.0, 24.0))
 OPEN = (60.0, 25.0)  # where no mask is given, and none is made: there is no fill to be reached
 ALONE = 4  # inputs to a module that takes none: its own hides each key from some only
+GRID = ("R", "C")  # rows and columns of a picture
 ULP = 2.0**-23
 
 
@@ -106,12 +107,16 @@ def large_ways(contract: Contract) -> list[Way]:
 def large(probe: Probe, way: Way) -> Inputs:
     contract = probe.contract
     inputs = probe.draw(way.mask, way.own)
-    for axis in {query_axis(contract), key_axis(contract)}:
-        for spec in data_inputs(contract, axis):
-            value = inputs[spec.name]
-            if value.is_floating_point():
-                common = probe.noise(value.narrow(spec.axes.index(axis), 0, 1), way.shared)
-                inputs[spec.name] = value + common
+    positions = {query_axis(contract), key_axis(contract), *GRID}
+    for spec in contract.inputs:
+        value = inputs[spec.name]
+        if spec.role != "data" or value is None or not value.is_floating_point():
+            continue
+        first = value
+        for at in (at for at, axis in enumerate(spec.axes) if axis in positions):
+            first = first.narrow(at, 0, 1)
+        if first is not value:
+            inputs[spec.name] = value + probe.noise(first, way.shared)
     return inputs
 
 

@@ -32,15 +32,16 @@ class InputPattern(NamedTuple):
     open: bool = False  # in place of no mask: one that hides nothing
     uneven: bool = False  # positions of very different size
     small: bool = False  # sequences of very different size
-    empty: bool = False  # positions that are all zero
+    empty: bool = False  # positions that are all zero; ties in rows that are no sequences
     bias: bool = True
     first: str = ""  # the first sequence's mask: "open" or "causal", while the others' are random
 
-    def description(self, masked: bool = True, weighted: bool = True) -> str:
+    def description(self, masked: bool = True, weighted: bool = True, ordered: bool = True) -> str:
         """For a message: what is unusual, of what there is."""
         masks = "most keys hidden" if self.dense else "a key hidden from all" if self.alike else ""
         masks = f"only the first mask is {self.first}" if self.first else masks
-        data = "some positions of x all zero" if self.empty else ""
+        empty = "some positions of x all zero" if ordered else "values with ties"
+        data = empty if self.empty else ""
         data = "positions of x of very different size" if self.uneven else data
         weights = "" if self.bias or not weighted else "biases of zero"
         return ", ".join(filter(None, (masks if masked else "", data, weights)))
@@ -146,9 +147,21 @@ def _data(pattern: InputPattern, spec: Input, value: Tensor, dice: Dice) -> Tens
         value = value * sizes[dice.integers(positions, len(sizes))]
     if pattern.small:
         value = value * _samples(value, dice)
-    if pattern.empty:
+    if pattern.empty and is_row(spec):
+        value = value.round()  # nine normal numbers then hold several pairs
+    elif pattern.empty:
         value = value.masked_fill(_empty(spec, positions, dice), 0.0)
     return value
+
+
+def is_row(spec: Input) -> bool:
+    """Whether an input holds some numbers for each sample, and no sequence."""
+    return (
+        spec.role == "data"
+        and len(spec.axes) == 2
+        and spec.axes[0] == "B"
+        and not {"S", "Sq", "Sk"} & {*spec.axes}
+    )
 
 
 def _empty(spec: Input, positions: tuple[int, ...], dice: Dice) -> Tensor:

@@ -33,9 +33,10 @@ WRONG = {
             ("keepdim=True)\n        heads", "keepdim=True).clamp(min=1e-30)\n        heads"),
         )
     ),
+    "a fill that is usual, and not low enough": Case(changed(ATTENTION, ("-torch.inf", "-1e4"))),
 }
 RIGHT = {
-    "a fill that no score of this size reaches": Case(changed(ATTENTION, ("-torch.inf", "-1e4"))),
+    "a fill that no score of this size reaches": Case(changed(ATTENTION, ("-torch.inf", "-1e9"))),
     "by hand": Case(ATTENTION),
     "the kernel": Case(KERNEL),
     "the least number of the dtype": Case(
