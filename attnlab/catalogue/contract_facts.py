@@ -100,6 +100,7 @@ def _position(
 
 
 _LONG = _position(("sinusoidal", "rotary"))
+_TURNED = _position(forms=("rotated",))
 # When a fact holds that a contract does not list.
 HOLDS: dict[str, Callable[[Contract], bool]] = {
     "causal": lambda c: any(map(has_query_axis, c.inputs)),
@@ -131,7 +132,7 @@ HOLDS: dict[str, Callable[[Contract], bool]] = {
     "monotone": _position(("alibi",)),
     "bucketed": _position(("t5",)),
     "grid": lambda c: bool(c.position and c.position.grid),
-    "long": lambda c: _LONG(c) and "S" in c.vary,
+    "long": lambda c: (_LONG(c) or _TURNED(c)) and "S" in c.vary,
     "beyond": lambda c: bool(c.position and c.position.beyond),
     "dtypes": lambda c: bool(c.dtypes),
     "padding": lambda c: c.padding_idx is not None,
