@@ -179,8 +179,8 @@ def _next(
     if first and first.reason == NO_KERNEL:
         own["cannot-compare"] = "use operations that PyTorch supports on a CPU"
     said = f"{report.message} {first.message if first else ''}"
-    if any(word in said for word in REFUSED):
-        own["crashed"] = (
+    if outcome == "crashed" and any(word in said for word in REFUSED):
+        return report.hint or (
             "a graded file cannot use other files, the network or other processes: "
             "put what it needs into the file, then grade it again"
         )
@@ -189,6 +189,11 @@ def _next(
         advice = f"write what {first.file}:{first.line} leaves open, then grade it again"
     elif first and outcome in ("failed", "crashed"):
         advice = _trace_at(challenge, first, file) or advice
+        if first.reason == "crashed" and not first.shown and first.line:
+            advice = (
+                f"look at {first.file}:{first.line}; a plain call does not raise there: attnlab "
+                f"explain {first.id} says which calls are made"
+            )
     return report.hint or advice or own.get(outcome, f"{look} shows every step")
 
 
@@ -205,13 +210,13 @@ def _trace_at(challenge: Challenge, failed: CheckResult, file: str) -> str:
     where a trace does not show what failed."""
     contract = challenge.contract
     known = {symbol: n for symbol, n in failed.sizes.items() if symbol in contract.sizes}
-    crashed = failed.reason == "crashed"
-    if not known or known == contract.sizes or not (crashed or failed.id in TRACED):
+    crashed, dtype = failed.reason == "crashed", failed.shown
+    if not dtype or (dtype == "float32" and (not known or known == contract.sizes)):
         return ""
     command = TraceCommand(
         target=challenge.name,
-        sizes=", ".join(f"{symbol}={n}" for symbol, n in known.items()),
-        rest=("--backward",) if "gradient" in failed.message else (),
+        sizes=", ".join(f"{s}={n}" for s, n in known.items() if known != contract.sizes),
+        rest=("--backward",) if "gradient" in failed.message else _other_dtype(dtype),
     )
     if not _is_own_file(challenge, file):
         command = replace(
@@ -222,6 +227,10 @@ def _trace_at(challenge: Challenge, failed: CheckResult, file: str) -> str:
         )
     seen = "the shapes up to the crash" if crashed else "a call at these sizes"
     return f"{command.command()} shows {seen}"
+
+
+def _other_dtype(dtype: str) -> tuple[str, ...]:
+    return () if dtype == "float32" else ("--dtype", dtype)
 
 
 def _crash_advice(challenge: Challenge, report: Report, file: str) -> str:

@@ -267,7 +267,9 @@ def test_what_a_trace_shows_at_other_sizes_is_traced_at_these(id_, message, comm
     """The values of the example may be right; what a trace does not show keeps its own advice."""
     challenge = replace(CHALLENGE, contract=Contract(sizes={"B": 2, "S": 9}))
     failed = replace(
-        check("failed", message=message, sizes={"B": 4, "S": 1}, advice="Ask."), id=id_
+        check("failed", message=message, sizes={"B": 4, "S": 1}, advice="Ask."),
+        id=id_,
+        shown="float32" if command else "",
     )
     said = make_verdict(
         challenge, "attention/too-sharp/buggy.py", Report(outcome="ok", checks=(failed,))
@@ -292,7 +294,7 @@ def test_a_crash_at_other_sizes_is_followed_at_these():
     )
     challenge = replace(CHALLENGE, contract=contract)
     at_one = {"B": 4, "S": 1, "D": 30, "hd": 5}
-    crash = check("failed", reason="crashed", file="net.py", line=3, sizes=at_one)
+    crash = check("failed", reason="crashed", file="net.py", line=3, sizes=at_one, shown="float32")
     verdict = make_verdict(challenge, "net.py", Report(outcome="ok", checks=(crash,)))
     assert verdict.next == (
         'attnlab trace net.py:Net --init width=D --sizes "B=4, S=1, D=30" --input "x: B S D" '
@@ -305,3 +307,16 @@ def test_a_crash_at_other_sizes_is_followed_at_these():
     example = replace(crash, sizes={**contract.sizes, "hd": 16})
     verdict = make_verdict(challenge, "net.py", Report(outcome="ok", checks=(example,)))
     assert "--sizes" not in verdict.next
+    narrow = Report(outcome="ok", checks=(replace(example, shown="float16"),))
+    assert make_verdict(challenge, "./too-sharp.py", narrow).next == (
+        "attnlab trace too-sharp --dtype float16 shows the shapes up to the crash"
+    )
+
+
+def test_a_crash_that_no_plain_call_shows_is_followed_in_the_explanation():
+    """A trace would run to its end: a step with a cache or an export is another call."""
+    crash = check("failed", reason="crashed", file="net.py", line=3, sizes={"S": 1})
+    assert grade(crash).next == (
+        "look at net.py:3; a plain call does not raise there: attnlab explain finite says "
+        "which calls are made"
+    )

@@ -10,6 +10,7 @@ from attnlab.commands.base import (
     NameOrFile,
     Timeout,
     announce,
+    catalogue,
     challenge_job_for,
     emit,
     join_interview,
@@ -24,7 +25,7 @@ from attnlab.commands.base import (
 )
 
 if TYPE_CHECKING:
-    from attnlab.records import Limits
+    from attnlab.records import Challenge, Limits
     from attnlab.target.rounds import SelectedRound
 
 PLACE = 40
@@ -86,10 +87,28 @@ def command(
         name = chosen.challenge.name
         start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"
         verdict = replace(verdict, next=f"{start}, then attnlab grade {name}")
+    elif verdict.outcome == "passed":
+        verdict = replace(verdict, next=verdict.next + _next_of_track(ctx, chosen.challenge))
     page = GradePage(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
     if steps and report.trace and verdict.outcome != "passed":
         page = replace(page, steps=steps_around(report.trace, verdict))
     return emit(page, json, EXIT_CODES[verdict.outcome])
+
+
+def _next_of_track(ctx: typer.Context, passed: Challenge) -> str:
+    """The next challenge of its track that is not solved, easier ones first."""
+    from attnlab.catalogue.tracks import tracks_of
+
+    with progress() as store:
+        standings = store.all_progress()
+    solved = {slug for slug, standing in standings.items() if standing.status == "solved"}
+    for track in () if passed.then else tracks_of(passed):
+        units = sorted(filter(track.holds, catalogue(ctx).challenges), key=track.order)
+        at = [unit.slug for unit in units].index(passed.slug)
+        left = [u for u in (*units[at + 1 :], *units[:at]) if u.slug not in solved]
+        if left:
+            return f"; attnlab run {left[0].name} goes on in the track {track.id}"
+    return ""
 
 
 def _grade_round(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from attnlab.commands.base import Json, Name, catalogue, emit, progress
+from attnlab.commands.base import Json, Name, catalogue, emit, progress, select_file
 
 PLACE = 15
 
@@ -12,6 +12,7 @@ PLACE = 15
 def command(ctx: typer.Context, name: Name, json: Json = False) -> int:
     """Describe a challenge or program before you start it: what it asks, and how far you are."""
     from attnlab.catalogue.programs import read_program
+    from attnlab.catalogue.rounds import MARK
     from attnlab.catalogue.tracks import tracks_of
     from attnlab.render.description import DescriptionPage
 
@@ -27,5 +28,6 @@ def command(ctx: typer.Context, name: Name, json: Json = False) -> int:
         task=asked.task,
         tracks=tuple(track.id for track in tracks_of(unit)),
         standing=standing,
+        here=(Path(entry.name) / MARK).is_file() if entry else select_file(ctx, name).yours,
     )
     return emit(page, json)

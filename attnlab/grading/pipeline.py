@@ -18,6 +18,7 @@ from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
 from attnlab.candidate.session import HUNG
 from attnlab.grading.diff_stage import compare
 from attnlab.grading.live_stage import find_properties
+from attnlab.grading.plain_call import with_plain_call
 from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
 from attnlab.grading.runner import run_checks
 from attnlab.grading.trace_stage import surroundings, trace_example
@@ -101,7 +102,7 @@ def _compared(
     if "diff" in job.stages:
         return (), compare(lambda: _grading_context(job, hosts, seed), job), None
     context = _grading_context(job, hosts, seed)
-    checks = run_checks(context)
+    checks = with_plain_call(context, run_checks(context))
     if context.too_slow and not any(check.outcome == "failed" for check in checks):
         return checks, None, ("timeout", *_too_slow(job, context.times))
     return checks, None, None

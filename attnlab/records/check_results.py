@@ -22,4 +22,5 @@ class CheckResult:
     folded_under: str = ""  # the more basic failed check that explains this one
     sizes: dict[str, int] = field(default_factory=dict)  # where it failed
     trusted: bool = True  # False: rests on the candidate process's own word
+    shown: str = ""  # the dtype in which a plain call at these sizes shows the failure, if any
     reason: str = ""  # of an error: "no-weights", "crashed", "timeout", "memory", ...

@@ -31,7 +31,8 @@ class StartPage:
         screen.say((f"{screen.marks.ok} ", "ok"), "wrote ", (self.file, "title"))
         if self.kept:
             screen.say("  the old file is kept as ", (self.kept, "title"))
-        screen.do_next(f"attnlab run {self.challenge.name} shows how it fails")
+        name = self.challenge.name
+        screen.do_next(f"attnlab run {name} shows every step; edit it, then attnlab grade {name}")
 
     def document(self) -> Document:
         return {"challenge": self.challenge.slug, "file": self.file, "kept": self.kept}

@@ -14,6 +14,7 @@ class DescriptionPage:
     task: str
     tracks: tuple[str, ...]
     standing: ChallengeProgress
+    here: bool = False  # its file or folder lies in this folder
 
     def show(self, screen: Screen) -> None:
         unit = self.unit
@@ -25,7 +26,9 @@ class DescriptionPage:
         screen.gap()
         if self.tracks:
             screen.say(("tracks   ", "title"), ", ".join(self.tracks), indent=2)
-        screen.say(("so far   ", "title"), progress_label(self.standing), indent=2)
+        taken = self.standing.hints
+        hints = f", {plural(taken, 'hint')} taken" if taken else ""
+        screen.say(("so far   ", "title"), progress_label(self.standing) + hints, indent=2)
         screen.do_next(self.next)
 
     @property
@@ -42,9 +45,11 @@ class DescriptionPage:
         name = self.unit.name
         if self.standing.status == "solved":
             return f"attnlab explain {name} shows the notes"
+        if self.here:
+            return f"fix it here, then attnlab grade {name}; attnlab hint {name} gives a hint"
         if isinstance(self.unit, ProgramEntry):
             return f"attnlab start {name}, or attnlab interview start {name} with a clock"
-        return f"attnlab run {name} shows how it fails, attnlab start {name} copies it here"
+        return f"attnlab run {name} shows every step, attnlab start {name} copies it here"
 
     def document(self) -> Document:
         return {

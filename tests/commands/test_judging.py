@@ -62,6 +62,18 @@ def standing(shell, slug=SLUG):
     return next(row for row in rows if row["slug"] == slug)
 
 
+def test_a_pass_names_the_next_of_the_track(shell, worker):
+    """The easier ones come first, and none that is solved."""
+    worker.report = GOOD
+    shell("start", NAME)
+    following = shell("grade", NAME, "--json").json["next"].partition("; attnlab run ")[2]
+    name = following.partition(" ")[0]
+    shell("start", name)
+    shell("grade", name)
+    assert f"attnlab run {name} " not in shell("grade", NAME, "--json").json["next"]
+    assert following.endswith("goes on in the track first-hour")
+
+
 # ---------------------------------------------------------------- which file
 
 

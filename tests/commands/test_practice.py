@@ -316,6 +316,16 @@ def test_show_describes_a_challenge_before_it_is_started(shell):
     assert "attention" in shown["tracks"]
 
 
+def test_show_of_a_started_challenge_says_how_it_goes_on(shell):
+    """It is here already; the hints that were taken are counted."""
+    shell("start", "too-sharp")
+    shell("hint", "too-sharp")
+    said = shell("show", "too-sharp").out
+    assert "started, 1 hint taken" in said
+    assert "next: fix it here, then attnlab grade too-sharp" in said
+    assert "attnlab start" not in said
+
+
 def test_show_describes_a_program(shell):
     """With its bugs, stages and minutes."""
     said = shell("show", "char-gpt").out
