@@ -10,7 +10,8 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FrameType
+from itertools import islice
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -40,6 +41,7 @@ class Value:
     numbers: Tensor  # float64, or bool
     scalars: str = ""  # the arguments that are no tensors
     name: str = ""  # of an input or parameter
+    callers: list[int] = field(default_factory=list)  # lines of the file that called, inner first
 
 
 @dataclass
@@ -65,7 +67,17 @@ class ValueRecorder(TorchFunctionMode):
     def name(self, name: str, tensor: Tensor) -> None:
         """What comes from outside."""
         if (id(tensor), tensor._version) not in self._known:
-            self._add(Value("", "", 0, "", -1, 0, [], _numbers(tensor), name=name), tensor)
+            numbers = _numbers(tensor)
+            source = [] if name else self._copied_from(numbers)
+            self._add(Value("", "", 0, "", -1, 0, source, numbers, name=name), tensor)
+
+    def _copied_from(self, numbers: Tensor) -> list[int]:
+        """The value that something holds which was filled unseen, as a weight by a state dict."""
+        if numbers.numel() < 2:
+            return []
+        late = reversed(range(len(self.values)))
+        same = (i for i in late if torch.equal(self.values[i].numbers, numbers))
+        return list(islice(same, 1))
 
     def widen(self, module: Any) -> None:
         """Cast a module to float64; its buffers stay the values that they were made as."""
@@ -100,6 +112,7 @@ class ValueRecorder(TorchFunctionMode):
         call, self.calls = self.calls, self.calls + 1
         out, outs = self._put(call, kind.writes, out, outs)
         code, line, module = user_location(sys._getframe(1), {})
+        callers = _callers(sys._getframe(1), code)
         for slot, made in enumerate(outs):
             value = Value(
                 op=kind.name,
@@ -111,6 +124,7 @@ class ValueRecorder(TorchFunctionMode):
                 inputs=inputs,
                 numbers=_numbers(made),
                 scalars=_scalars(args, kwargs),
+                callers=callers,
             )
             self._add(value, made)
         return out
@@ -175,6 +189,16 @@ def _sets_up(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _callers(frame: FrameType | None, code: CodeType | None) -> list[int]:
+    """The lines of a file that led to a function of it."""
+    found = []
+    while frame is not None and code is not None:
+        if frame.f_code.co_filename == code.co_filename:
+            found.append(frame.f_lineno)
+        frame = frame.f_back
+    return found[1:]
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from attnlab.diagnosis.explain import Sources, describe, step_name
+from attnlab.diagnosis.explain import describe, step_name
 from attnlab.diagnosis.pairing import Pairing, Side, equal
+from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.repair import Patches, Repaired, Search, find_repairs
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 

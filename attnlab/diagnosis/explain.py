@@ -4,40 +4,21 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from attnlab.diagnosis.lines import definition_line, line_after
+from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.pairing import Side, equal, layouts
+from attnlab.diagnosis.place import OF_NUMBERS, Finding, Sources, lines_to_name
 from attnlab.diagnosis.relations import Relation, relate
-from attnlab.diagnosis.repair import Repair, same_family
+from attnlab.diagnosis.repair import Repair
 from attnlab.records.diagnosis import Diagnosis
 
 SPECIFIC = ("mask", "scale", "sign", "offset", "softmax", "base", "sine", "dropped")
-OF_NUMBERS = ("scale", "sign", "offset", "base", "other", "arguments")  # that a line takes
 TELLING = (*SPECIFIC, "axes", "transposed", "roll", "shift", "flip", "order", "exchanged", "extra")
 SURE, LIKELY = 0.95, 0.6
 SOURCE = 80  # characters of a line that are shown
-
-
-@dataclass(frozen=True)
-class Sources:
-    """The texts of the two sides by file, as messages show them."""
-
-    mine: Mapping[str, str]
-    theirs: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What is wrong, at which value of mine, beside which of theirs."""
-
-    relation: Relation
-    at: int  # the value of mine whose line is named
-    until: int
-    beside: int  # of theirs; -1 for none
 
 
 def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: bool) -> Diagnosis:
@@ -45,17 +26,19 @@ def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: b
     found = find_relation(repair, sizes)
     mine, theirs = repair.before, repair.pairing.theirs
     at, until = mine.values[found.at], mine.values[found.until]
-    line = _line_to_name(repair, found, sources)
-    exact = _is_exact(repair, found)
+    seen, line = lines_to_name(repair, found, sources)
+    says, exact = found.relation.says, _is_exact(repair, found)
+    if line != seen:
+        says, exact = f"seen on line {seen}: {says}", False
     other = theirs.values[found.beside] if found.beside >= 0 else None
-    end = until.line if at.file == until.file else line
+    end = until.line if at.file == until.file and line == seen else line
     return Diagnosis(
         file=at.file,
         line=line,
         end_line=max(line, end),
         source=line_text(sources.mine, at.file, line),
         relation=found.relation.kind,
-        message=found.relation.says,
+        message=says,
         confidence=SURE if sure and exact else LIKELY,
         confirmed=sure and exact,
         their_file=other.file if other else "",
@@ -67,28 +50,18 @@ def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: b
 def _is_exact(repair: Repair, found: Finding) -> bool:
     """Whether nothing before the line can be what is wrong: the numbers themselves say how they
     are, and there is no step that the reference does not have."""
-    mine = repair.before
-    if not found.relation.kind.startswith(SPECIFIC if repair.bold else TELLING):
+    mine, kind = repair.before, found.relation.kind
+    made = mine.values[repair.mine]
+    if not kind.startswith(SPECIFIC if repair.bold else TELLING):
         return False
+    if not made.inputs:
+        return False  # a number that it was given may be wrong
+    if kind in OF_NUMBERS[:3] and repair.theirs >= 0:
+        other = repair.pairing.theirs.values[repair.theirs]
+        if not same_family(made.op, other.op) and found.at == found.until:
+            return False  # the reference may scale elsewhere
     one_line = mine.values[found.at].line == mine.values[found.until].line
-    return not repair.region or one_line or found.relation.kind in OF_NUMBERS[:3]
-
-
-def _line_to_name(repair: Repair, found: Finding, sources: Sources) -> int:
-    """Where the value is made, where its number is defined, or where a step is missing."""
-    mine, theirs = repair.before, repair.pairing.theirs
-    at = mine.values[found.at]
-    text = sources.mine.get(at.file, "")
-    if found.relation.kind in OF_NUMBERS and found.at in (repair.mine, *repair.region):
-        other = theirs.values[found.beside] if found.beside >= 0 else None
-        if other is None or other.scalars != at.scalars or at.op != other.op:
-            same_scalar = other is not None and other.scalars == at.scalars
-            where = None if same_scalar else definition_line(text, at.line)
-            return where or at.line
-    if found.at != found.until:
-        busy = [value.line for value in mine.values if value.file == at.file]
-        return line_after(text, at.line, busy)
-    return at.line
+    return not repair.region or one_line
 
 
 def line_text(texts: Mapping[str, str], file: str, line: int) -> str:
@@ -226,16 +199,18 @@ def _omission(repair: Repair, taken: int, lost: int, sizes: Mapping[str, int]) -
     laid = next(layouts(right, tuple(made.numbers.shape)), None)
     relation = relate(made.numbers, laid, sizes) if laid is not None else None
     op = theirs.values[step].op
-    if relation and relation.kind.startswith(SPECIFIC):
+    filled = relation is not None and relation.kind == "dropped"  # room that theirs writes into
+    if relation and relation.kind.startswith(SPECIFIC) and not filled:
         says = f"what this line computes goes on {relation.says}"
     else:
         relation = Relation("missing-step", "")
         says = f"the reference applies {op} to what this line computes, and this file does not"
     here = repair.mine
-    same_line = theirs.values[step].line == theirs.values[repair.theirs].line
-    return Finding(
-        Relation(relation.kind, says), here if same_line else _made_at(repair, operand), here, step
-    )
+    on_line = theirs.values[step].line == theirs.values[repair.theirs].line
+    turned = relation.kind == "mask-inverted"  # where it is taken; else masks are wrong as made
+    own_line = on_line and not relation.kind.startswith("mask")
+    at = here if own_line or turned else _made_at(repair, operand)
+    return Finding(Relation(relation.kind, says), at, here, step)
 
 
 def _made_at(repair: Repair, operand: int) -> int:
@@ -247,7 +222,10 @@ def _made_at(repair: Repair, operand: int) -> int:
         elsewhere = made.file == taker.file and made.line not in (0, taker.line)
         if made.call >= 0 and elsewhere and pairing.class_of(index) == wanted:
             return index
-    return repair.mine
+    while operand >= 0 and before.values[operand].line == taker.line:
+        operand = next(iter(before.values[operand].inputs), -1)
+    made = before.values[operand] if operand >= 0 else taker
+    return operand if made.file == taker.file and made.line else repair.mine
 
 
 def _missing_at_end(repair: Repair) -> Finding | None:
@@ -302,7 +280,8 @@ def _other_operation(repair: Repair) -> Relation:
     theirs = repair.pairing.theirs.values[repair.theirs]
     if mine.op == theirs.op and mine.scalars != theirs.scalars:
         says = f"{mine.op}({mine.scalars}) where the reference has {theirs.op}({theirs.scalars})"
-        return Relation("arguments", says)
+        kind = "softmax-axis" if same_family(mine.op, "softmax") else "arguments"
+        return Relation(kind, says)
     if same_family(mine.op, theirs.op):
         return Relation("other", "this line computes something else from the right operands")
     return Relation("other-step", f"{mine.op} where the reference has {theirs.op}")

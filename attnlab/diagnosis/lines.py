@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
 
 PLAIN_CALLS = {"sqrt", "float", "int", "log", "exp", "pow", "abs", "min", "max", "range", "len"}
+MOSTLY = 0.85  # of the lines are the same in two files that have one text
+MOST_PLACES = 3
 MOST_LINKS = 4  # from a name to the name that it is made of
 
 
@@ -122,6 +125,67 @@ def _called(node: ast.Call) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
+
+
+@lru_cache(maxsize=16)
+def differing_lines(mine: str, theirs: str) -> tuple[tuple[int, int], ...] | None:
+    """First and last lines of mine that theirs has otherwise; None where little is the same.
+
+    What is left out is at the line that follows. Comments and spaces are no difference."""
+    a, b = _code_lines(theirs), _code_lines(mine)
+    alike = SequenceMatcher(None, [said for _, said in a], [said for _, said in b], autojunk=False)
+    if not b or alike.ratio() < MOSTLY:
+        return None
+    found = [
+        (b[min(start, len(b) - 1)][0], b[min(max(start, end - 1), len(b) - 1)][0])
+        for tag, _, _, start, end in alike.get_opcodes()
+        if tag != "equal"
+    ]
+    return tuple(found)
+
+
+def _code_lines(text: str) -> list[tuple[int, str]]:
+    """Numbers and texts of the lines that are no import, without comments and spaces around."""
+    lines = ((n, line.split("  #")[0].strip()) for n, line in enumerate(text.splitlines(), 1))
+    skipped = ("#", "import ", "from ")
+    return [(n, said) for n, said in lines if said and not said.startswith(skipped)]
+
+
+def nearest_difference(mine: str, theirs: str, line: int) -> int | None:
+    """The line of mine to name where two files are the same but for a few places: what both have
+    cannot be what is wrong. None where that says nothing."""
+    places = differing_lines(mine, theirs)
+    if not places or len(places) > MOST_PLACES:
+        return None
+    if any(first <= line <= last for first, last in places):
+        return line
+    first, last = min(places, key=lambda p: min(abs(line - p[0]), abs(line - p[1])))
+    return first if line < first else last
+
+
+def _function_at(text: str, line: int) -> ast.FunctionDef | None:
+    tree = parse(text)
+    around = [
+        node
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
+def is_in_function(text: str, line: int, other: int) -> bool:
+    """Whether another line is in the function that a line is in."""
+    around = _function_at(text, line)
+    return around is not None and around.lineno <= other <= (around.end_lineno or 0)
+
+
+def takes_argument(text: str, line: int) -> bool:
+    """Whether a line of a helper reads an argument and nothing of `self`."""
+    around = _function_at(text, line)
+    if around is None or around.name == "forward":
+        return False
+    names = _names(parse(text) or ast.Module([], []), line)
+    return "self" not in names and any(a.arg in names for a in around.args.args)
 
 
 def line_after(text: str, line: int, busy: Sequence[int]) -> int:

@@ -18,6 +18,7 @@ from attnlab.candidate.value_recorder import Value, Values
 
 CLOSE = 2e-6  # of the largest number; tables may have been made in float32
 MOST_AXES = 6
+LOW = -1e4  # what is added to close a place
 TRIVIAL = 4  # numbers; so few are equal by accident
 
 
@@ -46,22 +47,43 @@ class Side:
 
     @cached_property
     def classes(self) -> list[int]:
-        """For each value the first that is the same up to its layout."""
+        """For each value the first that is the same up to its layout.
+
+        That is no chain: channels that are split, moved and merged again are in another order."""
         found: list[int] = []
         for index in range(len(self.values)):
-            same = self.find(self, index, stop=index)
-            found.append(found[same[0]] if same else index)
+            same = (i for i in self.find(self, index, stop=index) if found[i] == i)
+            found.append(next(same, index))
         return found
 
     def find(self, other: Side, index: int, stop: int | None = None) -> list[int]:
-        """The values here that are value `index` of the other side, before `stop`."""
+        """The values here that are value `index` of the other side, before `stop`; those in its
+        shape come first."""
         if not len(self.values):
             return []
         wanted = other.prints[index]
         gap = (self.prints[:stop] - wanted).abs()
         near = (gap <= CLOSE * wanted.abs().clamp(min=1e-3)).all(dim=1)
         plain = other.plain[index]
-        return [i for i in near.nonzero().flatten().tolist() if same_layout(self.plain[i], plain)]
+        same = (i for i in near.nonzero().flatten().tolist() if same_layout(self.plain[i], plain))
+        return sorted(same, key=lambda i: self.plain[i].shape != plain.shape)
+
+    @cached_property
+    def masks(self) -> dict[int, Tensor]:
+        """What is closed, by the value that says so: a mask, or scores that were masked."""
+        found = {i: mask_in(numbers) for i, numbers in enumerate(self.plain)}
+        return {i: mask for i, mask in found.items() if mask is not None}
+
+    def has_mask(self, mask: Tensor) -> bool:
+        """Whether something is closed at the same places here, or just not there."""
+        many = int(mask.sum())
+        return any(
+            same_layout(laid.double(), other.double())
+            for other in self.masks.values()
+            if other.numel() == mask.numel()
+            for laid in (mask, ~mask)
+            if int(other.sum()) in {many, mask.numel() - many}
+        )
 
     def ancestors(self, index: int) -> set[int]:
         """The value and all that it is made of."""
@@ -86,6 +108,24 @@ def fingerprint(numbers: Tensor) -> Tensor:
     moments = [finite.mean(), (finite**2).mean(), (finite**3).mean(), (finite**4).mean()]
     bounds = [finite.min(), finite.max()]
     return torch.tensor([*(m.item() for m in (*moments, *bounds)), *shares], dtype=torch.float64)
+
+
+def mask_in(numbers: Tensor) -> Tensor | None:
+    """What a value forbids, or allows: a mask of two numbers, or what is masked in scores."""
+    if numbers.numel() <= TRIVIAL:
+        return None
+    low = numbers <= LOW
+    if not low.any():
+        low = numbers == 1
+        if not (low | (numbers == 0)).all():
+            return None
+    return None if low.all() or not low.any() else without_repeats(low).bool()
+
+
+def is_mask(numbers: Tensor) -> bool:
+    """Whether a value says nothing but what is closed."""
+    flat = numbers.double()
+    return bool(((flat == 0) | (flat == 1) | (flat <= LOW)).all())
 
 
 def without_repeats(numbers: Tensor) -> Tensor:
@@ -180,6 +220,7 @@ class Pairing:
     def __init__(self, mine: Side, theirs: Side) -> None:
         self.mine, self.theirs = mine, theirs
         self.matches = [theirs.find(mine, index) for index in range(len(mine.values))]
+        self.masks = self._masks_elsewhere()
         last = mine.output
         if last >= 0 and not self.is_right:
             self.matches[last] = []  # the right numbers of another step are a wrong output
@@ -198,6 +239,15 @@ class Pairing:
         mine, theirs = self.mine.result, self.theirs.result
         return mine is not None and theirs is not None and equal(mine, theirs)
 
+    def _masks_elsewhere(self) -> set[int]:
+        """The masks that the reference has as well, but turned round, or only in its scores."""
+        return {
+            i
+            for i, mask in self.mine.masks.items()
+            if not self.matches[i] and is_mask(self.mine.values[i].numbers)
+            if self.theirs.has_mask(mask)
+        }
+
     def _unmatched_ancestors(self) -> list[int]:
         """The values that the output is made of and that theirs does not have, in order."""
         found: set[int] = set()
@@ -212,7 +262,10 @@ class Pairing:
 
     def known(self, index: int) -> bool:
         """Whether theirs has the value; what comes from outside and is no number of it counts."""
-        return bool(self.matches[index]) or self.mine.values[index].call < 0
+        made = self.mine.values[index]
+        if self.matches[index] or index in self.masks:
+            return True
+        return made.call < 0 and not made.inputs
 
     def class_of(self, index: int) -> int:
         """The class of theirs that a value belongs to; a negative number for its own."""

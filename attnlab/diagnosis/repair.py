@@ -7,13 +7,16 @@ which it is wrong again is a fault. Only what such a replay has confirmed is nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import permutations, product
 
 from torch import Tensor
 
-from attnlab.diagnosis.pairing import Pairing, Side, equal, layouts
+from attnlab.candidate.value_recorder import Value
+from attnlab.diagnosis.borrowed import laid_out, written_mask, written_masks
+from attnlab.diagnosis.families import same_family
+from attnlab.diagnosis.pairing import Pairing, Side, equal
 
 Patches = Mapping[tuple[int, int], Tensor]  # by call and slot
 Rerun = Callable[[Patches], Side]  # runs a module with some results replaced
@@ -21,30 +24,9 @@ FAULTS = 5
 REPAIRS = 24  # steps that are repaired: a line may run once for each layer
 TRIES = 6  # values of the reference that are tried for a step
 MOST_RUNS = 160
+MOST_TOGETHER = 3  # steps for which each combination of values may be tried
 LEAST = 3  # points that a value needs to be tried
 PLAIN = 7  # the same operation on the same values, and nothing else of mine is its result
-FAMILIES = (
-    {"matmul", "__matmul__", "__rmatmul__", "einsum", "bmm", "baddbmm", "linear", "addmm", "mm"},
-    {
-        "mul",
-        "__mul__",
-        "__rmul__",
-        "div",
-        "__truediv__",
-        "__rtruediv__",
-        "__imul__",
-        "__itruediv__",
-    },
-    {"add", "__add__", "__radd__", "sub", "__sub__", "__rsub__", "__iadd__", "__isub__"},
-    {"masked_fill", "masked_fill_", "where", "add", "__add__", "__setitem__"},
-    {"triu", "tril", "__gt__", "__lt__", "__ge__", "__le__", "gt", "lt", "ge", "le", "__invert__"},
-    {"view", "reshape", "flatten", "unflatten", "transpose", "permute", "contiguous", "expand"},
-    {"repeat", "repeat_interleave", "expand", "index_select", "__getitem__"},
-    {"pow", "__pow__", "__rpow__", "exp", "reciprocal"},
-    {"sin", "cos"},
-    {"softmax", "log_softmax"},
-    {"layer_norm", "rms_norm"},
-)
 
 
 @dataclass(frozen=True)
@@ -58,6 +40,7 @@ class Repair:
     value: Tensor  # that it got, in its shape
     region: tuple[int, ...] = ()  # steps before it that the reference has no value for
     swapped: tuple[int, ...] = ()  # results of its call in the order that is right
+    closes: bool | None = None  # of a mask of theirs: whether what it closes is True, or low, here
     score: float = 0.0  # how likely it is, by what the two steps take
     bold: bool = False  # whether nothing after it has become right by it alone
 
@@ -154,7 +137,9 @@ class Search:
 
     def _is_open(self, side: Side, index: int) -> bool:
         key = _key(side, index)
-        return key[0] >= 0 and key not in self.passed and key not in self.patches
+        return (
+            not is_room(side.values[index]) and key not in self.passed and key not in self.patches
+        )
 
     def _together(self, side: Side, pairing: Pairing, index: int) -> list[int]:
         """The steps of the same line and operation that can be repaired as well."""
@@ -174,11 +159,10 @@ class Search:
         choices = [list(self._candidates(side, pairing, index)) for index in group]
         if not all(choices):
             return None
-        best: tuple[float, list[Repair], Side, Pairing] | None = None
-        for rank in range(max(map(len, choices))):
+        best: tuple[float, tuple[Repair, ...], Side, Pairing] | None = None
+        for chosen in combinations_of(choices):
             if self.runs >= MOST_RUNS:
                 break
-            chosen = [each[min(rank, len(each) - 1)] for each in choices]
             after = self.run({**self.patches, **{r.key: r.value for r in chosen}})
             paired = Pairing(after, self.theirs)
             gain = self._gain(pairing, paired, group[0], after) - len(group) + 1
@@ -204,7 +188,7 @@ class Search:
             made = side.values[here]
             if (made.call, made.slot) in self.patches:
                 continue
-            if (made.call, made.slot) not in self.passed:
+            if not is_room(made) and (made.call, made.slot) not in self.passed:
                 return None
             found.add(here)
             todo += [i for i in made.inputs if i in wrong and i not in found]
@@ -227,7 +211,7 @@ class Search:
         for other in sorted(pairing.needed):
             score = self._score(side, pairing, index, other, region)
             if score >= LEAST:
-                value = next(self._laid_out(other, made.numbers), None)
+                value = next(laid_out(self.theirs, other, made.numbers), None)
                 if value is not None and not equal(value, made.numbers.double()):
                     scored.append((score, other, value))
         for source in {i for step in (index, *region) for i in side.values[step].inputs}:
@@ -240,6 +224,11 @@ class Search:
         scored.sort(key=lambda each: (-each[0], each[1]))
         for score, other, value in scored[:TRIES]:
             yield Repair(index, other, side, pairing, value, region, score=score, bold=self.bold)
+        tried = [value for _, _, value in scored[:TRIES]]
+        for other, value, closes in written_masks(self.theirs, made.numbers):
+            if not any(equal(value, each) for each in (*tried, made.numbers.double())):
+                tried.append(value)
+                yield Repair(index, other, side, pairing, value, region, closes=closes, score=score)
 
     def _score(
         self, side: Side, pairing: Pairing, index: int, other: int, region: tuple[int, ...]
@@ -267,27 +256,6 @@ class Search:
         """Whether both hold the same numbers, at whatever places."""
         a, b = side.prints[index], self.theirs.prints[other]
         return equal(a, b) and side.values[index].numbers.numel() > 2
-
-    def _laid_out(self, other: int, like: Tensor) -> Iterator[Tensor]:
-        """A value of theirs in the shape of one of mine."""
-        value = self.theirs.values[other].numbers.double()
-        if value.shape == like.shape:
-            yield value
-        elif value.numel() == like.numel():
-            yield from layouts(value, tuple(like.shape))
-        elif value.dim() == like.dim() and all(
-            n in (1, m) for n, m in zip(like.shape, value.shape, strict=True)
-        ):
-            yield value  # mine is broadcast where theirs is not
-        else:
-            small = self.theirs.plain[other]
-            slim = [size for size in like.shape if size != 1]
-            if small.dim() <= len(slim):
-                for start in range(len(slim) - small.dim() + 1):
-                    if list(small.shape) == slim[start : start + small.dim()]:
-                        after = len(slim) - start - small.dim()
-                        laid = small.reshape(*small.shape, *[1] * after)
-                        yield laid.expand(slim).reshape(like.shape)
 
     def _exchanged(self, side: Side, pairing: Pairing) -> Repair | None:
         """The call whose results, all right by themselves, are taken in another order."""
@@ -324,7 +292,12 @@ class Search:
             return {repair.key: side.values[-1 - repair.theirs].numbers}
         if repair.theirs >= len(self.theirs.values):
             return None
-        value = next(self._laid_out(repair.theirs, made.numbers), None)
+        if repair.closes is not None:
+            value = None
+            if repair.theirs in self.theirs.masks:
+                value = written_mask(self.theirs, repair.theirs, made.numbers, repair.closes)
+            return None if value is None else {repair.key: value}
+        value = next(laid_out(self.theirs, repair.theirs, made.numbers), None)
         if value is None and repair.mine == side.output:
             value = self.theirs.result
         return None if value is None else {repair.key: value}
@@ -343,10 +316,26 @@ class Search:
         return kept
 
 
+def combinations_of(choices: Sequence[Sequence[Repair]]) -> list[tuple[Repair, ...]]:
+    """One value for each step, the likeliest together first; two steps seldom want the same."""
+    ranked = [list(enumerate(each)) for each in choices]
+    if len(choices) > MOST_TOGETHER:  # as of a line that runs in each layer
+        ranks = range(max(map(len, choices)))
+        return [tuple(each[min(rank, len(each) - 1)] for each in choices) for rank in ranks]
+
+    def cost(chosen: tuple[tuple[int, Repair], ...]) -> tuple[int, int]:
+        taken = [repair.theirs for _, repair in chosen]
+        return len(taken) - len(set(taken)), sum(rank for rank, _ in chosen)
+
+    found = sorted(product(*ranked), key=cost)[: TRIES * len(choices)]
+    return [tuple(repair for _, repair in chosen) for chosen in found]
+
+
+def is_room(made: Value) -> bool:
+    """Whether a value is no step to be wrong: from outside, or one number for others to fill."""
+    one = not made.inputs and made.numbers.numel() > 1 and not made.numbers.double().std()
+    return made.call < 0 or bool(one)
+
+
 def _key(side: Side, index: int) -> tuple[int, int]:
     return side.values[index].call, side.values[index].slot
-
-
-def same_family(mine: str, theirs: str) -> bool:
-    """Whether two operations are of one kind: `a @ b` and `einsum`."""
-    return mine == theirs or any(mine in family and theirs in family for family in FAMILIES)

@@ -7,8 +7,8 @@ from itertools import islice
 
 from attnlab.candidate.host import Raised
 from attnlab.diagnosis.diagnose import Draw, diagnose, with_files
-from attnlab.diagnosis.explain import Sources
 from attnlab.diagnosis.pairing import Pairing, Side
+from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.repair import Patches
 from attnlab.probe.answers import CannotTell, Inputs, Mask, Skip
 from attnlab.probe.decode import UnexpectedOutput

@@ -33,6 +33,8 @@ def _value(told: Any, place: int) -> Value:
         and all(type(number) is int for number in numbers)
         and isinstance(value.inputs, list)
         and all(type(i) is int and 0 <= i < place for i in value.inputs)
+        and isinstance(value.callers, list)
+        and all(type(line) is int for line in value.callers)
     )
     if not good:
         raise CannotTell("what it computes cannot be read")

@@ -99,6 +99,36 @@ def test_shipped_bugs_are_named(name):
     assert any(abs(d.line - line) <= 1 for d in found.diagnosis for line in changed[:1])
 
 
+BY_HAND = next(Path(p).read_text("utf-8") for p in PADDED.alternatives if "infinite" in p)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "relation"),
+    [
+        (".tril()", ".tril(1)", "mask-diagonal"),
+        ("/ math.sqrt(self.head_dim)", "/ self.head_dim", "scale"),
+        ("scores.softmax(dim=-1)", "scores.softmax(dim=-2)", "softmax-axis"),
+    ],
+)
+def test_a_line_is_named_beside_another_style(old, new, relation):
+    """The reference has no such mask, or only the one that is turned round."""
+    found = diff(RIGHT.replace(old, new), BY_HAND)
+    assert abs(found.diagnosis[0].line - line_of(RIGHT.replace(old, new), new)) <= 1
+    assert found.diagnosis[0].relation == relation
+
+
+HELPED = RIGHT.replace("class Causal", "def times(a, b):\n    return a * b\n\n\nclass Causal", 1)
+
+
+def test_a_helper_is_right_where_another_call_of_it_is():
+    """The line that calls it with something else is named, beside a reference without it."""
+    old = "        return self.proj(mixed)"
+    new = f"        mixed = times(mixed, {{}})\n{old}"
+    mine = HELPED.replace("        scores = q @", "        q = times(q, 1.0)\n        scores = q @")
+    mine = mine.replace(old, new.format(3.0))
+    assert diff(mine, BY_HAND).diagnosis[0].line == line_of(mine, "times(mixed")
+
+
 def test_a_crash_is_told_and_nothing_is_invented():
     """With its line."""
     found = diff(RIGHT.replace("q @ k.transpose(-2, -1)", "q @ k.transpose(0, -1)"))

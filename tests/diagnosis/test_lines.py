@@ -2,7 +2,13 @@
 
 import pytest
 
-from attnlab.diagnosis.lines import definition_line, line_after
+from attnlab.diagnosis.lines import (
+    definition_line,
+    is_in_function,
+    line_after,
+    nearest_difference,
+    takes_argument,
+)
 
 TEXT = """\
 import math
@@ -45,3 +51,27 @@ def test_a_missing_step_belongs_where_nothing_is_computed():
     assert line_after(TEXT, 15, busy=[11, 12, 13, 14, 15]) == 16
     assert line_after(TEXT, 12, busy=[11, 12, 13, 14, 15]) == 12
     assert line_after("not python (", 1, busy=[]) == 1
+
+
+def test_what_both_files_have_is_not_what_is_wrong():
+    """Where they are the same but for a few places, one of these is named; comments are none."""
+    mine = TEXT.replace("/ self.width", "/ self.scale").replace("import math", "import math  # !")
+    assert nearest_difference(mine, TEXT, 15) == 13
+    assert nearest_difference(mine, TEXT, 13) == 13
+    assert nearest_difference(TEXT, TEXT, 15) is None
+    assert nearest_difference(TEXT.upper(), TEXT, 15) is None
+
+
+def test_what_is_left_out_is_at_the_line_that_follows():
+    """There the reference has one more."""
+    gone = TEXT.replace("        scores = scores / self.width\n", "")
+    assert nearest_difference(gone, TEXT, 11) == 13
+
+
+def test_a_helper_takes_what_its_caller_hands_on():
+    """Not where it reads its own attributes."""
+    assert is_in_function(TEXT, 12, 11)
+    assert not is_in_function(TEXT, 12, 6)
+    assert not takes_argument(TEXT, 12)
+    assert takes_argument("def norm(x, gain):\n    return x * gain\n", 2)
+    assert not takes_argument("def norm(x, gain):\n    return math.pi\n", 2)

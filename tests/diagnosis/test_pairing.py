@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from attnlab.diagnosis.pairing import fingerprint, layouts, same_layout, without_repeats
+from attnlab.candidate.value_recorder import Value, Values
+from attnlab.diagnosis.pairing import (
+    Pairing,
+    Side,
+    fingerprint,
+    layouts,
+    mask_in,
+    same_layout,
+    without_repeats,
+)
 
 B, S, H, HD = 2, 5, 3, 4
 HEADS = torch.randn(B, S, H, HD, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -60,3 +69,28 @@ def test_a_fingerprint_knows_no_layout_and_keeps_infinity():
     masked = SCORES.masked_fill(torch.ones(S, S).triu(1).bool(), -torch.inf)
     assert torch.allclose(fingerprint(masked), fingerprint(masked.permute(3, 1, 0, 2)))
     assert not torch.allclose(fingerprint(masked), fingerprint(SCORES))
+
+
+def side(*numbers):
+    values = [Value(f"op{i}", "", i, "", i, 0, [], n) for i, n in enumerate(numbers)]
+    return Side(Values(values, len(values) - 1, numbers[-1]))
+
+
+def test_a_class_is_no_chain_of_layouts():
+    """Split, moved and merged again, channels are in another order."""
+    split = HEADS[0, 0].reshape(H, HD)
+    found = side(split.flatten(), split, split.T, split.T.flatten()).classes
+    assert found[:2] == [0, 0]
+    assert found[3] != 0
+
+
+def test_a_mask_is_known_in_whatever_way_it_closes():
+    """What mine allows is what the reference adds, or has in its scores alone."""
+    later = torch.ones(S, S, dtype=torch.bool).triu(1)
+    added = torch.where(later, -torch.inf, 0.0).double()
+    for theirs in (added, ~later, SCORES.masked_fill(later, -1e9)):
+        assert Pairing(side(~later, HEADS), side(theirs, HEADS)).known(0)
+    wider = torch.ones(S, S, dtype=torch.bool).triu()
+    assert not Pairing(side(~wider, HEADS), side(added, HEADS)).known(0)
+    assert mask_in(SCORES) is None
+    assert mask_in(torch.ones(S, S)) is None

@@ -1,0 +1,93 @@
+"""Which line of mine a finding is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from attnlab.diagnosis.lines import (
+    definition_line,
+    is_in_function,
+    line_after,
+    nearest_difference,
+    takes_argument,
+)
+from attnlab.diagnosis.relations import Relation
+from attnlab.diagnosis.repair import Repair
+
+OF_NUMBERS = ("scale", "sign", "offset", "base", "other", "arguments")  # that a line takes
+OPERANDS = ("wrong-operand", "missing-term", "extra-term", "missing-step", "other")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The texts of the two sides by file, as messages show them."""
+
+    mine: Mapping[str, str]
+    theirs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong, at which value of mine, beside which of theirs."""
+
+    relation: Relation
+    at: int  # the value of mine whose line is named
+    until: int
+    beside: int  # of theirs; -1 for none
+
+
+def lines_to_name(repair: Repair, found: Finding, sources: Sources) -> tuple[int, int]:
+    """Where the numbers say that it is wrong, and the line to name: another one where both files
+    have that line and few others differ."""
+    line = _line_to_name(repair, found, sources)
+    line = _calling_line(repair, found, sources) or line
+    return line, _line_that_differs(sources, repair.before.values[found.at].file, line)
+
+
+def _line_to_name(repair: Repair, found: Finding, sources: Sources) -> int:
+    """Where the value is made, where its number is defined, or where a step is missing."""
+    mine, theirs = repair.before, repair.pairing.theirs
+    at = mine.values[found.at]
+    text = sources.mine.get(at.file, "")
+    if found.relation.kind in OF_NUMBERS and found.at in (repair.mine, *repair.region):
+        other = theirs.values[found.beside] if found.beside >= 0 else None
+        if other is None or other.scalars != at.scalars or at.op != other.op:
+            same_scalar = other is not None and other.scalars == at.scalars
+            where = None if same_scalar else definition_line(text, at.line)
+            return where or at.line
+    if found.at != found.until:
+        busy = [value.line for value in mine.values if value.file == at.file]
+        return line_after(text, at.line, busy)
+    return at.line
+
+
+def _calling_line(repair: Repair, found: Finding, sources: Sources) -> int:
+    """The line that calls the function of the step, where that is what is wrong: where another
+    call of it is right, or where an argument of it is the wrong operand; else 0."""
+    pairing, mine = repair.pairing, repair.before
+    made = mine.values[found.at]
+    text = sources.mine.get(made.file, "")
+    if not made.callers or found.at != found.until:
+        return 0
+    here = (made.file, made.line, made.op)
+    others = [
+        i
+        for i, v in enumerate(mine.values)
+        if (v.file, v.line, v.op) == here and v.callers != made.callers
+    ]
+    if any(i not in pairing.wrong and pairing.known(i) for i in others):
+        return made.callers[0]
+    wanted = pairing.their_input_classes(found.beside) if found.beside >= 0 else set()
+    strange = [i for i in made.inputs if pairing.class_of(i) not in wanted]
+    inside = (is_in_function(text, made.line, mine.values[i].line) for i in strange)
+    taken = found.relation.kind in OPERANDS and strange and not any(inside)
+    return made.callers[0] if taken and takes_argument(text, made.line) else 0
+
+
+def _line_that_differs(sources: Sources, file: str, line: int) -> int:
+    """The line itself, unless both files have it and few others differ."""
+    text = sources.mine.get(file, "")
+    for theirs in set(sources.theirs.values()):
+        return nearest_difference(text, theirs, line) or line
+    return line
