@@ -17,15 +17,17 @@ SEEN_OTHERWISE = {
 def mask_meaning(function: Function, argument: str) -> str:
     """`allows` or `forbids`, as forward compares, inverts, fills by or adds a mask; "" unknown."""
     turned = {argument: False}  # the variables that are the mask, and whether inverted
+    values: dict[str, ast.expr] = {}
     nodes = sorted(
         ast.walk(function), key=lambda n: (getattr(n, "end_lineno", 0) or 0, _is_assign(n))
     )
     for node in nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            values[node.targets[0].id] = node.value
             inverted = _inverted(node.value, turned)
             if inverted is not None:
                 turned[node.targets[0].id] = inverted
-        elif isinstance(node, ast.Call) and (said := _said_by_call(node, turned)):
+        elif isinstance(node, ast.Call) and (said := _said_by_call(node, turned, values)):
             return said
     return next(filter(None, (_said_of_mask(n, argument) for n in ast.walk(function))), "")
 
@@ -34,7 +36,9 @@ def _is_assign(node: ast.AST) -> bool:
     return isinstance(node, ast.Assign)
 
 
-def _said_by_call(call: ast.Call, turned: Mapping[str, bool]) -> str:
+def _said_by_call(
+    call: ast.Call, turned: Mapping[str, bool], values: Mapping[str, ast.expr]
+) -> str:
     """What filling by a mask, choosing by it or attending with it says of True in it."""
     name, method = last_name(call.func), isinstance(call.func, ast.Attribute)
     given = list(call.args)
@@ -43,9 +47,10 @@ def _said_by_call(call: ast.Call, turned: Mapping[str, bool]) -> str:
         allows = True
     elif name in ("masked_fill", "masked_fill_"):
         masks, allows = given[:1], False
-    elif name == "where" and len(given) in (2, 3):  # of scores and a condition, or of torch
-        filled = given[1] if len(given) > 2 and _is_filling(given[1]) else None
-        masks, allows = given[:1], filled is None
+    elif name == "where" and len(given) == 2:
+        masks, allows = given[:1], True
+    elif name == "where" and len(given) == 3 and any(_fills(g, values) for g in given[1:]):
+        masks, allows = given[:1], not _fills(given[1], values)
     else:
         return ""
     inverted = _inverted(masks[0], turned) if masks and method else None
@@ -54,10 +59,10 @@ def _said_by_call(call: ast.Call, turned: Mapping[str, bool]) -> str:
     return "forbids" if inverted is allows else "allows"
 
 
-def _is_filling(node: ast.expr) -> bool:
+def _fills(node: ast.expr, values: Mapping[str, ast.expr]) -> bool:
     """A number, as -torch.inf or torch.finfo(x.dtype).min is: what is hidden gets it."""
-    text = ast.unparse(node)
-    return isinstance(node, ast.Constant) or bool(re.search(r"inf\b|finfo|^-?[\d.]", text))
+    text = ast.unparse(values.get(node.id, node) if isinstance(node, ast.Name) else node)
+    return bool(re.search(r"inf\b|finfo|^-?[\d.]", text))
 
 
 def _inverted(node: ast.expr, turned: Mapping[str, bool]) -> bool | None:

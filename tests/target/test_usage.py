@@ -160,3 +160,15 @@ def test_a_mask_is_followed_through_variables():
     """
     usage = ClassUsage({"Net": ast.parse(dedent(text)).body[0]})
     assert usage.mask_axes("Net", "mask") == "B S S bool forbids"
+
+
+def test_what_is_filled_in_may_have_a_name():
+    """`where` takes it in either place, and says which side is hidden."""
+    text = """
+    class Net(nn.Module):
+        def forward(self, s, mask):
+            lowest = torch.finfo(s.dtype).min
+            return torch.where(mask.unsqueeze(1), lowest, s)
+    """
+    usage = ClassUsage({"Net": ast.parse(dedent(text)).body[0]})
+    assert usage.mask_axes("Net", "mask") == "B S S bool forbids"

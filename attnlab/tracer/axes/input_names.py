@@ -106,7 +106,9 @@ def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int]) -> Sequence[str]
     if "mask" in name or not tensor.is_floating_point():
         if rank == 4 and ("mask" in name or tensor.dtype is torch.bool):
             return ("B", "H", "S", "S")
-        return {1: ("S",), 2: ("B", "S"), 3: ("B", "S", "S")}.get(rank, ())
+        of_entries = last == (sizes.get("B"),) and last != (sizes.get("S"),)  # lengths, labels
+        alone = ("B",) if of_entries else ("S",)
+        return {1: alone, 2: ("B", "S"), 3: ("B", "S", "S")}.get(rank, ())
     if rank == 4 and name in HEADS:
         return ("B", "H", "S", "hd")
     if rank == 4 and (name in PICTURES or tensor.shape[1] == COLOURS):

@@ -101,3 +101,10 @@ def test_pytorchs_own_modules_take_the_sequence_first():
     first, second = (nn.MultiheadAttention(8, 2, batch_first=b) for b in (False, True))
     assert guess_axes(x, {}, first) == {"x": ("S", "B", "D")}
     assert guess_axes(x, {}, second) == {"x": ("B", "S", "D")}
+
+
+def test_one_number_for_each_entry_counts_the_batch():
+    """Lengths or labels beside ids of as many entries; alone, or of another size, positions."""
+    ids, lengths = torch.zeros(3, 7, dtype=torch.long), torch.zeros(3, dtype=torch.long)
+    assert guess_axes({"ids": ids, "lengths": lengths}, {}, None)["lengths"] == ("B",)
+    assert guess_axes({"numbers": lengths}, {}, None)["numbers"] == ("S",)
