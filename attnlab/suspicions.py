@@ -25,6 +25,7 @@ PROPERTIES = {  # where it is another
     "mask-effect": 0.85,
     "train-mode": 0.5,
     "deterministic-eval": 0.7,
+    "permutation-equivariance": 0.6,
     "reach": 0.6,
     "finite": 0.5,
     "edge-shapes": 0.65,

@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from attnlab.candidate.live import calls, decoding, masks, order, padding, rotations, samples
+from attnlab.candidate.live import (
+    calls,
+    decoding,
+    distances,
+    masks,
+    order,
+    padding,
+    rotations,
+    samples,
+)
 from attnlab.candidate.live.batch import CannotTry, LiveModel, undisturbed
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.layout import find_layout
@@ -43,6 +52,7 @@ PROPERTIES: dict[str, Callable[[Bench], None]] = {
     "position-sensitivity": order.position_sensitivity,
     "permutation-equivariance": order.permutation_equivariance,
     "norm-kept": rotations.norm_kept,
+    "distance-bias": distances.distance_bias,
     "second-call": calls.second_call,
     "train-mode": calls.train_mode,
 }

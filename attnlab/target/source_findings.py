@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from attnlab.records.trace import Finding
+from attnlab.target.argument_findings import forgotten_arguments, ids_of_zero
 from attnlab.target.conventions import CACHES
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 
@@ -37,6 +38,8 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         _modes,
         _positions,
         _spreads,
+        ids_of_zero,
+        forgotten_arguments,
     )
     for rule in rules:
         for told in rule(tree):
@@ -326,7 +329,8 @@ def _spreads(tree: ast.Module) -> Iterator[Told]:
         if not isinstance(node, ast.Call) or called(node) != "normal_" or node.keywords:
             continue
         mean = next((a.value for a in node.args[1:2] if isinstance(a, ast.Constant)), None)
-        if len(node.args) == 2 and isinstance(mean, float) and 0 < mean < SMALL:
+        filled = not isinstance(node.args[0] if node.args else None, ast.Constant)
+        if len(node.args) == 2 and filled and isinstance(mean, float) and 0 < mean < SMALL:
             yield Told(
                 node.lineno,
                 "initialization",

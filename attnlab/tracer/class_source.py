@@ -76,7 +76,9 @@ class ClassSource:
 
     def assignment(self, attribute: str) -> int:
         """The line where `self.ATTRIBUTE` is assigned; the class's own where it is not seen."""
-        return self.constructed.get(attribute, self.line)
+        calls = (n for n in ast.walk(self.tree) if _registers(n, attribute)) if self.tree else ()
+        held = next((self.line + n.lineno - 1 for n in calls if isinstance(n, ast.Call)), self.line)
+        return self.constructed.get(attribute, held)
 
     def finding(self, rule: str, severity: Any, line: int, message: str) -> Finding:
         return Finding(
@@ -105,6 +107,14 @@ def class_source(kind: Any) -> ClassSource:
 
 def _is_self(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _registers(node: ast.AST, name: str) -> bool:
+    """`self.register_buffer("name", ...)` and the like."""
+    if not isinstance(node, ast.Call):
+        return False
+    values = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
+    return getattr(node.func, "attr", "").startswith("register_") and values == [name]
 
 
 def path_of(node: ast.AST) -> str:

@@ -1,6 +1,5 @@
 """Which axes of a batch are samples and positions, and how inputs are changed along them."""
 
-import re
 from dataclasses import dataclass, field
 
 import torch
@@ -9,9 +8,6 @@ from torch import Tensor, nn
 from attnlab.candidate.live.batch import WIDENED, CannotTry, Changes, Leaf, LiveModel
 
 SOURCES = ("src", "source", "memory", "context", "enc", "cond", "image", "pixel")
-POSITION = re.compile(
-    r"(^|[._])(pos(?!t)\w*|wpe|pe|rope\w*|rotary\w*|alibi\w*|inv_freq|freqs_c\w*)($|[._])"
-)
 PADS = ("pad_id", "pad_token_id", "pad_idx", "padding_idx", "pad")
 
 

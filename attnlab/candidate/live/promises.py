@@ -7,9 +7,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnlab.candidate.live.bench import SOME, Bench
-from attnlab.candidate.live.layout import POSITION
 from attnlab.candidate.live.watching import MATRIX, MaskWatch, is_triangle
 from attnlab.tracer.class_source import class_source
+from attnlab.tracer.findings.positions import POSITION
 
 # Operations that know where a position lies, and layers that do.
 INDEXED = {

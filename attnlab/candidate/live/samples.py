@@ -7,7 +7,8 @@ from torch import Tensor
 
 from attnlab.candidate.live.batch import CannotTry
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable, largest_gap, like, numbered
-from attnlab.candidate.live.layout import POSITION, Layout
+from attnlab.candidate.live.layout import Layout
+from attnlab.tracer.findings.positions import POSITION
 
 FAINT = 1e-9  # of a value: what is left of an input that dies out on the way
 

@@ -21,6 +21,7 @@ MASKING = {
 FUSED = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 MATRIX = 2  # axes of scores without a batch
 SMALLEST = 3  # positions of which a triangle can be told
+HIDDEN, BINARY = -1e4, 2  # what a mask takes away at least; the values of a mask
 LARGEST = 1 << 22  # elements of a tensor that is looked at
 STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - of Python itself
 KEPT = 1 << 26  # elements that are kept of a run
@@ -77,7 +78,7 @@ def place_of_call(depth: int = 2) -> Place:
 def _triangle(name: str, args: Any, kwargs: Any) -> int:
     """The number of positions of a triangular mask among the arguments; 0 where there is none."""
     tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
-    floats = [t for t in tensors if t.is_floating_point() and t.dim() > 1]
+    floats = [t for t in tensors if t.is_floating_point() and t.dim() > MATRIX]  # no mere table
     if not floats:
         return 0
     if name in FUSED:
@@ -102,8 +103,10 @@ def is_triangle(mask: Tensor) -> bool:
     above, below = one[places.triu(1 + away)], one[places.tril(-1 - away)]
     near = (one.diagonal(1 + away), one.diagonal(-1 - away))
     return any(  # a window may hide what is far on the other side, too
-        bool((side == side[0]).all()) and not bool((beside == side[0]).any())
-        for side, beside in ((above, near[1]), (below, near[0]))
+        bool((side == side[0]).all())
+        and not bool((beside == side[0]).any())
+        and (side[0] <= HIDDEN or len(set(other.tolist())) <= BINARY)  # else a bias of distances
+        for side, beside, other in ((above, near[1], below), (below, near[0], above))
     )
 
 

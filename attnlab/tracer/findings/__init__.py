@@ -17,8 +17,19 @@ from attnlab.tracer.findings.attention import (
 )
 from attnlab.tracer.findings.base import Rows, show
 from attnlab.tracer.findings.pairs import batch_norms, idle_terms, unpaired_draws
-from attnlab.tracer.findings.positions import narrow_positions
-from attnlab.tracer.findings.residuals import missing_activations, missing_residuals, skipped_sums
+from attnlab.tracer.findings.positions import (
+    late_tokens,
+    lone_positions,
+    narrow_positions,
+    positions_by_head,
+    turned_values,
+)
+from attnlab.tracer.findings.residuals import (
+    doubled_sums,
+    missing_activations,
+    missing_residuals,
+    skipped_sums,
+)
 from attnlab.tracer.findings.scales import scales
 from attnlab.tracer.findings.shapes import broadcasts, idle_squeezes, leftovers
 from attnlab.tracer.findings.unused import (
@@ -49,6 +60,7 @@ RULES = (
     idle_terms,
     batch_norms,
     narrow_positions,
+    *(lone_positions, late_tokens, positions_by_head, turned_values, doubled_sums),
 )
 
 

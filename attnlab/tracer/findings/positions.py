@@ -1,13 +1,27 @@
-"""Findings about the numbers of positions."""
+"""Findings about positions: their numbers, and what their tables meet."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 
 from attnlab.records.trace import Finding
 from attnlab.tracer.findings.base import Rows, show
+from attnlab.tracer.findings.residuals import SUMS
 from attnlab.tracer.raw_trace import finding_at
+from attnlab.tracer.views.attention_sites import find_sites
 
+# What modules call their positions.
+POSITION = re.compile(
+    r"(^|\.|(?<!query)_)(pos(?!t)\w*|wpe|pe|rope\w*|rotary\w*|alibi\w*|inv_freq|freqs_c\w*)($|[._])"
+)
+ANGLES = re.compile(r"cos|sin(?!g|k)|freqs_c|_cis")  # of tables that are kept
+HEADS = {"H", "Hkv"}
+SHORTEST = 4  # positions of a table
+TURNS = {"cos", "sin", "polar"}
+LEARNED = {"linear", "embedding", "conv1d", "conv2d", "layer_norm", "rms_norm"}
+PRODUCTS = {"mul", "rmul", "mul_", "imul"}
 EXACT = {"bfloat16": 256, "float16": 2048}  # up to where a dtype holds every whole number
 
 
@@ -27,3 +41,116 @@ def narrow_positions(rows: Rows) -> Iterator[Finding]:
                 "in float32 and cast the cosines and sines",
             )
             return
+
+
+def positions_by_head(rows: Rows) -> Iterator[Finding]:
+    """A table of angles that is laid along the heads, where positions stand elsewhere."""
+    for op in rows.raw.ops:
+        for parent in op.parents if op.op in PRODUCTS else ():
+            shape = rows.shape(parent)
+            long = [i - len(shape) for i, n in enumerate(shape[:-1]) if n > 1]
+            if len(long) != 1 or len(op.shape) < 4 or not _turning(rows, parent):
+                continue
+            if str(rows.axes[op.index][long[0]]) in HEADS:
+                yield finding_at(
+                    op,
+                    "position-on-heads",
+                    "warning",
+                    f"{op.op} lays a table of angles {show(rows.named(parent))} along the heads of "
+                    f"{show(rows.axes[op.index])}: each head is turned by another angle, and all "
+                    "positions by the same. Line the table up with the positions",
+                )
+                return
+
+
+def turned_values(rows: Rows) -> Iterator[Finding]:
+    """Values that are turned by angles as queries and keys are."""
+    ops = rows.raw.ops
+    for site in find_sites(ops):
+        parents = ops[site.context].parents
+        given = parents[2:3] if site.fused else [p for p in parents if p != site.weights][-1:]
+        above = {row for value in given for row in _since_layer(rows, value)}
+        turned = [
+            p
+            for op in (ops[row] for row in above)
+            if op.op in PRODUCTS and len(op.shape) > 2
+            for p in op.parents
+            if p >= 0 and any(q >= 0 and _turning(rows, q) for q in op.parents if q != p)
+        ]
+        if turned := [p for p in turned if not _turning(rows, p)]:
+            yield finding_at(
+                ops[min(turned)],
+                "values-turned",
+                "warning",
+                f"the values of the attention on line {ops[site.context].line} are turned by "
+                "angles after this, as queries and keys are: the output then depends on where "
+                "positions begin. Rotary positions turn queries and keys only",
+            )
+            return
+
+
+def _since_layer(rows: Rows, start: int) -> set[int]:
+    """The row and those that it descends from, up to the last learned layer."""
+    todo, seen = [start], set[int]()
+    while todo:
+        row = todo.pop()
+        if row >= 0 and row not in seen and rows.raw.ops[row].op not in LEARNED:
+            seen.add(row)
+            todo += rows.raw.ops[row].parents
+    return seen
+
+
+def _turning(rows: Rows, row: int) -> bool:
+    """Whether it is made of sines and cosines, and of nothing that a layer made."""
+    above = _since_layer(rows, row)
+    ops = rows.raw.ops
+    free = all(p < 0 or p in above for r in above for p in ops[r].parents)
+    kept = {r for held in rows.raw.flow.held if ANGLES.search(held.name) for r in held.rows}
+    return free and any(ops[r].op in TURNS or r in kept for r in above)
+
+
+def lone_positions(rows: Rows) -> Iterator[Finding]:
+    """One row of a table of positions that is added to all of them."""
+    ops = rows.raw.ops
+    for held in rows.raw.flow.held:
+        taken = [ops[r] for r in held.rows if ops[r].op == "getitem"]
+        if not POSITION.search(held.name) or len(taken) != 1 or max(held.shape) < SHORTEST:
+            continue
+        row = taken[0]
+        gone = len(held.shape) - len(row.shape)
+        lone = gone == 1 and math.prod(row.shape) == held.shape[-1]
+        sums = (op for op in ops if row.index in op.parents and op.op in SUMS)
+        wide = next((op for op in sums if len(op.shape) > 2 and op.shape[-2] > 1), None)
+        if lone and wide is not None:
+            yield finding_at(
+                row,
+                "one-position-for-all",
+                "warning",
+                f"this takes one row of {held.name} ({held.shape}), and line {wide.line} adds it "
+                f"to all positions of {show(rows.axes[wide.index])}: nothing tells them apart. A "
+                "slice, [:length], takes a row for each",
+            )
+
+
+def late_tokens(rows: Rows) -> Iterator[Finding]:
+    """A token that is joined on after positions were added, while their table has a row for it."""
+    ops = rows.raw.ops
+    for held in rows.raw.flow.held:
+        for row in held.rows if POSITION.search(held.name) else ():
+            cut = ops[row]
+            count = next(
+                (n for n, m in zip(held.shape, cut.shape, strict=False) if n == m + 1 > SHORTEST), 0
+            )
+            if cut.op != "getitem" or len(cut.shape) != len(held.shape) or not count:
+                continue
+            for sum_ in (op for op in ops if row in op.parents and op.op in SUMS):
+                joins = (op for op in ops if op.op == "cat" and sum_.index in op.parents)
+                if join := next((op for op in joins if count in op.shape), None):
+                    yield finding_at(
+                        join,
+                        "token-after-positions",
+                        "warning",
+                        f"a token is joined to {show(rows.axes[sum_.index])} after line {cut.line} "
+                        f"took {count - 1} of the {count} rows of {held.name}: it has no position, "
+                        "and the last row is never used. Join it first, and then add positions",
+                    )

@@ -62,6 +62,18 @@ def missing_residuals(rows: Rows) -> Iterator[Finding]:
         yield replace(finding_at(op, "residual-missing", "warning", message), file=file, line=line)
 
 
+def doubled_sums(rows: Rows) -> Iterator[Finding]:
+    """`x = f(x); x = x + x`: what was to be added is written over."""
+    for op in rows.raw.ops:
+        twice = op.op in SUMS and len(op.parents) == 2 and len({*op.parents}) == 1
+        if twice and op.parents[0] in rows.data and len(op.shape) > 2:
+            message = (
+                f"this adds {show(rows.axes[op.index])} to itself: what the sublayer was given is "
+                "written over before it is added. Keep it: x = x + f(x)"
+            )
+            yield finding_at(op, "residual-missing", "warning", message)
+
+
 def skipped_sums(rows: Rows) -> Iterator[Finding]:
     """`x + f(norm(x + attention(x)))`: the attention's own sum ends in the next sublayer."""
     ops = rows.raw.ops
