@@ -16,6 +16,7 @@ from attnlab.commands.base import (
     join_interview,
     limits,
     note,
+    note_reveal,
     parse_seed,
     progress,
     refuse_answers,
@@ -25,10 +26,13 @@ from attnlab.commands.base import (
 )
 
 if TYPE_CHECKING:
-    from attnlab.records import Challenge, Limits
+    from attnlab.commands.base import Selection
+    from attnlab.records import Challenge, Job, Limits
+    from attnlab.records.diagnosis import Diagnosis
     from attnlab.target.rounds import SelectedRound
 
 PLACE = 40
+DIFF_TIME = 20.0  # seconds that comparing with the solution may take
 PATIENT = "60"  # seconds: torch.export alone takes some to load
 All = Annotated[bool, typer.Option("--all", help="Do not stop at the first check that fails.")]
 Full = Annotated[
@@ -39,7 +43,11 @@ Steps = Annotated[
 ]
 Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Repeat a grade with its seed.")]
 Reveal = Annotated[
-    bool, typer.Option("--reveal", help="Of a program: end the round; name parts and bugs.")
+    bool,
+    typer.Option(
+        "--reveal",
+        help="Name the line that differs, which counts as a hint; end the round of a program.",
+    ),
 ]
 File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="The file to grade instead.")]
 
@@ -90,6 +98,9 @@ def command(
     elif verdict.outcome == "passed":
         verdict = replace(verdict, next=verdict.next + _next_of_track(ctx, chosen.challenge))
     page = GradePage(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
+    if reveal and verdict.outcome == "failed":
+        page = replace(page, compared=True, diagnosis=_compare_with_solution(chosen, job))
+        note_reveal(chosen, page.diagnosis, reveal)
     if steps and report.trace and verdict.outcome != "passed":
         page = replace(page, steps=steps_around(report.trace, verdict))
     return emit(page, json, EXIT_CODES[verdict.outcome])
@@ -109,6 +120,29 @@ def _next_of_track(ctx: typer.Context, passed: Challenge) -> str:
         if left:
             return f"; attnlab run {left[0].name} goes on in the track {track.id}"
     return ""
+
+
+def _compare_with_solution(chosen: Selection, job: Job) -> tuple[Diagnosis, ...]:
+    """Where the file parts from the solution, and how; the lines of the solution stay hidden."""
+    from dataclasses import replace
+    from pathlib import Path
+
+    from attnlab.target.source import read_source
+
+    right = replace(read_source(Path(chosen.challenge.solution)), name=job.candidate.name)
+    seconds = max(job.limits.seconds, DIFF_TIME)
+    report = run_job(
+        replace(
+            job,
+            reference=right,
+            stages=("diff",),
+            limits=replace(job.limits, seconds=seconds),
+        )
+    )
+    found = report.diff.diagnosis if report.diff else ()
+    return tuple(
+        replace(each, their_file="", their_line=0, their_source="") for each in found if each.line
+    )
 
 
 def _grade_round(

@@ -68,7 +68,10 @@ class HintPage:
         if self.solved:
             screen.do_next(f"it is solved already; attnlab explain {name} shows the notes")
             return
-        last = f"; if all else fails, attnlab solution {name}" if self.taken == total else ""
+        last = ""
+        if self.taken == total:
+            line = f"attnlab grade {name} --reveal names the line of your file that differs"
+            last = f"; {line}; if all else fails, attnlab solution {name}"
         screen.do_next(f"fix it, then attnlab grade {name}{last}")
 
     def document(self) -> Document:

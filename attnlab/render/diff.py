@@ -40,7 +40,7 @@ class DiffPage:
             screen.prose(self.report.hint, indent=2)
         for each in self.report.diagnosis:
             screen.gap()
-            _show_diagnosis(each, screen)
+            show_diagnosis(each, screen)
         if self.outcome == "different" and not self.report.diagnosis:
             screen.gap()
             screen.prose(
@@ -88,9 +88,9 @@ class DiffPage:
         }
 
 
-def _show_diagnosis(found: Diagnosis, screen: Screen) -> None:
+def show_diagnosis(found: Diagnosis, screen: Screen) -> None:
     span = f"{found.line}" if found.end_line == found.line else f"{found.line}-{found.end_line}"
-    screen.say((f"{found.file}:{span}", "title"), f"  {found.source}")
+    screen.one_line((f"{found.file}:{span}", "title"), f"  {found.source}")
     screen.hang(("  wrong   ", "title"), found.message)
     if found.their_source:
         where = f"  ({found.their_file}:{found.their_line})" if found.their_line else ""

@@ -1,7 +1,9 @@
 """A grade: the verdict first, then what failed and what to do about it."""
 
-from attnlab.records import Challenge, Trace, Verdict, record
+from attnlab.records import Challenge, Trace, Verdict, plain, record
+from attnlab.records.diagnosis import Diagnosis
 from attnlab.render.checks import outcome_counts, show_failures
+from attnlab.render.diff import show_diagnosis
 from attnlab.render.findings import show_notes
 from attnlab.render.json import Document, pick
 from attnlab.render.run import show_output
@@ -26,6 +28,8 @@ class GradePage:
     file: str  # in few words
     verdict: Verdict
     steps: Trace | None = None  # those around the first failure, where they are wanted
+    compared: bool = False  # with the solution, line by line
+    diagnosis: tuple[Diagnosis, ...] = ()
 
     def show(self, screen: Screen) -> None:
         verdict = self.verdict
@@ -33,6 +37,8 @@ class GradePage:
         if verdict.outcome != "passed" and not any(c.outcome == "failed" for c in verdict.checks):
             screen.say(verdict.message, indent=2)
         show_failures(verdict.checks, screen, verdict.next)
+        if self.compared:
+            _show_comparison(self.diagnosis, screen)
         if self.steps:
             screen.gap()
             show_table(self.steps, screen)
@@ -51,9 +57,18 @@ class GradePage:
         verdict = self.verdict
         return {
             **pick(verdict, "challenge", "file", "outcome", "score", "message", "checks"),
-            "diagnosis": [],  # of the contract; nothing says more than the checks yet
+            "diagnosis": plain(self.diagnosis),  # with --reveal
             **pick(verdict, "isolation", "seconds", "seed", "output", "next"),
         }
+
+
+def _show_comparison(found: tuple[Diagnosis, ...], screen: Screen) -> None:
+    for each in found:
+        screen.gap()
+        show_diagnosis(each, screen)
+    if not found:
+        screen.gap()
+        screen.prose("Compared with the solution, no single line could be named.")
 
 
 def _show_verdict(page: GradePage, screen: Screen) -> None:

@@ -82,3 +82,24 @@ def test_a_reference_that_is_none_is_refused(files, reference, says):
     assert said.code in (2, 3)
     assert says in said.err + said.out
     assert "Traceback" not in said.err
+
+
+def test_a_grade_names_the_line_where_it_is_asked_to(shell):
+    """The line and how it is wrong, and not what stands there in the solution; it is a hint."""
+    shell("start", BASE.name)
+    plain = shell("grade", BASE.name)
+    assert "scores" not in plain.out
+    said = shell("grade", BASE.name, "--reveal")
+    (diagnosis,) = shell("grade", BASE.name, "--reveal", "--json").json["diagnosis"]
+    assert said.code == 1
+    assert f"{BASE.name}.py:{diagnosis['line']}" in said.out
+    assert diagnosis["their_source"] == ""
+    rows = shell("list", "--all", "--json").json["challenges"]
+    assert next(row for row in rows if row["slug"] == BASE.slug)["revealed"]
+
+
+def test_a_grade_that_passes_compares_nothing(shell):
+    """There is no line to name."""
+    Path("mine.py").write_text(f"# attnlab: {BASE.slug}\n{RIGHT}")
+    found = shell("grade", "mine.py", "--reveal", "--json").json
+    assert (found["outcome"], found["diagnosis"]) == ("passed", [])
