@@ -26,8 +26,8 @@ AllSteps = Annotated[bool, typer.Option("--all-rows", help="Do not fold steps th
 def command(
     target: Target,
     reference: Other,
-    init: Init = "",
-    sizes: Sizes = "",
+    init: Init = None,
+    sizes: Sizes = None,
     inputs: Inputs = None,
     case: Case = "",
     all_rows: AllSteps = False,
@@ -45,8 +45,8 @@ def command(
 
     typed = TraceCommand(
         target=target,
-        init=init,
-        sizes=sizes,
+        init=", ".join(init or ()),
+        sizes=", ".join(sizes or ()),
         inputs=tuple(inputs or ()),
         case=case,
         rest=(reference,),

@@ -61,10 +61,12 @@ Target = Annotated[
     ),
 ]
 Init = Annotated[
-    str, typer.Option("--init", metavar="ARGS", help='How to build it: "embed_dim=D, num_heads=H".')
+    list[str] | None,
+    typer.Option("--init", metavar="ARGS", help='How to build it: "embed_dim=D, num_heads=H".'),
 ]
 Sizes = Annotated[
-    str, typer.Option("--sizes", metavar="SIZES", help='What symbols mean: "B=2, S=4, D=8, H=2".')
+    list[str] | None,
+    typer.Option("--sizes", metavar="SIZES", help='What symbols mean: "B=2, S=4, D=8, H=2".'),
 ]
 Inputs = Annotated[
     list[str] | None,
@@ -145,8 +147,8 @@ Reveal = Annotated[
 def command(
     ctx: typer.Context,
     target: Target,
-    init: Init = "",
-    sizes: Sizes = "",
+    init: Init = None,
+    sizes: Sizes = None,
     inputs: Inputs = None,
     case: Case = "",
     preset: Preset = None,
@@ -215,8 +217,8 @@ def command(
     }
     typed = TraceCommand(
         target=training_script(catalogue(ctx), target),
-        init=init,
-        sizes=sizes,
+        init=", ".join(init or ()),
+        sizes=", ".join(sizes or ()),
         inputs=tuple(inputs or ()),
         case=case,
         tiny=flags.TINY in fills,

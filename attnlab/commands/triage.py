@@ -97,8 +97,8 @@ def command(
     only: Only = "",
     ignore: Ignore = None,
     steps: Steps = "",
-    init: Init = "",
-    sizes: Sizes = "",
+    init: Init = None,
+    sizes: Sizes = None,
     inputs: Inputs = None,
     case: Case = "",
     args: Args = "",
@@ -121,6 +121,7 @@ def command(
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
     from attnlab.target.command_line import TraceCommand
     from attnlab.target.rounds import training_script
+    from attnlab.target.trace_advice import untried_inputs
     from attnlab.target.triage_target import (
         STEPS,
         ignored_lines,
@@ -136,8 +137,8 @@ def command(
     many = whole_number("--steps", steps, 1, 10_000, "as in 50") if steps else STEPS
     typed = TraceCommand(
         target=training_script(catalogue(ctx), target),
-        init=init,
-        sizes=sizes,
+        init=", ".join(init or ()),
+        sizes=", ".join(sizes or ()),
         inputs=tuple(inputs or ()),
         case=case,
         verb="triage",
@@ -159,6 +160,7 @@ def command(
     files = frozenset(suspicion.file for suspicion in first.suspicions if suspicion.file)
     lines = ignored_lines(files)
     found = make_triage(target, report, wishes, lines) if lines else first
+    found = replace(found, not_looked_at=(*untried_inputs(job), *found.not_looked_at))
     page = TriagePage(triage=found, report=report, everything=everything)
     if chosen:
         solved = note_reveal(chosen, found.suspicions, reveal)

@@ -38,8 +38,8 @@ Not = Annotated[
 def command(
     ctx: typer.Context,
     target: Target,
-    init: Init = "",
-    sizes: Sizes = "",
+    init: Init = None,
+    sizes: Sizes = None,
     inputs: Inputs = None,
     case: Case = "",
     promise: Promises = None,
@@ -60,14 +60,15 @@ def command(
     from attnlab.target.promises import layout_promises, parse_names
     from attnlab.target.resolve import own_job
     from attnlab.target.rounds import training_script
+    from attnlab.target.trace_advice import untried_inputs
 
     promised, denied = parse_names(promise or (), unpromised or ())
     flags = [w for n in promised for w in ("--promise", n)]
     flags += [w for n in denied for w in ("--not", n)]
     typed = TraceCommand(
         target=training_script(catalogue(ctx), target),
-        init=init,
-        sizes=sizes,
+        init=", ".join(init or ()),
+        sizes=", ".join(sizes or ()),
         inputs=tuple(inputs or ()),
         case=case,
         rest=(*flags, *repeated_flags((), {"--timeout": timeout})),
@@ -89,6 +90,7 @@ def command(
         promises=report.promises,
         checks=report.checks,
         message=_message(report),
+        notes=untried_inputs(job),
         seconds=report.seconds,
         next=f"look at {at.file}:{at.line}, then {typed.command()}" if at else "",
     )

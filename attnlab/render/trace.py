@@ -1,6 +1,6 @@
 """One trace of any module: every operation, every finding, the crash, and what else was asked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from attnlab.records import Guard, Report, Trace, record
 from attnlab.render.attention import show_attention
@@ -13,6 +13,7 @@ from attnlab.render.json import Document, pick, trace_rows
 from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, escape_control, plural, truncate
 from attnlab.render.steps import show_table, show_target
+from attnlab.target.trace_advice import omission
 
 
 @record
@@ -38,7 +39,8 @@ class TracePage:
         if not empty and (trace.ops or trace.crash or self.outcome == "ok"):
             show_table(trace, screen, self.view)
         _show_calls(trace, screen, self.view)
-        show_notes((*trace.notes, *_omission(self.omitted)) if trace.ops else trace.notes, screen)
+        left = [f"not looked at: {omission(self.omitted)}"] if self.omitted and trace.ops else []
+        show_notes((*trace.notes, *left), screen)
         _show_views(trace, screen)
         show_failure_end(trace, self.report, screen)
         show_output(self.report.output, screen)
@@ -63,16 +65,6 @@ class TracePage:
             **pick(self.report, "message", "seconds", "seed", "output"),
             "next": self.next,
         }
-
-
-def _omission(omitted: Sequence[str]) -> Iterator[str]:
-    """A sentence on what was not looked at, because forward did not get it."""
-    if omitted:
-        names = ", ".join(text.partition(":")[0] for text in omitted)
-        known = next((text for text in omitted if ":" in text), f"{omitted[0]}: AXES")
-        yield (
-            f'not looked at: what forward does with {names} (None here); --input "{known}" gives it'
-        )
 
 
 def _show_calls(trace: Trace, screen: Screen, view: View) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from attnlab.catalogue.finding_rules import PROPERTY_FINDINGS
 from attnlab.records import CheckResult, Promise, record
 from attnlab.render.checks import outcome_counts
+from attnlab.render.findings import show_notes
 from attnlab.render.json import Document, pick
 from attnlab.render.run import show_hidden
 from attnlab.render.screen import Screen
@@ -27,6 +28,7 @@ class VerifyPage:
     promises: tuple[Promise, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     message: str = ""  # why nothing could be looked at
+    notes: tuple[str, ...] = ()  # what was left out of the calls
     seconds: float = 0.0
     hidden: int = 0  # lines that are left out, so as not to spoil a puzzle
     next: str = ""
@@ -39,6 +41,7 @@ class VerifyPage:
             _show_broken(check, screen)
         _show_rest(self.checks, screen)
         show_hidden(self.hidden, screen, "line")
+        show_notes([f"not looked at: {note}" for note in self.notes], screen)
         screen.gap()
         if self.message:
             screen.hang((f"{screen.marks.bad} {self.outcome}  ", "bad"), self.message)
@@ -55,6 +58,7 @@ class VerifyPage:
                 | {"outcome": WORDS[check.outcome]}
                 for check in self.checks
             ],
+            "notes": list(self.notes),
             "hidden_lines": self.hidden,
             **pick(self, "seconds", "next"),
         }

@@ -37,10 +37,14 @@ _FEEDS = {
     "B S D": "x hidden_states inputs input src tgt query q key k value v queries keys values "
     "hidden embeddings memory context encoder_hidden_states",
     "B S int": "input_ids ids tokens token_ids idx positions position_ids",
+    "D D": "wq wk wv wo w_q w_k w_v w_o",
+    "B S int segments": "document documents document_ids segment segments segment_ids",
     "B S S bool forbids": "mask attn_mask attention_mask src_mask causal_mask",
     "B S bool forbids": "key_padding_mask padding_mask pad_mask",
+    "B S bool allows": "keep visible valid valid_mask attend",
 }
 FEEDS = {name: said for said, names in _FEEDS.items() for name in names.split()}
+MASKS = ("mask", "keep", "visible", "valid", "attend")  # in names of masks
 # Arguments of forward that are no tensors, by what they may be.
 ARGUMENTS: dict[str, Scalar] = {
     **dict.fromkeys(("seq_len", "length", "seq_length", "T", "n"), Symbol("S")),
@@ -51,3 +55,16 @@ ARGUMENTS: dict[str, Scalar] = {
 # Arguments of forward that take what the call before returned.
 CACHES = ("cache", "kv_cache", "past", "past_kv", "past_key_value", "past_key_values", "state")
 PLAIN = {"int": 3, "bool": True, "float": 0.5, "str": "text"}
+
+
+def names_mask(argument: str) -> bool:
+    """Whether an argument of this name is a mask over keys."""
+    return any(word in argument.lower() for word in MASKS)
+
+
+def usual_feed(argument: str, annotation: str) -> str:
+    """The axes that an argument of forward has by its name, or by its annotation; "" unknown."""
+    if argument in FEEDS:
+        return FEEDS[argument]
+    kinds = {"LongTensor": "B S int", "IntTensor": "B S int", "BoolTensor": "B S bool"}
+    return next((axes for kind, axes in kinds.items() if kind in annotation), "")

@@ -10,7 +10,7 @@ from attnlab.errors import Refused
 from attnlab.records import Input
 from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import UserOptions
-from attnlab.target.conventions import ARGUMENTS, DIMENSIONS, FEEDS, PLAIN
+from attnlab.target.conventions import ARGUMENTS, DIMENSIONS, FEEDS, PLAIN, usual_feed
 from attnlab.target.outline import Definition, Parameter, Signature, format_signature
 
 COUNTS = ("hd", "H", "Hkv", "M", "V")  # sizes that a function is given as a number
@@ -55,8 +55,8 @@ def infer_inputs(
             found += given.pop(name)
         elif name in said.arguments or not parameter.required:
             continue
-        elif (parameter.feed or name in FEEDS) and parameter.annotation not in PLAIN:
-            found.append(parse_input(f"{name}: {parameter.feed or FEEDS[name]}"))
+        elif (feed := _feed(parameter)) and parameter.annotation not in PLAIN:
+            found.append(parse_input(f"{name}: {feed}"))
         elif name in ARGUMENTS or DIMENSIONS.get(name) in COUNTS:
             plain[name] = ARGUMENTS.get(name, Symbol(DIMENSIONS.get(name, "")))
         else:
@@ -70,12 +70,16 @@ def infer_inputs(
     return (*found, *chain.from_iterable(given.values())), plain
 
 
+def _feed(parameter: Parameter) -> str:
+    return parameter.feed or usual_feed(parameter.name, parameter.annotation)
+
+
 def _first_known_input(forward: Signature) -> list[Input]:
     """Where every argument has a default, as in large libraries, the first that is known."""
     known = [
-        (p.name, p.feed or FEEDS[p.name])
+        (p.name, feed)
         for p in forward.parameters
-        if (p.feed or p.name in FEEDS) and p.annotation not in PLAIN
+        if (feed := _feed(p)) and p.annotation not in PLAIN
     ]
     return [parse_input(": ".join(known[0]))] if known else []
 

@@ -10,7 +10,7 @@ from typing import Literal
 from attnlab.catalogue.literals import Scalar
 from attnlab.records import record
 from attnlab.target.constants import bound_names, fill_in_defaults, integer_constants
-from attnlab.target.conventions import CHANNELS, PICTURE_SIZES
+from attnlab.target.conventions import CHANNELS, PICTURE_SIZES, names_mask
 from attnlab.target.layer_widths import layer_widths
 from attnlab.target.usage import IDS, PICTURE, VECTORS, ClassUsage
 
@@ -175,7 +175,7 @@ def _with_feeds(
     axes = {IDS: f"{first} int", VECTORS: f"{first} D", PICTURE: f"B {channels} {side} {side}"}
 
     def feed(argument: str) -> str:
-        if "mask" in argument:
+        if names_mask(argument):
             return usage.mask_axes(name, argument)
         return axes.get(usage.fed(name, argument), "")
 

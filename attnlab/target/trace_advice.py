@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from attnlab.records import Job, Report, Trace
 from attnlab.target.command_line import TraceCommand, input_flag, quote_word
-from attnlab.target.conventions import CACHES, FEEDS, PLAIN
+from attnlab.target.conventions import CACHES, PLAIN, names_mask, usual_feed
 from attnlab.target.outline import read_outline
 from attnlab.target.source import parse
 
@@ -77,7 +77,23 @@ def omitted_inputs(job: Job) -> list[str]:
         for p in (takes.parameters if takes else ())
         if p.none and p.name not in given and p.annotation.partition(" ")[0] not in PLAIN
     ]
-    return [f"{p.name}: {feed}" if (feed := p.feed or FEEDS.get(p.name)) else p.name for p in left]
+    return [
+        f"{p.name}: {feed}" if (feed := p.feed or usual_feed(p.name, p.annotation)) else p.name
+        for p in left
+    ]
+
+
+def omission(omitted: Sequence[str]) -> str:
+    """What was not looked at, because forward did not get it."""
+    names = ", ".join(text.partition(":")[0] for text in omitted)
+    known = next((text for text in omitted if ":" in text), f"{omitted[0]}: AXES")
+    return f'what forward does with {names} (None here); --input "{known}" gives it'
+
+
+def untried_inputs(job: Job) -> tuple[str, ...]:
+    """A note on what was left at None and is no mask: those are tried in the usual forms."""
+    left = [text for text in omitted_inputs(job) if not names_mask(text.partition(":")[0])]
+    return (omission(left),) if left else ()
 
 
 def _doubtful_inputs(typed: TraceCommand, trace: Trace) -> Sequence[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from attnlab.errors import Refused, Unreadable
 from attnlab.records import Job, Limits, Report, TrainingReport
 from attnlab.target.command_line import TraceCommand
+from attnlab.target.conventions import names_mask
 from attnlab.target.outline import read_outline
 from attnlab.target.resolve import Answer, own_job, script_job
 from attnlab.target.source import parse, read_source
@@ -89,7 +90,7 @@ def _add_source_findings(report: Report, job: Job) -> Report:
 
 def _with_masks(typed: TraceCommand, job: Job) -> Job | None:
     """The job with the optional masks that nothing feeds, where their use tells what they are."""
-    texts = [text for text in omitted_inputs(job) if "mask" in text and ":" in text]
+    texts = [text for text in omitted_inputs(job) if names_mask(text) and ":" in text]
     if not texts or "trace" not in job.stages:
         return None
     try:

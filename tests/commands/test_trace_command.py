@@ -172,3 +172,10 @@ def test_presets_and_dtypes_complete():
     assert [name for name, _ in complete_preset("")] == [TINY, *FILLS]
     assert [name for name, _ in complete_preset("ar")] == ["arange"]
     assert complete_dtype("f") == ["float32", "float64", "float16"]
+
+
+def test_init_and_sizes_may_be_given_more_than_once(trace):
+    """All count, as those of one flag do; the command to repeat has them together."""
+    flags = ("--init", "dim=8", "--sizes", "B=3", "--sizes", "S=7, D=8")
+    _, job = trace(*flags, "--init", "D=8")
+    assert (job.contract.init, job.contract.sizes) == ({"dim": "D"}, {"B": 3, "S": 7, "D": 8})

@@ -193,6 +193,37 @@ def test_an_optional_mask_is_fed_as_its_use_says(shell, net):
     assert "attnlab triage net.py:attention" in shell("triage", "net.py").err
 
 
+OWN_NAME = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.qkv = nn.Linear(dim, 3 * dim)
+
+    def forward(self, x, keep=None, gain=None):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if keep is not None:
+            scores.masked_fill(~keep[:, None], -torch.inf)
+        return scores.softmax(-1) @ v
+"""
+
+
+def test_a_mask_by_another_name_is_fed(shell, net):
+    """`keep` says what it allows; an argument that means nothing to us is told as left out."""
+    net(OWN_NAME)
+    said = shell("triage", "net.py", "--json").json
+    assert said["suspicions"][0]["rule"] == "result-dropped"
+    assert any("keep changes no output" in text for text in said["not_looked_at"])
+    assert any("does with gain (None here)" in text for text in said["not_looked_at"])
+    net(OWN_NAME.replace("scores.masked", "scores = scores.masked"))
+    held = shell("verify", "net.py", "--json").json
+    assert {p["outcome"] for p in held["properties"] if p["id"] == "mask-effect"} == {"holds"}
+    assert "gain" in held["notes"][0]
+
+
 def test_one_batch_is_learned_when_asked(shell, net):
     """The curve stands above the list; a module alone is given a target."""
     net(

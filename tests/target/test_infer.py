@@ -370,3 +370,19 @@ def test_a_missing_case_file_is_unreadable(net, tmp_path):
     """--case is read before anything is guessed."""
     with pytest.raises(Unreadable, match="no such file"):
         net(case=tmp_path / "gone.toml")
+
+
+@pytest.mark.parametrize(
+    ("called", "axes", "dtype"),
+    [
+        ("what: torch.LongTensor", "B S", "int"),
+        ("what: torch.BoolTensor", "B S", "bool"),
+        ("document", "B S", "int"),
+        ("wq", "D D", "float"),
+        ("keep", "B S", "bool"),
+    ],
+)
+def test_the_annotation_and_the_name_tell_what_is_fed(net, called, axes, dtype):
+    """Whole numbers for ids and documents, a square for a projection's weights."""
+    (entry,) = net(called=f"self, {called}").inputs
+    assert (" ".join(entry.axes), entry.dtype) == (axes, dtype)

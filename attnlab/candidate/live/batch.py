@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from attnlab.target.conventions import names_mask
 from attnlab.tracer.bind_arguments import bound_arguments, named_tensors
 from attnlab.tracer.call_setup import uncompiled
 from attnlab.tracer.nested_tensors import map_tensors
 
 Role = Literal["ids", "floats", "mask", "targets", "other"]
 Changes = Mapping[int, Tensor]  # other values of inputs, by the inputs' identity
-MASKS = ("mask", "pad", "valid")
 ASIDE = ("pos", "type", "segment", "len", "step", "time", "cache", "index", "indices")
 TARGETS = {"labels", "label", "targets", "target", "y", "answers"}
 HEADS = {"q", "k", "v", "query", "key", "value", "queries", "keys", "values"}
@@ -157,7 +157,8 @@ def undisturbed() -> Iterator[None]:
 def role_of(name: str, value: Tensor) -> Role:
     """What an input is, by its name and values."""
     word = name.rpartition(".")[2].lower()
-    if any(part in word for part in MASKS) or word.endswith("bias"):
+    hides = value.dtype is torch.bool and word == "hidden"
+    if names_mask(word) or "pad" in word or hides or word.endswith("bias"):
         return "mask" if value.dim() > 1 else "other"
     if word in TARGETS:
         return "targets"

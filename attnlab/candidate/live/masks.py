@@ -20,7 +20,8 @@ SURE = {
     *("attn_mask", "attention_mask", "key_padding_mask", "src_key_padding_mask", "padding_mask"),
     *("pad_mask", "src_mask", "key_mask"),
 }
-OPTIONAL = {*SURE, "mask", "valid_mask", "input_mask"}  # that are tried where they were not given
+# Those that are tried where they were not given.
+OPTIONAL = {*SURE, "mask", "valid_mask", "input_mask", "keep", "visible"}
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 SHORTEST = 4  # positions of which one is hidden
 
