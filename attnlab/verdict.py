@@ -260,8 +260,10 @@ def grade_outcome(report: ProgramReport) -> GradeOutcome:
     return "failed" if done else report.outcome
 
 
-def next_of_round(report: ProgramReport, name: str, yours: bool, *, graded: bool) -> str:
-    """The one thing to do after a program was trained or graded."""
+def next_of_round(
+    report: ProgramReport, name: str, yours: bool, *, graded: bool, ended: bool = False
+) -> str:
+    """The one thing to do after a program was trained or graded; `ended`: its bugs are named."""
     again = f"attnlab grade {name}"
     if not yours and report.outcome != "passed":
         return f"attnlab start {name} writes ./{name}/; fix its files, then {again}"
@@ -276,7 +278,7 @@ def next_of_round(report: ProgramReport, name: str, yours: bool, *, graded: bool
         shows = graded and report.outcome == "crashed"
         then = f"{run} shows the step" if shows else f"then {run if not graded else again}"
         return f"{report.hint or _remedy(report.message)}; {then}"
-    if report.bugs:
+    if ended:
         return (
             f"attnlab solution {name} shows every change; "
             f"attnlab start {name} --force --seed N draws another round"

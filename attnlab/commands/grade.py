@@ -156,7 +156,7 @@ def _grade_round(
     from attnlab.practice.stages import keep_stage
     from attnlab.render.round import RoundGradePage
     from attnlab.render.stage import next_stage
-    from attnlab.target.rounds import Stage, round_job
+    from attnlab.target.rounds import GRADE, round_job
     from attnlab.verdict import EXIT_CODES, grade_outcome, next_of_round
 
     note(f"grading {chosen.program.slug} {chosen.label}")
@@ -164,16 +164,14 @@ def _grade_round(
         if reveal:
             refuse_answers(store, chosen.program.slug, "--reveal")
         chosen, interview = join_interview(store, chosen)
-    whole = (reveal or interview) and not chosen.stage
-    stages: tuple[Stage, ...] = ("grade", "goals", "bugs") if whole else ("grade", "goals")
-    report = run_program(round_job(chosen, stages, bounds, seed or 0))
+    report = run_program(round_job(chosen, GRADE, bounds, seed or 0))
     page = RoundGradePage(
         program=chosen.program,
         folder=chosen.label,
         report=report,
         ended=reveal or (report.outcome == "passed" and not interview),
         notes=chosen.notes,
-        next=next_of_round(report, chosen.shown_name, chosen.yours, graded=True),
+        next=next_of_round(report, chosen.shown_name, chosen.yours, graded=True, ended=reveal),
     )
     if interview and report.outcome in ("passed", "failed"):
         hands_in = "attnlab interview submit hands in"

@@ -2,7 +2,8 @@
 
 Both programs start from the same weights, count in float64 and drop no values, so two right ones
 agree however they are written. Where a half is wrong, it is tried with the right other half
-(substitution), so that one mistake is counted once. Which bugs of a round are gone is told by the
+(substitution), so that one mistake is counted once. Which bugs of a round are gone is told by what
+was written at the place of each, put into the right program alone; where that does not tell, by the
 one choice of bugs with which the right program does what the candidate does (subsets).
 """
 
@@ -21,6 +22,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from attnlab.candidate.host import Died, Host, LastingHost, Raised, Spawn, checked_answer
+from attnlab.catalogue.places import Change, change_alone
 from attnlab.catalogue.programs import compose, count_changed_lines
 from attnlab.catalogue.weight_expressions import Misfit
 from attnlab.grading.observations import (
@@ -483,12 +485,48 @@ class ProgramGrader:
 
     def tell_bugs(self) -> tuple[BugResult, ...]:
         """Which bugs of the round are gone, by what the program does."""
-        bugs, right = self.bugs, self.right()
+        changes = {bug: change for bug in self.bugs if (change := self._changed_at(bug))}
+        gone = [bug for bug, change in changes.items() if self._is_right(change.files, bug)]
+        told = {bug: bug in gone or self._is_gone(bug, gone) for bug in self.bugs}
+        if None in told.values():
+            told = self._tell_by_subsets(told)
+        return tuple(BugResult(id=bug, fixed=fixed) for bug, fixed in told.items())
+
+    def _changed_at(self, bug: str, gone: Sequence[str] | None = None) -> Change | None:
+        return change_alone(self.program, self.job.bugs, self.job.files, bug, gone)
+
+    def _is_gone(self, bug: str, gone: Sequence[str]) -> bool | None:
+        """Whether the right program stays right with what was written at the place of a bug that
+        is not right by itself, and at no bug; None where that may be what is wrong with it."""
+        here, everywhere = self._changed_at(bug), self._changed_at(bug, gone)
+        if everywhere != here and everywhere and self._is_right(everywhere.files, bug):
+            return True
+        return None if here and (here.shared or here != everywhere) else False
+
+    def _is_right(self, files: Files, bug: str) -> bool:
+        """Whether these files do what the right program does, in all that shows the bug."""
+        job = replace(self.job, files=files, open_stage="")
+        other = ProgramGrader(job, self.spawn, self.references, self.known)
+        other.hosts, other.deadline = self.hosts, self.deadline
+        seers = self.program.patches[bug].seen_by
+        units = (
+            other._grade_unit(unit, quick=True) for unit in self.program.units if unit.id in seers
+        )
+        try:
+            parts = chain(other.grade_entries(_cheapest_first(self.right().cases)), units)
+            return all(part.outcome == "passed" for part in parts)
+        except (Raised, Died):
+            return False
+
+    def _tell_by_subsets(self, known: dict[str, bool | None]) -> dict[str, bool | None]:
+        """The same by the choices of bugs with which the right program does what mine does."""
+        right = self.right()
         weights, refusal = self.my_weights()
-        if refusal or 2 ** len(bugs) > MOST_SUBSETS:
-            return tuple(BugResult(id=bug, fixed=None) for bug in bugs)
+        choices = _subsets(known)
+        if refusal or len(choices) > MOST_SUBSETS:
+            return known
         mine = observe(self.mine, weights, right.cases)
-        sides = {left: Side(self, compose(self.program, left)) for left in _subsets(bugs)}
+        sides = {left: Side(self, compose(self.program, left)) for left in choices}
         for part in _cheapest_first(right.cases):
             sides = {
                 left: side
@@ -499,7 +537,7 @@ class ProgramGrader:
         if len(choices) > 1:  # they do the same, as where one bug crashes before the others: what
             # was written tells which it is, if one of them is nearer than all others
             choices = _nearest(choices, self.program, self.job.files)
-        return tuple(BugResult(id=bug, fixed=_agreed(bug, choices)) for bug in bugs)
+        return {b: _agreed(b, choices) if fixed is None else fixed for b, fixed in known.items()}
 
     def _behaves_alike(self, part: str, mine: Observed, side: Side, right: RightProgram) -> bool:
         theirs = observe_part(part, side, right.weights, right.cases)
@@ -742,9 +780,12 @@ def _add_noise(weights: Weights, tied: Mapping[str, str], dice: Dice) -> dict[st
     return noisy | {name: noisy[first] for name, first in tied.items()}
 
 
-def _subsets(bugs: Sequence[str]) -> list[tuple[str, ...]]:
-    """Every choice of bugs that may be left."""
-    return list(chain.from_iterable(combinations(bugs, n) for n in range(len(bugs) + 1)))
+def _subsets(known: Mapping[str, bool | None]) -> list[tuple[str, ...]]:
+    """Every choice of bugs that may be left, after what is known of them."""
+    still = {bug for bug, fixed in known.items() if fixed is False}
+    open_ = [bug for bug, fixed in known.items() if fixed is None]
+    chosen = chain.from_iterable(combinations(open_, n) for n in range(len(open_) + 1))
+    return [tuple(b for b in known if b in still or b in left) for left in chosen]
 
 
 def _nearest(

@@ -7,9 +7,9 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
+from attnlab.catalogue.places import bug_lines
 from attnlab.catalogue.programs import compose, count_changed_lines
 from attnlab.practice.interviews import read_details
-from attnlab.practice.notes import bug_lines
 from attnlab.records.practice import Event
 from attnlab.records.program import Files, Program
 

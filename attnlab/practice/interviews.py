@@ -106,12 +106,11 @@ def read_details(event: Event) -> dict[str, Any]:
 
 
 def report_text(report: ProgramReport, changes: Mapping[str, Any]) -> str:
-    """What the event of a grade keeps of it: which bugs are gone, how many parts are right, and
-    what was changed."""
+    """What the event of a grade keeps of it: which bugs are gone, which parts are wrong, and what
+    was changed."""
     known = {
         "bugs": {result.id: result.fixed for result in report.bugs},
-        "right": report.parts_right,
-        "parts": len(report.parts),
+        "wrong": [(p.id, p.title, p.message) for p in report.parts if p.outcome != "passed"],
     }
     return json.dumps(known | dict(changes))
 

@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Sequence
 
+from attnlab.catalogue.places import bug_lines
 from attnlab.catalogue.programs import compose
 from attnlab.errors import Refused
 from attnlab.records import record
@@ -80,27 +81,6 @@ def refuse_unclear(text: str, program: Program, ids: Sequence[str], files: Files
         ends = [len(texts[file].splitlines()) for texts in (given, files) if file in texts]
         if ends and not 1 <= int(line) <= max(ends):
             raise Refused(f"{file} has {max(ends)} lines, so there is no {file}:{line}", example)
-
-
-def bug_lines(program: Program, ids: Sequence[str]) -> dict[str, list[tuple[str, int, int]]]:
-    """For each bug and decoy, the files and the first and last lines of its places in the round as
-    it was given, from 1."""
-    found: dict[str, list[tuple[str, int, int]]] = {}
-    texts = compose(program, ids)
-    edits = sorted(
-        ((edit, bug) for bug in ids for edit in program.patches[bug].edits),
-        key=lambda pair: (pair[0].file, pair[0].start),
-    )
-    moved: dict[str, int] = {}
-    for edit, bug in edits:
-        begin = edit.start + moved.get(edit.file, 0)
-        moved[edit.file] = moved.get(edit.file, 0) + len(edit.new) - len(edit.old)
-        text = texts[edit.file]
-        body = edit.new.strip("\n")
-        begin += edit.new.index(body) if body else 0
-        first = text.count("\n", 0, begin) + 1
-        found.setdefault(bug, []).append((edit.file, first, first + body.count("\n")))
-    return found
 
 
 def _patches_near(

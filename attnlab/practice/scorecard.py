@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import replace
 from typing import cast
 
+from attnlab.catalogue.places import bug_lines
 from attnlab.practice.changes import DECOYS, LINES, last_changes
 from attnlab.practice.interviews import read_details
-from attnlab.practice.notes import PLACE, bug_lines, words_about
+from attnlab.practice.notes import PLACE, words_about
 from attnlab.practice.rating import rate
 from attnlab.practice.stages import stage_cards
 from attnlab.records import GradeOutcome
@@ -20,7 +21,9 @@ from attnlab.records.practice import (
     QuestionCard,
     Scorecard,
 )
-from attnlab.records.program import BugResult, Program, ProgramReport
+from attnlab.records.program import BugResult, PartResult, Program, ProgramReport
+
+GRADED = ("grade", "submit")
 
 
 def build_scorecard(
@@ -46,11 +49,7 @@ def build_scorecard(
     ended = submitted[-1].seconds if submitted else seconds
     cards = tuple(_bug_card(program, interview, bug, gone.get(bug)) for bug in bugs)
     late = bool(interview.minutes) and ended > 60 * interview.minutes
-    new_fault = (
-        report.outcome != "passed"
-        and bool(report.bugs)
-        and all(result.fixed is not False for result in report.bugs)
-    )
+    new_fault = report.new_fault
     hints = len(first_half.of_kind("hint"))
     counted = _notes_in_time(interview)
     notes = [(event.bug, PLACE.findall(event.text), event.text) for event in counted]
@@ -76,7 +75,8 @@ def build_scorecard(
         goals=report.goals,
         new_fault=new_fault,
         changed_lines=changes[LINES],
-        grades=len(first_half.of_kind("grade")) + len(submitted),
+        grades=len(first_half.of_kind("grade")),
+        submits=len(submitted),
         hints=hints,
         rating=rating,
         slips=tuple(slips.values()),
@@ -141,9 +141,10 @@ def follow_ups(program: Program, interview: Interview) -> tuple[QuestionCard, ..
 
 def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | None) -> BugCard:
     patch = program.patches[bug]
-    graded = [e for e in interview.events if e.kind in ("grade", "submit")]
+    found_gone = _times_gone(interview, bug)
     pointing = [event for event in _notes_in_time(interview) if event.bug == bug]
     named = [event for event in pointing if words_about(patch, event.text)]
+    known = min([math.inf, *found_gone[:1], *(event.seconds for event in named[:1])])
     words = [word for event in named for word in words_about(patch, event.text)]
     return BugCard(
         id=bug,
@@ -152,36 +153,40 @@ def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | No
         fixed=fixed,
         named=bool(named),
         reason=any(event.outcome == "reason" for event in named),
-        fixed_at=_first_gone(graded, bug) if fixed else None,
+        fixed_at=found_gone[0] if found_gone else None,
+        again_at=found_gone[-1] if len(found_gone) > 1 else None,
         named_at=named[0].seconds if named else None,
         words=tuple(dict.fromkeys(words)),
         pointed_at=pointing[0].seconds if pointing else None,
         why=patch.why,
         find=patch.find,
-        hints=sum(event.bug == bug for event in interview.of_kind("hint")),
+        hints=sum(e.bug == bug and e.seconds <= known for e in interview.of_kind("hint")),
         places=tuple(f"{file}:{line}" for file, line, _ in bug_lines(program, interview.bugs)[bug]),
     )
 
 
-def _first_gone(graded: Sequence[Event], bug: str) -> float | None:
-    """The time of the first of the last grades in a row that found a bug gone."""
-    first = None
-    for event in graded:
-        gone = read_details(event).get("bugs", {}).get(bug)
-        if gone is None:
-            continue
-        first = (first if first is not None else event.seconds) if gone else None
-    return first
+def _times_gone(interview: Interview, bug: str) -> list[float]:
+    """When a grade found a bug gone that had been there before, each time."""
+    times, was_gone = [], False
+    for event in interview.events:
+        gone = read_details(event).get("bugs", {}).get(bug) if event.kind in GRADED else None
+        if gone and not was_gone:
+            times.append(event.seconds)
+        was_gone = was_gone if gone is None else gone
+    return times
 
 
 def last_report(interview: Interview) -> ProgramReport:
     """What the last grade of an interview found, as far as its event keeps it."""
-    kinds = ("grade", "submit", "end")
-    graded = [event for event in interview.events if event.kind in kinds and event.text]
+    graded = [e for e in interview.events if e.kind in (*GRADED, "end") and e.text]
     if not graded:
         return ProgramReport(outcome="failed")
-    bugs = read_details(graded[-1]).get("bugs", {})
+    kept = read_details(graded[-1])
     return ProgramReport(
         outcome=cast("GradeOutcome", graded[-1].outcome),
-        bugs=tuple(BugResult(id=bug, fixed=fixed) for bug, fixed in bugs.items()),
+        parts=tuple(
+            PartResult(id=one, title=title, outcome="failed", message=message)
+            for one, title, message in kept.get("wrong", ())
+        ),
+        bugs=tuple(BugResult(id=bug, fixed=fixed) for bug, fixed in kept.get("bugs", {}).items()),
     )

@@ -104,13 +104,14 @@ class BugCard:
     fixed: bool | None  # None where the program does what no choice of bugs explains
     named: bool  # a note pointed at its line and said something of it
     reason: bool  # in more than a word or two
-    fixed_at: float | None  # seconds on the clock at which a grade found it gone
+    fixed_at: float | None  # seconds on the clock at which a grade found it gone for the first time
     named_at: float | None
     why: str
     find: str
     words: tuple[str, ...] = ()  # of the notes, by which they are about it
     pointed_at: float | None = None  # by the first note at its line, whatever that says
-    hints: int = 0  # that were shown about it
+    hints: int = 0  # that were shown about it before it was named or gone
+    again_at: float | None = None  # the same for the last time, where it came back in between
     places: tuple[str, ...] = ()  # file:line, in the files as they were given
 
     @property
@@ -168,11 +169,12 @@ class Scorecard:
     goals: tuple[GoalResult, ...]
     new_fault: bool  # something is wrong that was not before
     changed_lines: int  # over all files
-    grades: int
+    grades: int  # without those of a hand-in
     hints: int
     asked: tuple[FollowUp, ...]  # clarifying questions, with their answers
     questions: int  # that could be asked
     rating: Rating
+    submits: int = 0
     slips: tuple[str, ...] = ()  # notes that point at a line without a bug
     late_notes: int = 0  # that were made after everything was right
     decoys: tuple[DecoyCard, ...] = ()

@@ -312,5 +312,16 @@ class ProgramReport:
         return self.outcome == "passed" and (self.stage is None or self.stage.passed)
 
     @property
+    def bugs_gone(self) -> int:
+        """Those that are gone for certain."""
+        return sum(bool(bug.fixed) for bug in self.bugs)
+
+    @property
+    def new_fault(self) -> bool:
+        """Whether something is wrong that is none of the bugs."""
+        gone = bool(self.bugs) and self.bugs_gone == len(self.bugs)
+        return gone and self.outcome != "passed"
+
+    @property
     def parts_right(self) -> int:
         return sum(part.outcome == "passed" for part in self.parts)

@@ -20,7 +20,7 @@ from attnlab.records.practice import (
 )
 from attnlab.records.program import Program, ProgramReport
 from attnlab.render.json import Document, pick
-from attnlab.render.round import grade_word, show_goals, show_head
+from attnlab.render.round import count_right, grade_word, show_count, show_goals, show_head
 from attnlab.render.screen import Screen, bare_table, plural
 from attnlab.render.stage import clock_of, next_stage, show_stage, show_stage_card, stage_document
 
@@ -124,7 +124,8 @@ class InterviewStatusPage:
             "minutes": interview.minutes,
             "elapsed": interview.elapsed(self.now),
             "left": interview.left(self.now) if interview.minutes else None,
-            "grades": len(interview.of_kind("grade")) + len(interview.of_kind("submit")),
+            "grades": len(interview.of_kind("grade")),
+            "submits": len(interview.of_kind("submit")),
             "hints": len(interview.of_kind("hint")),
             "asked": [event.question for event in interview.of_kind("ask")],
             "notes": [event.text for event in interview.notes.values()],
@@ -209,12 +210,13 @@ class SubmitPage:
     def show(self, screen: Screen) -> None:
         report, passed = self.report, self.report.passed
         mark, style = (screen.marks.ok, "bold green") if passed else (screen.marks.bad, "bad")
-        parts = f"{report.parts_right} of {plural(len(report.parts), 'part')} right"
-        screen.say((f"{mark} submitted: {grade_word(report)}, {parts}", style))
+        screen.say((f"{mark} submitted: {grade_word(report)}, {count_right(report)}", style))
         late = (", after the time", "bad") if self.late else ""
         screen.say(f"{clock_of(self.seconds)} on the clock", late, indent=2)
         show_goals(report.goals, screen)
         show_stage(report, screen)
+        if not passed and report.parts and not report.stage:
+            show_count(report, screen)
         name = self.interview.name
         again = f"attnlab grade {name} as often as you like; " if not report.passed else ""
         again = next_stage(self.program, report) or again
@@ -227,6 +229,7 @@ class SubmitPage:
             "challenge": self.interview.slug,
             **pick(report, "outcome", "parts_right"),
             "parts": len(report.parts),
+            "bugs_gone": report.bugs_gone if report.bugs else None,
             "goals": plain(report.goals),
             **pick(self, "seconds", "late"),
         } | stage_document(report.stage)
@@ -363,7 +366,8 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
     screen.say(
         "before the stages: "
         * stages
-        + f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}, "
+        + f"{plural(card.grades, 'grade')}, {plural(card.submits, 'hand-in')}, "
+        f"{plural(card.hints, 'hint')}, "
         f"{plural(card.changed_lines, 'changed line')}, "
         f"{len(card.asked)} of {plural(card.questions, 'question')} asked",
         indent=2,
@@ -407,7 +411,7 @@ def _show_rounds(rows: Sequence[Sequence[str]], screen: Screen) -> None:
 
 def _show_categories(trend: Trend, screen: Screen) -> None:
     screen.heading("kinds of bugs, the weakest first by the last four of each")
-    table = bare_table("kind", "found", "fixed", "named", "last")
+    table = bare_table("kind", "found", "fixed", "named", "found lately")
     for one in trend.categories:
         marks = [screen.marks.ok if found else screen.marks.bad for found in one.lately]
         of = f"{one.found} of {one.bugs}"
@@ -444,11 +448,7 @@ def _show_decoy(decoy: DecoyCard, screen: Screen) -> None:
 
 def _became(bug: BugCard) -> str:
     """`fixed by 12:30, named at 8:10 with a reason: mask, diagonal`."""
-    fixed = "fixed" if bug.fixed else "not fixed"
-    if bug.fixed is None:
-        fixed = "whether it is gone cannot be told"
-    elif bug.fixed_at is not None:
-        fixed += f" by {clock_of(bug.fixed_at)}"
+    fixed = _when_fixed(bug)
     if bug.named:
         named = f"named at {clock_of(bug.named_at or 0.0)}"
         reason = "with a reason" if bug.reason else "without a reason"
@@ -456,6 +456,16 @@ def _became(bug: BugCard) -> str:
     if bug.pointed_at is not None:
         return f"{fixed}, not named: the note at {clock_of(bug.pointed_at)} says nothing of it"
     return f"{fixed}, not named" if bug.found else f"{fixed}: missed"
+
+
+def _when_fixed(bug: BugCard) -> str:
+    """`fixed by 12:30`, the first grade that found it gone, and that it came back if it did."""
+    first = "" if bug.fixed_at is None else clock_of(bug.fixed_at)
+    back = f" (it was back, and gone again by {clock_of(bug.again_at)})" if bug.again_at else ""
+    if bug.fixed:
+        return f"fixed by {first}{back}" if first else "fixed"
+    undone = f" (it was gone at {first})" if first else ""
+    return ("not fixed" if bug.fixed is False else "whether it is gone cannot be told") + undone
 
 
 def _practise(trend: Trend, card: Scorecard) -> str:
@@ -481,9 +491,9 @@ def _time_that_counts(interview: Interview) -> str:
 
 
 def _counted(interview: Interview) -> list[str]:
-    grades = len(interview.of_kind("grade")) + len(interview.of_kind("submit"))
     return [
-        plural(grades, "grade"),
+        plural(len(interview.of_kind("grade")), "grade"),
+        plural(len(interview.of_kind("submit")), "hand-in"),
         plural(len(interview.of_kind("hint")), "hint"),
         plural(len(interview.notes), "note"),
         f"{plural(len(interview.of_kind('ask')), 'question')} asked",

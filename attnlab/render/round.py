@@ -47,6 +47,34 @@ def grade_word(report: ProgramReport) -> str:
     return WORDS.get(report.outcome, report.outcome)
 
 
+def count_right(report: ProgramReport) -> str:
+    """`2 of 4 bugs gone, 5 of 6 parts right`."""
+    if not report.parts:
+        return "nothing could be graded"
+    bugs = f"{report.bugs_gone} of {plural(len(report.bugs), 'bug')} gone, " if report.bugs else ""
+    return f"{bugs}{report.parts_right} of {plural(len(report.parts), 'part')} right"
+
+
+def show_count(report: ProgramReport, screen: Screen) -> None:
+    """What the counts of a grade that did not pass mean."""
+    screen.gap()
+    if report.new_fault:
+        screen.say(
+            "every bug of the round is gone: what is wrong now came with one of your changes",
+            indent=2,
+        )
+        return
+    if unclear := sum(bug.fixed is None for bug in report.bugs):
+        text = f"{plural(unclear, 'bug')} cannot be told while other changes are in the way"
+        screen.say(text, indent=2)
+    if not report.goals:
+        screen.say(
+            "a part is a class by itself, or what training, evaluation or generation does; a part "
+            "with several bugs is right once all of them are gone, and goals come last",
+            indent=2,
+        )
+
+
 @record
 class RoundStartPage:
     """A folder that was written for the user."""
@@ -159,12 +187,7 @@ class RoundGradePage:
         report, marks = self.report, screen.marks
         passed = report.passed
         mark, style = (marks.ok, "bold green") if passed else (marks.bad, "bad")
-        parts = (
-            f"{report.parts_right} of {plural(len(report.parts), 'part')} right"
-            if report.parts
-            else "nothing could be graded"
-        )
-        screen.say((f"{mark} {grade_word(report)}: {parts}", style))
+        screen.say((f"{mark} {grade_word(report)}: {count_right(report)}", style))
         screen.say((self.program.slug, "name"), f"  {self.folder}", indent=2)
         if self.message:
             screen.say(self.message, indent=2)
@@ -172,14 +195,8 @@ class RoundGradePage:
             _show_parts(report.parts, screen)
         show_goals(report.goals, screen)
         show_stage(report, screen)
-        if not report.goals and report.parts and not report.stage:
-            screen.gap()
-            shared = "; several bugs may be in one part" if report.parts_right else ""
-            screen.say(
-                "a part is a class or function of the program, compared with the right one; goals "
-                f"are checked after all parts are right{shared}",
-                indent=2,
-            )
+        if not passed and report.parts and not report.stage:
+            show_count(report, screen)
         if self.ended:
             _show_bugs(self.program, report, screen)
         _show_notes(self.notes, screen)
@@ -196,6 +213,7 @@ class RoundGradePage:
             "score": self.score,
             "parts_right": report.parts_right,
             "parts": len(report.parts),
+            "bugs_gone": report.bugs_gone if report.bugs else None,
             "goals": plain(report.goals),
             **pick(self, "message", "notes"),
             **pick(report, "isolation", "seconds", "seed"),

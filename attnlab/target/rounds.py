@@ -18,6 +18,7 @@ from attnlab.target.source import read_source
 SECONDS = 60.0  # that a program may take, where nothing else is asked for
 SCRIPT = "train.py"  # of every program: the file that trains
 Stage = Literal["train", "material", "grade", "stage", "goals", "bugs"]
+GRADE: tuple[Stage, ...] = ("grade", "goals", "bugs")
 
 
 @record
@@ -157,7 +158,7 @@ def round_job(
 ) -> ProgramJob:
     """The job that trains or grades the files of a round, and a stage of it that is open."""
     if "grade" in stages and chosen.stage:
-        stages = (*stages, "stage")
+        stages = (*(stage for stage in stages if stage != "bugs"), "stage")
     return ProgramJob(
         program=chosen.program,
         files=chosen.files,

@@ -70,10 +70,8 @@ def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
     assert card["outcome"] == "passed"
     stage = card["stages"][0]
     assert (stage["id"], stage["outcome"], stage["grades"]) == (CACHE.id, "passed", 2)
-    assert (card["grades"], card["changed_lines"]) == (
-        1,
-        changed,
-    )  # what a stage took is told there
+    # What a stage took is told there.
+    assert (card["grades"], card["submits"], card["changed_lines"]) == (0, 1, changed)
     assert {one["outcome"] for one in card["stages"][1:]} <= {"locked"}
     assert any(question["bug"] == CACHE.id for question in card["follow_ups"])
     said = shell("solution", "char-gpt")

@@ -153,11 +153,39 @@ def test_subsets_tell_which_bugs_are_gone(grade):
 
 
 def test_another_fault_is_not_taken_for_a_bug_of_the_round(grade):
-    """What no choice of bugs explains cannot be told, and is not guessed."""
+    """The bugs are gone all the same, each judged by what was written at its place."""
     files = changed("train.py", "losses.append(loss.item())", "losses.append(2 * loss.item())")
     report = grade(files, "grade", "bugs", bugs=PROGRAM.chosen)
     assert report.outcome == "failed"
-    assert {bug.fixed for bug in report.bugs} == {None}
+    assert {bug.fixed for bug in report.bugs} == {True}
+
+
+BUGS = [bug for bug in PROGRAM.chosen if not PROGRAM.patches[bug].decoy]
+
+
+def told(grade, files, ids=PROGRAM.chosen):
+    report = grade(files, "grade", "bugs", bugs=ids)
+    return {bug.id: bug.fixed for bug in report.bugs}
+
+
+@pytest.mark.parametrize("fixed", BUGS)
+def test_a_right_fix_is_told_beside_wrong_ones(grade, fixed):
+    """With the other bugs as they were given, and a new fault elsewhere."""
+    files = compose(PROGRAM, [bug for bug in PROGRAM.chosen if bug != fixed])
+    spoiled = files["train.py"].replace("append(loss.item())", "append(2 * loss.item())")
+    assert told(grade, files | {"train.py": spoiled}) == {bug: bug == fixed for bug in BUGS}
+
+
+def test_a_wrong_fix_is_told_and_hides_no_right_one(grade):
+    """Its place was changed, and is not right by itself; more than five bugs can be told."""
+    ids = ("mask-one-late", "no-zero-grad", "positions-never-added", "scale-of-the-model-width",
+           "activation-missing", "head-is-the-embedding")  # fmt: skip
+    files = compose(PROGRAM, [bug for bug in ids if bug != "no-zero-grad"])
+    (edit,) = PROGRAM.patches["mask-one-late"].edits
+    wrong = edit.new.replace("diagonal=2", "diagonal=3")
+    assert wrong != edit.new
+    files |= {"model.py": files["model.py"].replace(edit.new, wrong)}
+    assert told(grade, files, ids) == {bug: bug == "no-zero-grad" for bug in ids}
 
 
 ENDED = {

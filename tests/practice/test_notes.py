@@ -3,9 +3,10 @@
 import pytest
 
 from attnlab.catalogue.load import shipped_folder
+from attnlab.catalogue.places import bug_lines
 from attnlab.catalogue.programs import compose, read_program
 from attnlab.practice import notes
-from attnlab.practice.notes import _lines_before, bug_lines, read_note
+from attnlab.practice.notes import _lines_before, read_note
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 IDS = ("mask-one-late", "no-zero-grad", "odd-loss-layout")

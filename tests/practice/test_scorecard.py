@@ -1,17 +1,20 @@
 """The scorecard of an interview, from its events alone."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from attnlab.catalogue.load import shipped_folder
+from attnlab.catalogue.places import bug_lines
 from attnlab.catalogue.programs import compose, count_changed_lines, read_program
 from attnlab.practice.changes import describe_changes
 from attnlab.practice.interviews import report_text
-from attnlab.practice.notes import bug_lines
 from attnlab.practice.scorecard import build_scorecard, last_report
+from attnlab.practice.trend import build_trend
 from attnlab.records.practice import Event, Interview
 from attnlab.records.program import ProgramReport
+from attnlab.render.interview import ScorecardPage
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 DECOY = "odd-loss-layout"
@@ -97,3 +100,28 @@ def test_a_bug_says_where_it_stood():
     """In the file as it was given."""
     file, line, _ = bug_lines(PROGRAM, IDS)["mask-one-late"][0]
     assert card_after().bugs[0].places == (f"{file}:{line}",)
+
+
+def graded(seconds, gone, kind="grade"):
+    text = json.dumps({"bugs": {"mask-one-late": gone}})
+    return Event(kind=kind, base=PROGRAM.slug, outcome="failed", seconds=seconds, text=text)
+
+
+def test_a_bug_is_fixed_when_a_grade_first_finds_it_gone():
+    """A grade that cannot tell changes nothing; that it came back in between is told."""
+    (bug,) = card_after(graded(5.0, False), graded(9.0, True), graded(12.0, None)).bugs
+    assert (bug.fixed_at, bug.again_at) == (9.0, None)
+    back = [graded(9.0, True), graded(12.0, False), graded(15.0, True, "submit")]
+    (bug,) = card_after(*back).bugs
+    assert (bug.fixed_at, bug.again_at) == (9.0, 15.0)
+    page = ScorecardPage(card=card_after(*back), trend=build_trend([card_after(*back)]))
+    assert page.document()["grades"] == 2
+
+
+def test_only_hints_before_a_bug_was_known_count_as_help():
+    """One that came after the note did not lead to it."""
+    hint = Event(kind="hint", base=PROGRAM.slug, bug="mask-one-late", seconds=10.0)
+    note = note_at(5.0, "the mask is late")
+    assert card_after(note, hint).bugs[0].hints == 0
+    assert card_after(hint).bugs[0].hints == 1
+    assert card_after(replace(note, seconds=20.0), hint).bugs[0].hints == 1

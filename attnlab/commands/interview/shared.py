@@ -113,12 +113,11 @@ def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
 def grade_interview(
     chosen: SelectedRound, interview: Interview, timeout: str, memory: str
 ) -> ProgramReport:
-    from attnlab.target.rounds import SECONDS, Stage, round_job
+    from attnlab.target.rounds import GRADE, SECONDS, round_job
 
     note(f"grading {chosen.program.slug} {chosen.label}")
     show_clock(interview)
     bounds = limits(timeout, memory, usual=SECONDS)
     for each in chosen.notes:
         note(each)
-    steps: tuple[Stage, ...] = ("grade", "goals") if chosen.stage else ("grade", "goals", "bugs")
-    return run_program(round_job(chosen, steps, bounds))
+    return run_program(round_job(chosen, GRADE, bounds))
