@@ -75,8 +75,10 @@ def guess_axes(
     sizes = dict(known)
     found: dict[str, Axes] = {}
     time_first = time_first or _share_the_second_axis(tensors.values())
+    wide = [t.shape[:2] for t in tensors.values() if t.dim() > 1]
+    entries = {pair[time_first] for pair in wide} - {pair[not time_first] for pair in wide}
     for name, tensor in tensors.items():
-        axes = list(_usual(name.rpartition(".")[2], tensor, sizes))
+        axes = list(_usual(name.rpartition(".")[2], tensor, sizes, entries))
         ids = len(axes) == 2 and time_first and tensor.dtype is not torch.bool
         turned = len(axes) == 3 and (time_first or _sequence_first(root))
         if axes[:2] == ["B", "S"] and (turned or (ids and "mask" not in name)):
@@ -93,7 +95,7 @@ def _share_the_second_axis(tensors: Iterable[Tensor]) -> bool:
     return len(seen) > 1 and len(second) == 1 and len(first) == len(seen) and 1 not in second
 
 
-def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int]) -> Sequence[str]:
+def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int], entries: set[int]) -> Sequence[str]:
     """By the argument's name where it is a usual one and has that rank, else by the rank.
 
     What could as well be something else is left without names: a finding that rests on a wrong
@@ -106,8 +108,7 @@ def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int]) -> Sequence[str]
     if "mask" in name or not tensor.is_floating_point():
         if rank == 4 and ("mask" in name or tensor.dtype is torch.bool):
             return ("B", "H", "S", "S")
-        of_entries = last == (sizes.get("B"),) and last != (sizes.get("S"),)  # lengths, labels
-        alone = ("B",) if of_entries else ("S",)
+        alone = ("B",) if entries.issuperset(last) else ("S",)  # lengths, labels
         return {1: alone, 2: ("B", "S"), 3: ("B", "S", "S")}.get(rank, ())
     if rank == 4 and name in HEADS:
         return ("B", "H", "S", "hd")

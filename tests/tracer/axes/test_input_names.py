@@ -107,4 +107,6 @@ def test_one_number_for_each_entry_counts_the_batch():
     """Lengths or labels beside ids of as many entries; alone, or of another size, positions."""
     ids, lengths = torch.zeros(3, 7, dtype=torch.long), torch.zeros(3, dtype=torch.long)
     assert guess_axes({"ids": ids, "lengths": lengths}, {}, None)["lengths"] == ("B",)
+    frames = torch.zeros(3, 7, 5)  # of which no axis has a name
+    assert guess_axes({"frames": frames, "step": lengths}, {}, None)["step"] == ("B",)
     assert guess_axes({"numbers": lengths}, {}, None)["numbers"] == ("S",)
