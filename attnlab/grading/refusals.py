@@ -62,7 +62,10 @@ def _short_demo(job: Job, error: Raised) -> Refusal:
     """A script that ended before it called a module, or before the step that was asked for."""
     command = f"attnlab trace {job.candidate.file}"
     if job.options.step:
-        return Refusal(error.message, f"trace an earlier one: {command} --step 1")
+        none = "took only 0 " in error.message
+        other = "it trains without an optimizer of torch.optim: name a function or class, FILE:NAME"
+        hint = other if none else f"trace an earlier one: {command} --step 1"
+        return Refusal(error.message, hint)
     return Refusal(f"{error.message}: say what to trace", f"name it: {command}:CLASS")
 
 

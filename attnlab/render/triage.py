@@ -134,6 +134,8 @@ def _show_end(found: Triage, grave: int, notes: int, screen: Screen) -> None:
     told = f" and {plural(notes, 'note')}" if notes else ""
     if grave:
         screen.say((f"{marks.warn} {plural(grave, 'suspicion')}{told}", "warn"))
+    elif found.outcome == "nothing-found" and not found.looked_at:
+        screen.say((f"{marks.warn} there was nothing that could be looked at{told}", "warn"))
     elif found.outcome == "nothing-found":
         screen.say((f"{marks.note} nothing suspicious in what was looked at{told}", "title"))
     for head, texts in (

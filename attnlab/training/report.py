@@ -14,6 +14,10 @@ from attnlab.training.origins import move_to_origins
 from attnlab.training.rules import find, summary
 
 UNSEEN = "backward: what happens inside it (checkpoints, custom functions) is not recorded"
+NO_STEPS = (
+    "training: no optimizer of torch.optim took a step, so nothing is known of the loop, its "
+    "losses and its gradients; attnlab trace FILE:NAME and verify FILE:NAME look at one call"
+)
 BROKEN = "properties of the model: its weights were no numbers any more"
 # Losses and metrics sum over the batch on purpose, and other steps may use what this one does not.
 FORWARD = {"nan-origin", "infinity-origin"}  # what breaks the backward pass as well
@@ -40,7 +44,7 @@ def build_report(
         trace=trace,
         looked_at=tuple(summary(log)),
         not_looked_at=(
-            *([UNSEEN] if log.steps else []),
+            *([UNSEEN] if log.steps else [] if log.crash else [NO_STEPS]),
             *([BROKEN] if log.broken_step else []),
             *(f"--eval {e.name}: {e.error}" for e in log.evaluations if e.error),
             *log.not_seen,

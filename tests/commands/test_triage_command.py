@@ -236,3 +236,24 @@ def test_one_batch_is_learned_when_asked(shell, net):
     page = shell("triage", "net.py", "--overfit", "--seconds", "1").out
     assert "with Adam, towards random ids among 50" in " ".join(page.split())
     assert "overfit" in shell("triage", "net.py", "--seconds", "3").err
+
+
+OWN_LOOP = """
+import torch
+
+if __name__ == "__main__":
+    w = torch.zeros(3, requires_grad=True)
+    for _ in range(30):
+        (grad,) = torch.autograd.grad(((w - 1) ** 2).sum(), w)
+        with torch.no_grad():
+            w -= 0.1 * grad
+"""
+
+
+def test_a_loop_without_an_optimizer_of_torch_is_said_not_to_have_been_seen(shell, net):
+    """Nothing was found because nothing was seen, which is no clean bill."""
+    net(OWN_LOOP)
+    said = shell("triage", "net.py")
+    assert "there was nothing that could be looked at" in said.out
+    assert "no optimizer of torch.optim took a step" in " ".join(said.out.split())
+    assert "trains without an optimizer" in shell("trace", "net.py", "--step", "1").err
