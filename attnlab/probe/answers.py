@@ -8,7 +8,9 @@ from attnlab.records import record
 Tensor = Any  # a torch.Tensor; torch itself stays out of this package
 Inputs = dict[str, Tensor]
 LOUD, SMALL = 30.0, 0.1  # scales of inputs: where softmax is sharp, and where it is nearly flat
-Mask = Literal["none", "random", "causal", "empty-rows", "padding", "one-key", "open"]
+Mask = Literal[
+    "none", "random", "causal", "empty-rows", "padding", "left-padding", "one-key", "open"
+]
 
 
 class Skip(Exception):

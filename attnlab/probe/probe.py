@@ -237,10 +237,10 @@ class Probe:
         """Fresh inputs in the contract's order, `longer` positions more where S may vary, of one
         sequence `alone` where B may.
 
-        Masks other than "empty-rows" leave every query at least one key; "none" passes None where
-        the mask is optional, else a mask that forbids nothing, as "open" does; "padding"
-        forbids the ends of ragged sequences; "one-key" leaves each query one key. Floats are
-        N(0, scale**2)."""
+        Masks other than "empty-rows" and "left-padding" leave every query at least one key; "none"
+        passes None where the mask is optional, else a mask that forbids nothing, as "open" does;
+        "padding" forbids the ends of ragged sequences, "left-padding" their starts; "one-key"
+        leaves each query one key. Floats are N(0, scale**2)."""
         sizes = self.sizes
         if alone and "B" in self.contract.vary and "B" in sizes:
             sizes = {**sizes, "B": 1}

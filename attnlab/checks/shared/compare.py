@@ -10,12 +10,16 @@ SAME = 1e-5  # of the largest output: how far two runs of the same float32 modul
 
 
 def mask_kinds(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:
-    """The kinds of mask to probe: those given, and empty rows where they are promised.
+    """The kinds of mask to probe: those given, and empty rows where they are promised. Padding in
+    front leaves such rows where each position sees none after it, and keys that come late.
 
     To a module that takes no mask they are all one."""
     if not any(i.role == "mask" for i in contract.inputs):
         return kinds[:1]
-    return (*kinds, "empty-rows") if "empty-rows" in contract.promises else kinds
+    if "empty-rows" not in contract.promises:
+        return kinds
+    causal = "causal" in contract.promises
+    return (*kinds, "empty-rows", "left-padding") if causal else (*kinds, "empty-rows")
 
 
 def mask_name(contract: Contract, mask: Mask) -> str:

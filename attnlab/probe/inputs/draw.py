@@ -44,7 +44,7 @@ def inputs(
     sizes = tied(contract, sizes)
     drawn = {i.name: _draw_input(i, sizes, dice, mask, scale) for i in contract.inputs}
     place(contract, sizes, dice, drawn)
-    if mask != "empty-rows":
+    if mask not in ("empty-rows", "left-padding"):
         keep_first(contract, drawn)
     return drawn
 
@@ -102,6 +102,8 @@ def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor
         forbidden = torch.ones(shape, dtype=torch.bool).triu(1)  # else it has keys and no queries
     if kind == "padding":
         forbidden = _padding(shape, dice)
+    if kind == "left-padding":  # a sequence may be nothing else
+        forbidden = ~_padding(shape, dice) | dice.chance(shape, FORBIDDEN)
     if kind == "one-key":
         forbidden = torch.ones(shape, dtype=torch.bool)
     if kind in ("random", "empty-rows"):

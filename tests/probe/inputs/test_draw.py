@@ -31,6 +31,14 @@ def test_every_query_keeps_a_key_but_for_empty_rows(axes, kind, forbids, seed):
     assert bool(got.all(-1).any()) is (kind == "empty-rows")
 
 
+@pytest.mark.parametrize("axes", AXES)
+def test_padding_in_front_closes_as_many_keys_as_it_likes(axes):
+    """From the first key alone to whole sequences: blocks of keys are closed before open ones."""
+    found = [mask("left-padding", axes, seed=seed).long().cumprod(-1).sum(-1) for seed in range(30)]
+    lengths = torch.stack(found)
+    assert set(lengths.flatten().tolist()) == set(range(1, SIZES[axes[-1]] + 1))
+
+
 @given(st.integers(0, 50))
 def test_polarity_turns_a_mask_round(seed):
     """`allows` is the same mask with the opposite meaning of True."""
