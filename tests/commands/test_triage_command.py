@@ -241,12 +241,19 @@ def test_one_batch_is_learned_when_asked(shell, net):
 OWN_LOOP = """
 import torch
 
+class Descent:
+    def __init__(self, weights):
+        self.weights = weights
+
+    @torch.no_grad()
+    def step(self, grad):
+        self.weights -= 0.1 * grad
+
 if __name__ == "__main__":
     w = torch.zeros(3, requires_grad=True)
+    optimizer = Descent(w)
     for _ in range(30):
-        (grad,) = torch.autograd.grad(((w - 1) ** 2).sum(), w)
-        with torch.no_grad():
-            w -= 0.1 * grad
+        optimizer.step(*torch.autograd.grad(((w - 1) ** 2).sum(), w))
 """
 
 
