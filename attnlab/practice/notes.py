@@ -1,22 +1,46 @@
-"""Which bug a note names: by the line it points at, wherever that line stands by now, and by its
-words where several are near."""
+"""Which bug a note points at: by its lines, wherever they stand by now, and by its words where
+several are near. Whether it says what is wrong there is judged by the person at the end."""
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from attnlab.catalogue.places import bug_lines
 from attnlab.catalogue.programs import compose
 from attnlab.errors import Refused
 from attnlab.records import record
+from attnlab.records.practice import REASON, RIGHT
 from attnlab.records.program import Files, Program, ProgramBug
+from attnlab.suggest import did_you_mean
 
-PLACE = re.compile(r"(\w+\.py):(\d+)")
+# `model.py:40`, `model.py lines 40-43`, `line 40 of model.py`, `line 40`.
+PLACE = re.compile(
+    r"(?:(?P<file>\w+\.py)(?:\s*:\s*(?:lines?\s+)?|,?\s+lines?\s+)|\blines?\s+)"
+    r"(?P<first>\d+)(?:\s*(?:-|\u2013|to)\s*(?P<last>\d+))?"
+    r"(?:\s+(?:of|in)\s+(?P<behind>\w+\.py))?",
+    re.IGNORECASE,
+)
+FILE = re.compile(r"\w+\.py\b")
+NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
+# Before a name that may be a word of the text as well: `in forward`, `model.py forward`.
+LEADS = re.compile(r"(?:^|[`.]|\.py,?|\bin|\bfunction|\bmethod|\bdef|\bclass)\s*$")
+# A note that takes the code for right accuses nothing: "no bug", "fine", "looks odd, is right".
+RIGHT_WORDS = r"(?:right|fine|correct|ok|okay|harmless|intended|on\ purpose)\b(?!\?)"
+TAKES_FOR_RIGHT = re.compile(
+    rf"""\b(?:no|not\ an?|isn't\ an?)\ bug\b
+    | ^\W*nothing\ (?:is\ |looks\ )?wrong(?:\ here)?\W*$
+    | ^\W*(?:(?:this|it|that|all|code|line)\s+)*(?:(?:is|looks|seems)\s+)?{RIGHT_WORDS}
+      \s*(?:$|[.,;:!]|as\b|here\b)(?!.*\bbut\b)
+    | \b(?:looks?|seems?)\ \w+,?\ (?:(?:but|and|yet)\ )?(?:it\ )?is\ {RIGHT_WORDS}""",
+    re.IGNORECASE | re.VERBOSE,
+)
 ALIKE = 0.5  # share of two lines from which one was made of the other
 NEAR = 2  # lines beside the place of a bug that still point at it
-WORDS = 3  # that a note has besides the place where it gives a reason
+WORDS = 3  # that a note has besides its place where it gives a reason
 ENDINGS = re.compile(r"(?:ing|ed|es|s|ly)$")
 # Words that say nothing of a bug, whichever it is.
 EMPTY = """
@@ -29,30 +53,84 @@ where which will with wrong you your
 
 
 @record
-class NoteReading:
-    """What a note says."""
+class NotePlace:
+    """Some lines of a file."""
 
-    places: tuple[tuple[str, int], ...]  # file and line
+    file: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
+
+
+@record
+class NoteReading:
+    """What a note says. Whether it says the truth of a bug is for a person to judge."""
+
+    places: tuple[NotePlace, ...]
     bug: str  # the one it points at, else the decoy; "" for none
-    reason: bool  # it says something of the bug, besides the place
+    outcome: str = ""  # RIGHT, REASON where something is said besides the place
 
 
 def read_note(text: str, program: Program, ids: Sequence[str], files: Files) -> NoteReading:
     """What a note says of a round with these bugs, whose files are now `files`."""
-    places = tuple((file, int(line)) for file, line in PLACE.findall(text))
+    places = note_places(text, program, files)
+    said = FILE.sub("", PLACE.sub("", text)).strip()
+    right = bool(TAKES_FOR_RIGHT.search(said))
     near = [
         (
-            program.patches[patch].decoy,
+            program.patches[patch].decoy != right,
             not words_about(program.patches[patch], text),
             distance,
             patch,
         )
-        for file, line in places
-        for patch, distance in _patches_near(program, ids, files, file, line)
+        for place in places
+        for patch, distance in _patches_near(program, ids, files, place)
     ]
-    _, silent, _, bug = min(near, default=(False, True, 0, ""))
-    words = re.findall(r"[^\W\d]{2,}", PLACE.sub("", text))
-    return NoteReading(places=places, bug=bug, reason=not silent and len(words) >= WORDS)
+    *_, bug = min(near, default=("",))
+    several = len(re.findall(r"[^\W\d]{2,}", said)) >= WORDS
+    outcome = RIGHT if right else REASON if several else ""
+    return NoteReading(places=places, bug=bug, outcome=outcome)
+
+
+def note_places(text: str, program: Program, files: Files) -> tuple[NotePlace, ...]:
+    """The lines that a note points at: by their numbers, else by the name of what stands there."""
+    named = set(FILE.findall(text)) or set(program.edit)
+    found = []
+    for match in PLACE.finditer(text):
+        file = match["file"] or match["behind"] or (named.pop() if len(named) == 1 else "")
+        first = int(match["first"])
+        found.append(NotePlace(file=file, first=first, last=int(match["last"] or first)))
+    if found:
+        return tuple(found)
+    known = _definitions({file: text for file, text in files.items() if file in named})
+    for match in NAME.finditer(text):
+        name, before, after = match[0], text[: match.start()], text[match.end() :]
+        plain = name.islower() and "." not in name and "_" not in name
+        if len(known.get(name, ())) == 1 and (
+            not plain or LEADS.search(before) or after[:1] in ("(", "`")
+        ):
+            return (known[name][0],)
+    return ()
+
+
+def _definitions(files: Files) -> dict[str, list[NotePlace]]:
+    """Where each class and function stands, a method under its name and with its class before."""
+    found: dict[str, list[NotePlace]] = {}
+
+    def visit(file: str, node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.ClassDef, ast.FunctionDef)):
+                place = NotePlace(file=file, first=child.lineno, last=child.end_lineno or 0)
+                for name in {child.name, prefix + child.name}:
+                    found.setdefault(name, []).append(place)
+                visit(file, child, f"{child.name}.")
+
+    for file, text in files.items():
+        with suppress(SyntaxError):
+            visit(file, ast.parse(text), "")
+    return found
 
 
 def words_about(patch: ProgramBug, text: str) -> tuple[str, ...]:
@@ -72,27 +150,39 @@ def _stems(text: str) -> list[tuple[str, str]]:
 
 
 def refuse_unclear(text: str, program: Program, ids: Sequence[str], files: Files) -> None:
-    """Raise `Refused` for a note that says nothing, or points behind the end of a file."""
+    """Raise `Refused` for a note that says nothing, or points where nothing is."""
     example = f'as in attnlab interview note "{program.edit[-1]}:40 labels are not shifted"'
     if not text.strip():
         raise Refused("the note is empty", example)
+    names = " or ".join(program.edit)
+    for file in FILE.findall(text):
+        if file not in program.edit:
+            near = "" if file in program.given else did_you_mean(file, program.edit)
+            raise Refused(f"{file} is not a file to fix", near or f"the bugs are in {names}")
     given = compose(program, ids)
-    for file, line in PLACE.findall(text):
-        ends = [len(texts[file].splitlines()) for texts in (given, files) if file in texts]
-        if ends and not 1 <= int(line) <= max(ends):
-            raise Refused(f"{file} has {max(ends)} lines, so there is no {file}:{line}", example)
+    for place in note_places(text, program, files):
+        if not place.file:
+            raise Refused(f"line {place.first} of which file, {names}?", example)
+        ends = [len(t[place.file].splitlines()) for t in (given, files) if place.file in t]
+        if not 1 <= place.first <= place.last <= max(ends):
+            said = f"{place.file} has {max(ends)} lines, so there is no {place}"
+            raise Refused(said, example)
+    if not NAME.search(FILE.sub("", PLACE.sub("", text))):
+        raise Refused("the note does not say what is wrong there", example)
 
 
 def _patches_near(
-    program: Program, ids: Sequence[str], files: Files, file: str, line: int
+    program: Program, ids: Sequence[str], files: Files, place: NotePlace
 ) -> list[tuple[str, int]]:
-    given = compose(program, ids).get(file, "")
-    lines = {line, *_lines_before(given, files.get(file, given), line)}
+    given = compose(program, ids).get(place.file, "")
+    now = files.get(place.file, given)
+    lines = set(range(place.first, place.last + 1))
+    lines |= {at for line in tuple(lines) for at in _lines_before(given, now, line)}
     near = []
     for patch, spans in bug_lines(program, ids).items():
         for where, first, last in spans:
             gaps = [max(first - at, at - last, 0) for at in lines]
-            if where == file and min(gaps) <= NEAR:
+            if where == place.file and min(gaps) <= NEAR:
                 near.append((patch, min(gaps)))
     return near
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from attnlab.catalogue.places import bug_lines
 from attnlab.practice.changes import DECOYS, LINES, last_changes
 from attnlab.practice.interviews import read_details
-from attnlab.practice.notes import PLACE, words_about
+from attnlab.practice.notes import PLACE
 from attnlab.practice.rating import rate
 from attnlab.practice.stages import stage_cards
 from attnlab.records import GradeOutcome
 from attnlab.records.practice import (
+    REASON,
+    RIGHT,
+    STAYED,
     BugCard,
     DecoyCard,
     Event,
@@ -52,8 +55,9 @@ def build_scorecard(
     new_fault = report.new_fault
     hints = len(first_half.of_kind("hint"))
     counted = _notes_in_time(interview)
-    notes = [(event.bug, PLACE.findall(event.text), event.text) for event in counted]
-    slips = {tuple(at): text for bug, at, text in notes if at and bug not in bugs}
+    accusing = [event for event in counted if event.outcome != RIGHT]
+    places = {event: event.question or str(PLACE.findall(event.text)) for event in accusing}
+    slips = {at: e.text for e, at in places.items() if at != "[]" and e.bug not in bugs}
     rating = rate(
         cards,
         right=report.outcome == "passed",
@@ -85,7 +89,8 @@ def build_scorecard(
             DecoyCard(
                 id=patch.id,
                 why=patch.why,
-                named=any(bug == patch.id for bug, _, _ in notes),
+                named=any(event.bug == patch.id for event in accusing),
+                cleared=any(e.bug == patch.id and e.outcome == RIGHT for e in counted),
                 changed=patch.id in changes[DECOYS],
             )
             for patch in patches
@@ -125,39 +130,46 @@ def follow_ups(program: Program, interview: Interview) -> tuple[QuestionCard, ..
     opened = {event.question for event in interview.of_kind("stage")}
     asked = [(bug, program.patches[bug].follow_ups) for bug in interview.bugs]
     asked += [(stage.id, stage.follow_ups) for stage in program.stages if stage.id in opened]
-    said = {event.question: event.outcome for event in interview.of_kind("answer")}
-    outcomes = {"said": "said", "stayed": "stayed"}
-    return tuple(
-        QuestionCard(
-            bug=subject,
-            question=each.question,
-            answer=each.answer,
-            outcome=outcomes.get(said.get(each.question, ""), "open"),  # type: ignore[arg-type]
-        )
+    cards = [
+        QuestionCard(bug=subject, question=each.question, answer=each.answer)
         for subject, questions in asked
         for each in questions
+    ]
+    notes = filter(None, (_note_question(program, interview, bug) for bug in interview.bugs))
+    said: Any = {event.question: event.outcome for event in interview.of_kind("answer")}
+    return tuple(
+        replace(card, outcome=said.get(card.question, "open")) for card in (*notes, *cards)
     )
+
+
+def _note_question(program: Program, interview: Interview, bug: str) -> QuestionCard | None:
+    """The notes at a bug that give a reason, to be judged by what is true of it."""
+    notes = [e for e in _notes_in_time(interview) if e.bug == bug and e.outcome == REASON]
+    if not notes or program.patches[bug].decoy:
+        return None
+    quoted = " ".join(f'"{event.text}"' for event in notes)
+    return QuestionCard(bug=bug, question=quoted, answer=program.patches[bug].why, note=True)
 
 
 def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | None) -> BugCard:
     patch = program.patches[bug]
     found_gone = _times_gone(interview, bug)
     pointing = [event for event in _notes_in_time(interview) if event.bug == bug]
-    named = [event for event in pointing if words_about(patch, event.text)]
+    named = [event for event in pointing if event.outcome != RIGHT]
+    questions = follow_ups(program, interview)
+    reason: Any = next((card.outcome for card in questions if card.note and card.bug == bug), "")
     known = min([math.inf, *found_gone[:1], *(event.seconds for event in named[:1])])
-    words = [word for event in named for word in words_about(patch, event.text)]
     return BugCard(
         id=bug,
         category=patch.category,
         level=patch.level,
         fixed=fixed,
-        named=bool(named),
-        reason=any(event.outcome == "reason" for event in named),
+        named=bool(named) and reason != STAYED,
+        reason=reason,
         fixed_at=found_gone[0] if found_gone else None,
         again_at=found_gone[-1] if len(found_gone) > 1 else None,
         named_at=named[0].seconds if named else None,
-        words=tuple(dict.fromkeys(words)),
-        pointed_at=pointing[0].seconds if pointing else None,
+        notes=tuple(event.text for event in pointing),
         why=patch.why,
         find=patch.find,
         hints=sum(e.bug == bug and e.seconds <= known for e in interview.of_kind("hint")),

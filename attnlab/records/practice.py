@@ -12,6 +12,7 @@ EventKind = Literal[
 ]  # fmt: skip
 RATINGS = ("early", "partial", "solid", "strong")  # of an interview
 STAYED = "stayed"  # the outcome of a question whose answer was not said
+REASON, RIGHT = "reason", "right"  # the outcome of a note that gives one, that takes code for right
 
 
 @record
@@ -102,14 +103,14 @@ class BugCard:
     category: str
     level: int
     fixed: bool | None  # None where the program does what no choice of bugs explains
-    named: bool  # a note pointed at its line and said something of it
-    reason: bool  # in more than a word or two
+    named: bool  # a note points at its lines, takes them for wrong, and not for another reason
+    # Whether it says why, as the person judges at the end: "open" before.
+    reason: Literal["", "open", "said", "stayed"]
     fixed_at: float | None  # seconds on the clock at which a grade found it gone for the first time
     named_at: float | None
     why: str
     find: str
-    words: tuple[str, ...] = ()  # of the notes, by which they are about it
-    pointed_at: float | None = None  # by the first note at its line, whatever that says
+    notes: tuple[str, ...] = ()  # those that point at it
     hints: int = 0  # that were shown about it before it was named or gone
     again_at: float | None = None  # the same for the last time, where it came back in between
     places: tuple[str, ...] = ()  # file:line, in the files as they were given
@@ -125,8 +126,9 @@ class DecoyCard:
 
     id: str
     why: str
-    named: bool = False  # a note pointed at its line
+    named: bool = False  # a note took it for a bug
     changed: bool = False
+    cleared: bool = False  # a note says that it is right
 
 
 @record
@@ -137,6 +139,7 @@ class QuestionCard:
     question: str
     answer: str
     outcome: Literal["said", "stayed", "open"] = "open"
+    note: bool = False  # it asks whether notes say what is wrong; the answer says that
 
 
 @record

@@ -8,6 +8,7 @@ from attnlab.records import plain, record
 from attnlab.records.patch import FollowUp
 from attnlab.records.practice import (
     RATINGS,
+    STAYED,
     BugCard,
     DecoyCard,
     Interview,
@@ -33,6 +34,11 @@ HELP = (
 COLUMNS = ("no", "program", "time", "found", "fixed", "named", "hints", "rating")
 FEW_COLUMNS = ("program", "found", "rating")  # on a narrow screen
 WIDE = 72
+REASONS = {
+    "": "without a reason",
+    "open": "with a reason: compare your note",
+    "said": "with the right reason, as you ticked",
+}
 USUAL_LEVEL, HARDEST = 3, 5  # of the bugs of an interview
 
 
@@ -138,25 +144,28 @@ class NotePage:
     """A note that was taken. Whether it names a bug is told at the end."""
 
     text: str
-    places: tuple[tuple[str, int], ...]
-    known: bool
-    files: tuple[str, ...]
+    places: tuple[str, ...]
+    right: bool  # it says that the code is right
+    file: str
     late: bool  # everything was handed in right before
 
     def show(self, screen: Screen) -> None:
-        useful = bool(self.places) and self.known and not self.late
+        useful = bool(self.places) and not self.late
         mark, style = (screen.marks.ok, "ok") if useful else (screen.marks.unsure, "warn")
         screen.hang((f"{mark} ", style), f"noted: {self.text}")
         if self.late:
-            screen.hang("  ", "everything was handed in right before, so it has no credit")
+            late = "a submit has already passed, so this note does not count"
+            screen.hang("  ", late)
         elif not self.places:
-            example = f"{self.files[-1]}:40 labels are not shifted"
-            screen.hang("  ", f'it has no place, so it names no bug; as in "{example}"')
-        elif not self.known:
-            screen.hang("  ", f"the files of the round are {', '.join(self.files)}")
+            example = f'"{self.file}:40 labels are not shifted", or a class or function'
+            screen.hang("  ", f"it says no place, so it names no bug; as in {example}")
+        elif self.right:
+            screen.hang("  ", f"at {', '.join(self.places)}, as code that is right")
+        elif not all(place in self.text for place in self.places):
+            screen.hang("  ", f"at {', '.join(self.places)}")
 
     def document(self) -> Document:
-        return {"note": self.text, "places": [f"{file}:{line}" for file, line in self.places]}
+        return {"note": self.text, "places": list(self.places), "right": self.right}
 
 
 @record
@@ -333,20 +342,24 @@ class HistoryPage:
 
 def show_question(card: QuestionCard, number: int, count: int, screen: Screen) -> None:
     place = f"question {number} of {count}, " if count else ""
-    screen.heading(f"{place}about {card.bug}", card.question)
+    subject = f"your note at {card.bug}" if card.note else f"about {card.bug}"
+    screen.heading(place + subject, card.question)
 
 
 def show_answer(card: QuestionCard, screen: Screen) -> None:
-    screen.hang("  answer  ", card.answer)
+    screen.hang("  what is true  " if card.note else "  answer  ", card.answer)
 
 
 def show_said(cards: Sequence[QuestionCard], screen: Screen) -> None:
-    """How many answers were said, of all questions of an interview."""
-    outcomes = [card.outcome for card in cards]
-    left = f", {outcomes.count('open')} not asked yet" if "open" in outcomes else ""
+    """How many answers and notes were right, as they were ticked."""
+    notes = [card.outcome for card in cards if card.note]
+    answers = [card.outcome for card in cards if not card.note]
+    left = [*notes, *answers].count("open")
+    counts = [f"{answers.count('said')} of {plural(len(answers), 'answer')} right"]
+    if notes:
+        counts.append(f"{notes.count('said')} of {plural(len(notes), 'note')} right")
     screen.gap()
-    said = f"{outcomes.count('said')} of {plural(len(cards), 'answer')} said"
-    screen.say((said, "title"), left)
+    screen.say((", ".join(counts), "title"), f", {left} still open" * bool(left))
 
 
 def _show_result(card: Scorecard, screen: Screen) -> None:
@@ -379,7 +392,7 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
     if card.late_notes:
         late = f"{plural(card.late_notes, 'note')} after everything was handed in right"
         screen.say(f"{late}: no credit", indent=2)
-    screen.hang("  rating ", (card.rating.name, "title"), _above(card.rating))
+    show_rating(card.rating, screen)
     if card.new_fault:
         screen.hang(
             (f"  {marks.bad} ", "bad"),
@@ -387,11 +400,11 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         )
 
 
-def _above(rating: Rating) -> str:
-    """`, third of four; strong also takes: no hint`."""
-    place = ("first", "second", "third", "highest")[RATINGS.index(rating.name)]
-    more = f"; {rating.next} also takes: {'; '.join(rating.missing)}" if rating.next else ""
-    return f", the {place} of four ratings{more}"
+def show_rating(rating: Rating, screen: Screen) -> None:
+    """`rating solid (strong > solid > partial > early); missing for strong: no hint`."""
+    more = f"; missing for {rating.next}: {'; '.join(rating.missing)}" if rating.next else ""
+    scale = " > ".join(reversed(RATINGS))
+    screen.hang("  rating ", (rating.name, "title"), f" ({scale}){more}")
 
 
 def _show_trend(trend: Trend, screen: Screen) -> None:
@@ -429,32 +442,30 @@ def _show_bug(bug: BugCard, screen: Screen) -> None:
     screen.say((", ".join(bug.places), "name"), " as given" * bool(bug.places), indent=4)
     hints = f", after {plural(bug.hints, 'hint')}" if bug.hints else ""
     screen.hang("    ", _became(bug) + hints)
+    for text in bug.notes:
+        screen.hang("    your note: ", text)
     screen.prose(f"{bug.why}\n\n{bug.find}", indent=4)
 
 
 def _show_decoy(decoy: DecoyCard, screen: Screen) -> None:
     marks = screen.marks
-    looks = {0: (marks.ok, "ok"), 1: (marks.unsure, "warn"), 2: (marks.bad, "bad")}
-    mark, style = looks[decoy.named + decoy.changed]
-    done = " and ".join(["named"] * decoy.named + ["changed"] * decoy.changed)
+    mark, style = (marks.unsure, "warn") if decoy.named else (marks.ok, "ok")
+    done = ["a note took it for a bug"] * decoy.named + ["you changed it"] * decoy.changed
+    done += ["a note says so"] * decoy.cleared
     screen.gap()
-    screen.say(
-        (f"{mark} ", style),
-        (decoy.id, "title"),
-        "  looks wrong, and is right" + (f": you {done} it" if done else ""),
-    )
+    said = "looks wrong, and is right as it was given" + (f" ({', '.join(done)})" if done else "")
+    screen.say((f"{mark} ", style), (decoy.id, "title"), f"  {said}")
     screen.prose(decoy.why, indent=4)
 
 
 def _became(bug: BugCard) -> str:
-    """`fixed by 12:30, named at 8:10 with a reason: mask, diagonal`."""
+    """`fixed by 12:30, named at 8:10 with a reason that you ticked`."""
     fixed = _when_fixed(bug)
     if bug.named:
-        named = f"named at {clock_of(bug.named_at or 0.0)}"
-        reason = "with a reason" if bug.reason else "without a reason"
-        return f"{fixed}, {named} {reason}: {', '.join(bug.words)}"
-    if bug.pointed_at is not None:
-        return f"{fixed}, not named: the note at {clock_of(bug.pointed_at)} says nothing of it"
+        return f"{fixed}, named at {clock_of(bug.named_at or 0.0)} {REASONS[bug.reason]}"
+    if bug.notes:
+        says = "gives another reason" if bug.reason == STAYED else "takes it for right"
+        return f"{fixed}, not named: your note {says}"
     return f"{fixed}, not named" if bug.found else f"{fixed}: missed"
 
 

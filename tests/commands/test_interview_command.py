@@ -49,7 +49,7 @@ def test_an_interview_from_start_to_scorecard(shell):
     card = shell("interview", "end", "--json").json
     by_id = {bug["id"]: bug for bug in card["bugs"]}
     assert (by_id[first.id]["fixed"], by_id[first.id]["named"]) == (True, True)
-    assert by_id[first.id]["reason"]
+    assert by_id[first.id]["reason"] == "open"
     assert by_id[first.id]["fixed_at"] is not None
     assert (by_id[second.id]["fixed"], by_id[second.id]["named"]) == (False, False)
     assert (card["fixed"], card["found"], len(card["asked"])) == (1, 1, 1)
@@ -62,7 +62,7 @@ def test_an_interview_from_start_to_scorecard(shell):
     assert "kinds of bugs, the weakest first" in history.out
     assert f"interview start --about {second.category}" in history.out
     again = shell("interview", "questions")
-    assert "need a terminal" in again.err
+    assert "at a terminal" in again.err
 
 
 def test_what_would_end_it_is_refused_while_it_is_going_on(shell):
@@ -264,13 +264,36 @@ def test_follow_ups_are_kept_answer_by_answer(shell, monkeypatch):
     said = shell("interview", "questions")
     assert said.code == 0
     assert "the other questions wait" in said.err
-    assert "1 of 2 answers said, 1 not asked yet" in said.out
+    assert "1 of 2 answers right, 1 still open" in said.out
     cards = shell("interview", "questions", "--json").json["questions"]
     assert [card["outcome"] for card in cards] == ["said", "open"]
     keys = iter(["q", "", "q", "", "n"])
     for left in (1, 1, 0):
-        assert (f"{left} not asked yet" in shell("interview", "questions").out) == bool(left)
-    assert "1 of 2 answers said\n" in shell("interview", "questions").out
+        assert (f"{left} still open" in shell("interview", "questions").out) == bool(left)
+    assert "1 of 2 answers right\n" in shell("interview", "questions").out
+
+
+def test_a_note_is_judged_at_the_end_beside_what_is_true(shell, monkeypatch):
+    """Before the questions; the rating follows."""
+    import sys
+
+    import typer
+
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--seed", "2")
+    (bug,) = [PROGRAM.patches[each] for each in drawn() if not PROGRAM.patches[each].decoy]
+    file, line, _ = bug_lines(PROGRAM, drawn())[bug.id][0]
+    shell("interview", "note", f"{file} line {line}: it is wrong for a reason")
+    for edit in bug.edits:
+        path = Path("char-gpt") / edit.file
+        path.write_text(path.read_text().replace(edit.new, edit.old))
+    assert "compare your note" in shell("interview", "end").out
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    keys = iter(["y", "q"])
+    monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(keys))
+    said = shell("interview", "questions").out
+    assert f"question 1 of 3, your note at {bug.id}" in said
+    assert "0 of 2 answers right, 1 of 1 note right, 2 still open" in said
+    assert "rating strong" in said
 
 
 def test_a_note_that_says_nothing_is_refused_and_a_wrong_one_is_dropped(shell):
@@ -278,7 +301,12 @@ def test_a_note_that_says_nothing_is_refused_and_a_wrong_one_is_dropped(shell):
     shell("interview", "start", "char-gpt", "--seed", "2", "--bugs", "1")
     for text, says in (("", "the note is empty"), (" ", "the note is empty"),
                        ("train.py:9999 x", "so there is no train.py:9999"),
-                       ("model.py:0 x", "so there is no model.py:0")):  # fmt: skip
+                       ("model.py:0 x", "so there is no model.py:0"),
+                       ("model.py:9-3 x", "there is no"),
+                       ("modle.py:30 x", "Did you mean model.py"),
+                       ("data.py:3 x", "the bugs are in model.py or train.py"),
+                       ("line 3 is wrong", "line 3 of which file, model.py or train.py?"),
+                       ("model.py:30", "does not say what is wrong there")):  # fmt: skip
         said = shell("interview", "note", text)
         assert (said.code, says in said.err) == (2, True), text
     shell("interview", "note", "train.py:3 one")

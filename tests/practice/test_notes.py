@@ -7,6 +7,7 @@ from attnlab.catalogue.places import bug_lines
 from attnlab.catalogue.programs import compose, read_program
 from attnlab.practice import notes
 from attnlab.practice.notes import _lines_before, read_note
+from attnlab.records.practice import REASON, RIGHT
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 IDS = ("mask-one-late", "no-zero-grad", "odd-loss-layout")
@@ -32,14 +33,14 @@ def test_the_lines_of_each_bug_are_those_of_the_round():
 def test_a_note_near_the_line_names_the_bug(off):
     """Two lines beside it still point at it, and words make a reason."""
     reading = read(f"model.py:{MASK + off} the diagonal is off, so each position sees the next")
-    assert (reading.bug, reading.reason) == ("mask-one-late", True)
+    assert (reading.bug, reading.outcome) == ("mask-one-late", REASON)
 
 
 def test_a_note_elsewhere_names_nothing():
     """Neither another file, nor a line far away, nor a note without a place."""
     for text in (f"train.py:{MASK} x", f"model.py:{MASK + 20} x", "the mask is wrong"):
         assert not read(text).bug
-    assert not read(f"model.py:{MASK}").reason
+    assert not read(f"model.py:{MASK} wrong").outcome
 
 
 def test_a_note_at_a_decoy_names_the_decoy_where_no_bug_is_near():
@@ -58,15 +59,51 @@ def test_lines_that_moved_are_followed():
     assert read(f"model.py:{MASK} the mask", gone).bug == "mask-one-late"
 
 
-def test_a_note_gives_a_reason_where_it_says_something_of_the_bug():
-    """Words alone are none: they have to be about it, in whatever form."""
-    at = f"model.py:{MASK}"
-    for text in ("the mask hides too little", "masking starts one late", "triu from the diagonal"):
-        assert read(f"{at} {text}").reason, text
-    for text in ("I like this line", "this one is wrong for sure", "banana apple cherry"):
-        reading = read(f"{at} {text}")
-        assert (reading.bug, reading.reason) == ("mask-one-late", False)
-        assert not notes.words_about(PROGRAM.patches["mask-one-late"], f"{at} {text}")
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"model.py line {MASK}: the mask is late",
+        f"model.py, lines {MASK - 9}-{MASK + 9} hide too little",
+        f"model.py:{MASK - 9}-{MASK} the mask is late",
+        f"line {MASK} of model.py: the mask is late",
+        f"in model.py the mask of line {MASK} is late",
+        "CausalSelfAttention hides one place too few",
+        "in model.py the class CausalSelfAttention hides too little",
+        "CausalSelfAttention.__init__: the mask is late",
+    ],
+)
+def test_a_place_is_a_line_or_a_name_however_it_is_written(text):
+    """Lines before or behind the file, ranges, and names that stand for one thing alone."""
+    assert read(text).bug == "mask-one-late"
+
+
+def test_words_that_are_also_names_are_no_place_in_the_middle_of_a_text():
+    """Where the text calls the function they are; a name of two methods never is."""
+    assert not read("the model does not train or generate well").places
+    for text in ("train: gradients add up", "in train gradients add up", "train() adds up"):
+        assert [place.file for place in read(text).places] == ["train.py"], text
+    assert not read("in forward the mask is wrong").places
+
+
+def test_a_note_that_takes_code_for_right_accuses_nothing():
+    """And means a decoy rather than a bug beside it."""
+    for text in ("fine, nothing is wrong", "looks wrong, is right", "this is correct.",
+                 "no bug: the TODO is wrong", "it looks odd but it is on purpose"):  # fmt: skip
+        assert read(f"model.py:{MASK} {text}").outcome == RIGHT, text
+    for text in ("the shape is right, but it sees the next", "the right mask is not used here",
+                 "nothing of the future is hidden", "on purpose? it learns to copy"):  # fmt: skip
+        assert read(f"model.py:{MASK} {text}").outcome == REASON, text
+    for bug in PROGRAM.bugs:
+        assert read(f"model.py:{MASK} {bug.symptom}").outcome == REASON or "Nothing" in bug.symptom
+    file, line, _ = bug_lines(PROGRAM, IDS)["odd-loss-layout"][0]
+    assert read(f"{file}:{line} looks odd, is right").bug == "odd-loss-layout"
+
+
+def test_the_place_is_judged_and_not_the_words():
+    """What a note says of a bug is for the person to judge, beside what is true."""
+    for text in ("the mask hides too little", "the stream is added twice", "banana apple cherry"):
+        reading = read(f"model.py:{MASK} {text}")
+        assert (reading.bug, reading.outcome) == ("mask-one-late", REASON)
 
 
 def test_the_words_that_are_about_a_bug_are_told():

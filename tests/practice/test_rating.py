@@ -6,13 +6,13 @@ from attnlab.practice.rating import cost_of_hints, rate
 from attnlab.records.practice import BugCard
 
 
-def bug(fixed=True, named=True, reason=True):
+def bug(fixed=True, named=True, reason="said"):
     return BugCard(id="b", category="mask", level=2, fixed=fixed, named=named, reason=reason,
                    fixed_at=None, named_at=None, why="", find="")  # fmt: skip
 
 
 BEST = {"right": True, "clean": True, "late": False, "slips": 0, "hints": 0}
-LEFT = bug(False, False, False)
+LEFT = bug(False, False, "")
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,10 @@ LEFT = bug(False, False, False)
         ([bug()] * 4, {}, "strong", ()),
         ([bug()] * 4, {"hints": 1}, "solid", ("no hint",)),
         ([bug()] * 4, {"slips": 2}, "solid", ("at most one note that points at no bug",)),
-        ([bug(reason=False)] * 4, {}, "solid", ("each bug named with a reason",)),
+        ([bug(reason="open")] * 4, {}, "solid",
+         ("each bug named with a reason that you ticked",)),
         ([bug()] * 3 + [LEFT], {"right": False}, "solid",
-         ("every part right", "each bug named with a reason")),
+         ("every part right", "each bug named with a reason that you ticked")),
         ([bug()] * 4, {"late": True}, "partial", ("handed in in time",)),
         ([bug()] * 4, {"hints": 5}, "partial", ("no more hints than bugs",)),
         ([bug()] * 4, {"clean": False, "right": False}, "partial", ("nothing broken by a fix",)),

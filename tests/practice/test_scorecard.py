@@ -12,7 +12,7 @@ from attnlab.practice.changes import describe_changes
 from attnlab.practice.interviews import report_text
 from attnlab.practice.scorecard import build_scorecard, last_report
 from attnlab.practice.trend import build_trend
-from attnlab.records.practice import Event, Interview
+from attnlab.records.practice import REASON, RIGHT, Event, Interview
 from attnlab.records.program import ProgramReport
 from attnlab.render.interview import ScorecardPage
 
@@ -21,6 +21,9 @@ DECOY = "odd-loss-layout"
 IDS = ("mask-one-late", DECOY)
 GIVEN = compose(PROGRAM, IDS)
 FILE, LINE, _ = bug_lines(PROGRAM, IDS)[DECOY][0]
+
+
+AT_DECOY = Event(kind="note", base=PROGRAM.slug, bug=DECOY, text=f"{FILE}:{LINE} odd layout")
 
 
 def replace_line(number, *lines):
@@ -43,7 +46,7 @@ def card_after(*events, files=GIVEN):
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_decoy_that_was_taken_for_a_bug_is_told(named, changed):
     """Whether a note named it and whether its line was changed; the note is no bug's."""
-    note = Event(kind="note", base=PROGRAM.slug, bug=DECOY, text=f"{FILE}:{LINE} odd layout")
+    note = AT_DECOY
     files = replace_line(LINE, "    loss = 0") if changed else GIVEN
     card = card_after(*[note] * named, files=files)
     (decoy,) = card.decoys
@@ -51,20 +54,29 @@ def test_a_decoy_that_was_taken_for_a_bug_is_told(named, changed):
     assert card.slips == (note.text,) * named
 
 
-def note_at(seconds, text):
+def note_at(seconds, text, outcome=REASON):
     file, line, _ = bug_lines(PROGRAM, IDS)["mask-one-late"][0]
-    whole = f"{file}:{line} {text}"
-    return Event(kind="note", base=PROGRAM.slug, bug="mask-one-late", text=whole, seconds=seconds)
+    return Event(kind="note", base=PROGRAM.slug, bug="mask-one-late", outcome=outcome,
+                 text=f"{file}:{line} {text}", seconds=seconds)  # fmt: skip
 
 
-def test_a_note_that_says_nothing_of_a_bug_only_points_at_it():
-    """It names no bug and finds none; with a word of it in another note the bug is named."""
-    silent, speaking = note_at(5.0, "I like this line"), note_at(9.0, "the mask is late")
-    (bug,) = card_after(silent).bugs
-    assert (bug.named, bug.found, bug.pointed_at) == (False, False, 5.0)
-    (bug,) = card_after(silent, speaking).bugs
-    assert (bug.named, bug.named_at) == (True, 9.0)
-    assert set(bug.words) <= {"mask", "late"}
+@pytest.mark.parametrize("ticked", ["", "said", "stayed"])
+def test_the_person_judges_what_a_note_says(ticked):
+    """Beside what is true; until then it is open, and a note with another reason names nothing."""
+    notes = [note_at(5.0, "one late"), note_at(9.0, "the mask is late")]
+    (question,) = [card for card in card_after(*notes).follow_ups if card.note]
+    assert "one late" in question.question
+    assert question.answer == PROGRAM.patches["mask-one-late"].why
+    answer = Event(kind="answer", base=PROGRAM.slug, question=question.question, outcome=ticked)
+    (bug,) = card_after(*notes, *[answer] * bool(ticked)).bugs
+    assert (bug.named, bug.named_at, bug.reason) == (ticked != "stayed", 5.0, ticked or "open")
+
+
+def test_a_note_that_takes_code_for_right_is_held_against_nobody():
+    """It names no bug, is no slip, and at a decoy it is what there is to see."""
+    card = card_after(note_at(5.0, "nothing is wrong", RIGHT), replace(AT_DECOY, outcome=RIGHT))
+    assert (card.bugs[0].named, card.bugs[0].found, card.slips) == (False, False, ())
+    assert (card.decoys[0].named, card.decoys[0].cleared) == (False, True)
 
 
 def test_notes_after_the_hand_in_that_passed_have_no_credit():

@@ -63,7 +63,7 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
     trend = build_trend([*past_scorecards(ctx, before), card])
     code = emit(ScorecardPage(card=card, trend=trend), json)
     if not json:
-        _ask_follow_ups(interview, card.follow_ups)
+        _ask_follow_ups(ctx, interview, card.follow_ups)
     return code
 
 
@@ -81,36 +81,51 @@ def questions(ctx: typer.Context, json: Json = False) -> int:
     cards = follow_ups(interview_program(ctx, ended[-1]), ended[-1])
     if json or not any(card.outcome == "open" for card in cards):
         return emit(QuestionsPage(interview=ended[-1], cards=cards), json)
-    _ask_follow_ups(ended[-1], cards)
+    _ask_follow_ups(ctx, ended[-1], cards)
     return 0
 
 
-def _ask_follow_ups(interview: Interview, cards: tuple[QuestionCard, ...]) -> None:
-    """One question after the other at a terminal; each answer is noted at once."""
-    from dataclasses import replace
-
-    from attnlab.render.interview import show_answer, show_question, show_said
+def _ask_follow_ups(
+    ctx: typer.Context, interview: Interview, cards: tuple[QuestionCard, ...]
+) -> None:
+    """One question after the other at a terminal, notes first; each answer is noted at once."""
+    from attnlab.practice.interviews import all_interviews
+    from attnlab.practice.scorecard import follow_ups
+    from attnlab.render.interview import show_rating, show_said
     from attnlab.render.screen import stdout
 
-    left = [card for card in cards if card.outcome == "open"]
+    left = [(number, card) for number, card in enumerate(cards, 1) if card.outcome == "open"]
     if not left:
         return
     if not sys.stdin.isatty():
-        note("the follow-up questions need a terminal: attnlab interview questions")
+        note("at a terminal attnlab interview questions goes through notes and follow-up questions")
         return
     try:
-        for number, card in enumerate(left, 1):
-            show_question(card, number, len(left), stdout())
-            _type("answer aloud, then press Enter (q leaves)")
-            show_answer(card, stdout())
-            said = _type("did you say that? [y/n, q leaves]", "y", "yes", "n", "no")[0] == "y"
-            with progress() as store:
-                _note_answer(store, interview, card, said)
-            done = replace(card, outcome="said" if said else "stayed")
-            cards = tuple(done if each is card else each for each in cards)
+        for number, card in left:
+            _ask_one(interview, card, number, len(cards))
     except (typer.Abort, KeyboardInterrupt, EOFError):
         note("the other questions wait: attnlab interview questions goes on with them")
-    show_said(cards, stdout())
+    with progress() as store:
+        interview = next(i for i in all_interviews(store) if i.number == interview.number)
+    show_said(follow_ups(interview_program(ctx, interview), interview), stdout())
+    if any(card.note for _, card in left):
+        (scorecard,) = past_scorecards(ctx, [interview])
+        show_rating(scorecard.rating, stdout())
+
+
+def _ask_one(interview: Interview, card: QuestionCard, number: int, count: int) -> None:
+    """Show a question, or a note, then the answer; the person says whether it is the same."""
+    from attnlab.render.interview import show_answer, show_question
+    from attnlab.render.screen import stdout
+
+    show_question(card, number, count, stdout())
+    if not card.note:
+        _type("answer aloud, then press Enter (q leaves)")
+    show_answer(card, stdout())
+    asked = "does your note say this?" if card.note else "did you say that?"
+    said = _type(f"{asked} [y/n, q leaves]", "y", "yes", "n", "no")[0] == "y"
+    with progress() as store:
+        _note_answer(store, interview, card, said)
 
 
 def _type(text: str, *accepted: str) -> str:

@@ -45,11 +45,13 @@ def status(ctx: typer.Context, json: Json = False) -> int:
 def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json = False) -> int:
     """Name a bug: its place, and why it matters.
 
-    As in: attnlab interview note "train.py:40 labels are not shifted: it learns to copy".
+    As in: attnlab interview note "train.py:40 labels are not shifted: it learns to copy". A place
+    is a line (train.py:40, lines 40-43 of train.py) or the name of a class or function.
     """
     from attnlab.practice.interviews import keep, make_event, require_current
     from attnlab.practice.notes import read_note, refuse_unclear
     from attnlab.practice.scorecard import right_at
+    from attnlab.records.practice import RIGHT
     from attnlab.render.interview import NotePage
     from attnlab.target.rounds import read_files
 
@@ -61,15 +63,21 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
         files = read_files(program, interview_folder(interview))
         refuse_unclear(text, program, interview.bugs, files)
         reading = read_note(text, program, interview.bugs, files)
-        outcome = "reason" if reading.reason else ""
-        keep(store, make_event(interview, "note", bug=reading.bug, outcome=outcome, text=text))
+        places = tuple(map(str, reading.places))
+        known = {"bug": reading.bug, "outcome": reading.outcome, "question": ", ".join(places)}
+        keep(store, make_event(interview, "note", text=text, **known))
     show_clock(interview)
-    known = all(file in program.edit for file, _ in reading.places)
-    page = NotePage(
-        text=text, places=reading.places, known=known, files=program.edit,
-        late=right_at(interview) is not None,
-    )  # fmt: skip
-    return emit(page, json)
+    late = right_at(interview) is not None
+    return emit(
+        NotePage(
+            text=text,
+            places=places,
+            right=reading.outcome == RIGHT,
+            file=program.edit[-1],
+            late=late,
+        ),
+        json,
+    )
 
 
 def _drop_note(drop: str, text: str, json: bool) -> int:
