@@ -1,7 +1,7 @@
 """Worked examples, every number of which is computed here, in plain Python.
 
-A lesson is one module in this folder. Its file name is its id; it defines `TITLE`, and `lesson()`,
-which gives the `Lesson` of that title. Nothing is registered.
+A lesson is one module in this folder. Its file name, with hyphens, is its id; it defines `TITLE`,
+and `lesson()`, which gives the `Lesson` of that title. Nothing is registered.
 """
 
 import importlib
@@ -28,8 +28,9 @@ def find_lesson(what: str) -> Lesson:
 
 
 def _names() -> list[str]:
-    return [m.name for m in pkgutil.iter_modules(__path__) if m.name != "base"]
+    names = [m.name for m in pkgutil.iter_modules(__path__) if m.name != "base"]
+    return [name.replace("_", "-") for name in names]
 
 
 def _module(name: str) -> Any:
-    return importlib.import_module(f"{__name__}.{name}")
+    return importlib.import_module(f"{__name__}.{name.replace('-', '_')}")

@@ -41,3 +41,9 @@ class Lesson:
     about: str
     steps: tuple[Step, ...]
     next: str = ""
+
+
+def questions_in(text: str) -> tuple[Question, ...]:
+    """Blocks of a question, one line, and its answer; an empty line stands between them."""
+    blocks = [block.split("\n", 1) for block in text.strip().split("\n\n")]
+    return tuple(Question(question=q, answer=" ".join(a.split())) for q, a in blocks)

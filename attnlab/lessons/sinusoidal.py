@@ -2,7 +2,7 @@
 
 import math
 
-from attnlab.lessons.base import Grid, Lesson, Question, Step
+from attnlab.lessons.base import Grid, Lesson, Step, questions_in
 
 TITLE = "Sinusoidal positions by hand"
 D, S, BASE = 4, 3, 10000.0
@@ -25,7 +25,7 @@ def lesson() -> Lesson:
             _rotation(),
             _addition(),
             _decades(),
-            Step(title="What people ask", questions=_questions()),
+            Step(title="What people ask", questions=questions_in(QUESTIONS)),
         ),
         next="attnlab position sinusoidal shows a larger table; "
         "attnlab run beats-out-of-step has a wrong one to fix",
@@ -337,8 +337,3 @@ the digits are gone already.
 What if D is odd?
 The last column would be half a pair. Refuse it, or make D - 1 columns and one of zeros.
 """
-
-
-def _questions() -> tuple[Question, ...]:
-    blocks = [block.split("\n", 1) for block in QUESTIONS.strip().split("\n\n")]
-    return tuple(Question(question=q, answer=" ".join(a.split())) for q, a in blocks)

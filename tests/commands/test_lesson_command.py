@@ -8,8 +8,8 @@ def test_lists_the_lessons(shell):
     """Without a name."""
     said = shell("lesson")
     assert said.code == 0
-    assert said.out.startswith("sinusoidal  ")
-    assert shell("lesson", "--json").json["lessons"][0]["id"] == "sinusoidal"
+    assert said.out.startswith("attention  ")
+    assert shell("lesson", "--json").json["lessons"][0]["id"] == "attention"
 
 
 def test_teaches_one(shell):
