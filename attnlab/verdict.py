@@ -275,8 +275,9 @@ def next_of_round(
         return "attnlab list shows what is left"
     if not report.parts or crashed:
         run = f"attnlab run {name}"
-        shows = graded and report.outcome == "crashed"
-        then = f"{run} shows the step" if shows else f"then {run if not graded else again}"
+        shown = {"crashed": "the step", "timeout": "the line at which the time was up"}
+        shows = shown.get(report.outcome) if graded else None
+        then = f"{run} shows {shows}" if shows else f"then {run if not graded else again}"
         return f"{report.hint or _remedy(report.message)}; {then}"
     if ended:
         return (
@@ -295,7 +296,8 @@ def _remedy(message: str) -> str:
         return "a program cannot use files, the network or other processes: leave that out"
     if "ModuleNotFoundError" in message:
         return "a program is graded with PyTorch and its own files alone: leave the import out"
-    return "fix that"
+    late = "did not answer in time" in message
+    return "look for a loop that never ends" if late else "fix that"
 
 
 NEAR = 2  # lines before and after a failure whose operations belong to it

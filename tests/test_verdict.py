@@ -17,7 +17,8 @@ from attnlab.records import (
     Report,
     Trace,
 )
-from attnlab.verdict import EXIT_CODES, make_verdict
+from attnlab.records.program import ProgramReport
+from attnlab.verdict import EXIT_CODES, make_verdict, next_of_round
 
 CHALLENGE = Challenge(
     slug="attention/too-sharp", title="t", kind="debug", level=1, symptom="s", task="t",
@@ -320,3 +321,14 @@ def test_a_crash_that_no_plain_call_shows_is_followed_in_the_explanation():
         "look at net.py:3; a plain call does not raise there: attnlab explain finite says "
         "which calls are made"
     )
+
+
+def test_a_round_that_ran_out_of_time_is_followed_by_a_run():
+    """That names the line; after the run itself the line is known."""
+    late = ProgramReport(outcome="timeout", message="the program did not answer in time")
+    assert next_of_round(late, "char-gpt", yours=True, graded=True) == (
+        "look for a loop that never ends; attnlab run char-gpt shows the line at which the time "
+        "was up"
+    )
+    after_a_run = next_of_round(late, "char-gpt", yours=True, graded=False)
+    assert after_a_run == "look for a loop that never ends; then attnlab run char-gpt"

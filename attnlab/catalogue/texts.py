@@ -7,7 +7,7 @@ from attnlab.catalogue.toml_rules import read_document
 from attnlab.records import Challenge, Code
 from attnlab.records.patch import Edit
 
-HEADINGS = ("Why it is wrong", "How one finds it", "Where it was really seen")
+HEADINGS = ("Why it is wrong", "How one finds it", "Where it comes from")
 TASK_HEADINGS = ("How it works", "How one tests it", "Where it is asked")
 ASKED = "What an interviewer asks next"
 
@@ -47,9 +47,15 @@ def notes_text(challenge: Challenge) -> str:
         return read_text(Path(challenge.notes))
     said = read_document(Path(challenge.notes)).data
     keys = ("why", "find") if challenge.kind == "debug" else ("how", "test")
-    told = zip(
-        headings(challenge), (*(said[key] for key in keys), f"{challenge.source}."), strict=True
-    )
+    texts = (*(said[key] for key in keys), _origin(challenge.source))
+    told = zip(headings(challenge), texts, strict=True)
     parts = [f"## {heading}\n\n{text.strip()}\n" for heading, text in told]
     asked = [f"* {each.question}\n\n  {each.answer}\n" for each in challenge.follow_ups]
     return "\n".join([*parts, f"## {ASKED}\n", *asked])
+
+
+def _origin(source: str) -> str:
+    """A sentence on where a bug was seen; many were made for practice."""
+    if source.startswith("constructed"):
+        return f"Nobody reported it: it was made for practice{source.removeprefix('constructed')}."
+    return f"It was {source}." if source.startswith("reported") else f"{source}."

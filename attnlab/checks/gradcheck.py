@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.checks.shared.compare import first_failure
-from attnlab.checks.shared.inputs import sizes_of
+from attnlab.checks.shared.inputs import by_hand, sizes_of
 from attnlab.probe.answers import Gradients, Inputs, Skip, Tensor
 
 TITLE = "Gradients equal finite differences"
@@ -125,7 +125,8 @@ def _one_direction(probe: Probe) -> Failure | None:
     if failure is None:
         return None
     alone = (at.differs({name: way}, {}, name) for name, way in inputs.items())
-    return first_failure(alone) or at.differs({}, weights, "the weights") or failure
+    failure = first_failure(alone) or at.differs({}, weights, "the weights") or failure
+    return by_hand(at.probe, failure)
 
 
 def _is_close(slope: float, said: float, limits: tuple[float, float], size: float) -> bool:

@@ -26,6 +26,7 @@ from dataclasses import replace
 from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.checks.shared.compare import failure_at, far, mask_kinds
 from attnlab.checks.shared.inputs import (
+    by_hand,
     cast_gradient_mismatch,
     gradient_mismatch,
     mismatch,
@@ -88,7 +89,7 @@ def _equal_gradients(probe: Probe) -> Failure | None:
         if not found.still:
             failure = failure or gradient_mismatch(probe, found.inputs, right.inputs, how)
         if failure:
-            return prefer_output(probe, failure, inputs, found.train)
+            return prefer_output(probe, by_hand(probe, failure), inputs, found.train)
     return None
 
 

@@ -46,8 +46,8 @@ def _differs(probe: Probe, alone: Tensor, here: Tensor, packed: str) -> Failure 
     return failure_at(
         beyond_rounding(probe, alone, here),
         lambda at: (
-            f"{packed} gave another output at its {at} than by itself, by up to "
-            f"{(alone - here).abs().max().item():.2g}"
+            f"the output of {packed} differs at {at} from that of the same part by itself, by up "
+            f"to {(alone - here).abs().max().item():.2g}"
         ),
     )
 

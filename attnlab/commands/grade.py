@@ -36,7 +36,8 @@ DIFF_TIME = 20.0  # seconds that comparing with the solution may take
 PATIENT = "60"  # seconds: torch.export alone takes some to load
 All = Annotated[bool, typer.Option("--all", help="Do not stop at the first check that fails.")]
 Full = Annotated[
-    bool, typer.Option("--full", help="Also run the checks that take long; see docs/checks.md.")
+    bool,
+    typer.Option("--full", help="Also run what takes long: attnlab explain gradcheck, exports."),
 ]
 Steps = Annotated[
     bool, typer.Option("--steps", help="Also show the steps around the first failure.")

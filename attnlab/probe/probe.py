@@ -761,6 +761,10 @@ class Probe:
         text."""
         return lines_calling(self.context.text, frozenset(names))
 
+    def defines(self, name: str) -> bool:
+        """Whether the candidate's text defines a function of this name."""
+        return f"def {name}(" in self.context.text
+
     # ------------------------------------------------------------ refusals
 
     def exception_at(self, sizes: Mapping[str, int]) -> tuple[str, ...] | None:

@@ -62,5 +62,8 @@ def outcome_counts(
         if count := sum(check.outcome == outcome for check in checks):
             parts += [("   ", ""), (f"{mark} {count} {word}", style)]
     if unseen := sum(check.reason == UNSEEN for check in checks):
-        parts += [("   ", ""), (f"{screen.marks.skip} {unseen} not run, may pass", "aside")]
+        parts += [
+            ("   ", ""),
+            (f"{screen.marks.skip} {unseen} not run: may pass, or not apply", "aside"),
+        ]
     return parts[1:]

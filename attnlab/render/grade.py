@@ -78,7 +78,8 @@ def _show_verdict(page: GradePage, screen: Screen) -> None:
     first = next((c.id for c in verdict.checks if c.outcome == "failed"), "")
     at = f" at {first}" if first and verdict.outcome == "failed" else ""
     word = WORDS.get(verdict.outcome, verdict.outcome)
-    least = any(c.reason == UNSEEN for c in verdict.checks)  # they may hold
-    score = f"   score {'at least ' if least else ''}{verdict.score:.2f}"
-    screen.say((f"{mark} {word}{at}", style), score)
+    unseen = sum(c.reason == UNSEEN for c in verdict.checks)  # they may hold
+    made = sum(c.outcome in ("passed", "failed") for c in verdict.checks)
+    score = f"   score {'at least ' if unseen else ''}{verdict.score:.2f}"
+    screen.say((f"{mark} {word}{at}", style), score if made >= unseen else "")
     screen.say((page.challenge.slug, "name"), f"  {page.file}", indent=2)

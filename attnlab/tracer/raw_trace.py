@@ -304,13 +304,20 @@ def raise_location(error: BaseException, file: str, entry: object = None) -> tup
     return frame.lineno or 0, display_path(frame.filename), (frame.line or "").strip()
 
 
+DETAILS = 2  # lines below one that announces them
+
+
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's message, whatever its `__str__` does."""
+    """The first line of an exception's message, whatever its `__str__` does; with the next one
+    where it ends in a colon, as that of load_state_dict does."""
     try:
         text = str.strip(str(error))
     except BaseException:  # a hostile __str__ must not take the answer down
         text = "(the exception's message cannot be read)"
-    return str.partition(text, "\n")[0][:500]
+    first, _, rest = str.partition(text, "\n")
+    if first.endswith(":") and rest:
+        first = f"{first} {' '.join(line.strip() for line in rest.splitlines()[:DETAILS])}"
+    return first[:500]
 
 
 def describe_error(error: BaseException, file: str, entry: object = None) -> dict[str, Any]:

@@ -162,6 +162,14 @@ def test_a_device_that_is_not_there():
     assert told(made(LINEAR), "call_on_device", X, device="cuda") == {"absent": True}
 
 
+def test_what_torch_prints_of_an_export_is_not_the_files(capfd):
+    """Its listing quotes the line that cannot be exported, which the verdict leaves to be found."""
+    session = made(module("return x if x.sum() > 0 else -x"))
+    answer = session.ask("call_exported", inputs=[("x", X)])
+    assert "raised" in answer
+    assert capfd.readouterr() == ("", "")
+
+
 def test_an_exported_program_gives_the_same():
     """Functions too; the module itself is called again afterwards."""
     session = made(LINEAR)

@@ -1,9 +1,12 @@
 """Bases: right code that carries many bugs, each of them a challenge like any other."""
 
+from dataclasses import replace
+
 import pytest
 from challenge_folder import TOML
 
 from attnlab.catalogue.bases import read_base
+from attnlab.catalogue.load import load
 from attnlab.catalogue.texts import HEADINGS, TASK_HEADINGS, notes_text, shipped_text, solution_text
 from attnlab.catalogue.validate import challenge_files, files_to_grade
 from attnlab.errors import Unreadable
@@ -180,3 +183,18 @@ def test_a_bug_may_promise_more_than_its_base(folder):
     (folder / "bugs/too-sure.toml").write_text('promises = ["exportable"]\n' + BUG)
     sure, turned = bugs(folder)
     assert sure.contract.promises == (*turned.contract.promises, "exportable")
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("constructed", "Nobody reported it: it was made for practice."),
+        ("reported in interviews", "It was reported in interviews."),
+        ("onnx/onnx PR #7274", "onnx/onnx PR #7274."),
+    ],
+)
+def test_notes_end_with_a_sentence_on_where_it_comes_from(source, says):
+    """What was made for practice is not said to have been seen."""
+    written = next(c for c in load().challenges if c.base and c.kind == "debug")
+    told = notes_text(replace(written, source=source)).partition(f"## {HEADINGS[2]}\n\n")[2]
+    assert told.startswith(f"{says}\n")

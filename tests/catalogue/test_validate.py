@@ -158,7 +158,7 @@ def test_an_unreadable_challenge_is_one_problem():
 def test_missing_heading(challenge):
     """Notes say why, how one finds it, and where it was seen."""
     Path(challenge.notes).write_text("## Why it is wrong\n\n## How one finds it\n")
-    assert problems(challenge) == ['notes.md: the heading "Where it was really seen" is missing']
+    assert problems(challenge) == ['notes.md: the heading "Where it comes from" is missing']
 
 
 @pytest.mark.parametrize(

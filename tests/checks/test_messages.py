@@ -128,3 +128,21 @@ def test_another_eps_is_a_wrong_value(eps):
         Case(changed(ATTENTION, ("embed_dim)\n\n", f"embed_dim, eps={eps})\n\n")), FLOAT64)
     )
     assert found.id == "matches-reference"
+
+
+def test_a_backward_by_hand_is_derived_and_no_graph_is_looked_for():
+    """Nothing is detached where autograd is not asked."""
+    half = """
+class Halved(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x.clone()
+
+    @staticmethod
+    def backward(ctx, dy): return dy / 2
+"""
+    text = changed(
+        ATTENTION, ("self.norm(self.out_proj(out))", "Halved.apply(self.norm(self.out_proj(out)))")
+    )
+    found = first(Case(text + half))
+    assert found.id == "gradients-match"
+    assert found.advice.startswith("Derive backward by hand")

@@ -253,6 +253,8 @@ def test_a_score_of_a_grade_that_ended_early_is_the_least_it_can_be(shown):
     page = GradePage(challenge=SHARP, file="x", verdict=early)
     assert shown(page).splitlines()[0].endswith("score at least 0.50")
     assert shown(PAGES["grade-failed"]).splitlines()[0].endswith(f"score {FAILED.score:.2f}")
+    most = replace(early, checks=(*FAILED.checks, *[unseen] * 20))
+    assert "score" not in shown(replace(page, verdict=most)).splitlines()[0]
 
 
 def test_advice_is_not_said_twice(shown):

@@ -49,6 +49,10 @@ class Wrong(Exception):
     ("error", "line"),
     [
         (ValueError("one\ntwo"), "one"),
+        (
+            ValueError("Error(s) for Net:\n\tMissing key: w\n\tsize mismatch for b\n\tmore"),
+            "Error(s) for Net: Missing key: w size mismatch for b",
+        ),
         (ValueError("  padded  "), "padded"),
         (ValueError(), ""),
         (ValueError("x" * 9999), "x" * 500),
@@ -58,7 +62,8 @@ class Wrong(Exception):
     ],
 )
 def test_first_line_of_a_message(error, line):
-    """One line, capped, whatever the exception's own code does."""
+    """One line, capped, whatever the exception's own code does; one that only announces those below
+    it, as that of load_state_dict does, has the next two with it."""
     assert first_line(error) == line
 
 

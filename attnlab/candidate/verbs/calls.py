@@ -1,9 +1,12 @@
 """Verbs that call the module and answer with its outputs."""
 
 import copy
+import io
+import logging
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 import torch
@@ -91,6 +94,18 @@ def cast_calls(session: Session, dtypes: list[str], inputs: list[Given]) -> Any:
     return answers_by_dtype(session, dtypes, answer)
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing is printed or logged: torch shows the lines of the file that it stumbles over."""
+    aside, before = io.StringIO(), logging.root.manager.disable
+    logging.disable()
+    try:
+        with redirect_stdout(aside), redirect_stderr(aside):
+            yield
+    finally:
+        logging.disable(before)
+
+
 @verb
 def call_exported(session: Session, inputs: Given) -> Any:
     """The output of the program that torch.export makes. Imports the compiler."""
@@ -106,7 +121,7 @@ def call_exported(session: Session, inputs: Given) -> Any:
         session.target if isinstance(session.target, nn.Module) else FunctionModule(session.target)
     )
     args = tuple(without_names(inputs))
-    with torch.no_grad():
+    with torch.no_grad(), _quiet():
         program = export(whole.eval(), args).module()
     with OtherTarget(session):
         session.target = program

@@ -22,7 +22,11 @@ LENGTH = (
     "The gradient is wrong since the output is: look for what depends on the length, such as "
     "chunks, blocks and tables, and compare values at these sizes."
 )
-WHOLE = "the whole sequence at once"
+BACKWARD = (
+    "Derive backward by hand, one input at a time, and compare its terms: which is missing, which "
+    "axis was summed over?"
+)
+WHOLE = "that of the whole sequence at once"
 SHOWN = 12  # lengths of steps in a message
 ROUNDINGS = 24  # in a chain, each relative to the largest value
 
@@ -175,7 +179,7 @@ def step_mismatch(
     return failure_at(
         beyond_rounding(probe, right, out),
         lambda at: (
-            f"{step} gave another output at its {at} than {whose}, "
+            f"the output of {step} differs at {at} from {whose}, "
             f"by up to {(right - out).abs().max().item():.2g}"
         ),
     )
@@ -239,6 +243,11 @@ def _matters(contract: Contract, gap: Tensor) -> Tensor:
 def _share(bad: Tensor) -> str:
     share: float = bad.double().mean().item()
     return f"{share:.0%}" if share >= 0.005 else "less than 1%"
+
+
+def by_hand(probe: Probe, failure: Failure) -> Failure:
+    """The failure of a gradient; where backward is written by hand, no graph was cut."""
+    return replace(failure, advice=BACKWARD) if probe.defines("backward") else failure
 
 
 def gradient_mismatch(

@@ -42,7 +42,8 @@ class InputPattern(NamedTuple):
         masks = f"only the first mask is {self.first}" if self.first else masks
         empty = "some positions of x all zero" if ordered else "values with ties"
         data = empty if self.empty else ""
-        data = "positions of x of very different size" if self.uneven else data
+        scales = "positions of x" if ordered else "rows"
+        data = f"{scales} on very different scales" if self.uneven else data
         weights = "" if self.bias or not weighted else "biases of zero"
         return ", ".join(filter(None, (masks if masked else "", data, weights)))
 

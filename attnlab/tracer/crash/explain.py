@@ -14,6 +14,8 @@ from attnlab.tracer.raw_trace import RawCrash, Shape
 
 NEAR = 3  # operations between an input and a crash for which it may be to blame
 SHORT = {"Half": "float16", "BFloat16": "bfloat16", "Float8_e4m3fn": "float8"}
+LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
+NUMBER = r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?"
 Explainer = Callable[[RawCrash, Sequence[Axes]], str]
 
 
@@ -22,9 +24,10 @@ def explain_crash(
 ) -> Crash:
     """The crash of a trace. `operands` are the axes of its operands, `found` earlier findings."""
     explain = EXPLAIN.get(crash.op, _by_message) if crash.operands else _python_line
-    fixes = tuple(dict.fromkeys(trusted_fixes(rows, crash, operands)))
+    of_value = _overflow(crash)
+    fixes = () if of_value else tuple(dict.fromkeys(trusted_fixes(rows, crash, operands)))
     sentences = (
-        _missing_kernel(crash) or explain(crash, operands),
+        _missing_kernel(crash) or of_value or explain(crash, operands),
         f"It runs with {' or with '.join(fixes)}." if fixes else "",
         " ".join(operand_origins(rows, crash, operands, _odd_axes(crash))),
         _earlier_finding(rows, crash, found),
@@ -62,6 +65,20 @@ def _missing_kernel(crash: RawCrash) -> str:
     return (
         f"PyTorch has no {told[1]} for {SHORT[told[2]]} on this device: the module is not at "
         "fault. Trace it in another dtype, or on a device that has the kernel."
+    )
+
+
+def _overflow(crash: RawCrash) -> str:
+    """A number that is too large for the dtype of what it is put into; the shapes are right."""
+    told = re.search(r"converted to type (?:c10::|at::)?(\w+) without overflow", crash.message)
+    name = SHORT.get(told[1], "") if told else ""
+    if name not in LARGEST:
+        return ""
+    large = (n for n in re.findall(NUMBER, crash.source) if abs(float(n)) > LARGEST[name])
+    value = next(large, "")
+    return (
+        f"The value {value}{' ' if value else ''}does not fit {name}, whose largest is "
+        f"{LARGEST[name]:g}: shapes and masks are not at fault."
     )
 
 

@@ -1,4 +1,4 @@
-"""Weights of grouped-query attention, for a model that is to be taken apart head by head."""
+"""Weights of grouped-query attention, for a model that will be analysed head by head."""
 
 import torch
 from torch import Tensor, einsum, nn

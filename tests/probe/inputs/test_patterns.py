@@ -147,7 +147,7 @@ def test_each_round_has_its_own_and_says_so():
     assert USUAL.description() == ""
     assert InputPattern(first="open").description() == "only the first mask is open"
     assert PATTERNS[1].description(masked=False, weighted=False) == "some positions of x all zero"
-    assert PATTERNS[0].description() == "most keys hidden, positions of x of very different size"
+    assert PATTERNS[0].description() == "most keys hidden, positions of x on very different scales"
     assert PATTERNS[1].description() == (
         "a key hidden from all, some positions of x all zero, biases of zero"
     )

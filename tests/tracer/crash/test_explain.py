@@ -271,3 +271,11 @@ def test_an_operation_without_operands_is_not_explained():
     """A factory that raises has no axes to speak of."""
     got = crash("return torch.arange(3, 1)")
     assert (got.op, got.operands, got.explanation) == ("arange", (), "")
+
+
+def test_a_value_that_the_dtype_cannot_hold_is_named():
+    """The mask is a boolean beside float16, and is not at fault."""
+    said = crash("return x.half().masked_fill(x > 9, -1e9)").explanation
+    assert said.startswith("The value -1e9 does not fit float16, whose largest is 65504")
+    assert "dtypes" not in said
+    assert "It runs with" not in said
