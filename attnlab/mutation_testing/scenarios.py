@@ -144,7 +144,8 @@ class StepMaker:
 
     def cached_steps(self, sizes: Sizes) -> Iterator[Step]:
         """Two calls that share a cache: a prompt and one position, or the reverse."""
-        mask: Mask = "causal" if any(map(has_query_axis, self.contract.inputs)) else "padding"
+        padding: Mask = "left-padding" if "empty-rows" in self.contract.promises else "padding"
+        mask: Mask = "causal" if any(map(has_query_axis, self.contract.inputs)) else padding
         longer = within({**sizes, "S": LONG}) if "S" in self.contract.vary else sizes
         for size in (sizes, longer):
             length = size["S"]

@@ -157,9 +157,11 @@ def steps_mismatch(
 
 
 def causal_inputs(probe: Probe) -> Inputs:
-    """Inputs under which no position sees a later one: all that a cache can be used for."""
+    """Inputs under which no position sees a later one: all that a cache can be used for. Prompts
+    are padded on the left, where rows may be empty."""
     masks = [i for i in probe.contract.inputs if i.role == "mask"]
-    return probe.draw("causal" if any(map(has_query_axis, masks)) else "padding")
+    padding: Mask = "left-padding" if "empty-rows" in probe.contract.promises else "padding"
+    return probe.draw("causal" if any(map(has_query_axis, masks)) else padding)
 
 
 def cached_calls(contract: Contract, inputs: Inputs, lengths: list[int]) -> list[Inputs]:
