@@ -2,10 +2,15 @@
 
 import os
 import stat
+import threading
 from pathlib import Path
 
 from attnlab.errors import Unreadable
 from attnlab.suggest import did_you_mean
+
+# Held by `ast.parse` where threads may parse: Python 3.11 counts the depth of a tree for all of
+# them together, and raises a SystemError where one gives way to another within a tree.
+PARSING = threading.Lock()
 
 # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

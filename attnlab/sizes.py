@@ -5,6 +5,8 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from attnlab.files import PARSING
+
 Sizes = dict[str, int]
 OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mult: operator.mul,
@@ -31,7 +33,8 @@ def measure(text: str, sizes: Mapping[str, int]) -> int:
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> ast.expr:
-    return ast.parse(text.strip(), mode="eval").body
+    with PARSING:
+        return ast.parse(text.strip(), mode="eval").body
 
 
 def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
@@ -93,7 +96,8 @@ def parse_object(text: str) -> ast.Call | ast.Tuple | None:
     if not text.endswith(")"):
         return None
     try:
-        node = ast.parse(text, mode="eval").body
+        with PARSING:
+            node = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError):
         return None
     if isinstance(node, ast.Tuple):

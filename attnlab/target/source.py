@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 
 from attnlab.errors import Unreadable
-from attnlab.files import read_bytes
+from attnlab.files import PARSING, read_bytes
 from attnlab.records import Code
 
 LARGEST = 1 << 20
@@ -42,7 +42,7 @@ def marked_slug(text: str) -> str | None:
 def parse(text: str, file: str) -> ast.Module:
     """The syntax tree of a whole file; raises `Unreadable` with the line that is wrong."""
     try:
-        with warnings.catch_warnings():
+        with PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes such as "\d": not ours to tell
             tree = ast.parse(text, file)
             compile(text, file, "exec", dont_inherit=True)  # finds what parsing alone does not

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from attnlab.files import PARSING
 from attnlab.records.trace import Finding
 from attnlab.target.argument_findings import forgotten_arguments, ids_of_zero
 from attnlab.target.conventions import CACHES
@@ -25,7 +26,8 @@ DRAWS = {"argmax", "multinomial", "topk", "softmax"}
 def source_findings(text: str, file: str) -> Iterator[Finding]:
     """What all rules say of a source text."""
     try:
-        tree = ast.parse(text)
+        with PARSING:
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return
     rules = (

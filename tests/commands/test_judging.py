@@ -451,7 +451,9 @@ def test_check_counts_an_unreadable_challenge(shell, worker, tmp_path):
     folder = tmp_path / "more" / "topic" / "broken"
     folder.mkdir(parents=True)
     (folder / "challenge.toml").write_text("format = ")
-    found = shell("check", "--catalogue", str(tmp_path / "more"), "--json").json["challenges"]
+    document = shell("check", "--catalogue", str(tmp_path / "more"), "--json").json
+    assert "challenges" in document, document
+    found = document["challenges"]
     broken = next(row for row in found if row["slug"] == "topic/broken")
     assert "challenge.toml" in broken["problems"][0]
 

@@ -1,14 +1,18 @@
 """Reading a source file: everything that can be wrong with it is one clear message."""
 
+import ast
+import gc
 import os
 import socket
+import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from attnlab.errors import Unreadable
-from attnlab.target.source import LARGEST, marked_slug, read_source
+from attnlab.target.source import LARGEST, marked_slug, parse, read_source
 
 GOOD = "class Net:\n    pass\n"
 
@@ -239,3 +243,34 @@ def test_warnings_of_the_source_are_not_ours(tmp_path):
 def test_a_started_file_names_its_challenge_on_line_1(text, slug):
     """`attnlab grade my.py` knows what to grade it against."""
     assert marked_slug(text) == slug
+
+
+class Loop:
+    """Garbage that runs Python code when it is collected."""
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        for _ in range(20):
+            pass
+
+
+def test_several_threads_may_parse():
+    """Python 3.11 loses count of the depth where one thread gives way within a tree."""
+    text = Path(ast.__file__).read_text("utf-8")
+    usual, often = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(50, 2, 2)
+
+    def parse_beside_garbage(number):
+        made = [Loop() for _ in range(30)]
+        tree = parse(text, f"{number}.py")
+        return len(made) and len(tree.body)
+
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            assert len(set(pool.map(parse_beside_garbage, range(15)))) == 1
+    finally:
+        sys.setswitchinterval(usual)
+        gc.set_threshold(*often)

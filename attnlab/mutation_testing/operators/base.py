@@ -21,6 +21,7 @@ from inspect import getdoc
 from itertools import zip_longest
 from typing import TypeVar
 
+from attnlab.files import PARSING
 from attnlab.records import record
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -79,7 +80,8 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tree = ast.parse(text)
+        with PARSING:
+            self.tree = ast.parse(text)
         self.parents = {c: p for p in ast.walk(self.tree) for c in ast.iter_child_nodes(p)}
         self._starts = [0]
         for line in text.splitlines(keepends=True):
@@ -413,7 +415,8 @@ def _compiled(text: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as those about `1 is x`
-            tree = ast.parse(text)
+            with PARSING:
+                tree = ast.parse(text)
             compile(text, "mutant", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return None
