@@ -53,7 +53,7 @@ accuracy: .venv/.peers
 # How often triage names the cause of a bug; a quarter of an hour. UNOPENED=FOLDER adds the half
 # that is kept in benchmarks/triage/unopened.tar.xz, once it is unpacked there.
 diagnosis: $(READY)
-	$(BIN)/python -m benchmarks.diagnosis --per-file 3 --write docs/diagnosis-accuracy.md
+	$(BIN)/python -m benchmarks.diagnosis --per-file 1 --write docs/diagnosis-accuracy.md
 
 triage: $(READY)
 	$(BIN)/python -m benchmarks.triage --write docs/triage-accuracy.md $(if $(UNOPENED),--unopened $(UNOPENED))

@@ -177,16 +177,17 @@ def measure(item: Item, misses: bool) -> Result:
     return Result(item.group, item.name, item.apart, fate, misled, len(far), took)
 
 
-def run(chosen: argparse.Namespace) -> list[Result]:
-    """The results of all items, or of those that there was time for; saved as they come."""
+def run(chosen: argparse.Namespace) -> tuple[list[Result], int]:
+    """The results of all items, or of those that there was time for; and how many there are."""
     known = {}
     if chosen.save and chosen.save.exists():
         lines = chosen.save.read_text("utf-8").splitlines()
         known = {r.name: r for r in (Result(**json.loads(line)) for line in lines)}
-    start, results = time.monotonic(), []
+    start, results, many = time.monotonic(), [], 0
     for index, item in enumerate(items(chosen.per_file, chosen.only)):
         if index % chosen.every != chosen.offset:
             continue
+        many += 1
         if item.name not in known and time.monotonic() - start < chosen.seconds:
             known[item.name] = measure(item, chosen.misses)
             if chosen.save:
@@ -194,7 +195,7 @@ def run(chosen: argparse.Namespace) -> list[Result]:
                     out.write(json.dumps(asdict(known[item.name])) + "\n")
         if item.name in known:
             results.append(known[item.name])
-    return results
+    return results, many
 
 
 def table(results: list[Result]) -> str:
@@ -227,7 +228,10 @@ Made by `python -m benchmarks.diagnosis --per-file {per_file} --write PAGE`. Ite
 the catalogue, and generated mutants of its right files, beside the right file that they were made
 of and beside right files in another style. A line counts within one of the change, a relation where
 it is more than "other"; "confirmed, wrong" are items with any line far from the change that is
-called confirmed. Items that crash, cannot be compared or give equal outputs are left out.
+called confirmed. Of {many} items {measured} were measured, in the order of the catalogue; {left} of
+these crash, cannot be compared or give equal outputs, and are left out. On the same structure the
+two files differ in a few lines only, and only such lines are named there; what the values alone
+tell is seen in the other style.
 
 ## Items that the rules were written with
 
@@ -254,12 +258,19 @@ def main() -> None:
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    results = run(chosen)
+    results, many = run(chosen)
     opened = table([r for r in results if not r.apart])
     apart = table([r for r in results if r.apart])
     print(f"{opened}\nKept apart:\n\n{apart}")
     if chosen.write:
-        text = PAGE.format(per_file=chosen.per_file, opened=opened.strip(), apart=apart.strip())
+        text = PAGE.format(
+            per_file=chosen.per_file,
+            left=sum(r.fate == "left out" for r in results),
+            measured=len(results),
+            many=many,
+            opened=opened.strip(),
+            apart=apart.strip(),
+        )
         chosen.write.write_text(text, encoding="utf-8")
 
 
