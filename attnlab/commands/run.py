@@ -93,6 +93,7 @@ def _run_round(chosen: SelectedRound, timeout: str, memory: str, json: bool) -> 
         report=report,
         notes=chosen.notes,
         round=chosen.bugs,
+        stage=chosen.stage,
         next=next_of_round(report, chosen.shown_name, chosen.yours, graded=False),
     )
     return emit(page, json, EXIT_CODES[report.outcome])

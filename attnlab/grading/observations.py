@@ -170,7 +170,7 @@ def compare_runs(run: Any, wanted: Any, rename: Rename) -> str:
         return f"train returned {len(losses)} losses for {steps} steps, not {len(expected)}"
     for step, (loss, good) in enumerate(zip(losses.tolist(), expected.tolist(), strict=True), 1):
         if not _close(loss, good, LOSS_TOLERANCE if wanted["exact"] else CAST_TOLERANCE):
-            return f"the loss of step {step} is {loss:.6g}, the right program's {good:.6g}"
+            return f"the loss of step {step} is {_beside(loss, good)}"
     if wanted["exact"]:
         wrong = _wrong_parameter(run["parameters"], rename(wanted["parameters"]), steps)
     else:
@@ -239,7 +239,7 @@ def _compare_evaluation(mine: Any, right: Any, _: object) -> str:
     if mine["dropout"] and not right["dropout"]:
         return "evaluation runs with dropout on"
     if not _close(value, wanted, LOSS_TOLERANCE):
-        return f"evaluate returned {value:.6g}, the right program's {wanted:.6g}"
+        return f"evaluate returned {_beside(value, wanted)}"
     return ""
 
 
@@ -287,6 +287,13 @@ def behaves_alike(part: str, mine: Any, theirs: Any, rename: Rename) -> bool:
 
 def _tail(ids: Tensor) -> str:
     return str(ids[0, -Extent.new_ids :].tolist())
+
+
+def _beside(mine: float, right: float) -> str:
+    """Both numbers, with as many digits as it takes to see that they differ."""
+    shown = ((f"{mine:.{digits}g}", f"{right:.{digits}g}") for digits in (6, 9, 12))
+    one, other = next((pair for pair in shown if pair[0] != pair[1]), (str(mine), str(right)))
+    return f"{one}, the right program's {other}"
 
 
 def _close(a: float, b: float, tolerance: float) -> bool:

@@ -187,10 +187,11 @@ class ProgramGrader:
     def _observe_right(self) -> RightProgram:
         training, side = self.program.training, Side(self, self.program.files)
         inputs = [*training.prompts, *training.items]
-        texts = [training.steps, training.classes, *inputs, *self._goal_expressions()]
+        steps, classes, *given = side.ask(
+            "evaluate_expressions", expressions=[training.steps, training.classes, *inputs]
+        )["values"]
+        known = dict(zip(inputs, given, strict=True))
         drawn = side.ask("initial_weights", seed=self.job.seed)
-        values = side.ask("evaluate_expressions", expressions=texts)["values"]
-        known = dict(zip(texts, values, strict=True))
         cases = {part: [] for part in training.parts} | {
             part: [known[text] for text in expressions]
             for part, expressions in (
@@ -206,14 +207,18 @@ class ProgramGrader:
             observed=observe(side, weights, cases),
             cases=cases,
             constants=side.constants,
-            values=known,
-            steps=values[0],
-            classes=values[1],
+            values=self._goal_values(),
+            steps=steps,
+            classes=classes,
         )
 
-    def _goal_expressions(self) -> list[str]:
-        texts = (t for g in self.program.goals for t in (g.batch, g.prompt, g.expected) if t)
-        return list(dict.fromkeys(texts))
+    def _goal_values(self) -> dict[str, Any]:
+        """What goals are measured on: the same numbers as `python train.py` has, which draws others
+        than a program that counts in float64."""
+        texts = [t for g in self.program.goals for t in (g.batch, g.prompt, g.expected) if t]
+        side = Side(self, self.program.files, exact=False)
+        values = side.ask("evaluate_expressions", expressions=texts)["values"]
+        return dict(zip(texts, values, strict=True))
 
     # ------------------------------------------------------------ weights of other names
 

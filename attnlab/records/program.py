@@ -190,8 +190,8 @@ class Program:
         if set(bugs) == set(self.chosen):
             return self.symptom
         count = sum(not self.patches[bug].decoy for bug in bugs)
-        several = f"{count} bugs are" if count != 1 else "One bug is"
-        return f"{several} in it. Some show when it runs, others only in what it computes."
+        several = f"{count} bugs were" if count != 1 else "One bug was"
+        return f"{several} put into it. Some show when it runs, others only in what it computes."
 
     def stage(self, name: str) -> Stage | None:
         """The stage of that name; None where there is none."""

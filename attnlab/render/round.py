@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -129,17 +130,27 @@ class RoundRunPage:
     notes: tuple[str, ...]
     next: str
     round: tuple[str, ...]  # ids of its bugs and decoys, where they are known
+    stage: str = ""  # that is open after the bugs
 
     def show(self, screen: Screen) -> None:
-        show_head(self.program, screen, self.folder)
-        if self.round:
+        program = self.program
+        show_head(program, screen, self.folder)
+        if stage := program.stage(self.stage):
+            screen.heading(
+                f"stage {stage.id}", f"{stage.title}. A run trains only; grades check it."
+            )
+        elif self.round:
             screen.heading("symptom", self.program.symptom_of(self.round))
         if self.report.run:
-            _show_run(self.report.run, self.folder, screen)
+            _show_run(program, self.report.run, self.folder, screen)
         else:
             screen.gap()
             screen.say((f"{screen.marks.bad} {self.report.outcome}: ", "bad"), self.report.message)
         show_goals(self.report.goals, screen)
+        if self.report.goals:
+            screen.say(
+                "measured by attnlab in eval mode; what the file printed is its own", indent=2
+            )
         show_output(self.report.output, screen)
         _show_notes(self.notes, screen)
         screen.do_next(self.next)
@@ -296,7 +307,7 @@ def _changed_lines(before: str, after: str) -> list[str]:
     return [line for line in lines if not line.startswith("?")]
 
 
-def _show_run(run: TrainingRun, folder: str, screen: Screen) -> None:
+def _show_run(program: Program, run: TrainingRun, folder: str, screen: Screen) -> None:
     screen.gap()
     steps = f"{len(run.losses)} of {run.steps} steps, as python train.py takes them"
     screen.say(("training", "title"), f"  {steps}, {run.seconds:.1f} s")
@@ -317,7 +328,9 @@ def _show_run(run: TrainingRun, folder: str, screen: Screen) -> None:
     elif run.error:
         screen.say((f"{screen.marks.bad} the sample: ", "bad"), run.error, indent=2)
     if run.sample:
-        screen.say("sample  ", (run.sample, "name"), indent=2)
+        called = re.search(r"train\.(\w+)\(model", program.training.sample)
+        head = f"train.{called[1]} gives  " if called else "sample  "
+        screen.hang(f"  {head}", (run.sample, "name"))
     if run.trace:
         screen.heading(f"step {run.failed_step}, operation by operation")
         left = max(len(run.trace.ops) - LAST_ROWS, 0)

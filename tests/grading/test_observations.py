@@ -2,7 +2,7 @@
 
 import torch
 
-from attnlab.grading.observations import Extent, constant_answers
+from attnlab.grading.observations import Extent, compare_runs, constant_answers
 
 
 def generated(*tails):
@@ -19,3 +19,11 @@ def test_answers_that_are_always_the_same_are_told():
     predicted = {"prediction": {"classes": [classes, torch.tensor(3)]}}
     assert "one class for all items" in next(constant_answers(predicted))
     assert list(constant_answers({"prediction": {"classes": [classes, classes - 1]}})) == []
+
+
+def test_two_numbers_that_differ_are_shown_to_differ():
+    """With more digits where six are the same."""
+    seen = [{"losses": torch.tensor([each], dtype=torch.float64), "exact": True, "dropout": False, "modes": []}
+            for each in (1.39817001, 1.39817402)]  # fmt: skip
+    message = compare_runs(*seen, dict)
+    assert message == "the loss of step 1 is 1.39817001, the right program's 1.39817402"

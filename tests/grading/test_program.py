@@ -282,3 +282,13 @@ def test_a_schedule_is_seen_where_it_warms_up(worker, old, new, says):
     report = worker.run_program(job)
     assert report.outcome == "failed"
     assert says in report.message
+
+
+def test_goals_are_measured_on_what_the_program_itself_has(worker):
+    """The figure is the one that a right program prints: random data are those of float32."""
+    program = read_program(shipped_folder() / "programs" / "vit-patches")
+    job = ProgramJob(program=program, files=program.files, label="vit", stages=("train",))
+    report = worker.run_program(job)
+    (accuracy,) = [goal.message for goal in report.goals if goal.id == "accurate"]
+    wrong = float(report.output.split("wrong ")[-1].split("%")[0])
+    assert f"accuracy {1 - wrong / 100:.3f}" in accuracy
