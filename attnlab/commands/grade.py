@@ -154,6 +154,7 @@ def _grade_round(
 
     from attnlab.practice.changes import describe_changes
     from attnlab.practice.interviews import make_event, report_text
+    from attnlab.practice.rating import price_of_a_hint
     from attnlab.practice.stages import keep_stage
     from attnlab.render.round import RoundGradePage
     from attnlab.render.stage import next_stage
@@ -177,7 +178,9 @@ def _grade_round(
     if interview and report.outcome in ("passed", "failed"):
         hands_in = "attnlab interview submit hands in"
         if report.outcome == "failed" and not chosen.stage:
-            hands_in += f"; attnlab hint {chosen.program.name} costs"
+            hints, bugs = len(interview.of_kind("hint")), len(report.bugs)
+            hands_in += f"; attnlab hint {chosen.program.name} gives a hint, "
+            hands_in += price_of_a_hint(hints, bugs)
         page = replace(page, next=next_stage(chosen.program, report) + hands_in)
     elif chosen.stage and report.outcome == "passed" and not report.passed:
         place = chosen.folder
@@ -194,7 +197,7 @@ def _grade_round(
                 text = report_text(report, changes)
                 event = make_event(interview, "grade", outcome=report.outcome, text=text)
             store.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder, event)
-            keep_stage(store, chosen.program, report, interview)
+            keep_stage(store, chosen.program, chosen.stage, report, interview)
         if reveal and report.outcome != "passed":
             store.mark_revealed(chosen.program.slug)
             store.mark_solution_seen(chosen.program.slug)  # bugs are named: a later pass is no find

@@ -49,6 +49,7 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
         stage_hint_texts,
     )
     from attnlab.practice.rating import cost_of_hints
+    from attnlab.practice.stages import events_of_round, has_passed
     from attnlab.render.round import RoundHintPage
 
     program = chosen.program
@@ -63,8 +64,11 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
             new = next_hint(program, bugs, chosen.files, before)
         if new:
             store.add_hint(program.slug, hint_event(program, new, interview))
+        passed = bool(interview) and has_passed(events_of_round(store, program), chosen.stage)
     taken = (*before, new) if new else before
     shown = stage_hint_texts(stage, taken) if stage else hint_texts(program, bugs, taken)
     cost = cost_of_hints(len(taken), len(bugs)) if interview and not stage else ""
-    page = RoundHintPage(program=program, shown=shown, more=new is not None, cost=cost)
+    page = RoundHintPage(
+        program=program, shown=shown, more=new is not None, cost=cost, passed=passed
+    )
     return emit(page, json)

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import typer
 
-from attnlab.commands.base import Json, Name, catalogue, emit, progress, select_file
+from attnlab.commands.base import (
+    Json,
+    Name,
+    catalogue,
+    emit,
+    progress,
+    running_interview,
+    select_file,
+)
 
 PLACE = 15
 
@@ -22,12 +30,14 @@ def command(ctx: typer.Context, name: Name, json: Json = False) -> int:
     asked = read_program(Path(entry.folder)) if entry else found.find(name)
     with progress() as store:
         standing = store.challenge_progress(unit.slug)
+        going_on = bool(entry and running_interview(store, unit.slug))
     page = DescriptionPage(
         unit=unit,
         symptom=asked.symptom,
         task=asked.task,
         tracks=tuple(track.id for track in tracks_of(unit)),
         standing=standing,
+        going_on=going_on,
         here=(Path(entry.name) / MARK).is_file() if entry else select_file(ctx, name).yours,
     )
     return emit(page, json)

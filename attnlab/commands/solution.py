@@ -25,6 +25,7 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
     """Show the solution; asks first unless you solved it."""
     from attnlab.catalogue.texts import notes_text, shipped_text, solution_text
     from attnlab.commands.interview.shared import find_round
+    from attnlab.practice.stages import events_of_round, has_passed
     from attnlab.render.challenge import SolutionPage
     from attnlab.render.round import RoundSolutionPage
     from attnlab.render.stage import StageSolutionPage
@@ -35,7 +36,11 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
             refuse_answers(store, chosen.program.slug, "the solution")
         standing = _may_see(chosen.program.slug, chosen.program.name, yes)
         stage = chosen.program.stage(chosen.stage)
-        after = StageSolutionPage(program=chosen.program, stage=stage) if stage else None
+        with progress() as store:
+            passed = has_passed(events_of_round(store, chosen.program), chosen.stage)
+        after = (
+            StageSolutionPage(program=chosen.program, stage=stage, solved=passed) if stage else None
+        )
         if after and not chosen.bugs:
             return emit(after, json)
         solved = standing.status == "solved"

@@ -124,15 +124,18 @@ def clock_text(interview: Interview, now: float) -> str:
         return f"{_minutes(interview.elapsed(now))}, no limit"
     left = interview.left(now)
     if left < 0:
-        return f"time is up since {_minutes(-left)}"
+        return f"the time ran out {_minutes(-left)} ago"
     shown = math.ceil(left) if left < 120 else 60 * round(left / 60)
     return f"{_minutes(shown)} left of {_minutes(60 * interview.minutes)}"
 
 
 def describe_clock(interview: Interview, with_name: bool = False) -> str:
     """`interview 3, tiny-llama: 38 minutes left of 60 minutes`, as it is now."""
-    name = f", {interview.name}" if with_name else ""
-    return f"interview {interview.number}{name}: {clock_text(interview, time.time())}"
+    name, now = f", {interview.name}" if with_name else "", time.time()
+    stage = ""
+    if event := interview.opened_stage:
+        stage = f"; stage {event.question} since {_minutes(interview.elapsed(now) - event.seconds)}"
+    return f"interview {interview.number}{name}: {clock_text(interview, now)}{stage}"
 
 
 def _minutes(seconds: float) -> str:

@@ -40,6 +40,11 @@ def rate(
     return Rating(name=reached)
 
 
+def price_of_a_hint(hints: int, bugs: int) -> str:
+    """What one more hint makes of the rating."""
+    return f"then the rating is {'solid' if hints < bugs else 'partial'} at most"
+
+
 def cost_of_hints(hints: int, bugs: int) -> str:
     """What the hints of an interview so far cost: `1 hint so far: the rating is solid at most`."""
     if not hints:

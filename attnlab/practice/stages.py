@@ -31,6 +31,16 @@ def open_stage(events: Sequence[Event]) -> str:
     return opened[-1] if opened else ""
 
 
+def has_passed(events: Sequence[Event], stage: str) -> bool:
+    """Whether a stage of a round has passed, or its bugs where no stage is open."""
+    kinds = ("stage",) if stage else ("grade", "submit", "end")
+    return any(
+        event.outcome == "passed" and event.question == stage
+        for event in events
+        if event.kind in kinds
+    )
+
+
 def find_stage(program: Program, name: str) -> Stage:
     """The stage of a program that a user names; raises `Refused`."""
     if stage := program.stage(name):
@@ -65,14 +75,17 @@ def choose_stage(program: Program, name: str, events: Sequence[Event]) -> Stage:
         )
     if stage is None:
         raise Refused(
-            f"every stage of {program.name} has passed", "attnlab interview start draws a new round"
+            f"every stage of {program.name} has passed",
+            "attnlab interview end shows the scorecard of a round that is going on; "
+            "attnlab interview start draws a new one",
         )
     before = [other for other in left if other.order < stage.order]
     if before and stage.id not in passed:
         first = before[0].id
-        raise Refused(
-            f"{first} comes before {stage.id}", f"attnlab interview stage {first} opens it"
-        )
+        opens = f"attnlab interview stage {first} opens it"
+        goes_on = f"it is open: attnlab grade {program.name} tells what it lacks"
+        hint = goes_on if first == open_stage(events) else opens
+        raise Refused(f"{first} comes before {stage.id} and has not passed", hint)
     return stage
 
 
@@ -87,15 +100,22 @@ def stage_event(
 
 
 def keep_stage(
-    store: Progress, program: Program, report: ProgramReport, interview: Interview | None
+    store: Progress,
+    program: Program,
+    stage: str,
+    report: ProgramReport,
+    interview: Interview | None,
 ) -> None:
-    """Note what a grade says of the stage that is open."""
-    if report.stage is None:
+    """Note what a grade says of the stage that is open; nothing where none is."""
+    if not stage:
         return
-    failed = report.stage.failed
-    text = failed.title if failed else "" if report.passed else "a part of the program is wrong now"
-    outcome = "passed" if report.passed else "failed"
-    store.add_event(stage_event(program, report.stage.id, outcome, interview, text))
+    if report.stage is None:  # the program did not even load
+        outcome, text = "failed", report.message
+    else:
+        failed = report.stage.failed
+        why = "a part of the program is wrong now" if not report.passed else ""
+        outcome, text = "passed" if report.passed else "failed", failed.title if failed else why
+    store.add_event(stage_event(program, stage, outcome, interview, text))
 
 
 def stage_cards(

@@ -55,6 +55,12 @@ class Interview:
         return next((e for e in self.events if e.kind in ("end", "abandon")), None)
 
     @property
+    def opened_stage(self) -> Event | None:
+        """The event that opened a stage last."""
+        opened = (e for e in reversed(self.events) if e.kind == "stage" and e.outcome == "open")
+        return next(opened, None)
+
+    @property
     def path(self) -> str:
         """Where its files lie."""
         return f"{self.place}/{self.folder}" if self.place else self.folder

@@ -15,6 +15,7 @@ class DescriptionPage:
     tracks: tuple[str, ...]
     standing: ChallengeProgress
     here: bool = False  # its file or folder lies in this folder
+    going_on: bool = False  # an interview about it
 
     def show(self, screen: Screen) -> None:
         unit = self.unit
@@ -28,7 +29,8 @@ class DescriptionPage:
             screen.say(("tracks   ", "title"), ", ".join(self.tracks), indent=2)
         taken = self.standing.hints
         hints = f", {plural(taken, 'hint')} taken" if taken else ""
-        screen.say(("so far   ", "title"), progress_label(self.standing) + hints, indent=2)
+        so_far = ", and an interview about it is going on" if self.going_on else ""
+        screen.say(("so far   ", "title"), progress_label(self.standing) + hints + so_far, indent=2)
         screen.do_next(self.next)
 
     @property
@@ -43,9 +45,11 @@ class DescriptionPage:
     @property
     def next(self) -> str:
         name = self.unit.name
-        if self.standing.status == "solved":
+        if self.going_on:
+            return "attnlab interview status shows the clock and what was done"
+        if self.standing.status == "solved" and not isinstance(self.unit, ProgramEntry):
             return f"attnlab explain {name} shows the notes"
-        if self.here:
+        if self.here and self.standing.status != "solved":
             return f"fix it here, then attnlab grade {name}; attnlab hint {name} gives a hint"
         if isinstance(self.unit, ProgramEntry):
             return f"attnlab start {name}, or attnlab interview start {name} with a clock"

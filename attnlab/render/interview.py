@@ -28,7 +28,7 @@ from attnlab.render.stage import clock_of, next_stage, show_stage, show_stage_ca
 HELP = (
     ("run, grade, hint NAME", "as in any round; hints lower the rating"),
     ("interview note TEXT", 'name a bug: "train.py:40 why it is wrong"'),
-    ("interview ask", "ask the interviewer a question"),
+    ("interview ask", "what a good candidate asks, and its answer"),
     ("interview submit", "hand in; interview end shows the scorecard"),
 )
 COLUMNS = ("no", "program", "time", "found", "fixed", "named", "hints", "rating")
@@ -64,7 +64,7 @@ class InterviewStartPage:
             (f"{screen.marks.ok} ", "ok"),
             "the clock runs: ",
             (limit, "title"),
-            f", {plural(self.bugs, 'bug')}" + (", and code that only looks wrong" * self.decoys),
+            f", {plural(self.bugs, 'bug')}" + (" and a place that only looks wrong" * self.decoys),
         )
         screen.say(f"wrote ./{interview.folder}/ (seed {interview.seed})", indent=2)
         for copy in self.kept:
@@ -118,8 +118,24 @@ class InterviewStatusPage:
         for stage in self.stages:
             if stage.outcome != "locked":
                 show_stage_card(stage, screen)
+        screen.do_next(self.next)
+
+    @property
+    def next(self) -> str:
+        """Look at it, grade it, hand it in; then the next stage, or the end."""
+        graded = [e for e in self.interview.events if e.kind in ("grade", "submit")]
+        if not graded:
+            grade = f"attnlab grade {self.interview.name} counts what is right"
+            return f"attnlab run {self.interview.name} trains it; {grade}"
+        locked = [stage.id for stage in self.stages if stage.outcome == "locked"]
+        is_open = any(stage.outcome in ("open", "failed") for stage in self.stages)
+        stage = ""
+        if locked and not is_open and graded[-1].outcome == "passed":
+            stage = f"attnlab interview stage goes on with {locked[0]}; "
         ends = "attnlab interview end shows the scorecard"
-        screen.do_next(ends if self.done else f"attnlab interview submit hands in; {ends}")
+        return (
+            f"{stage}{ends}" if self.done else f"{stage}attnlab interview submit hands in; {ends}"
+        )
 
     def document(self) -> Document:
         interview = self.interview
@@ -194,8 +210,8 @@ class AskPage:
         if self.question is None:
             screen.say("there is nothing more to ask")
             return
-        screen.say(("you ask  ", "title"), self.question.question)
-        screen.hang("answer   ", self.question.answer)
+        screen.hang(("a good question  ", "title"), self.question.question)
+        screen.hang("the answer       ", self.question.answer)
         more = f"attnlab interview ask shows the next of {self.left}" if self.left else ""
         screen.do_next(more or "there is nothing more to ask: find the bugs")
 
@@ -390,8 +406,8 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
     for text in card.slips:
         screen.hang("    ", text)
     if card.late_notes:
-        late = f"{plural(card.late_notes, 'note')} after everything was handed in right"
-        screen.say(f"{late}: no credit", indent=2)
+        late = f"{plural(card.late_notes, 'note')} after a submit had passed"
+        screen.say(f"{late}: not counted", indent=2)
     show_rating(card.rating, screen)
     if card.new_fault:
         screen.hang(
@@ -423,7 +439,7 @@ def _show_rounds(rows: Sequence[Sequence[str]], screen: Screen) -> None:
 
 
 def _show_categories(trend: Trend, screen: Screen) -> None:
-    screen.heading("kinds of bugs, the weakest first by the last four of each")
+    screen.heading("kinds of bugs, the weakest first")
     table = bare_table("kind", "found", "fixed", "named", "found lately")
     for one in trend.categories:
         marks = [screen.marks.ok if found else screen.marks.bad for found in one.lately]
@@ -495,10 +511,11 @@ def _time_that_counts(interview: Interview) -> str:
     before = [event for event in handed_in if not opened or event.seconds < opened.seconds]
     if opened:
         at = clock_of((before[-1] if before else opened).seconds)
-        return f"the bugs took {at}: that counts, and each stage has a clock of its own"
+        return f"the bugs took {at}; each stage has a time of its own"
     if handed_in:
-        return f"handed in at {clock_of(handed_in[-1].seconds)}: that counts, or the next time"
-    return "the time counts until the last submit"
+        at = clock_of(handed_in[-1].seconds)
+        return f"handed in at {at}, which is the time that counts unless you hand in again"
+    return "the time of the last submit is the one that counts"
 
 
 def _counted(interview: Interview) -> list[str]:

@@ -244,6 +244,7 @@ class RoundHintPage:
     shown: tuple[tuple[str, str], ...]  # a heading and a text for each
     more: bool
     cost: str = ""  # what the hints so far do to the rating of an interview
+    passed: bool = False  # what they are about
 
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen)
@@ -254,7 +255,10 @@ class RoundHintPage:
         if self.cost:
             screen.gap()
             screen.say((self.cost, "warn"))
-        screen.do_next(f"fix it, then attnlab grade {self.program.name}")
+        if self.passed:
+            screen.do_next("it has passed already: attnlab interview status shows what is left")
+        else:
+            screen.do_next(f"fix it, then attnlab grade {self.program.name}")
 
     def document(self) -> Document:
         return {

@@ -78,6 +78,7 @@ class StageSolutionPage:
 
     program: Program
     stage: Stage
+    solved: bool = False
 
     @property
     def changes(self) -> dict[str, list[str]]:
@@ -99,7 +100,8 @@ class StageSolutionPage:
             for line in lines:
                 text = line.rstrip() if line[0] != "@" else screen.marks.dots
                 screen.message("  ", (text, styles.get(line[0], "")))
-        screen.do_next(f"write it yourself, then attnlab grade {self.program.name}")
+        if not self.solved:
+            screen.do_next(f"write it yourself, then attnlab grade {self.program.name}")
 
     def document(self) -> Document:
         stage = self.stage
@@ -159,7 +161,8 @@ def show_stage_card(card: StageCard, screen: Screen) -> None:
     screen.say((f"{mark} ", style), (f"stage {card.id}", "title"), f"  {STATES[card.outcome]}")
     screen.say(card.title, indent=4)
     if card.outcome != "open" or card.seconds:
-        clock = f"{clock_of(card.seconds)} since it was opened ({card.minutes} minutes are usual)"
+        usual = plural(card.minutes, "minute")
+        clock = f"{clock_of(card.seconds)} since it was opened (meant to take {usual})"
         counts = f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}"
         screen.say(f"{clock}, {counts}", indent=4)
     if card.message:

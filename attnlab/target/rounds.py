@@ -13,6 +13,7 @@ from attnlab.errors import AttnlabError, Refused, Unreadable
 from attnlab.files import shown_folder
 from attnlab.records import Limits, record
 from attnlab.records.program import Files, Program, ProgramJob
+from attnlab.suggest import did_you_mean
 from attnlab.target.source import read_source
 
 SECONDS = 60.0  # that a program may take, where nothing else is asked for
@@ -57,6 +58,10 @@ def select_round(
     if entry is None:
         path = Path(what.rstrip("/") or what)
         if path.suffix == ".py" and (path.parent / MARK).is_file():  # one of its files
+            if not path.exists():
+                known = [each.name for each in sorted(path.parent.glob("*.py"))]
+                hint = did_you_mean(path.name, known) or f"there is {', '.join(known)}"
+                raise Unreadable(f"{path}: no such file", hint, str(path))
             path = path.parent
         mark = read_mark(path) if path.is_dir() else None
         entry = catalogue.find_program(mark.program) if mark else None

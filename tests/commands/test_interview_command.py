@@ -36,7 +36,7 @@ def test_an_interview_from_start_to_scorecard(shell):
     for edit in first.edits:
         path = Path("char-gpt") / edit.file
         path.write_text(path.read_text().replace(edit.new, edit.old))
-    assert shell("interview", "ask").out.startswith("you ask")
+    assert shell("interview", "ask").out.startswith("a good question")
     for command in (("grade", "char-gpt"), ("interview", "submit")):
         said = shell(*command)
         assert said.code == 1
@@ -111,9 +111,15 @@ def test_without_an_interview_a_name_is_needed(shell):
 def test_the_status_says_which_time_counts(shell):
     """That of the last submit, while the clock runs on."""
     shell("interview", "start", "char-gpt", "--seed", "4", "--bugs", "1")
-    assert "until the last submit" in shell("interview", "status").out
+    said = shell("interview", "status").out
+    assert "the time of the last submit" in said
+    assert "next: attnlab run char-gpt trains it" in said
     shell("interview", "submit")
-    assert "handed in at 0:" in shell("interview", "status").out
+    said = shell("interview", "status").out
+    assert "handed in at 0:" in said
+    assert "next: attnlab interview submit hands in" in said
+    assert "a hint, then the rating is solid at most" in " ".join(shell("grade").out.split())
+    assert "an interview about it is going on" in shell("show", "char-gpt").out
 
 
 def test_a_deleted_folder_costs_no_more_than_itself(shell):
@@ -141,6 +147,7 @@ def test_numbers_that_are_none_are_refused_in_a_line(shell):
         assert said.code == 2, args
         assert args[0] in said.err
     assert "is not a program" in shell("interview", "start", "too-sharp").err
+    assert "Did you mean char-gpt?" in shell("interview", "start", "char-gp").err
     assert "no interview is going on" in shell("interview", "status").err
     assert not Path("char-gpt").exists()
 
@@ -178,7 +185,7 @@ def test_what_is_handed_in_after_the_time_is_graded_and_marked(shell):
     shift(10 * 60 + 90)
     said = shell("interview", "submit")
     assert said.code == 1
-    assert "time is up since" in said.err
+    assert "the time ran out 9" in said.err
     assert "on the clock, after the time" in said.out
     assert shell("interview", "end", "--json").json["late"]
     assert "late" in shell("interview", "history").out
@@ -371,3 +378,11 @@ def test_the_history_says_what_the_card_said(shell):
         said = shell("interview", "history", number)
         assert said.code == 2
         assert f"no scorecard of interview {number}" in said.err
+
+
+def test_a_question_of_ones_own_is_told_that_nobody_answers(shell):
+    """Rather than that there is an argument too many."""
+    shell("interview", "start", "char-gpt", "--bugs", "1")
+    said = shell("interview", "ask", "is the head tied?")
+    assert (said.code, "nobody is there to answer" in said.err) == (2, True)
+    assert shell("interview", "status", "--json").json["asked"] == []

@@ -61,15 +61,26 @@ def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
     assert said.json["stage"]["outcome"] == "failed"
     hint = shell("hint", "char-gpt")
     assert f"stage {CACHE.id}, hint 1 of 2" in hint.out
+    assert f"; stage {CACHE.id} since" in hint.err
+    assert f"stage {CACHE.id}\n" in shell("run").out
+    Path("char-gpt/model.py").write_text("import nowhere\n")
+    shell("grade", "char-gpt")
+    status = " ".join(shell("interview", "status").out.split())
+    assert "it failed at: char-gpt/model.py:1: ModuleNotFoundError" in status
+    said = shell("interview", "stage", PROGRAM.stages[1].id)
+    assert "it is open: attnlab grade char-gpt tells what it lacks" in said.err
     Path("char-gpt/cache.py").unlink()
     write(CACHE.solution)
     said = shell("interview", "submit")
     assert said.code == 0, said.out
     assert "7 of 7 checks passed" in said.out
+    status = shell("interview", "status").out
+    assert f"attnlab interview stage goes on with {PROGRAM.stages[1].id}" in status
+    assert "it has passed already" in shell("hint", "char-gpt").out
     card = shell("interview", "end", "--json").json
     assert card["outcome"] == "passed"
     stage = card["stages"][0]
-    assert (stage["id"], stage["outcome"], stage["grades"]) == (CACHE.id, "passed", 2)
+    assert (stage["id"], stage["outcome"], stage["grades"]) == (CACHE.id, "passed", 3)
     # What a stage took is told there.
     assert (card["grades"], card["submits"], card["changed_lines"]) == (0, 1, changed)
     assert {one["outcome"] for one in card["stages"][1:]} <= {"locked"}
@@ -77,6 +88,7 @@ def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
     said = shell("solution", "char-gpt")
     assert all(bug["id"] in said.out for bug in card["bugs"])
     assert CACHE.title in said.out
+    assert "write it yourself" not in said.out
     assert card["hints"] == 0  # those of a stage do not count for the bugs
 
 

@@ -93,6 +93,7 @@ def test_slips_are_refused_in_one_line(shell):
         ("start", "char-gpt", "--bugs", "no-zero-gard"): "has no bug",
         ("list", "--kind", "programs"): "there is no such kind",
         ("grade", "char-gpt", "nowhere"): "is not a folder",
+        ("grade", "char-gpt/modle.py"): "Did you mean model.py?",
     }
     for words, says in slips.items():
         said = shell(*words)

@@ -188,6 +188,14 @@ def test_any_file_is_traced_or_triaged(flags, look, shell, played):
     assert called == [look]
 
 
+def test_a_hint_that_lowers_a_rating_takes_two_presses(shell, played):
+    """In an interview; another key in between takes the first one back."""
+    shell("interview", "start", "char-gpt", "--bugs", "1")
+    called = played("h", "l", "h", "h")
+    assert "press h again" in shell("watch", "char-gpt").out
+    assert called[1:] == [["list"], ["hint", "char-gpt"]]
+
+
 def test_an_error_is_shown_and_the_watch_goes_on(shell, played):
     """A syntax error in between is an everyday event."""
     shell("start", "too-sharp")

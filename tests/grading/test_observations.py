@@ -23,7 +23,7 @@ def test_answers_that_are_always_the_same_are_told():
 
 def test_two_numbers_that_differ_are_shown_to_differ():
     """With more digits where six are the same."""
-    seen = [{"losses": torch.tensor([each], dtype=torch.float64), "exact": True, "dropout": False, "modes": []}
-            for each in (1.39817001, 1.39817402)]  # fmt: skip
-    message = compare_runs(*seen, dict)
+    losses = [torch.tensor([each], dtype=torch.float64) for each in (1.39817001, 1.39817402)]
+    mine, right = ({"losses": one, "exact": True, "dropout": False, "modes": []} for one in losses)
+    message = compare_runs(mine, right, dict)
     assert message == "the loss of step 1 is 1.39817001, the right program's 1.39817402"

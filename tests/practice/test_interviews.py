@@ -52,7 +52,7 @@ def test_the_clock_runs_on_and_never_back(kept, programs, monkeypatch):
     assert interview.elapsed(900.0) == 600.0
     assert interview.left(1660.0) == 60 * 60 - 660
     assert clock_text(interview, 1660.0) == "49 minutes left of 60 minutes"
-    assert clock_text(interview, 1000.0 + 3600 + 90) == "time is up since 90 seconds"
+    assert clock_text(interview, 1000.0 + 3600 + 90) == "the time ran out 90 seconds ago"
     at(monkeypatch, 1700.0)
     kept.add_event(make_event(interview, "end"))
     assert current(kept) is None

@@ -34,7 +34,7 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
         require_current,
     )
     from attnlab.practice.scorecard import build_scorecard, last_report
-    from attnlab.practice.stages import keep_stage
+    from attnlab.practice.stages import keep_stage, open_stage
     from attnlab.practice.trend import build_trend
     from attnlab.render.interview import ScorecardPage
 
@@ -53,7 +53,7 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
     with progress() as store:
         text = report_text(report, changes)
         event = make_event(interview, "end", outcome=report.outcome, text=text)
-        keep_stage(store, program, report, interview)
+        keep_stage(store, program, open_stage(interview.events), report, interview)
         store.add_event(event)
         *before, interview = all_interviews(store)
         store.mark_revealed(program.slug)

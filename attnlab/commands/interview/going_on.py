@@ -99,11 +99,19 @@ def _drop_note(drop: str, text: str, json: bool) -> int:
     return emit(NoteDroppedPage(number=int(drop), text=notes[drop].text), json)
 
 
-def ask(ctx: typer.Context, json: Json = False) -> int:
-    """Ask one more clarifying question; shows the answer."""
+def ask(
+    ctx: typer.Context, own: Annotated[str, typer.Argument(hidden=True)] = "", json: Json = False
+) -> int:
+    """Show the next question that a good candidate asks, and its answer."""
+    from attnlab.errors import Refused
     from attnlab.practice.interviews import keep, make_event, require_current
     from attnlab.render.interview import AskPage
 
+    if own:
+        raise Refused(
+            "nobody is there to answer a question of yours",
+            "without a text ask shows the next question that a good candidate asks, and its answer",
+        )
     with progress() as store:
         interview = require_current(store)
         program = interview_program(ctx, interview)
@@ -122,7 +130,7 @@ def submit(
     """Hand in: graded, and marked late after the time."""
     from attnlab.practice.changes import describe_changes
     from attnlab.practice.interviews import make_event, report_text, require_current
-    from attnlab.practice.stages import keep_stage
+    from attnlab.practice.stages import keep_stage, open_stage
     from attnlab.render.interview import SubmitPage
     from attnlab.verdict import EXIT_CODES, grade_outcome
 
@@ -135,7 +143,7 @@ def submit(
         event = make_event(interview, "submit", outcome=report.outcome, text=text)
         score = report.parts_right / max(len(report.parts), 1)
         store.add_grade(program.slug, report.outcome, score, chosen.folder, event)
-        keep_stage(store, program, report, interview)
+        keep_stage(store, program, open_stage(interview.events), report, interview)
     page = SubmitPage(program=program, interview=interview, report=report, seconds=event.seconds)
     return emit(page, json, EXIT_CODES[grade_outcome(report)])
 

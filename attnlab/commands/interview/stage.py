@@ -28,7 +28,7 @@ SkipBugs = Annotated[
 def stage(
     ctx: typer.Context, name: StageName = "", skip_bugs: SkipBugs = False, json: Json = False
 ) -> int:
-    """Go on after the bugs: open the next stage and put its files into the folder."""
+    """Go on after the bugs: open the next stage, with the files that it gives, if any."""
     import json as json_format
 
     from attnlab.catalogue.rounds import write_stage

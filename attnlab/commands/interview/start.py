@@ -84,7 +84,9 @@ def _programs(ctx: typer.Context, name: str, about: str) -> list[Program]:
 
     found = catalogue(ctx)
     if name and found.find_program(name) is None:
-        raise Refused(f"{name} is not a program", "attnlab list --kind program shows them")
+        near = did_you_mean(name, [entry.name for entry in found.programs])
+        hint = f"{near} " * bool(near) + "attnlab list --kind program shows all"
+        raise Refused(f"{name} is not a program", hint)
     entries = [found.find_program(name)] if name else found.programs
     programs = [read_program(Path(entry.folder)) for entry in entries if entry]
     kinds = sorted({bug.category for program in programs for bug in program.bugs})

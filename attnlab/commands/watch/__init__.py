@@ -69,6 +69,7 @@ class Watch:
         self.keyboard = Keyboard()
         self.screen: Screen = stdout()
         self.code = 0
+        self.asked = False  # whether a key was not yet obeyed, as it costs something
         self.place: tuple[str, int] = ("", 0)  # where the editor opens
         self._choose(what)
 
@@ -124,8 +125,12 @@ class Watch:
         self._show(self.look, f"after a change of {names}")
 
     def _press(self, key: str) -> None:
+        asked, self.asked = self.asked, False
         if key in ("\n", "\r", " "):
             self._show(self.look)
+        elif key == "h" and not (asked or self.own) and self._costs():
+            self.asked = True
+            self.screen.say(("a hint lowers the rating of the interview: press h again", "warn"))
         elif key == "e":
             self._edit()
         elif key == "t":
@@ -178,12 +183,19 @@ class Watch:
             show_error(error, stderr())
             return error.exit_code
 
+    def _costs(self) -> bool:
+        """Whether an interview is going on, so that a hint lowers its rating."""
+        from attnlab.practice.interviews import current
+
+        with progress() as store:
+            return current(store) is not None
+
     def _say_keys(self) -> None:
         if self.keyboard.works:
             keys = OWN_KEYS if self.own else KEYS
             told = "  ".join(f"{key} {what}" for key, what in (*keys.items(), ("q", "quit")))
             self.screen.gap()
-            self.screen.one_line((f"watching {self.name}   ", "title"), (told, "aside"))
+            self.screen.hang((f"watching {self.name}   ", "title"), (told, "aside"))
 
     def _edit(self) -> None:
         """Open the user's editor at the first failure."""
