@@ -60,9 +60,11 @@ def shown_path(path: Path) -> str:
 
 
 def shown_folder(path: Path) -> str:
-    """A folder as messages show it: `./char-gpt/`, `./` for the current one, `/tmp/char-gpt/`."""
+    """A folder as messages show it: `./char-gpt/`, `./` for the current one, `/tmp/char-gpt/`,
+    `../char-gpt/`."""
     shown = shown_path(path)
-    return "./" if shown == "." else f"{shown}/" if Path(shown).is_absolute() else f"./{shown}/"
+    whole = Path(shown).is_absolute() or shown.startswith("..")
+    return "./" if shown == "." else f"{shown}/" if whole else f"./{shown}/"
 
 
 def set_aside(path: Path) -> Path:

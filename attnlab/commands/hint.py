@@ -69,6 +69,11 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
     shown = stage_hint_texts(stage, taken) if stage else hint_texts(program, bugs, taken)
     cost = cost_of_hints(len(taken), len(bugs)) if interview and not stage else ""
     page = RoundHintPage(
-        program=program, shown=shown, more=new is not None, cost=cost, passed=passed
+        program=program,
+        shown=shown,
+        more=new is not None,
+        cost=cost,
+        passed=passed,
+        name=chosen.shown_name,
     )
     return emit(page, json)

@@ -81,6 +81,7 @@ def build_scorecard(
         changed_lines=changes[LINES],
         grades=len(first_half.of_kind("grade")),
         submits=len(submitted),
+        started=interview.started,
         hints=hints,
         rating=rating,
         slips=tuple(slips.values()),

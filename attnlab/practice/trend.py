@@ -47,6 +47,7 @@ def _category(category: str, bugs: Sequence[BugCard]) -> CategoryTrend:
 
 def summarize(card: Scorecard) -> RoundSummary:
     """An interview in a line."""
+    passed = sum(stage.outcome == "passed" for stage in card.stages)
     return RoundSummary(
         number=card.number,
         slug=card.slug,
@@ -58,4 +59,6 @@ def summarize(card: Scorecard) -> RoundSummary:
         seconds=card.seconds,
         late=card.late,
         rating=card.rating.name,
+        started=card.started,
+        stages=f"{passed} of {len(card.stages)}" if card.stages else "",
     )

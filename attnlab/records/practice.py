@@ -184,6 +184,7 @@ class Scorecard:
     questions: int  # that could be asked
     rating: Rating
     submits: int = 0
+    started: float = 0.0  # seconds since 1970
     slips: tuple[str, ...] = ()  # notes that point at a line without a bug
     late_notes: int = 0  # that were made after everything was right
     decoys: tuple[DecoyCard, ...] = ()
@@ -218,6 +219,8 @@ class RoundSummary:
     seconds: float
     late: bool
     rating: str
+    started: float = 0.0  # seconds since 1970
+    stages: str = ""  # `1 of 3`, that passed
 
 
 @record

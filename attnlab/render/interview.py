@@ -1,5 +1,6 @@
 """Pages about an interview: its start, its clock, notes and questions, and the scorecard."""
 
+import time
 from collections.abc import Sequence
 
 from attnlab.practice.interviews import clock_text
@@ -31,7 +32,7 @@ HELP = (
     ("interview ask", "what a good candidate asks, and its answer"),
     ("interview submit", "hand in; interview end shows the scorecard"),
 )
-COLUMNS = ("no", "program", "time", "found", "fixed", "named", "hints", "rating")
+COLUMNS = ("no", "date", "program", "time", "found", "fixed", "named", "hints", "stages", "rating")
 FEW_COLUMNS = ("program", "found", "rating")  # on a narrow screen
 WIDE = 72
 REASONS = {
@@ -387,7 +388,7 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
     screen.say(
         (f"{mark} ", style),
         (f"{card.fixed} of {plural(len(card.bugs), 'bug')} fixed", "title"),
-        f", {card.found} found, {card.named} named",
+        f", {card.named} named in a note: {card.found} found",
     )
     late = ("  handed in after the time", "bad") if card.late else ""
     screen.say((card.slug, "name"), f"  {clock_of(card.seconds, card.minutes)}", late, indent=2)
@@ -529,21 +530,28 @@ def _counted(interview: Interview) -> list[str]:
 
 
 def _history_row(interview: Interview, card: Scorecard | None, now: float) -> Sequence[str]:
-    number, name = str(interview.number), interview.name
     if card is None:
         state = "dropped" if interview.closing else "going on"
-        return (number, name, clock_of(interview.elapsed(now)), "", "", "", "", state)
+        known = (str(interview.number), _date(interview.started), interview.name)
+        return (*known, clock_of(interview.elapsed(now)), *[""] * 5, state)
     return _round_row(summarize(card))
+
+
+def _date(seconds: float) -> str:
+    """`23 Nov`, in the time of this machine."""
+    return time.strftime("%d %b", time.localtime(seconds)).lstrip("0") if seconds else ""
 
 
 def _round_row(one: RoundSummary) -> Sequence[str]:
     return (
         str(one.number),
+        _date(one.started),
         one.slug.partition("/")[2],
         clock_of(one.seconds),
         f"{one.found} of {one.bugs}",
         str(one.fixed),
         str(one.named),
         str(one.hints),
+        one.stages,
         one.rating + ", late" * one.late,
     )

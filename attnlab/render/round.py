@@ -245,6 +245,7 @@ class RoundHintPage:
     more: bool
     cost: str = ""  # what the hints so far do to the rating of an interview
     passed: bool = False  # what they are about
+    name: str = ""  # of the round in this folder
 
     def show(self, screen: Screen) -> None:
         show_head(self.program, screen)
@@ -258,7 +259,7 @@ class RoundHintPage:
         if self.passed:
             screen.do_next("it has passed already: attnlab interview status shows what is left")
         else:
-            screen.do_next(f"fix it, then attnlab grade {self.program.name}")
+            screen.do_next(f"fix it, then attnlab grade {self.name}")
 
     def document(self) -> Document:
         return {
@@ -320,12 +321,9 @@ def _show_run(program: Program, run: TrainingRun, folder: str, screen: Screen) -
         screen.say(
             "loss  ", f"{run.losses[0]:.3f} ", (curve, "name"), f" {run.losses[-1]:.3f}", indent=2
         )
-        screen.say(
-            f"it begins at {run.losses[0]:.3f}; one that guesses among "
-            f"{round(math.exp(run.expected_start))} classes begins at {run.expected_start:.3f}, "
-            "their logarithm",
-            indent=2,
-        )
+        classes = round(math.exp(run.expected_start))
+        guessing = f"guessing among {classes} classes gives ln {classes} = {run.expected_start:.3f}"
+        screen.say(f"it begins at {run.losses[0]:.3f}; {guessing}", indent=2)
     if run.failed_step:
         what = run.error or "the loss is not a finite number"
         screen.say((f"{screen.marks.bad} step {run.failed_step}: ", "bad"), what, indent=2)

@@ -36,8 +36,10 @@ class SelectedRound:
 
     @property
     def shown_name(self) -> str:
-        """What commands call it: a program, or a folder beside that of its round."""
-        return self.folder if self.stage and not self.bugs else self.program.name
+        """What commands call it in this folder: a program, or the folder where its files lie."""
+        here = Path(self.folder).absolute() in (Path.cwd() / self.program.name, Path.cwd())
+        beside = self.stage and not self.bugs
+        return self.folder if self.yours and (beside or not here) else self.program.name
 
     @property
     def label(self) -> str:

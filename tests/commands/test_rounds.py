@@ -41,7 +41,7 @@ def test_a_run_shows_the_loss_and_the_goals(shell):
     assert said.code == 1
     for part in (
         "120 of 120 steps",
-        "begins at 3.296",
+        "gives ln 27 = 3.296",
         "goals",
         "train.generate gives",
         "in eval mode",
@@ -127,3 +127,13 @@ def test_a_list_of_programs_shows_how_many_stages_follow(shell):
     shown = {one["slug"]: one["stages"] for one in shell("list", "--json").json["challenges"]
              if one["kind"] == "program"}  # fmt: skip
     assert (shown["programs/char-gpt"], shown["programs/reverse-seq2seq"]) == (3, 0)
+
+
+def test_what_a_page_says_to_type_works_where_it_was_typed(shell, monkeypatch, tmp_path):
+    """From another folder the name alone would mean the program as it was shipped."""
+    shell("start", "char-gpt", "--bugs", "no-zero-grad")
+    for folder, name in ((".", "char-gpt"), ("char-gpt", "char-gpt"), ("..", "here/char-gpt")):
+        monkeypatch.chdir(tmp_path / "here" / folder)
+        asked = "char-gpt" if name == "char-gpt" else name
+        for command in ("run", "grade", "hint"):
+            assert f"attnlab grade {name}" in " ".join(shell(command, asked).out.split()), folder

@@ -86,7 +86,7 @@ def probabilities(log: TrainingLog) -> Iterator[Finding]:
                 "logits-into-nll",
                 "warning",
                 _at(call),
-                f"the scores {call.shape} that nll_loss takes are no logarithms of probabilities: "
+                f"the scores {call.shape} that nll_loss takes are not log-probabilities: "
                 "apply log_softmax first, or use cross_entropy",
             )
     for call in _steady(log, lambda c: c.name == "cross_entropy" and c.log_probabilities):
@@ -140,13 +140,13 @@ def broadcast_targets(log: TrainingLog) -> Iterator[Finding]:
 
 
 def divergences(log: TrainingLog) -> Iterator[Finding]:
-    """A kl_div whose first argument is no logarithm of probabilities."""
+    """A kl_div whose first argument is not a log-probability."""
     for call in _steady(log, lambda c: c.name == "kl_div" and not c.log_probabilities):
         yield found(
             "logits-into-nll",
             "warning",
             _at(call),
-            f"what kl_div takes first, {call.shape}, are no logarithms of probabilities: apply "
+            f"what kl_div takes first, {call.shape}, are not log-probabilities: apply "
             "log_softmax to it",
         )
 
