@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
@@ -119,8 +120,15 @@ def to_json(value: Any) -> str:
 
 def from_json(kind: type[R], text: str | bytes | bytearray) -> R:
     """The record of `kind` in `text`; raises `ValueError` where it does not fit."""
-    record: R = _decoder(cast("Any", kind)).decode(text)
+    with _BUILDING:
+        decoder = _decoder(cast("Any", kind))
+    record: R = decoder.decode(text)
     return record
+
+
+# msgspec keeps what it knows of a class with the class while it still finds out: a second thread
+# that used it then would end the process.
+_BUILDING = threading.Lock()
 
 
 @cache
