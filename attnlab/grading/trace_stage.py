@@ -8,7 +8,7 @@ from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.probe.answers import Mask
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
-from attnlab.probe.inputs.sizes import naming
+from attnlab.probe.inputs.sizes import counts_keys, naming
 from attnlab.records import (
     Contract,
     Finding,
@@ -46,6 +46,7 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
         raw = _read(host, "demo", **surroundings(job), options=asdict(job.options))
         demo = build_trace(SizedTrace(raw, raw.sizes), None)
         return replace(demo, notes=(*demo.notes, *_left_out(job.options)))
+    several, contract = contract, _of_one_call(contract)
     sizes = with_head_dim(contract.sizes)
     run = SizedTrace(_run(job, host, contract, sizes, job.options), sizes)
     telling, trace = None, None
@@ -57,7 +58,19 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
             renew()
     trace = trace or build_trace(run, telling)
     wanted = job.options.calls > 1 and trace.crash is None
-    return _with_calls(job, host, contract, trace) if wanted else trace
+    return _with_calls(job, host, several, trace) if wanted else trace
+
+
+def _of_one_call(contract: Contract) -> Contract:
+    """In a first call the keys are those of the new positions: Sk is S, and not another length."""
+    sizes = dict(contract.sizes)
+    if not counts_keys(contract) or "S" not in sizes or sizes.pop("Sk", None) is None:
+        return contract
+    inputs = tuple(
+        replace(i, axes=tuple("S" if axis == "Sk" else axis for axis in i.axes))
+        for i in contract.inputs
+    )
+    return replace(contract, sizes=sizes, inputs=inputs)
 
 
 def _left_out(options: TraceOptions) -> Iterator[str]:

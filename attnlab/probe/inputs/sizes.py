@@ -128,11 +128,15 @@ def _is_exceeded(number: int, usual: list[Sizes], contract: Contract) -> bool:
 
 def tied(contract: Contract, sizes: Sizes) -> Sizes:
     """With a cache, Sk is the number of keys so far: in a call that holds none yet, S."""
-    if contract.cache is None or "Sk" not in sizes or "S" not in sizes:
-        return sizes
-    if any("Sk" in i.axes for i in contract.inputs if i.role == "data"):
+    if "Sk" not in sizes or "S" not in sizes or not counts_keys(contract):
         return sizes
     return {**sizes, "Sk": sizes["S"]}
+
+
+def counts_keys(contract: Contract) -> bool:
+    """Whether Sk is the number of keys that a cache holds after a call, not that of a context."""
+    data = [i for i in contract.inputs if i.role == "data"]
+    return contract.cache is not None and not any("Sk" in i.axes for i in data)
 
 
 def within(sizes: Sizes) -> Sizes:
