@@ -32,6 +32,7 @@ from attnlab.practice.interviews import begin, draw_bugs, make_event
 from attnlab.progress import Progress
 from attnlab.records import Limits
 from attnlab.records.program import Files, Program, ProgramJob
+from attnlab.target.rounds import GRADE
 from attnlab.worker.client import Worker
 from benchmarks.grading import ticks
 
@@ -78,10 +79,11 @@ def _cases(program: Program) -> list[tuple[str, Files, tuple[str, ...], float]]:
     bugs = [bug for bug in program.chosen if not program.patches[bug].decoy]
     return [
         ("the round as given", compose(program, program.chosen), ("grade",), REJECTED),
+        ("what attnlab grade asks of it", compose(program, program.chosen), GRADE, REJECTED),
         ("one bug left", compose(program, bugs[:1]), ("grade",), REJECTED),
         ("the right program, no goals", program.files, ("grade",), 0),
         ("the right program, with goals", program.files, ("grade", "goals"), PASSED),
-        ("which bugs are gone", compose(program, bugs[:2]), ("grade", "bugs"), 0),
+        ("two bugs left, which are gone told", compose(program, bugs[:2]), GRADE, REJECTED),
         ("a training run", program.files, ("train",), 0),
     ]
 
