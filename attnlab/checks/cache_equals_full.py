@@ -13,6 +13,11 @@ Chunks: inside a chunk the mask must be causal too, aligned with the last key. W
 chunk, since "the cache holds only the past"; `is_causal=True` with more keys than queries. Right:
 query i of a chunk behind p positions sees the keys up to p + i.
 
+Work: a step computes keys and values of its new positions alone. Wrong: a cache of inputs, or of
+ids, from which each step computes all keys again: the outputs are right, and nothing is saved.
+Right: what is kept is the keys and values themselves, so that a change of the weights between two
+steps changes only those that come after it.
+
 Beams: in beam search row b of the next step continues row `parents[b]` of this one. Wrong: keys
 reordered and values not; positions or lengths that are not reordered. Right:
 `index_select(0, parents)` of everything that the cache holds for a row.
@@ -20,7 +25,7 @@ reordered and values not; positions or lengths that are not reordered. Right:
 
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.base import Failure, Probe, Tier, check
-from attnlab.checks.shared.compare import first_failure, size_from_two
+from attnlab.checks.shared.compare import failure_at, first_failure, size_from_two
 from attnlab.checks.shared.inputs import (
     EPS,
     ROUNDINGS,
@@ -34,6 +39,7 @@ from attnlab.probe.answers import Inputs, Skip, Tensor
 TITLE = "Decoding with a cache equals one pass"
 IN_TYPE = "Look at the dtype of what the cache holds: it is that of the keys that come."
 CHUNK = 3
+PAIR = 2
 STEPS = 2  # after the reorder
 
 
@@ -127,6 +133,31 @@ def _reordered_beams(probe: Probe) -> Failure | None:
             f"step {number + 1} after beams were reordered by {order}",
         )
         for number, out in enumerate(outputs[1:])
+    )
+
+
+@check(
+    id="keys-computed-once",
+    title="A step computes keys and values of its new positions alone",
+    needs=("cache", "causal", "sequence", "reference"),
+    tier=Tier.REGIMES,
+    advice="Keep the keys and values themselves, and project only the new positions in each step.",
+    once=True,
+)
+def _computed_once(probe: Probe) -> Failure | None:
+    """All weights change their sign between a prompt and a step: old keys must stay as they are."""
+    length = size_from_two(probe, "S", "one position is one step")
+    inputs = causal_inputs(probe)
+    calls = cached_calls(probe.contract, inputs, [length - 1, 1])
+    step = probe.cached_steps(calls, negate=True)[-1]
+    right = probe.expected_steps(calls, negate=True)[-1]
+    prompt = f"a prompt of {length - 1} position{'s' if length > PAIR else ''}"
+    return failure_at(
+        ~((step.double() - right).abs() <= probe.tolerance(right)),
+        lambda at: (
+            f"keys and values of {prompt} were computed again in the step behind it: with other "
+            f"weights there, its output differs at {at} from what follows from those of the prompt"
+        ),
     )
 
 

@@ -443,19 +443,19 @@ class Probe:
         parents: Tensor | None = None,
         train: bool = False,
         beside: bool = False,
+        negate: bool = False,
     ) -> list[Tensor]:
         """The outputs of calls that share one cache, empty at first. With `parents` the cache is
         reordered after the first call: row b continues from row parents[b]. At the same place
-        another instance is called, where `beside` is True."""
-        spec = data_inputs(self.contract, "S")[0]
+        another instance is called, where `beside` is True, and all weights change their sign for
+        the calls that follow, where `negate` is."""
+        sibling = {"other": list(calls[0].items()), **self.recipe()} if beside else None
         answer = self._ask(
             "cached_steps",
-            calls=_pairs(calls),
-            batch=calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1,
-            length=sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls),
+            **self._steps(calls, negate),
             parents=parents,
             train=train,
-            sibling={"other": list(calls[0].items()), **self.recipe()} if beside else None,
+            sibling=sibling,
         )
         outputs = list(tensors_in(answer, "outputs").values())
         if len(outputs) != len(calls) or not all(map(is_plain, outputs)):
@@ -463,6 +463,23 @@ class Probe:
                 "forward with a cache returned something else than one plain tensor"
             )
         return outputs
+
+    def _steps(self, calls: Sequence[Inputs], negate: bool) -> dict[str, Any]:
+        spec = data_inputs(self.contract, "S")[0]
+        return {
+            "calls": _pairs(calls),
+            "batch": calls[0][spec.name].shape[spec.axes.index("B")] if "B" in spec.axes else 1,
+            "length": sum(inputs[spec.name].shape[spec.axes.index("S")] for inputs in calls),
+            "negate": negate,
+        }
+
+    def expected_steps(self, calls: Sequence[Inputs], negate: bool = False) -> list[Tensor]:
+        """What `cached_steps` must give: the reference's outputs in float64; raises `CannotTell`,
+        and `Skip` where the reference keeps no cache."""
+        found = self._comparable().in_steps(self._steps(calls, negate))
+        if found is None:
+            raise Skip("the reference keeps no cache")
+        return [finite(right) for right in found]
 
     def after_sibling(self, sizes: Mapping[str, int], inputs: Inputs) -> Tensor:
         """The output after an instance of other sizes was built and called, and its parameters were

@@ -49,6 +49,10 @@ class Reference(Protocol):
     def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
         """The input of each softmax of attention."""
 
+    def in_steps(self, steps: dict[str, Any]) -> list[Tensor] | None:
+        """Its outputs of calls that share a cache, asked for as the candidate's are; None where it
+        keeps none."""
+
     def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
         """Its outputs of this many calls in train mode."""
 
@@ -113,6 +117,9 @@ class UnitReference:
 
     def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
         return tuple(record_internals(lambda: self._run(self._own(inputs)))["scores"].values())
+
+    def in_steps(self, steps: dict[str, Any]) -> None:  # noqa: ARG002
+        return None
 
     def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
         own = self._own(inputs)
@@ -255,6 +262,13 @@ class FileReference:
 
     def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
         return tuple(self._ask("attention_internals", inputs=self._own(inputs))["scores"].values())
+
+    def in_steps(self, steps: dict[str, Any]) -> list[Tensor] | None:
+        if not (self.contract and self.contract.cache):
+            return None
+        calls = [self._own(dict(given)) for given in steps["calls"]]
+        outputs = self._ask("cached_steps", **{**steps, "calls": calls})["outputs"]
+        return [out.double() for out in outputs.values()]
 
     def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
         self._build(seed)  # what is drawn in a call follows from it

@@ -6,7 +6,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 import torch
@@ -137,14 +137,15 @@ def cached_steps(
     parents: Tensor | None = None,
     train: bool = False,
     sibling: dict[str, Any] | None = None,
+    negate: bool = False,
 ) -> Any:
     """The outputs of calls that share a cache. After the first of them it is reordered, or an
-    instance `sibling` is built and called."""
+    instance `sibling` is built and called, or all weights change their sign until the end."""
     if session.cache is None:
         raise TypeError("no cache was declared")
     session.set_mode(train)
     found: dict[str, Any] = {}
-    with torch.no_grad():
+    with torch.no_grad(), ExitStack() as negated:
         session.cache.target = session.target
         session.cache.begin(batch, length)
         for i, inputs in enumerate(calls):
@@ -152,9 +153,24 @@ def cached_steps(
                 _call_sibling(session, **sibling)
             if parents is not None and i == 1:
                 session.cache.reorder_rows(parents)
+            if negate and i == 1:
+                negated.enter_context(_negated(session))
             out = session.invoke(fresh(inputs), continues=True)
             found[str(i)] = out.detach().clone() if isinstance(out, Tensor) else None
     return {"outputs": found}
+
+
+@contextmanager
+def _negated(session: Session) -> Iterator[None]:
+    """All parameters with the other sign: exact, and the same however they are laid out."""
+    weights = {id(p): p for _, p in session.named_tensors("parameters")}.values()
+    try:
+        for weight in weights:
+            weight.neg_()
+        yield
+    finally:
+        for weight in weights:
+            weight.neg_()
 
 
 def _call_sibling(session: Session, other: Given, **recipe: Any) -> None:

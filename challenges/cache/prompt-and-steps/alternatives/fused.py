@@ -1,4 +1,4 @@
-"""Keeps what came in, as slow and simple as can be, and calls the fused kernel."""
+"""Keeps keys and values side by side as they were projected, and calls the fused kernel."""
 
 import torch
 import torch.nn.functional as F
@@ -14,10 +14,11 @@ class CachedAttention(nn.Module):
         self.to_out = nn.Linear(dim, dim)
 
     def forward(self, x, cache=None):
-        text = x if cache is None else torch.cat((cache, x), 1)
-        k, v = self.to_kv(text).chunk(2, -1)
-        q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in (self.to_q(x), k, v))
-        new, total = x.size(1), text.size(1)
-        seen = torch.ones(total, total, dtype=torch.bool, device=x.device).tril()[total - new :]
+        new = self.to_kv(x)
+        kept = new if cache is None else torch.cat((cache, new), 1)
+        parts = (self.to_q(x), *kept.chunk(2, -1))
+        q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in parts)
+        total = kept.size(1)
+        seen = torch.ones(total, total, dtype=torch.bool, device=x.device).tril()[-x.size(1) :]
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
-        return self.to_out(y.transpose(1, 2).flatten(2)), text
+        return self.to_out(y.transpose(1, 2).flatten(2)), kept
