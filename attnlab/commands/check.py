@@ -109,7 +109,7 @@ def command(
                     table=since.read_text(encoding="utf-8") if since and since.exists() else "",
                 )
                 measured = tuple(_measure(measurement, wanted, programs))
-            strong = StrengthPage(measured=measured, seeds=seeds)
+            strong = StrengthPage(measured=measured, seeds=seeds, percent=sample)
             if table:
                 table.write_text(strong.markdown(), encoding="utf-8")
             return emit(strong, json, 0 if strong.good else 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.mutation_testing.measure import Strength
+from attnlab.mutation_testing.measure import ALL, Strength
 from attnlab.records import plain, record
 from attnlab.records.trial import Fate, Trial
 from attnlab.render.json import Document
@@ -39,6 +39,7 @@ SHORT = {"right files": "right", "equivalent": "equal"}  # a row fits 80 columns
 class StrengthPage:
     measured: tuple[Strength, ...]
     seeds: int = 1
+    percent: int = ALL  # of the mutants of each base
 
     @property
     def good(self) -> bool:
@@ -81,8 +82,13 @@ class StrengthPage:
             f"over {plural(self.seeds, 'seed')}"
         )
 
+    def _sampled(self) -> str:
+        """What was left out."""
+        shown = f"\nOf the mutants of each base {self.percent} % were tried, always the same ones."
+        return shown if self.percent < ALL else ""
+
     def _lines(self) -> Iterator[str]:
-        yield from (GENERATED, INTRO, f"{self.total()}.\n")
+        yield from (GENERATED, INTRO, f"{self.total()}.{self._sampled()}\n")
         yield from _rows(
             COLUMNS, [[str(_counts(one)[c]) for c in COLUMNS] for one in self.measured]
         )
