@@ -106,13 +106,17 @@ def make_triage(
         and not _is_ignored(suspicion, wishes, ignored_lines or {})
     ]
     ranked = tuple(_ranked(found, wishes.symptom))
+    seen = tuple(_looked_at(report))
+    outcome = _outcome(report, ranked)
+    unseen = outcome == "nothing-found" and not seen
+    crash = report.training.crash if report.training else ""
     return Triage(
         target=target,
-        outcome=_outcome(report, ranked),
+        outcome="error" if unseen else outcome,
         suspicions=ranked,
-        looked_at=tuple(_looked_at(report)),
+        looked_at=seen,
         not_looked_at=tuple(_not_looked_at(report)),
-        message=report.message or (report.training.crash if report.training else ""),
+        message=report.message or crash,
         advice=_advice(target, report),
         seconds=report.seconds,
     )
@@ -139,8 +143,13 @@ def _outcome(report: Report, ranked: tuple[Suspicion, ...]) -> TriageOutcome:
 def _advice(target: str, report: Report) -> str:
     """What to do about a script that took no step; "" where nothing is known to help."""
     training = report.training
-    if training is None or training.steps or not training.crash:
+    if training is None or training.steps:
         return ""
+    if not training.crash and report.outcome == "ok":
+        return (
+            "it ended without an optimizer step: --args gives a script its arguments; a class or "
+            f"function of it is looked at alone as attnlab triage {target}:NAME"
+        )
     if needed := re.search(r"arguments are required: (.+)", report.output):
         flags = [flag.split("/")[-1] for flag in needed[1].split(", ")]
         words = [f"{f} {f.lstrip('-').upper()}" if f.startswith("-") else f for f in flags]

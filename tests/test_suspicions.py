@@ -60,7 +60,7 @@ def test_rules_are_left_out_by_name_by_layer_and_by_comment():
 
 def test_the_outcome_says_whether_more_than_notes_were_found():
     """Notes alone are nothing to act on; a crash is found as well."""
-    assert make_triage("t", report(), Wishes()).outcome == "nothing-found"
+    assert make_triage("t", Report(outcome="ok"), Wishes()).outcome == "error"  # nothing was seen
     assert (
         make_triage("t", report(finding("scale", 1, "note")), Wishes()).outcome == "nothing-found"
     )

@@ -7,7 +7,6 @@ import typer
 from attnlab.commands.base import (
     Json,
     Timeout,
-    catalogue,
     complete_slug,
     emit,
     limits,
@@ -17,6 +16,7 @@ from attnlab.commands.base import (
     whole_number,
 )
 from attnlab.commands.trace import (
+    NOT_COMPARED,
     OWN_TIME,
     Case,
     Init,
@@ -27,6 +27,7 @@ from attnlab.commands.trace import (
     answer_of,
     find_challenge,
     next_of_puzzle,
+    typed_command,
 )
 
 PLACE = 105
@@ -119,8 +120,6 @@ def command(
 
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
-    from attnlab.target.command_line import TraceCommand
-    from attnlab.target.rounds import training_script
     from attnlab.target.trace_advice import untried_inputs
     from attnlab.target.triage_target import (
         STEPS,
@@ -135,15 +134,8 @@ def command(
     _must_be_one_of("--only", only, LAYERS)
     _must_be_rules(ignore or [])
     many = whole_number("--steps", steps, 1, 10_000, "as in 50") if steps else STEPS
-    typed = TraceCommand(
-        target=training_script(catalogue(ctx), target),
-        init=", ".join(init or ()),
-        sizes=", ".join(sizes or ()),
-        inputs=tuple(inputs or ()),
-        case=case,
-        verb="triage",
-        rest=("--args", args) if args else (),
-    )
+    rest = ("--args", args) if args else ()
+    typed = typed_command(ctx, target, (init, sizes, inputs, case), rest, "triage")
     bounds = limits(timeout or OWN_TIME, "")
     learning = _seconds(overfit, seconds)
     chosen = find_challenge(ctx, typed.target)
@@ -169,7 +161,8 @@ def command(
         fine = found.outcome == "nothing-found"
         advice = "" if shown.suspicions else next_of_puzzle(chosen, fine, solved)
         page = replace(page, triage=shown, hidden=hidden, next=advice)
-    return emit(page, json, 0 if found.outcome == "nothing-found" else 1)
+    unseen = found.outcome == "error" and not found.looked_at
+    return emit(page, json, NOT_COMPARED if unseen else int(found.outcome != "nothing-found"))
 
 
 def _must_train(target: str, stages: tuple[str, ...]) -> None:

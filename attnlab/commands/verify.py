@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, Timeout, catalogue, emit, limits, note_reveal, run_job
+from attnlab.commands.base import Json, Timeout, emit, limits, note_reveal, run_job
 from attnlab.commands.trace import (
+    NOT_COMPARED,
     OWN_TIME,
     Case,
     Init,
@@ -17,12 +18,14 @@ from attnlab.commands.trace import (
     answer_of,
     find_challenge,
     next_of_puzzle,
+    typed_command,
 )
 
 if TYPE_CHECKING:
     from attnlab.records import CheckResult, Report
 
 PLACE = 106
+NOTHING = "no property could be looked at: above stands why of each"
 Promises = Annotated[
     list[str] | None,
     typer.Option(
@@ -56,24 +59,16 @@ def command(
     from dataclasses import replace
 
     from attnlab.render.verify import VerifyPage
-    from attnlab.target.command_line import TraceCommand, repeated_flags
+    from attnlab.target.command_line import repeated_flags
     from attnlab.target.promises import layout_promises, parse_names
     from attnlab.target.resolve import own_job
-    from attnlab.target.rounds import training_script
     from attnlab.target.trace_advice import untried_inputs
 
     promised, denied = parse_names(promise or (), unpromised or ())
     flags = [w for n in promised for w in ("--promise", n)]
     flags += [w for n in denied for w in ("--not", n)]
-    typed = TraceCommand(
-        target=training_script(catalogue(ctx), target),
-        init=", ".join(init or ()),
-        sizes=", ".join(sizes or ()),
-        inputs=tuple(inputs or ()),
-        case=case,
-        rest=(*flags, *repeated_flags((), {"--timeout": timeout})),
-        verb="verify",
-    )
+    rest = (*flags, *repeated_flags((), {"--timeout": timeout}))
+    typed = typed_command(ctx, target, (init, sizes, inputs, case), rest, "verify")
     chosen = find_challenge(ctx, typed.target)
     answer = answer_of(chosen, typed.target)
     job = own_job(typed, limits=limits(timeout or OWN_TIME, ""), answer=answer)
@@ -100,7 +95,7 @@ def command(
         page = replace(page, next=next_of_puzzle(chosen, outcome == "passed", solved))
         if not (solved or reveal):
             page = replace(page, checks=tuple(map(_without_line, page.checks)), hidden=broken)
-    return emit(page, json, 0 if outcome == "passed" else 1)
+    return emit(page, json, {"passed": 0, "error": NOT_COMPARED}.get(outcome, 1))
 
 
 def _without_line(check: CheckResult) -> CheckResult:
@@ -115,7 +110,8 @@ def _outcome(report: Report) -> str:
         return report.outcome
     if report.trace and report.trace.crash:
         return "crashed"
-    return "failed" if any(c.outcome == "failed" for c in report.checks) else "passed"
+    known = {c.outcome for c in report.checks}
+    return "failed" if "failed" in known else "passed" if "passed" in known else "error"
 
 
 def _message(report: Report) -> str:
@@ -123,4 +119,6 @@ def _message(report: Report) -> str:
     crash = report.trace.crash if report.trace else None
     if crash:
         return f"{crash.file}:{crash.line}: {crash.error}: {crash.message}"
+    if all(c.outcome not in ("passed", "failed") for c in report.checks):
+        return report.message or NOTHING
     return report.message

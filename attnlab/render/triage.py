@@ -49,7 +49,7 @@ class TriagePage:
             rule = full[0].rule
             first = full[0].experiment.replace("`", "") or "look at the line"
             screen.do_next(f"{first} (attnlab explain {rule})")
-        screen.do_next(self.next)
+        screen.do_next(self.next or ("" if full or found.message else found.advice))
 
     def _show_end_of_script(self, screen: Screen) -> None:
         """What ended a script that was to be watched, and what to do about it."""
@@ -134,8 +134,8 @@ def _show_end(found: Triage, grave: int, notes: int, screen: Screen) -> None:
     told = f" and {plural(notes, 'note')}" if notes else ""
     if grave:
         screen.say((f"{marks.warn} {plural(grave, 'suspicion')}{told}", "warn"))
-    elif found.outcome == "nothing-found" and not found.looked_at:
-        screen.say((f"{marks.warn} there was nothing that could be looked at{told}", "warn"))
+    elif found.outcome == "error" and not found.looked_at:
+        screen.say((f"{marks.warn} nothing could be looked at, so nothing is known{told}", "warn"))
     elif found.outcome == "nothing-found":
         screen.say((f"{marks.note} nothing suspicious in what was looked at{told}", "title"))
     for head, texts in (

@@ -21,6 +21,7 @@ from attnlab.target.trace_advice import omitted_inputs
 
 STEPS = 20  # of training that are watched
 IGNORE = re.compile(r"#\s*attnlab:\s*ignore(?:\[([\w\s,-]*)\])?")
+NO_TRAINING = TrainingReport(steps=0)
 ALL = "*"  # a comment that names no rule is about all
 
 
@@ -58,19 +59,22 @@ def script_arguments(text: str) -> tuple[str, ...]:
         raise Refused(f"--args {text}: {error}", hint, "--args") from None
 
 
-def _module_instead(typed: TraceCommand, report: Report, job: Job) -> Job | None:
-    """Where a script took no optimizer step: the job that looks at its model alone, if it can."""
+def _module_instead(typed: TraceCommand, report: Report, job: Job) -> Job | str:
+    """Where a script took no optimizer step: the job that looks at its model alone, or why there
+    is none; "" where it need not."""
     script = "training" in job.stages
-    if script and (report.outcome == "timeout" or (report.training and not report.training.steps)):
-        code = read_source(Path(typed.target), typed.target)
-        roots = read_outline(parse(code.text, code.file)).roots
-        try:
-            own = replace(typed, target=f"{typed.target}:{roots[-1]}", rest=()) if roots else None
-            made = own_job(own, limits=job.limits) if own else None
-            return replace(made, stages=("trace", "check"), overfit=job.overfit) if made else None
-        except Refused:
-            return None
-    return None
+    if not script or (report.outcome != "timeout" and (report.training or NO_TRAINING).steps):
+        return ""
+    code = read_source(Path(typed.target), typed.target)
+    roots = read_outline(parse(code.text, code.file)).roots
+    if not roots:
+        return "the file defines no module that could be looked at alone"
+    try:
+        own = replace(typed, target=f"{typed.target}:{roots[-1]}", rest=())
+        made = own_job(own, limits=job.limits)
+    except Refused as error:
+        return f"{roots[-1]} alone: {error}. {error.hint}"
+    return replace(made, stages=("trace", "check"), overfit=job.overfit)
 
 
 def _add_source_findings(report: Report, job: Job) -> Report:
@@ -121,10 +125,14 @@ def _merge_reports(script: Report, module: Report) -> Report:
     crash = module.trace.crash if module.trace else None
     if module.outcome != "ok" or module.trace is None or crash:  # its inputs were guessed
         why = f"{crash.error}: {crash.message}" if crash else module.message or module.outcome
-        training = script.training or TrainingReport(steps=0)
-        told = (*training.not_looked_at, f"the model alone: {why}")
-        return replace(script, training=replace(training, not_looked_at=told))
+        return _without_module(script, f"the model alone: {why}")
     return replace(module, training=script.training, output=script.output, message=script.message)
+
+
+def _without_module(script: Report, why: str) -> Report:
+    training = script.training or NO_TRAINING
+    told = (*training.not_looked_at, why)
+    return replace(script, training=replace(training, not_looked_at=told))
 
 
 def look_at(
@@ -137,10 +145,10 @@ def look_at(
         report = _add_findings(report, run(masked))
     report = _add_source_findings(report, job)
     alone = _module_instead(typed, report, job)
-    if alone is not None:
-        note(f"it took no optimizer step: looking at {alone.candidate.name} alone")
-        report = _merge_reports(report, run(alone))
-    return report
+    if isinstance(alone, str):
+        return _without_module(report, alone) if alone else report
+    note(f"it took no optimizer step: looking at {alone.candidate.name} alone")
+    return _merge_reports(report, run(alone))
 
 
 def trains(tree: ast.Module) -> bool:

@@ -106,7 +106,7 @@ class TrainingWatch:
         self._clip_line = 0
         self._ids: dict[int, int] = {}  # of optimizers, in order
         self._sets: list[frozenset[int]] = []  # the parameters of each
-        self._stale: set[int] = set()  # parameters with gradients that a step has used
+        self._stale: dict[int, Tensor] = {}  # parameters with gradients that a step has used
         self._before: dict[int, Tensor] = {}
         self._received: set[int] = set()
         self._moved: set[int] = set()
@@ -364,11 +364,10 @@ class TrainingWatch:
 
     def _forget_cleared(self) -> None:
         """Gradients that were set to None or zero are no longer those of an earlier step."""
-        for seen in list(self.models.values()):
-            for parameter in seen.module.parameters():
-                grad = parameter.grad
-                if id(parameter) in self._stale and (grad is None or not bool(grad.any())):
-                    self._stale.discard(id(parameter))
+        left = {key: p.grad for key, p in self._stale.items()}
+        for key, grad in left.items():
+            if grad is None or not bool(grad.any()):
+                del self._stale[key]
 
     # ------------------------------------------------------------ the loop's other words
 
@@ -488,7 +487,7 @@ class TrainingWatch:
             )
         )
         events.clear()
-        self._stale |= {id(p) for p in graded if p.grad is not None and bool(p.grad.any())}
+        self._stale |= {id(p): p for p in graded if p.grad is not None and bool(p.grad.any())}
         self._before, self._inside = {}, False
         if self.space is not None:
             self.space = find_namespace(sys._getframe(2))

@@ -211,3 +211,35 @@ mp.spawn(work, nprocs=2)"""
     log = watched(tmp_path, {"setup": spawn}, 3)[2].log
     assert (log.crash, len(log.steps)) == ("", 3)
     assert any("2 processes: the first ran alone" in text for text in log.not_seen)
+
+
+UNCALLED = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(4, 4))
+        self.head = nn.Linear(4, 4)
+
+    def encode(self, x):
+        return self.head(x @ self.table)
+
+model = Net()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for _ in range(9):
+    loss = model.encode(torch.randn(3, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_gradients_are_cleared_of_a_model_that_is_never_called_itself(tmp_path):
+    """Its parameters belong to no module that a hook sees, and zero_grad() clears them."""
+    path = tmp_path / "train.py"
+    path.write_text(UNCALLED)
+    code = compile(UNCALLED, str(path), "exec")
+    seen = watch_script(lambda: exec(code, {"__name__": "__main__"}), 8, str(path))
+    assert not grave(seen)

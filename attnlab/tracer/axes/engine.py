@@ -59,6 +59,7 @@ class Flow:
     def _named_axis(self, name: str, n: int, again: bool) -> Axis:
         if n == 1:
             return ()
+        name, again = name.rstrip("'"), again or name.endswith("'")  # S' is a second S
         if not name.isidentifier():  # 3, 2*D
             return (Atom(n, "free" if name.isdigit() else "feature"),)
         atom = self.symbols.get(name)

@@ -48,7 +48,7 @@ def summary(log: TrainingLog) -> Iterator[str]:
         yield f"one batch, learned again and again: {text}"
     yield from evaluation.told(log)
     models = [m for m in log.models if m.learning_calls]
-    if not log.models:
+    if not (log.models and (log.steps or log.backwards)):
         return
     yield (
         f"{len(log.steps)} optimizer steps, {len(log.backwards)} backward passes, "

@@ -3,6 +3,9 @@
 import pytest
 from followed import followed, last, told, true
 
+from attnlab.tracer.axes.atoms import root
+from attnlab.tracer.axes.engine import Flow
+
 SPLIT = "x.view(B, S, H, hd)"
 RIGHT = {
     # views
@@ -133,3 +136,12 @@ def test_lists_of_letters_are_an_equation():
     """The other form that einsum takes is named as well."""
     raw = followed("torch.einsum(x, [0, 1, 2], [0, 1])")
     assert raw.ops[-1].axes == ("B", "S")
+
+
+def test_a_second_copy_of_an_axis_is_known_by_its_mark():
+    """Names that a trace gave are taken back: S' is another S, and not a feature of its own."""
+    flow = Flow({"B": 3, "S": 7}, {})
+    flow.add_input((3, 7, 7), ("B", "S", "S'"))
+    _, one, other = flow.inputs[0].axes
+    assert root(other[0]) is one[0]
+    assert flow.names.axis(other) == "S'"
