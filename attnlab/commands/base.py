@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from attnlab.target.rounds import SelectedRound
 
 
+NOT_COMPARED = 3  # the exit code where nothing could be looked at
 SEEDS = 2**63 - 1  # the largest that torch takes
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from attnlab.target.resolve import Answer
 
 PLACE = 100
-NOT_COMPARED = 3  # the exit code where nothing could be looked at
 CUDA_ROOM = "1024G"  # of addresses: a CUDA context reserves far more than it uses
 PRESETS = {
     "tiny": "B=1, S=4, D=8, H=2",
@@ -188,6 +187,7 @@ def command(
     from attnlab.render.trace import TracePage
     from attnlab.target import options as flags
     from attnlab.target.command_line import describe_containers, repeated_flags
+    from attnlab.target.rounds import typed_command
     from attnlab.target.trace_advice import next_step, omitted_inputs
 
     fills = tuple(preset or ())
@@ -216,7 +216,9 @@ def command(
         "--feed": feed,
     }
     typed = replace(
-        typed_command(ctx, target, (init, sizes, inputs, case), repeated_flags(fills, again)),
+        typed_command(
+            catalogue(ctx), target, (init, sizes, inputs, case), repeated_flags(fills, again)
+        ),
         tiny=flags.TINY in fills,
     )
     view = View(
@@ -278,29 +280,6 @@ def _job(
     job = own_job(typed, limits=bounds, options=options, answer=answer)
     announce_own("tracing", typed, job, answer)
     return job
-
-
-def typed_command(
-    ctx: typer.Context,
-    target: str,
-    built: tuple[Init, Sizes, Inputs, Case],
-    rest: tuple[str, ...] = (),
-    verb: str = "trace",
-) -> TraceCommand:
-    """What was typed: the target, and the flags that say how it is built and fed."""
-    from attnlab.target.command_line import TraceCommand
-    from attnlab.target.rounds import training_script
-
-    init, sizes, inputs, case = built
-    return TraceCommand(
-        target=training_script(catalogue(ctx), target),
-        init=", ".join(init or ()),
-        sizes=", ".join(sizes or ()),
-        inputs=tuple(inputs or ()),
-        case=case,
-        rest=rest,
-        verb=verb,
-    )
 
 
 def announce_own(doing: str, typed: TraceCommand, job: Job, answer: Answer | None) -> None:

@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 
 from attnlab.commands.base import (
+    NOT_COMPARED,
     Json,
     Timeout,
+    catalogue,
     complete_slug,
     emit,
     limits,
@@ -16,7 +18,6 @@ from attnlab.commands.base import (
     whole_number,
 )
 from attnlab.commands.trace import (
-    NOT_COMPARED,
     OWN_TIME,
     Case,
     Init,
@@ -27,7 +28,6 @@ from attnlab.commands.trace import (
     answer_of,
     find_challenge,
     next_of_puzzle,
-    typed_command,
 )
 
 PLACE = 105
@@ -120,6 +120,7 @@ def command(
 
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
+    from attnlab.target.rounds import typed_command
     from attnlab.target.trace_advice import untried_inputs
     from attnlab.target.triage_target import (
         STEPS,
@@ -135,7 +136,7 @@ def command(
     _must_be_rules(ignore or [])
     many = whole_number("--steps", steps, 1, 10_000, "as in 50") if steps else STEPS
     rest = ("--args", args) if args else ()
-    typed = typed_command(ctx, target, (init, sizes, inputs, case), rest, "triage")
+    typed = typed_command(catalogue(ctx), target, (init, sizes, inputs, case), rest, "triage")
     bounds = limits(timeout or OWN_TIME, "")
     learning = _seconds(overfit, seconds)
     chosen = find_challenge(ctx, typed.target)

@@ -4,9 +4,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, Timeout, emit, limits, note_reveal, run_job
-from attnlab.commands.trace import (
+from attnlab.commands.base import (
     NOT_COMPARED,
+    Json,
+    Timeout,
+    catalogue,
+    emit,
+    limits,
+    note_reveal,
+    run_job,
+)
+from attnlab.commands.trace import (
     OWN_TIME,
     Case,
     Init,
@@ -18,7 +26,6 @@ from attnlab.commands.trace import (
     answer_of,
     find_challenge,
     next_of_puzzle,
-    typed_command,
 )
 
 if TYPE_CHECKING:
@@ -62,13 +69,14 @@ def command(
     from attnlab.target.command_line import repeated_flags
     from attnlab.target.promises import layout_promises, parse_names
     from attnlab.target.resolve import own_job
+    from attnlab.target.rounds import typed_command
     from attnlab.target.trace_advice import untried_inputs
 
     promised, denied = parse_names(promise or (), unpromised or ())
     flags = [w for n in promised for w in ("--promise", n)]
     flags += [w for n in denied for w in ("--not", n)]
     rest = (*flags, *repeated_flags((), {"--timeout": timeout}))
-    typed = typed_command(ctx, target, (init, sizes, inputs, case), rest, "verify")
+    typed = typed_command(catalogue(ctx), target, (init, sizes, inputs, case), rest, "verify")
     chosen = find_challenge(ctx, typed.target)
     answer = answer_of(chosen, typed.target)
     job = own_job(typed, limits=limits(timeout or OWN_TIME, ""), answer=answer)
