@@ -4,12 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, catalogue, complete_slug, emit, progress
+from attnlab.commands.base import Json, catalogue, complete_slug, emit, progress, run_job
 
 if TYPE_CHECKING:
+    from attnlab.records import Challenge
+    from attnlab.records.diagnosis import DiffReport
     from attnlab.render.explain import ExplainPage
 
 PLACE = 70
+DIFF_TIME = 20.0  # seconds that comparing with the solution may take
 RULES = "rules"  # the page that tells what every challenge asks
 
 
@@ -137,5 +140,31 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
     if standing.status != "solved" and not standing.solution_seen:
         hint = f"attnlab hint {challenge.name} helps; attnlab solution {challenge.name} shows all"
         raise Refused(f"the notes of {challenge.slug} open once it is solved", hint)
-    text = notes_text(challenge)
-    return ExplainPage(id=challenge.slug, kind="challenge", title=challenge.title, text=text)
+    return ExplainPage(
+        id=challenge.slug,
+        kind="challenge",
+        title=challenge.title,
+        text=notes_text(challenge),
+        parting=_parting(challenge) if challenge.kind == "debug" else None,
+    )
+
+
+def _parting(challenge: Challenge) -> DiffReport | None:
+    """Where the trace of the shipped file parts from that of the solution."""
+    from dataclasses import replace
+
+    from attnlab.catalogue.texts import shipped_code, solution_text
+    from attnlab.errors import AttnlabError
+    from attnlab.records import Code, Limits
+    from attnlab.target.resolve import challenge_job
+
+    name, path = challenge.class_name, challenge.solution
+    wrong = replace(shipped_code(challenge), name=name)
+    right = Code(file="solution.py", text=solution_text(challenge), path=path, name=name)
+    try:
+        job = challenge_job(
+            challenge, wrong, stages=("diff",), limits=Limits(seconds=DIFF_TIME), seed=0
+        )
+        return run_job(replace(job, reference=right)).diff
+    except AttnlabError:  # the notes are there without it
+        return None

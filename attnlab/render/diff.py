@@ -48,32 +48,8 @@ class DiffPage:
                 "yours, makes the output right."
             )
         if self.outcome != "same" or self.all_rows:
-            self._show_steps(screen)
+            show_steps(self.report, screen, self.all_rows)
         screen.do_next(self.next)
-
-    def _show_steps(self, screen: Screen) -> None:
-        rows = list(_rows(self.report.steps, self.all_rows))
-        if not rows:
-            return
-        screen.gap()
-        table = bare_table("", "yours", "line", "shape", "reference", "line")
-        for step in rows:
-            if step is None:
-                table.add_row("", screen.marks.dots)
-                continue
-            mark = Text("" if step.same else screen.marks.bad, style="bad")
-            shape = screen.marks.times.join(map(str, step.shape))
-            lines = [str(n) if n else "" for n in (step.line, step.their_line)]
-            names = [truncate(n, 20, screen.marks.dots) for n in (step.mine, step.theirs)]
-            table.add_row(mark, names[0], lines[0], shape, names[1], lines[1])
-        screen.print(table)
-        equal = sum(step.same for step in self.report.steps)
-        screen.say(
-            (
-                f"{equal} of {plural(len(self.report.steps), 'step')} equal up to their layout",
-                "aside",
-            )
-        )
 
     def document(self) -> Document:
         return {
@@ -101,6 +77,33 @@ def show_diagnosis(found: Diagnosis, screen: Screen) -> None:
         else "likely: a value put there makes the output right, but other lines may be to blame"
     )
     screen.say((f"  {sure}", "aside"))
+
+
+def show_steps(
+    report: DiffReport,
+    screen: Screen,
+    all_rows: bool = False,
+    sides: tuple[str, str] = ("yours", "reference"),
+) -> None:
+    """The steps of both sides, paired: the first that differ, and those before them."""
+    rows = list(_rows(report.steps, all_rows))
+    if not rows:
+        return
+    screen.gap()
+    table = bare_table("", sides[0], "line", "shape", sides[1], "line")
+    for step in rows:
+        if step is None:
+            table.add_row("", screen.marks.dots)
+            continue
+        mark = Text("" if step.same else screen.marks.bad, style="bad")
+        shape = screen.marks.times.join(map(str, step.shape))
+        lines = [str(n) if n else "" for n in (step.line, step.their_line)]
+        names = [truncate(n, 20, screen.marks.dots) for n in (step.mine, step.theirs)]
+        table.add_row(mark, names[0], lines[0], shape, names[1], lines[1])
+    screen.print(table)
+    equal = sum(step.same for step in report.steps)
+    count = plural(len(report.steps), "step")
+    screen.say((f"{equal} of {count} equal up to their layout", "aside"))
 
 
 def _rows(steps: tuple[PairedStep, ...], everything: bool) -> Iterator[PairedStep | None]:

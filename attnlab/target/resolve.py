@@ -74,7 +74,7 @@ def challenge_job(
     challenge: Challenge,
     answer: Path | Code,
     *,
-    stages: tuple[Literal["trace", "check"], ...] = ("trace", "check"),
+    stages: tuple[Literal["trace", "check", "diff"], ...] = ("trace", "check"),
     limits: Limits | None = None,
     seed: int | None = None,
 ) -> Job:

@@ -181,6 +181,18 @@ def test_notes_open_with_the_solution(shell):
     assert "Why it is wrong" in shell("explain", NAME).out
 
 
+def test_notes_end_with_the_rows_that_went_wrong(shell):
+    """They are traced anew: the place is that of the edit, and another bug has another place. Of a
+    bug that no plain call shows, that is said."""
+    shell("solution", "too-sharp", "--yes")
+    page = shell("explain", "too-sharp")
+    assert "as shipped" in page.out
+    assert "hd" in page.out.partition("Where it shows in the trace")[2]
+    shell("solution", "not-at-half-the-price", "--yes")
+    shown = shell("explain", "not-at-half-the-price", "--json").json["parting"]
+    assert shown["outcome"] == "same"
+
+
 def test_explain_shows_a_mutation(shell):
     """The names in a table of survivors can be looked up: right and wrong stand side by side."""
     document = shell("explain", "mask-fill-value", "--json").json
