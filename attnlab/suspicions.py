@@ -15,6 +15,7 @@ SYMPTOM = 0.35  # that a rule which explains the symptom gains
 LATER = 0.02  # for each finding before it of the same rule
 EFFECTS = {"loss-not-finite", "finite", "first-loss", "loss-rises", "learning-rate"}
 EFFECTS |= {"no-gradient"}  # of an argument that is not read, of a part that is left out
+EFFECTS_OF = {"labels-not-shifted": "labels-overwritten"}  # of one cause alone
 EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 PROPERTY = 0.75  # confidence in a property that does not hold
 PROPERTIES = {  # where it is another
@@ -250,24 +251,25 @@ def _clipped(confidence: float) -> float:
 
 def _ranked(found: Iterable[Suspicion], symptom: str) -> Iterator[Suspicion]:
     """The likeliest first; of a rule and line, and of what says the same of many layers, one."""
-    explains = SYMPTOMS.get(symptom, ())
+    explains, found = SYMPTOMS.get(symptom, ()), list(found)
 
     def raised(suspicion: Suspicion) -> Suspicion:
         more = SYMPTOM if {suspicion.rule, suspicion.layer} & set(explains) else 0.0
         return replace(suspicion, confidence=_clipped(suspicion.confidence + more))
 
+    rules = {s.rule for s in found}
     grave = {"error": 0, "warning": 1, "note": 2}
     caused = any(s.severity != "note" and s.rule not in EFFECTS for s in found)
     found = [
         replace(s, confidence=_clipped(s.confidence - EFFECT))
-        if caused and s.rule in EFFECTS
+        if (caused and s.rule in EFFECTS) or EFFECTS_OF.get(s.rule) in rules
         else s
         for s in found
     ]
     left = sorted(map(raised, found), key=lambda s: (grave[s.severity] > 1, -s.confidence))
     seen: set[tuple[str, str, int | None]] = set()
     lines: dict[tuple[str, int | None], int] = {}
-    rules: dict[str, int] = {}
+    times: dict[str, int] = {}
     weighed: list[tuple[float, Suspicion]] = []
     for suspicion in left:
         key = (suspicion.rule, suspicion.file, suspicion.line)
@@ -275,9 +277,9 @@ def _ranked(found: Iterable[Suspicion], symptom: str) -> Iterator[Suspicion]:
             continue
         seen.add(key)
         place = (suspicion.file, suspicion.line)
-        less = SAME_LINE * (lines.get(place, 0) > 0) + LATER * rules.get(suspicion.rule, 0)
+        less = SAME_LINE * (lines.get(place, 0) > 0) + LATER * times.get(suspicion.rule, 0)
         lines[place] = lines.get(place, 0) + 1
-        rules[suspicion.rule] = rules.get(suspicion.rule, 0) + 1
+        times[suspicion.rule] = times.get(suspicion.rule, 0) + 1
         weighed.append((suspicion.confidence - less - (suspicion.severity == "note"), suspicion))
     weighed.sort(key=lambda pair: -pair[0])
     yield from (replace(s, rank=rank) for rank, (_, s) in enumerate(weighed, 1))

@@ -21,6 +21,7 @@ class LossCall:
     reduction: str = "mean"
     probabilities: bool = False  # its scores sum to 1 and none is negative
     log_probabilities: bool = False  # their exponentials sum to 1
+    none_positive: bool = False  # as logarithms of probabilities are
     shift: int | None = None  # positions that targets are ahead of the model's input ids
     agreement: float = 0.0  # the share of targets that are the ids at that distance
     mixed: bool = False  # its rows hold numbers of several rows of the model's output

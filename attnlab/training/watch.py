@@ -305,6 +305,7 @@ class TrainingWatch:
             probabilities=probable,
             log_probabilities=(several or name == "kl_div")
             and look.are_log_probabilities(scores if several else scores.movedim(-1, 1)),
+            none_positive=several and not bool((scores > 0).any()),
             **found._asdict(),
         )
 

@@ -243,3 +243,12 @@ def test_gradients_are_cleared_of_a_model_that_is_never_called_itself(tmp_path):
     code = compile(UNCALLED, str(path), "exec")
     seen = watch_script(lambda: exec(code, {"__name__": "__main__"}), 8, str(path))
     assert not grave(seen)
+
+
+def test_log_softmax_over_another_axis_is_not_asked_for_again(tmp_path):
+    """Logarithms along the batch are no logits: applying log_softmax once more would not do."""
+    wrong = "F.nll_loss(logits.reshape(-1, 11).log_softmax(0), y.reshape(-1))"
+    _, _, seen = watched(tmp_path, {"loss": wrong})
+    said = next(f.message for f in grave(seen) if f.rule == "logits-into-nll")
+    assert "another axis" in said
+    assert "apply log_softmax first" not in said

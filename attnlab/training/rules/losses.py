@@ -86,7 +86,12 @@ def probabilities(log: TrainingLog) -> Iterator[Finding]:
                 "logits-into-nll",
                 "warning",
                 _at(call),
-                f"the scores {call.shape} that nll_loss takes are not log-probabilities: "
+                f"none of the scores {call.shape} that nll_loss takes is above 0, but the "
+                f"exponentials of the {call.classes} classes on axis 1 do not sum to 1: "
+                "log_softmax runs over another axis. Let it run over the classes, or give the "
+                "logits to cross_entropy"
+                if call.none_positive
+                else f"the scores {call.shape} that nll_loss takes are not log-probabilities: "
                 "apply log_softmax first, or use cross_entropy",
             )
     for call in _steady(log, lambda c: c.name == "cross_entropy" and c.log_probabilities):

@@ -16,6 +16,7 @@ ADAPTERS = re.compile(
     r"(^|[._])(lora|adapter|prompt|prefix|ia3|delta)([._]|$|s[._]?)", re.IGNORECASE
 )
 TURNING = {"CosineAnnealingLR", "CosineAnnealingWarmRestarts", "StepLR", "MultiStepLR"}
+ADAPTING = re.compile(r"lora|adapter", re.IGNORECASE)  # modules that adapters are
 WIDE = 4.0  # std * sqrt(fan_in) of a matrix: about 1 keeps the size of what goes through
 
 
@@ -82,7 +83,13 @@ def idle_optimizers(log: TrainingLog) -> Iterator[Finding]:
 
 def frozen_adapters(log: TrainingLog) -> Iterator[Finding]:
     """Adapters that do not learn, though they are what is meant to."""
-    frozen = [w for w in log.weights if ADAPTERS.search(w.name) and not w.trainable]
+    learning = {w.layer for w in log.weights if w.trainable}
+    frozen = [
+        w
+        for w in log.weights
+        if not w.trainable
+        and (ADAPTERS.search(w.name) or (ADAPTING.search(w.layer) and w.layer not in learning))
+    ]
     if not frozen:
         return
     line = line_of(log.source, r"requires_grad(_\(False| = False)", 0, 0)
