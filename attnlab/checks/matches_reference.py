@@ -68,6 +68,7 @@ COUNTS = {"empty-rows", "causal"}  # what invites to count
 # Lengths over 256, where bfloat16 has no odd numbers: a count that is one less than a multiple of
 # four is rounded up to it.
 FOURS = (66, 70)
+SHARP = 3.0  # times the inputs: scores of about 3, of which rounding takes a quarter of the room
 PATIENCE = 2.0  # seconds that such a call may take
 # Times the tolerance of a value: where weights are made by taking a row's log-sum-exp from scores,
 # the rounding of a score of thousands moves all of them together.
@@ -218,16 +219,30 @@ def _long_sequence(probe: Probe) -> Failure | None:
 
 def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
     """In a type that has no 257: neither keys, where rows may be empty, nor positions, where none
-    sees a later one, are to be counted in it."""
+    sees a later one, are to be counted in it. Where scores depend on distances they are made
+    large as well: weights that are nearly equal hide which key stands where."""
     contract = probe.contract
     if COARSE not in contract.dtypes or not COUNTS & set(contract.promises):
         return None
+    sharp = [_larger(probe, inputs, SHARP)] if "relative" in contract.promises else []
     late = sizes_of(probe, inputs).get("S", 0) > ROUNDED  # it may take no more than so many
     others = late_changes(probe, inputs) if late and "causal" in contract.promises else []
-    out, *after = probe.cast_calls([COARSE], [inputs, *others])[0]
-    seen = (early_change(probe, out, other, COARSE) for other in after)
-    failure = dtype_mismatch(out, probe.expected(inputs), COARSE) or first_failure(seen)
+    near = [inputs, *sharp]
+    outputs = probe.cast_calls([COARSE], [*near, *others])[0]
+    found = [
+        *(
+            dtype_mismatch(out, probe.expected(x), COARSE)
+            for x, out in zip(near, outputs, strict=False)
+        ),
+        *(early_change(probe, outputs[0], other, COARSE) for other in outputs[len(near) :]),
+    ]
+    failure = first_failure(found)
     return failure and replace(failure, message=f"{failure.message}, for long sequences")
+
+
+def _larger(probe: Probe, inputs: Inputs, factor: float) -> Inputs:
+    data = [i.name for i in probe.contract.inputs if i.role == "data" and i.dtype == "float"]
+    return {n: t * factor if n in data and t is not None else t for n, t in inputs.items()}
 
 
 @check(
