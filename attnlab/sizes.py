@@ -110,7 +110,7 @@ def format_bytes(count: int | None) -> str:
     """`512 B`, `4.1 kB`, `12.6 MB`: thousands, as tensors are counted."""
     if count is None:
         return ""
-    for unit, step in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+    for unit, step in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= step:
             return f"{count / step:.3g} {unit}"
     return f"{count} B"

@@ -76,6 +76,6 @@ def plain_literal(value: V) -> V | str:
 
 
 def check_size(key: str, value: str | Scalar, flag: str) -> None:
-    if isinstance(value, bool) or not re.fullmatch(r"[1-9]\d*", str(value)):
+    if isinstance(value, bool) or not re.fullmatch(r"[1-9]\d{0,17}", str(value)):
         hint = f'Write a whole number of elements, for example {flag} "{key}=12".'
         raise Refused(f"{flag}: {key}={value} is not a size", hint, flag)

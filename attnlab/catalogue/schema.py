@@ -246,11 +246,11 @@ def _used_symbols(document: Document, contract: Contract) -> Iterator[tuple[At, 
 # ---------------------------------------------------------------- flags
 
 
-def parse_sizes(text: str) -> dict[str, int]:
-    """`D=182, H=7` of `--sizes`; raises `Refused`."""
-    found = parse_pairs(text, "--sizes")
+def parse_sizes(text: str, flag: str = "--sizes") -> dict[str, int]:
+    """`D=182, H=7` of a flag; raises `Refused`."""
+    found = parse_pairs(text, flag)
     for key, value in found.items():
-        check_size(key, value, "--sizes")
+        check_size(key, value, flag)
     return {key: int(value) for key, value in found.items()}
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from attnlab.candidate.host import Died, Host, checked_answer
-from attnlab.grading.trace_stage import LONGEST, SEED, build_example, surroundings
+from attnlab.grading.example_run import LONGEST, SEED, build_example, surroundings
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.records import Job, LiveReport, TrainingReport, from_json

@@ -16,12 +16,14 @@ from typing import Self
 
 from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
 from attnlab.candidate.session import HUNG
+from attnlab.grading.cost_stage import count_cost
 from attnlab.grading.diff_stage import compare
+from attnlab.grading.example_run import surroundings
 from attnlab.grading.live_stage import find_properties
 from attnlab.grading.plain_call import with_plain_call
 from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
 from attnlab.grading.runner import run_checks
-from attnlab.grading.trace_stage import surroundings, trace_example
+from attnlab.grading.trace_stage import trace_example
 from attnlab.grading.training_stage import watch_training
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.pacing import CallTimes
@@ -54,11 +56,15 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
-    live, training, diff = LiveReport(), None, None
+    live, training, diff, cost = LiveReport(), None, None, None
     with Hosts(job, spawn, started + job.limits.seconds, references or ReferenceCache()) as hosts:
         try:
             if "trace" in job.stages:
                 trace = trace_example(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
+                outcome, message = _memory(trace)
+                refusal = input_refusal(job, trace)
+            if "cost" in job.stages:
+                trace, cost = count_cost(job, hosts.candidate())
                 outcome, message = _memory(trace)
                 refusal = input_refusal(job, trace)
             if "training" in job.stages:
@@ -86,6 +92,7 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
             checks=checks or live.checks,
             training=training,
             diff=diff,
+            cost=cost,
             output=hosts.printed(),
             isolation=hosts.isolation,
             missing=hosts.missing,

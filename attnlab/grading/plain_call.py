@@ -5,7 +5,7 @@ from dataclasses import replace
 from attnlab.candidate.host import Died, Raised, checked_answer
 from attnlab.checks.shared.compare import expected_shape
 from attnlab.checks.shared.inputs import mismatch
-from attnlab.grading.trace_stage import SEED
+from attnlab.grading.example_run import SEED
 from attnlab.probe.answers import CannotTell, Inputs
 from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.inputs import draw

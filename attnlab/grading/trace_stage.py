@@ -5,6 +5,15 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
+from attnlab.grading.example_run import (
+    LONGEST,
+    SEED,
+    build_example,
+    raw_trace,
+    read_trace,
+    run_example,
+    surroundings,
+)
 from attnlab.probe.answers import Mask
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
@@ -18,23 +27,20 @@ from attnlab.records import (
     Trace,
     TraceOptions,
     from_json,
-    plain,
 )
-from attnlab.sizes import Sizes, UnknownSize, constructor_arguments, with_head_dim
+from attnlab.sizes import Sizes, UnknownSize, with_head_dim
 from attnlab.target.conventions import CACHES
 from attnlab.tracer.axes.agree import SizedTrace
 from attnlab.tracer.build_trace import build_trace, sizes_suffix, unique_findings
 from attnlab.tracer.findings import Rows, find
-from attnlab.tracer.raw_trace import RawTrace, is_consistent
+from attnlab.tracer.raw_trace import RawTrace
 from attnlab.tracer.size_coincidence import Broken, find_relation
 
 LENGTHS = {"S", "Sq", "Sk", "T", "L"}  # what tables of positions and masks have a limit for
-LONGEST = 32 << 20  # characters of a trace: 20,000 rows take about half of it
 GAP = 1e-4  # that float32 may leave between a step and a pass over all positions
 UNTAKEN = "call 1 returned more than its output; --feed NAME says which argument takes it"
 ONCE = "a demo runs once: name its class for several calls, as in file.py:Net"
 FED = "a demo makes its own inputs: name its class for --preset {}, as in file.py:Net"
-SEED = 0  # the example is the same every time: a puzzle must not change while one looks at it
 
 
 def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None) -> Trace:
@@ -43,12 +49,12 @@ def trace_example(job: Job, host: Host, renew: Callable[[], Host] | None = None)
     `renew` is called where the host died after it had shown the example."""
     contract = job.contract
     if contract is None:
-        raw = _read(host, "demo", **surroundings(job), options=asdict(job.options))
+        raw = read_trace(host, "demo", **surroundings(job), options=asdict(job.options))
         demo = build_trace(SizedTrace(raw, raw.sizes), None)
         return replace(demo, notes=(*demo.notes, *_left_out(job.options)))
     several, contract = contract, _of_one_call(contract)
     sizes = with_head_dim(contract.sizes)
-    run = SizedTrace(_run(job, host, contract, sizes, job.options), sizes)
+    run = SizedTrace(run_example(job, host, contract, sizes, job.options), sizes)
     telling, trace = None, None
     try:
         telling = _telling(job, host, contract)
@@ -144,7 +150,7 @@ def _next_calls(answer: Mapping[str, Any], total: int, tokens: int) -> Iterator[
     if not isinstance(texts, list) or not isinstance(lengths, list):
         return
     for number, (text, length) in enumerate(list(zip(texts, lengths, strict=False))[1:], 2):
-        raw = _raw_trace(text)
+        raw = raw_trace(text)
         trace = build_trace(SizedTrace(raw, raw.sizes), None)
         crash = replace(trace.crash, call=number) if trace.crash else None
         ops = tuple(replace(op, call=number) for op in trace.ops)
@@ -179,14 +185,6 @@ def _confirmed(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Tr
     return replace(trace, findings=tuple(_hidden(job, host, telling, f) for f in found))
 
 
-def surroundings(job: Job) -> dict[str, Any]:
-    """The candidate's source and where it lives, as the verbs `load` and `demo` take them."""
-    code = job.candidate
-    own = plain(job.own) if job.own else None
-    found = {"file": code.file, "text": code.text, "path": code.path, "own": own}
-    return found | ({"siblings": dict(code.siblings)} if code.siblings else {})
-
-
 def _with_chance(found: Sequence[Finding], chance: Finding) -> tuple[Finding, ...]:
     """One finding for axes that meet by a coincidence of sizes, and for that coincidence."""
     same = [f for f in found if f.rule == "axes-meet" and f.line == chance.line]
@@ -206,7 +204,7 @@ def _hidden(job: Job, host: Host, telling: SizedTrace, finding: Finding) -> Find
 
     def shown(sizes: Sizes) -> bool | None:
         try:
-            run = SizedTrace(_run(job, host, contract, sizes), sizes)
+            run = SizedTrace(run_example(job, host, contract, sizes), sizes)
         except (Raised, UnknownSize):
             return None
         found = (*find(Rows(run)), *run.raw.findings)
@@ -226,7 +224,7 @@ def _by_chance(job: Job, host: Host, run: SizedTrace, telling: SizedTrace) -> Fi
 
     def broken(sizes: Sizes) -> bool | None:
         try:
-            raw = _run(job, host, contract, sizes)
+            raw = run_example(job, host, contract, sizes)
         except (Raised, UnknownSize):
             return None
         return _same_fall(raw, telling.raw)
@@ -275,19 +273,14 @@ def _coincidence(run: SizedTrace, telling: SizedTrace, because: str) -> Finding:
     )
 
 
-def _run(
-    job: Job, host: Host, contract: Contract, sizes: Sizes, options: TraceOptions | None = None
-) -> RawTrace:
-    """One run at these sizes; `options` says what else the trace should show."""
-    build_example(job, host, contract, sizes)
-    inputs = draw.inputs(contract, sizes, Dice(SEED), contract.example_mask)
-    inputs = draw.filled(contract, inputs, job.options.fill)
-    axes = {i.name: list(i.axes) for i in contract.inputs}
-    given = list(inputs.items())
-    asked = None if options is None else asdict(options)
-    return _read(
-        host, "trace", inputs=given, seed=SEED, axes=axes, sizes=dict(sizes), options=asked
-    )
+def trace_once(job: Job, host: Host, sizes: Sizes, device: str = "cpu") -> Trace:
+    """The trace of one run, or of the file's demo; on "meta" with tensors without data."""
+    if job.contract is None:
+        raw = read_trace(host, "demo", **surroundings(job), options=asdict(job.options))
+        return build_trace(SizedTrace(raw, raw.sizes), None)
+    telling = _telling(job, host, job.contract)
+    raw = run_example(job, host, job.contract, sizes, job.options, device)
+    return build_trace(SizedTrace(raw, sizes), telling)
 
 
 def _unpaired(job: Job, trace: Trace, gap: float) -> Finding:
@@ -304,22 +297,6 @@ def _unpaired(job: Job, trace: Trace, gap: float) -> Finding:
     )
 
 
-def build_example(job: Job, host: Host, contract: Contract, sizes: Sizes) -> None:
-    """Build the candidate at these sizes."""
-    init = constructor_arguments(contract.init, sizes)
-    arguments = constructor_arguments(contract.arguments, sizes)
-    checked_answer(
-        host.ask(
-            "build",
-            name=job.candidate.name,
-            init=init,
-            seed=SEED,
-            arguments=arguments,
-            containers=plain(contract.containers),
-        )
-    )
-
-
 def _telling(job: Job, host: Host, contract: Contract) -> SizedTrace | None:
     """The run at sizes that tell axes apart; None for code that is written for fixed sizes."""
     sizes = naming(contract)
@@ -327,23 +304,6 @@ def _telling(job: Job, host: Host, contract: Contract) -> SizedTrace | None:
     if sizes is None or fixed or any(type(v) is int for v in contract.init.values()):
         return None
     try:
-        return SizedTrace(_run(job, host, contract, sizes), sizes)
+        return SizedTrace(run_example(job, host, contract, sizes), sizes)
     except (Raised, UnknownSize):
         return None
-
-
-def _read(host: Host, verb: str, **args: object) -> RawTrace:
-    """The trace in an answer. A candidate may send anything: what makes no sense ends it."""
-    return _raw_trace(checked_answer(host.ask(verb, **args)).get("trace"))
-
-
-def _raw_trace(text: object) -> RawTrace:
-    if len(str(text)) > LONGEST:
-        raise Died("crashed", f"answered with a trace of over {LONGEST >> 20} MiB")
-    try:
-        raw = from_json(RawTrace, text)  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError) as error:
-        raise Died("crashed", "answered with no trace") from error
-    if not is_consistent(raw):
-        raise Died("crashed", "answered with a trace that makes no sense")
-    return raw

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
-from attnlab.grading.trace_stage import LONGEST, surroundings
+from attnlab.grading.example_run import LONGEST, surroundings
 from attnlab.records import Job, LiveReport, TrainingReport, from_json
 from attnlab.tracer.raw_trace import RawTrace, is_consistent
 from attnlab.training.log import TrainingLog

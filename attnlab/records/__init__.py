@@ -49,6 +49,7 @@ from attnlab.records.trace import (
     Severity,
     Trace,
     TraceOptions,
+    Weight,
 )
 from attnlab.records.training import LiveReport, OneBatch, Promise, TrainingReport
 from attnlab.records.triage import Suspicion, Triage

@@ -5,6 +5,7 @@ from typing import Literal
 
 from attnlab.records.base import record
 from attnlab.records.check_results import CheckResult
+from attnlab.records.cost import CostReport
 from attnlab.records.diagnosis import DiffReport
 from attnlab.records.patch import Edit, FollowUp
 from attnlab.records.trace import Trace, TraceOptions
@@ -16,7 +17,7 @@ JobOutcome = Literal["ok", "crashed", "timeout", "memory", "unreadable", "refuse
 # What ends the checks: the first failure, the first with what explains it, or nothing.
 Until = Literal["verdict", "reason", "end"]
 ChallengeKind = Literal["debug", "implement", "port", "cheaper"]
-Stage = Literal["trace", "check", "training", "diff"]
+Stage = Literal["trace", "check", "training", "diff", "cost"]
 GradeOutcome = Literal[
     "passed", "failed", "crashed", "timeout", "memory", "unreadable", "cannot-compare", "error"
 ]
@@ -170,6 +171,7 @@ class Job:
     quick: bool = False  # only the sizes that tell most: to blame, not to pass
     only: tuple[str, ...] = ()  # the checks to make; none named = all
     options: TraceOptions = field(default_factory=TraceOptions)
+    at: dict[str, int] = field(default_factory=dict)  # sizes at which costs are counted
     steps: int = 0  # of training, to be watched
     overfit: float = 0.0  # seconds to learn one batch in
     evaluate: tuple[str, ...] = ()  # functions of a script to call after its training
@@ -193,6 +195,7 @@ class Report:
     checks: tuple[CheckResult, ...] = ()
     training: TrainingReport | None = None
     diff: DiffReport | None = None
+    cost: CostReport | None = None
     output: str = ""  # captured stdout and stderr, capped
     isolation: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # isolation layers this machine does not give

@@ -20,6 +20,7 @@ EXTRAS = (
     "values",
     "dtype",
     "device",
+    "cost",
 )
 
 
@@ -40,6 +41,7 @@ class TraceOptions:
     calls: int = 1  # of the same module, one after the other
     feed: str = ""  # the argument that takes the cache of the call before; "" = by its usual names
     decode: bool = False  # each call after the first has one new position
+    cost: bool = False  # multiply-adds, bytes and weights
     step: int = 0  # of a file's optimizer, from 1: trace what leads to it; 0 = the first call
 
     @property
@@ -73,6 +75,7 @@ class Op:
     kernels: tuple[Kernel, ...] = ()  # below it, where they were asked for
     seconds: float | None = None
     bytes: int | None = None  # that it allocated
+    flops: int | None = None  # of its products
     grad: float | None = None  # the norm of the gradient of its output
     call: int = 1  # the number of the call in which it ran
 
@@ -135,6 +138,7 @@ class Trace:
     values: tuple[Heat, ...] = ()
     guards: tuple[Guard, ...] = ()
     calls: tuple[NextCall, ...] = ()  # those after the first
+    weights: tuple[Weight, ...] = ()
 
     @property
     def grave(self) -> tuple[Finding, ...]:
@@ -166,6 +170,17 @@ class Kernel:
     op: str
     shape: tuple[int, ...]
     dtype: str
+    flops: int = 0  # as FlopCounterMode counts: 2 for a multiplication and an addition
+
+
+@record
+class Weight:
+    """One parameter or buffer; one that has several names has the first."""
+
+    name: str
+    shape: tuple[int, ...]
+    bytes: int
+    learned: bool
 
 
 @record

@@ -113,6 +113,18 @@ def resized_job(job: Job, text: str) -> Job:
     return replace(job, contract=replace(job.contract, sizes={**job.contract.sizes, **sizes}))
 
 
+def with_at(job: Job, text: str) -> Job:
+    """The job with the sizes of `--at`, of symbols that it has; raises `Refused`."""
+    sizes = parse_sizes(text, "--at")
+    if sizes and job.contract is None:
+        hint = "name its class, as in file.py:Net"
+        raise Refused("--at: a demo makes its own inputs, at its own sizes", hint, "--at")
+    known = job.contract.sizes if job.contract else {}
+    if unknown := [symbol for symbol in sizes if symbol not in known]:
+        raise Refused(f"--at: nothing has the size {unknown[0]}", f"It has {', '.join(known)}.")
+    return replace(job, at=sizes)
+
+
 def own_job(
     typed: TraceCommand,
     *,

@@ -16,6 +16,7 @@ from attnlab.tracer.recorder import Recorder
 # The view of each option that shows more than rows: its file in `views`, imported when it is
 # wanted, and the function that adds it to a raw trace.
 VIEWS = {
+    "cost": ("costs", "add_cost"),  # first: it may record the run anew
     "backward": ("backward", "add_gradients"),
     "symbolic": ("symbolic", "add_guards"),
     "aten": ("kernels", "add_kernels"),

@@ -1,5 +1,6 @@
 """Verbs that load a candidate, build its module and exchange its parameters."""
 
+import contextlib
 import copy
 import importlib
 import sys
@@ -64,10 +65,12 @@ def build(
     containers: Sequence[dict[str, Any]] = (),
     put: dict[str, Tensor] | None = None,
     inputs: Sequence[Given] = (),
+    device: str = "cpu",
 ) -> Any:
-    """Build the target as `Session.build` does. Loads the weights `put`, with the answer of
-    `set_parameters`; where they fit, it is called with each of `inputs`."""
-    session.build(name, init, seed, arguments, containers)
+    """Build the target as `Session.build` does, on a device. Loads the weights `put`, with the
+    answer of `set_parameters`; where they fit, it is called with each of `inputs`."""
+    with torch.device(device) if device != "cpu" else contextlib.nullcontext():
+        session.build(name, init, seed, arguments, containers)
     answer: dict[str, Any] = session.set_parameters(put) if put is not None else {}
     if inputs and not (answer.get("missing") or answer.get("shapes")):
         answer |= _try_calls(session, inputs)

@@ -50,11 +50,15 @@ def trace(
     axes: dict[str, list[str]] | None = None,
     sizes: dict[str, int] | None = None,
     options: dict[str, Any] | None = None,
+    shapes: dict[str, list[int]] | None = None,
 ) -> Any:
     """Every operation of one forward pass, as the JSON text of a `RawTrace`.
 
-    `axes` are what the user calls the axes of the inputs, `sizes` what the names stand for."""
+    `axes` are what the user calls the axes of the inputs, `sizes` what the names stand for. With
+    `shapes` of the inputs, or where the module has no data either, no tensor has any."""
     session.set_mode(train=False)
+    if shapes is not None or any(p.is_meta for _, p in session.named_tensors("parameters")):
+        inputs = _without_data(session, inputs, shapes or {})
     root = session.target if isinstance(session.target, nn.Module) else None
     shot = TracedCall(
         call=session.invoke,
@@ -68,6 +72,16 @@ def trace(
         options=TraceOptions(**(options or {})),
     )
     return {"trace": to_json(capture(shot))}
+
+
+def _without_data(session: Session, inputs: Given, shapes: dict[str, list[int]]) -> Given:
+    """The inputs in these shapes on the meta device, where the module goes as well."""
+    if isinstance(session.target, nn.Module):
+        session.target.to("meta")
+    return [
+        (n, t if t is None else torch.empty(shapes.get(n, t.shape), dtype=t.dtype, device="meta"))
+        for n, t in inputs
+    ]
 
 
 @verb

@@ -7,11 +7,14 @@ from statistics import median
 import torch
 from torch import Tensor
 
+from attnlab.records.trace import Weight
 from attnlab.sizes import format_bytes
 from attnlab.tracer.call_setup import TracedCall, repeat_call
+from attnlab.tracer.capture import record_run
 from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.raw_trace import RawTrace
 from attnlab.tracer.rerun import Call, RerunMode, matching_rows, note_divergence
+from attnlab.tracer.views.kernels import add_flops
 
 RUNS = 5
 LONG = 5.0  # seconds: a model that took as long as this is run no more often
@@ -59,6 +62,24 @@ class TimeMode(RerunMode):
 
     def on_outputs(self, row: int, call: Call, outs: tuple[Tensor, ...]) -> None:  # noqa: ARG002
         self.spent[row] = call.seconds
+
+
+# ---------------------------------------------------------------- all that `attnlab cost` counts
+
+
+def add_cost(traced: TracedCall, raw: RawTrace) -> RawTrace:
+    """FLOPs and bytes of each row, and the weights."""
+    found: dict[int, Weight] = {}
+    if root := traced.root:
+        held = [(t, True) for t in root.named_parameters()]
+        for (name, t), learned in (*held, *((t, False) for t in root.named_buffers())):
+            weight = Weight(name=name, shape=tuple(t.shape), bytes=t.nbytes, learned=learned)
+            found.setdefault(id(t), weight)
+    counted = add_flops(traced, raw)
+    if len(counted.notes) > len(raw.notes):  # a first call fills tables that later ones find
+        raw = record_run(traced)
+        counted = add_flops(traced, raw)
+    return replace(add_bytes(traced, counted), weights=tuple(found.values()))
 
 
 # ---------------------------------------------------------------- bytes

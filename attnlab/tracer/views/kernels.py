@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from attnlab.records.trace import Kernel
 from attnlab.tracer.call_setup import TracedCall, repeat_call
@@ -26,6 +27,30 @@ def add_kernels(traced: TracedCall, raw: RawTrace) -> RawTrace:
     return note_divergence(replace(raw, ops=tuple(ops)), same, "the kernels")
 
 
+def add_flops(traced: TracedCall, raw: RawTrace) -> RawTrace:
+    """The trace with the FLOPs of each operation, which its first output has."""
+    mode = KernelMode()
+    repeat_call(traced, mode)
+    same = matching_rows(raw, mode)
+    ops = []
+    for op in raw.ops:
+        below = mode.below.get(op.index, ()) if op.index < same else ()
+        first = op.index == 0 or mode.below.get(op.index - 1) is not below
+        ops.append(replace(op, flops=sum(k.flops for k in below) if first else 0))
+    return note_divergence(replace(raw, ops=tuple(ops)), same, "the FLOPs")
+
+
+def _flops(func: Any, args: Args, kwargs: dict[str, Any], out: Any) -> int:
+    """The FLOPs of a kernel by PyTorch's formulas, which do not know every fused attention."""
+    packet = func._overloadpacket
+    if str(packet).startswith("aten._scaled_dot_product") and "backward" not in str(packet):
+        query, key, value = args[:3]
+        pairs = query.numel() // query.shape[-1] * key.shape[-2]
+        return int(2 * pairs * (query.shape[-1] + value.shape[-1]))
+    count = flop_registry.get(packet)
+    return int(count(*args, **kwargs, out_val=out)) if count is not None else 0
+
+
 class KernelDispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes each kernel that runs."""
 
@@ -45,6 +70,7 @@ class KernelDispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 op=str(func),
                 shape=tuple(made.shape) if made is not None else (),
                 dtype=str(made.dtype).removeprefix("torch.") if made is not None else "",
+                flops=_flops(func, args, kwargs or {}, out),
             )
         )
         return out

@@ -1,0 +1,106 @@
+"""attnlab cost: sizes that are asked for, what cannot be counted, and bad input."""
+
+from pathlib import Path
+
+import pytest
+
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, embed_dim, num_heads, device=None):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim, device=device)
+    def forward(self, x):
+        B, S, D = x.shape
+        q, k, v = self.qkv(x).view(B, S, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+        return ((q @ k.mT).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+class ByValue(Net):
+    def forward(self, x):
+        return super().forward(x) if x.sum().item() < 1e9 else x
+
+class OnMeta(Net):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__(embed_dim, num_heads, device="meta")
+
+class Wrong(Net):
+    def forward(self, x):
+        return self.qkv(self.qkv(x))
+"""
+
+
+@pytest.fixture
+def cost(shell):
+    Path("net.py").write_text(NET)
+    return lambda name, *flags: shell("cost", f"net.py:{name}", *flags, "--json")
+
+
+def value(said, id_="flops"):
+    return next(c["value"] for c in said.json["cost"]["costs"] if c["id"] == id_)
+
+
+def expected(B, S, D):
+    return 2 * B * S * D * 3 * D + 4 * B * S * S * D
+
+
+def test_sizes_far_beyond_memory_are_counted_without_data(cost):
+    """Also a width, for which the module is built anew (spec row C13)."""
+    said = cost("Net", "--at", "B=8, S=100000, D=1536, H=12")
+    assert said.code == 0
+    assert value(said) == expected(8, 100000, 1536)
+    assert value(said, "parameters") == 1536 * 3 * 1536 + 3 * 1536
+    assert "without data" in said.json["cost"]["how"]
+
+
+@pytest.mark.parametrize(("name", "size"), [("ByValue", 4096), ("Net", 10**15)])
+def test_what_cannot_be_counted_is_extrapolated_and_says_so(cost, name, size):
+    """A course that depends on values has none without data; the largest storage has an end."""
+    said = cost(name, "--at", f"S={size}")
+    assert said.code == 0
+    assert value(said) == expected(2, size, 12)
+    assert said.json["cost"]["how"].startswith("extrapolated")
+    assert "could be counted" in said.json["cost"]["checks"][0]
+
+
+def test_a_module_on_meta_alone_is_counted(cost):
+    """Its weights have no data, so the inputs have none either."""
+    said = cost("OnMeta")
+    assert said.code == 0
+    assert value(said) == expected(2, 5, 12)
+
+
+def test_a_module_that_crashes_has_no_cost(cost):
+    """The line and the message are there, and what explains them."""
+    said = cost("Wrong")
+    assert said.code == 1
+    assert said.json["outcome"] == "crashed"
+    assert "net.py:" in said.json["message"]
+    assert said.json["next"] == "attnlab trace net.py:Wrong explains it"
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        ("Q=3", "nothing has the size Q"),
+        ("S=0", "S=0 is not a size"),
+        ("S", "cannot read"),
+        (f"S={'9' * 5000}", "is not a size"),
+    ],
+)
+def test_bad_sizes_are_refused(cost, at, told):
+    """Before anything runs, in one line."""
+    said = cost("Net", "--at", at)
+    assert said.code == 2
+    assert told in said.json["error"]["message"]
+
+
+def test_the_page_has_formulas_beside_numbers(shell):
+    """At 80 cells, the formula is not cut for a module of few axes."""
+    Path("net.py").write_text(NET)
+    said = shell("cost", "net.py:Net")
+    assert "6*B*S*D**2 + 4*B*S**2*D" in said.out
+    assert "the formulas also give what was counted at B=3 S=6" in " ".join(said.out.split())
+    assert all(len(line.rstrip()) <= 80 for line in said.out.splitlines())
