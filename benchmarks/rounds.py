@@ -5,8 +5,9 @@ command, beside a process that imports torch. `--solve N` draws N rounds by seed
 in turn: each must pass with its patches undone, and be rejected with any fewer undone.
 
 For each program: its round as given (rejected, no goals), the round with one bug left, the right
-program without and with its goals, and which bugs are gone told by subsets. CPU of judge and
-children for one job, the least and the median of several. `attnlab check NAME` times itself.
+program without and with its goals, and which bugs are gone, told of places written as they were and
+of one written otherwise, which no earlier grade has seen. CPU of judge and children for one job,
+the least and the median of several. `attnlab check NAME` times itself.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import chdir
+from dataclasses import replace
 from itertools import chain, combinations, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,14 +28,17 @@ from rich.console import Console
 from rich.table import Table
 
 from attnlab.catalogue.load import load
-from attnlab.catalogue.programs import compose, read_program
+from attnlab.catalogue.patches import apply_edits
+from attnlab.catalogue.places import change_alone
+from attnlab.catalogue.programs import check_compatible, compose, read_program
 from attnlab.catalogue.rounds import write_round
 from attnlab.catalogue.validate import REJECTED as REJECTIONS
+from attnlab.errors import Refused
 from attnlab.practice.interviews import begin, draw_bugs, make_event
 from attnlab.progress import Progress
 from attnlab.records import Limits
 from attnlab.records.program import Files, Program, ProgramJob
-from attnlab.target.rounds import GRADE
+from attnlab.target.rounds import GRADE, Stage
 from attnlab.worker.client import Worker
 from benchmarks.grading import ticks
 
@@ -59,15 +65,9 @@ def time_grades(names: list[str]) -> int:
                 continue
             program = read_program(Path(entry.folder))
             for name, files, stages, limit in _cases(program):
-                job = ProgramJob(
-                    program=program,
-                    files=files,
-                    label=program.name,
-                    stages=stages,
-                    bugs=program.chosen,
-                    limits=Limits(seconds=60),
-                )
-                least, usual, wall = _seconds(worker, job)
+                more = [_fixed_otherwise(program)] if "otherwise" in name else []
+                jobs = [_grade_job(program, each, stages, more) for each in files]
+                least, usual, wall = _seconds(worker, jobs)
                 over |= limit > 0 and least > limit
                 row = (f"{least:.2f}", f"{usual:.2f}", f"{wall:.2f}", f"{limit or ''}")
                 table.add_row(program.name, name, *row)
@@ -75,24 +75,74 @@ def time_grades(names: list[str]) -> int:
     return int(over)
 
 
-def _cases(program: Program) -> list[tuple[str, Files, tuple[str, ...], float]]:
+def _grade_job(
+    program: Program, files: Files, stages: Sequence[Stage], more: Sequence[str]
+) -> ProgramJob:
+    return ProgramJob(
+        program=program,
+        files=files,
+        label=program.name,
+        stages=tuple(stages),
+        bugs=(*program.chosen, *more),
+        limits=Limits(seconds=60),
+    )
+
+
+def _cases(program: Program) -> list[tuple[str, list[Files], Sequence[Stage], float]]:
+    """Each with the files of a first grade, which is not counted, and of those that are."""
     bugs = [bug for bug in program.chosen if not program.patches[bug].decoy]
+    given, two = compose(program, program.chosen), compose(program, bugs[:2])
+    right, again = [program.files] * (TIMES + 1), TIMES + 1
+    otherwise = [
+        _write_otherwise(program, _fixed_otherwise(program), number) for number in range(again)
+    ]
     return [
-        ("the round as given", compose(program, program.chosen), ("grade",), REJECTED),
-        ("what attnlab grade asks of it", compose(program, program.chosen), GRADE, REJECTED),
-        ("one bug left", compose(program, bugs[:1]), ("grade",), REJECTED),
-        ("the right program, no goals", program.files, ("grade",), 0),
-        ("the right program, with goals", program.files, ("grade", "goals"), PASSED),
-        ("two bugs left, which are gone told", compose(program, bugs[:2]), GRADE, REJECTED),
-        ("a training run", program.files, ("train",), 0),
+        ("the round as given", [given] * again, ("grade",), REJECTED),
+        ("what attnlab grade asks of it", [given] * again, GRADE, REJECTED),
+        ("one bug left", [compose(program, bugs[:1])] * again, ("grade",), REJECTED),
+        ("the right program, no goals", right, ("grade",), 0),
+        ("the right program, with goals", right, ("grade", "goals"), PASSED),
+        ("two bugs left, which are gone told", [two] * again, GRADE, REJECTED),
+        ("one newly fixed, otherwise than known", otherwise, GRADE, REJECTED),
+        ("a training run", right, ("train",), 0),
     ]
 
 
-def _seconds(worker: Worker, job: ProgramJob) -> tuple[float, float, float]:
-    """CPU of a job, the least and the median of several, and the median of its wall time."""
-    worker.run_program(job)
+def _fixed_otherwise(program: Program) -> str:
+    """A bug that could stand in the round too, away from its others, with another right fix."""
+    for bug in program.bugs:
+        ids = (*program.chosen, bug.id)
+        if bug.fixes and bug.id not in program.chosen and not _conflicts(program, ids):
+            change = change_alone(program, ids, _write_otherwise(program, bug.id, 0), bug.id)
+            if change and not change.shared:
+                return bug.id
+    raise SystemExit(f"{program.name} has no other fix of a bug that its round lacks")
+
+
+def _conflicts(program: Program, ids: Sequence[str]) -> bool:
+    try:
+        check_compatible(program, ids)
+    except Refused:
+        return True
+    return not all(
+        edit.start == 0 or program.files[edit.file][edit.start - 1] == "\n"
+        for edit in program.patches[ids[-1]].fixes[0]
+    )
+
+
+def _write_otherwise(program: Program, bug: str, number: int) -> Files:
+    """A round with one bug more, fixed in another way; each number gives another text."""
+    fixed = program.patches[bug].fixes[0]
+    mine = [replace(edit, new=f"# {number}\n{edit.new}") for edit in fixed]
+    given = [edit for bug in program.chosen for edit in program.patches[bug].edits]
+    return apply_edits(program.files, [*mine, *given])
+
+
+def _seconds(worker: Worker, jobs: Sequence[ProgramJob]) -> tuple[float, float, float]:
+    """CPU of jobs, the least and the median of all but the first, and the median of wall time."""
+    worker.run_program(jobs[0])
     found, walls = [], []
-    for _ in range(TIMES):
+    for job in jobs[1:]:
         before, began = ticks(worker), time.perf_counter()
         worker.run_program(job)
         walls.append(time.perf_counter() - began)

@@ -9,13 +9,11 @@ one choice of bugs with which the right program does what the candidate does (su
 
 from __future__ import annotations
 
-import ast
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain, combinations
 from typing import Any, Literal
 
@@ -43,6 +41,7 @@ from attnlab.grading.observations import (
     observe_part,
 )
 from attnlab.grading.pipeline import run_job
+from attnlab.grading.program_sources import files_behind, syntax_trees, unit_code, uses
 from attnlab.grading.stages import cannot_compare, grade_stage, right_values
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.reference import FileReference, ReferenceCache
@@ -50,7 +49,6 @@ from attnlab.probe.weights.layouts import Indices, map_weights, weight_indices
 from attnlab.probe.weights.match import MatchContext, find_map, shapes_of
 from attnlab.records import (
     CheckResult,
-    Code,
     GradeOutcome,
     Job,
     Limits,
@@ -299,7 +297,7 @@ class ProgramGrader:
         return (self._grade_unit(unit) for unit in self.program.units)
 
     def _blamed(self, unit: Unit, alone: PartResult, wrong: Sequence[Unit]) -> PartResult:
-        others = [u for u in wrong if u.id != unit.id and _uses(self.program.files, unit, u)]
+        others = [u for u in wrong if u.id != unit.id and uses(self.program.files, unit, u)]
         if alone.outcome != "failed" or not others:
             return alone
         failed = tuple(check.id for check in alone.checks if check.outcome == "failed")
@@ -512,7 +510,21 @@ class ProgramGrader:
         return None if here and (here.shared or here != everywhere) else False
 
     def _is_right(self, files: Files, bug: str) -> bool:
-        """Whether these files do what the right program does, in all that shows the bug."""
+        """Whether these files do what the right program does, in all that shows the bug. Told at
+        once where they are its own code, or were looked at in an earlier grade."""
+        codes = syntax_trees(files)
+        decoys = [b for b in self.job.bugs if b not in self.bugs]
+        if codes and codes == syntax_trees(compose(self.program, decoys)):
+            return True
+        key = f"{self.job.seed} {self.program.slug} {bug} {hash(tuple(files.items()))}"
+        if key not in self.known:
+            try:
+                self.known[key] = self._behaves_rightly(files, bug)
+            except Died:  # it may have been slow today
+                return False
+        return bool(self.known[key])
+
+    def _behaves_rightly(self, files: Files, bug: str) -> bool:
         job = replace(self.job, files=files, open_stage="")
         other = ProgramGrader(job, self.spawn, self.references, self.known)
         other.hosts, other.deadline = self.hosts, self.deadline
@@ -523,7 +535,7 @@ class ProgramGrader:
         try:
             parts = chain(other.grade_entries(_cheapest_first(self.right().cases)), units)
             return all(part.outcome == "passed" for part in parts)
-        except (Raised, Died):
+        except Raised:
             return False
 
     def _tell_by_subsets(self, known: dict[str, bool | None]) -> dict[str, bool | None]:
@@ -703,61 +715,6 @@ def _trace_step(grader: ProgramGrader, steps: int, step: int) -> Trace | None:
 def _cheapest_first(parts: Iterable[str]) -> list[str]:
     """The order when many programs are compared: training takes the longest."""
     return sorted(parts, key=lambda part: part == "training")
-
-
-def unit_code(
-    unit: Unit,
-    files: Files,
-    label: str,
-    program: Program | None = None,
-    others: Sequence[Unit] = (),
-) -> Code:
-    """The source of a unit with the files that it may import, and with `others` from the right
-    program in place of its own."""
-    text, beside = files[unit.file], {n: t for n, t in files.items() if n != unit.file}
-    for other in others if program else ():
-        assert program is not None
-        right = f"right_{other.file}"
-        beside[right] = program.files[other.file]
-        text += f"\n\nfrom {right.removesuffix('.py')} import {other.class_name}\n"
-    return Code(
-        file=f"{label}{unit.file}", text=text, name=unit.class_name, siblings=tuple(beside.items())
-    )
-
-
-@lru_cache(maxsize=64)
-def files_behind(file: str, files: tuple[tuple[str, str], ...]) -> frozenset[str]:
-    """A file of a program and those that it imports, and so on."""
-    texts, seen, left = dict(files), set[str](), [file]
-    while left:
-        seen.add(name := left.pop())
-        for node in ast.walk(ast.parse(texts[name])):
-            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            beside = {f"{module.partition('.')[0]}.py" for module in modules}
-            left += beside & texts.keys() - seen
-    return frozenset(seen)
-
-
-def _uses(files: Files, unit: Unit, other: Unit) -> bool:
-    """Whether a unit is made with another one, or with something that is."""
-    classes = _names_in_units(files[unit.file]) | _names_in_units(files[other.file])
-    seen, left = {unit.class_name}, [unit.class_name]
-    while left:
-        new = classes.get(left.pop(), set()) & classes.keys() - seen
-        seen |= new
-        left += new
-    return other.class_name in seen
-
-
-@lru_cache(maxsize=8)
-def _names_in_units(text: str) -> dict[str, set[str]]:
-    """The names that each class and function of a source text has in it."""
-    return {
-        node.name: {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
-        for node in ast.parse(text).body
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef))
-    }
 
 
 def unit_outcome(report: Report) -> tuple[Outcome, str, Reason]:

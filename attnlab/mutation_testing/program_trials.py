@@ -14,7 +14,8 @@ from torch import Tensor
 
 from attnlab.candidate.host import Raised
 from attnlab.grading.observations import Cases, Extent, Observed, compare, crash_text, observe
-from attnlab.grading.program import ProgramGrader, Side, run_program, unit_code
+from attnlab.grading.program import ProgramGrader, Side, run_program
+from attnlab.grading.program_sources import unit_code
 from attnlab.mutation_testing import equivalence
 from attnlab.mutation_testing.fork_pool import try_in_forks
 from attnlab.mutation_testing.in_process_host import spawn_in_process

@@ -188,6 +188,18 @@ def test_a_wrong_fix_is_told_and_hides_no_right_one(grade):
     assert told(grade, files, ids) == {bug: bug == "no-zero-grad" for bug in ids}
 
 
+def test_a_fix_is_judged_anew_when_its_text_changes(grade):
+    """Verdicts of fixes are remembered from one grade to the next, each for its own text."""
+    given = compose(PROGRAM, PROGRAM.chosen)
+    (edit,) = PROGRAM.patches["mask-one-late"].edits
+    ((other,),) = PROGRAM.patches["mask-one-late"].fixes
+    wrong = other.new.replace("tril(", "triu(")
+    assert wrong != other.new
+    for text, gone in [(wrong, False), (other.new, True), (wrong, False), (other.new, True)]:
+        files = given | {"model.py": given["model.py"].replace(edit.new, text)}
+        assert told(grade, files) == {bug: gone and bug == "mask-one-late" for bug in BUGS}
+
+
 ENDED = {
     "never ends": ("    losses = []\n", "    losses = []\n    while True:\n        pass\n",
                    "timeout", "still running"),
