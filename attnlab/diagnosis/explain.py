@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.pairing import Side, equal, layouts
-from attnlab.diagnosis.place import OF_NUMBERS, Finding, Sources, lines_to_name
+from attnlab.diagnosis.place import OF_NUMBERS, Finding, Sources, is_in_difference, lines_to_name
 from attnlab.diagnosis.relations import Relation, relate
 from attnlab.diagnosis.repair import Repair
 from attnlab.records.diagnosis import Diagnosis
@@ -28,6 +28,7 @@ def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: b
     at, until = mine.values[found.at], mine.values[found.until]
     seen, line = lines_to_name(repair, found, sources)
     says, exact = found.relation.says, _is_exact(repair, found)
+    exact = exact and (is_in_difference(sources, at.file, line) or _is_proven(repair, found))
     if line != seen:
         says, exact = f"seen on line {seen}: {says}", False
     other = theirs.values[found.beside] if found.beside >= 0 else None
@@ -62,6 +63,22 @@ def _is_exact(repair: Repair, found: Finding) -> bool:
             return False  # the reference may scale elsewhere
     one_line = mine.values[found.at].line == mine.values[found.until].line
     return not repair.region or one_line
+
+
+def _is_proven(repair: Repair, found: Finding) -> bool:
+    """Whether the values alone tell: the step and the reference's do one thing to the same values,
+    all of them right, and the step's own arguments are no reason to look at another line.
+
+    Where the two are written otherwise, the reference may mask or scale elsewhere, and what is put
+    here only makes up for what went wrong before."""
+    here, pairing = repair.mine, repair.pairing
+    if repair.theirs < 0 or repair.region or not here == found.at == found.until:
+        return bool(repair.swapped)
+    mine, theirs = repair.before.values[here], pairing.theirs.values[repair.theirs]
+    right = all(pairing.matches[i] for i in mine.inputs)
+    same = pairing.input_classes(here) == pairing.their_input_classes(repair.theirs)
+    given = mine.scalars == theirs.scalars or found.relation.kind == "softmax-axis"
+    return right and same and given and same_family(mine.op, theirs.op)
 
 
 def line_text(texts: Mapping[str, str], file: str, line: int) -> str:

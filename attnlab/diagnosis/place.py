@@ -91,3 +91,9 @@ def _line_that_differs(sources: Sources, file: str, line: int) -> int:
     for theirs in set(sources.theirs.values()):
         return nearest_difference(text, theirs, line) or line
     return line
+
+
+def is_in_difference(sources: Sources, file: str, line: int) -> bool:
+    """Whether the two texts are the same but for a few lines, and this is one of them."""
+    text = sources.mine.get(file, "")
+    return any(nearest_difference(text, theirs, line) == line for theirs in sources.theirs.values())

@@ -24,6 +24,7 @@ FAULTS = 5
 REPAIRS = 24  # steps that are repaired: a line may run once for each layer
 TRIES = 6  # values of the reference that are tried for a step
 MOST_RUNS = 160
+MOST_VALUES = 20_000  # in all runs together: a loop over entries makes thousands in each
 MOST_TOGETHER = 3  # steps for which each combination of values may be tried
 LEAST = 3  # points that a value needs to be tried
 PLAIN = 7  # the same operation on the same values, and nothing else of mine is its result
@@ -87,7 +88,7 @@ class Search:
     def __init__(self, mine: Rerun, theirs: Side, bold: bool = False) -> None:
         """`bold` also repairs steps after which nothing more is right: there may be two faults."""
         self.rerun, self.theirs, self.bold = mine, theirs, bold
-        self.runs = 0
+        self.runs, self.most_runs = 0, MOST_RUNS
         self.patches: dict[tuple[int, int], Tensor] = {}
         self.repairs: list[Repair] = []
         self.passed: dict[tuple[int, int], int] = {}  # steps that are left alone
@@ -102,12 +103,15 @@ class Search:
 
     def find(self, start: Side) -> Repaired:
         """Repair until the output is right, then leave out what it does not need."""
+        self.most_runs = min(MOST_RUNS, max(2, MOST_VALUES // max(1, len(start.values))))
         first = pairing = Pairing(start, self.theirs)
         swap = self._exchanged(start, pairing)
         if swap:
             return Repaired((swap,), (swap,), first, whole=True, runs=self.runs)
         side = start
-        while not self.is_right(side) and len(self.repairs) < REPAIRS and self.runs < MOST_RUNS:
+        while (
+            not self.is_right(side) and len(self.repairs) < REPAIRS and self.runs < self.most_runs
+        ):
             step = self._next(side, pairing)
             if step is None:
                 break
@@ -161,7 +165,7 @@ class Search:
             return None
         best: tuple[float, tuple[Repair, ...], Side, Pairing] | None = None
         for chosen in combinations_of(choices):
-            if self.runs >= MOST_RUNS:
+            if self.runs >= self.most_runs:
                 break
             after = self.run({**self.patches, **{r.key: r.value for r in chosen}})
             paired = Pairing(after, self.theirs)

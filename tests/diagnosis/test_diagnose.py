@@ -117,6 +117,24 @@ def test_a_line_is_named_beside_another_style(old, new, relation):
     assert found.diagnosis[0].relation == relation
 
 
+@pytest.mark.parametrize(
+    ("name", "style", "changed"),
+    [
+        ("the-ruler-stretches", "no_table.py", 39),
+        ("a-longer-limit-is-louder", "plain.py", 36),
+        ("words-under-the-waves", "frozen_positions.py", 13),
+        ("the-mask-is-a-whisper", "groups_in_the_shape.py", 33),
+    ],
+)
+def test_a_repair_that_makes_up_for_a_fault_elsewhere_is_not_confirmed(name, style, changed):
+    """Beside another style a later line can be given a value that makes the output right."""
+    challenge = CHALLENGES[name]
+    right = next(Path(p).read_text("utf-8") for p in challenge.alternatives if style in p)
+    found = diff(shipped_text(challenge), right, challenge)
+    assert found.outcome == "different"
+    assert not [d for d in found.diagnosis if d.confirmed and abs(d.line - changed) > 1]
+
+
 HELPED = RIGHT.replace("class Causal", "def times(a, b):\n    return a * b\n\n\nclass Causal", 1)
 
 
