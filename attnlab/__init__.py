@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnlab.api import trace, tracing, triage, verify, watch_training
+    from attnlab.api import diff, trace, tracing, triage, verify, watch_training
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "trace", "tracing", "triage", "verify", "watch_training"]
+__all__ = ["__version__", "diff", "trace", "tracing", "triage", "verify", "watch_training"]
 
 
 def __getattr__(name: str) -> Any:

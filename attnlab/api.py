@@ -1,5 +1,5 @@
-"""Traces and properties from Python: `attnlab.trace(module, x)`, `attnlab.verify(module, x)`, and
-`with attnlab.tracing(...) as trace:`.
+"""Traces and properties from Python: `attnlab.trace(module, x)`, `attnlab.verify(module, x)`,
+`attnlab.diff(mine, reference, x)`, and `with attnlab.tracing(...) as trace:`.
 
 All run in this process, on the user's own tensors, and show what the commands show.
 """
@@ -10,16 +10,21 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from attnlab.errors import PropertyFailed
 from attnlab.records import Report, Triage
+from attnlab.records.diagnosis import Diagnosis, DiffReport
 from attnlab.records.trace import Crash, Finding, Op, Trace, TraceOptions
 from attnlab.tracer.axes.input_names import parse_dims
 from attnlab.tracer.in_process import BlockRecorder, TraceOfCall, target_name, trace_call
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from attnlab.records import CheckResult, LiveReport, Promise, Suspicion
     from attnlab.render.json import Page
+    from attnlab.testing.assertions import Options
     from attnlab.training.watch import TrainingWatch
 
 Dims = str | Mapping[str, str | Sequence[str]]
@@ -231,6 +236,63 @@ def verify(
     return Verified(live_properties(module, inputs, kwargs, hints), target_name(module))
 
 
+# ---------------------------------------------------------------- beside one that works
+
+
+class Compared(Shown):
+    """Where a module parts from one that works, and how."""
+
+    def __init__(self, found: DiffReport, target: str, reference: str) -> None:
+        self.report = found
+        self._target, self._reference = target, reference
+
+    @property
+    def outcome(self) -> str:
+        """One of "same", "different", "cannot-compare" and "crashed", which `report` explains."""
+        return self.report.outcome
+
+    @property
+    def diagnosis(self) -> tuple[Diagnosis, ...]:
+        """The wrong lines: each with how it is wrong, and whether that is confirmed."""
+        return self.report.diagnosis
+
+    def _page(self) -> Page:
+        from attnlab.render import show
+
+        return show.diff_page(self.report, self._target, self._reference)
+
+    def _label(self) -> str:
+        return f"{self._target} beside {self._reference}"
+
+    def __repr__(self) -> str:
+        lines = ", ".join(f"{d.file}:{d.line} {d.relation}" for d in self.diagnosis)
+        return f"<{self._label()}: {lines or self.outcome}>"
+
+
+def diff(
+    module: Callable[..., Any],
+    reference: Callable[..., Any],
+    *inputs: str | Tensor,
+    weights: Mapping[str, str] | str = "copied",
+    **options: Unpack[Options],
+) -> Compared:
+    """Say at which line `module` parts from `reference`, and how.
+
+    Both are copied and called on drawn inputs, in float64. `inputs` are example tensors, or texts
+    such as "x: B S D" with `sizes={"D": 16}`; `weights` and `options` are those of
+    `attnlab.testing.assert_matches`. Raises `Refused` where they do not say enough.
+    """
+    from attnlab.grading.in_process import differences
+    from attnlab.testing.assertions import compared_subject
+
+    names = target_name(module), target_name(reference)
+    try:
+        subject = compared_subject(module, reference, inputs, weights, options)
+    except PropertyFailed as error:
+        return Compared(DiffReport(outcome="crashed", message=str(error)), *names)
+    return Compared(differences(subject), *names)
+
+
 # ---------------------------------------------------------------- likely causes
 
 
@@ -329,12 +391,14 @@ def watch_training() -> WatchedTraining:
 
 
 __all__ = [
+    "Compared",
     "Shown",
     "Traced",
     "Tracing",
     "Triaged",
     "Verified",
     "WatchedTraining",
+    "diff",
     "trace",
     "tracing",
     "triage",

@@ -6,8 +6,10 @@ their sizes and their messages are those of the grader.
 
 import copy
 import inspect
-from collections.abc import Callable
+import linecache
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,12 +21,15 @@ from attnlab.candidate.load import FunctionModule
 from attnlab.candidate.session import Session
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.base import load_checks, parts_of
+from attnlab.files import shown_path
+from attnlab.grading.diff_stage import compare
 from attnlab.grading.runner import run_checks
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext
 from attnlab.probe.reference import UnitReference
-from attnlab.records import CheckResult, Contract, Trace, from_json
+from attnlab.records import CheckResult, Code, Contract, Job, Trace, from_json
+from attnlab.records.diagnosis import DiffReport
 from attnlab.sizes import Sizes
 from attnlab.tracer.axes.agree import SizedTrace
 from attnlab.tracer.build_trace import build_trace
@@ -82,18 +87,49 @@ def _before(part: str) -> set[str]:
     return {p.id for p in parts.values() if p.tier.explains(parts[part].tier)}
 
 
+@undisturbed()
+def differences(subject: Subject) -> DiffReport:
+    """Where the module parts from its reference, as `attnlab diff` says it."""
+    mine, theirs = _code(subject.module), _code(subject.reference)
+    found = compare(lambda: _context(subject), Job(candidate=mine, reference=theirs))
+    apart = _weights_apart(subject) if subject.keep and found.outcome == "different" else []
+    if not apart:
+        return found
+    message = f"they hold other weights: {', '.join(apart)}; no line can be blamed for that"
+    hint = 'weights="copied" gives both the same'
+    return replace(found, message=message, hint=hint, diagnosis=())
+
+
+def _weights_apart(subject: Subject) -> list[str]:
+    """The parameters that both have and that do not hold the same."""
+    sides = subject.module, subject.reference
+    if not all(isinstance(side, nn.Module) for side in sides):
+        return []
+    mine, theirs = (dict(side.named_parameters()) for side in sides)
+    both = [n for n in mine if n in theirs and mine[n].shape == theirs[n].shape]
+    return [n for n in both if not torch.allclose(mine[n].float(), theirs[n].float())]
+
+
+def _code(thing: Any) -> Code:
+    """The file of a module or function."""
+    file = _source_file(thing.forward if isinstance(thing, nn.Module) else thing)
+    text = "".join(linecache.getlines(file))
+    return Code(file=shown_path(Path(file)) if file else "", text=text, path=file)
+
+
 def _run(subject: Subject, only: frozenset[str]) -> tuple[CheckResult, ...]:
-    host = LiveHost(subject)
-    return run_checks(
-        GradingContext(
-            contract=subject.contract,
-            name=None,
-            host=host,
-            renew=lambda: LiveHost(subject),
-            dice=Dice(subject.seed),
-            reference=None if subject.reference is None else LiveReference(subject),
-            only=only,
-        )
+    return run_checks(_context(subject, only))
+
+
+def _context(subject: Subject, only: frozenset[str] = frozenset()) -> GradingContext:
+    return GradingContext(
+        contract=subject.contract,
+        name=None,
+        host=LiveHost(subject),
+        renew=lambda: LiveHost(subject),
+        dice=Dice(subject.seed),
+        reference=None if subject.reference is None else LiveReference(subject),
+        only=only,
     )
 
 
@@ -180,6 +216,7 @@ class LiveReference(UnitReference):
         self.weights: dict[str, Tensor] = {}
         self.module: nn.Module = nn.Identity()
         self.named: set[str] = set()
+        self.names: Mapping[str, str] = {}
 
     def equip(
         self,
@@ -198,11 +235,15 @@ class LiveReference(UnitReference):
         self.module.double()
         return self.weights
 
+    def _fresh(self) -> nn.Module:
+        return _copied(self.subject.reference, self.subject.pick)
+
 
 def _copied(thing: Any, pick: Pick | None) -> nn.Module:
     """A copy in eval mode, which returns what `pick` makes of what it returns."""
     if isinstance(thing, nn.Module):
-        made = copy.deepcopy(thing).cpu().float().eval()
+        with torch._C.DisableTorchFunction():  # whoever records calls does not record this
+            made = copy.deepcopy(thing).cpu().float().eval()
     else:
         made = FunctionModule(thing)
     if pick is not None:

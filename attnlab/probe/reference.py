@@ -162,7 +162,7 @@ class UnitReference:
         held, weights = self.module, self.weights
 
         def build() -> nn.Module:
-            self.module = self.kind(**self.init).eval()
+            self.module = self._fresh()
             return self.module
 
         def call(given: Given) -> Tensor:
@@ -174,6 +174,10 @@ class UnitReference:
             return record_values(build, lambda: self.put(weights), call, given, {})
         finally:
             self.module = held
+
+    def _fresh(self) -> nn.Module:
+        """Another instance of it."""
+        return self.kind(**self.init).eval()
 
 
 def _build_reference(name: str, init: dict[str, object]) -> nn.Module:

@@ -41,7 +41,7 @@ class DiffPage:
         for each in self.report.diagnosis:
             screen.gap()
             show_diagnosis(each, screen)
-        if self.outcome == "different" and not self.report.diagnosis:
+        if self.outcome == "different" and not (self.report.diagnosis or self.report.hint):
             screen.gap()
             screen.prose(
                 "No single line could be named: no value of the reference, put in place of one of "

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from attnlab.errors import PropertyFailed
 from attnlab.records import CheckResult, Trace, plain, record
+from attnlab.records.diagnosis import DiffReport
+from attnlab.render.diff import show_diagnosis, show_steps
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
 from attnlab.render.formats import file_labels
@@ -22,6 +24,7 @@ class PropertyPage:
     target: str  # "Net.forward, model.py:12"
     seed: int
     trace: Trace | None = None
+    diff: DiffReport | None = None  # from the reference, where there is one
 
     def show(self, screen: Screen) -> None:
         result = self.result
@@ -29,7 +32,12 @@ class PropertyPage:
         place = f"{result.file}:{result.line}" if result.line else ""
         parts = (place or self.target, sizes, f"seed {self.seed}")
         screen.say("  ".join(part for part in parts if part))
-        if self.trace and (self.trace.ops or self.trace.crash):
+        if self.diff and self.diff.diagnosis:
+            for each in self.diff.diagnosis:
+                screen.gap()
+                show_diagnosis(each, screen)
+            show_steps(self.diff, screen)
+        elif self.trace and (self.trace.ops or self.trace.crash):
             screen.gap()
             self._show_rows(self.trace, screen)
         screen.do_next(result.advice)
@@ -43,7 +51,9 @@ class PropertyPage:
             show_findings(trace.grave, screen, file_labels(trace))
 
     def document(self) -> Document:
-        return {"check": plain(self.result), "seed": self.seed, **trace_rows(self.trace)}
+        diagnosis = plain(self.diff.diagnosis) if self.diff else []
+        found = {"check": plain(self.result), "seed": self.seed, "diagnosis": diagnosis}
+        return {**found, **trace_rows(self.trace)}
 
 
 def as_text(page: PropertyPage, width: int = PropertyFailed.width) -> str:

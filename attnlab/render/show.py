@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from rich.terminal_theme import TerminalTheme
 
 from attnlab.records import LiveReport, Report, Trace, Triage
+from attnlab.records.diagnosis import DiffReport
+from attnlab.render.diff import DiffPage
 from attnlab.render.json import Page
 from attnlab.render.screen import Screen, plain_text
 from attnlab.render.trace import TracePage
@@ -46,6 +48,13 @@ def verify_page(found: LiveReport, target: str) -> VerifyPage:
 def triage_page(found: Triage, report: Report) -> TriagePage:
     """The page of causes that were looked for in this process."""
     return TriagePage(triage=found, report=report)
+
+
+def diff_page(found: DiffReport, target: str, reference: str) -> DiffPage:
+    """The page of two modules that were compared in this process."""
+    return DiffPage(
+        target=target, reference=reference, built=target, outcome=found.outcome, report=found
+    )
 
 
 def as_text(page: Page, width: int = WIDTH) -> str:

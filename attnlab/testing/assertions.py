@@ -34,6 +34,7 @@ from attnlab.files import shown_path
 from attnlab.grading.in_process import (
     Examined,
     Subject,
+    differences,
     examine,
     is_causal,
     output_of,
@@ -52,6 +53,7 @@ from attnlab.testing.arguments import (
 )
 
 SEED = "ATTNLAB_SEED"  # the environment variable that repeats a run
+COMPARING = ("matches-reference", "gradients-match")  # of which the line is looked for
 OTHER = {"B": 4, "S": 6, "Sq": 6, "Sk": 11, "T": 14, "L": 15}  # for a second look at the output
 DRAWN = tuple(symbol for symbol in ("B", "S", "Sq", "Sk", "T", "L") if symbol in LONG)
 
@@ -132,17 +134,28 @@ def assert_matches(
     found and proven; `{"wq.weight": "part(qkv.weight, 0, 3)"}` is such a map; "kept" compares
     them with the weights they have.
     """
+    subject = compared_subject(module, reference, inputs, weights, options)
+    _hold("matches-reference", subject)
+    if _learns(subject):
+        _hold("gradients-match", subject)
+
+
+def compared_subject(
+    module: Any,
+    reference: Any,
+    inputs: tuple[str | Tensor, ...],
+    weights: Mapping[str, str] | str,
+    options: Options,
+) -> Subject:
+    """A module beside its reference, fed and given weights as `assert_matches` says."""
     must_be_called(reference)
     must_be_weights(weights, _parameters(module), _parameters(reference))
     subject = replace(
         _subject(module, inputs, options), reference=reference, keep=weights == "kept"
     )
-    if not isinstance(weights, str):
-        declared = replace(subject.contract, weights=dict(weights))
-        subject = replace(subject, contract=declared)
-    _hold("matches-reference", subject)
-    if _learns(subject):
-        _hold("gradients-match", subject)
+    if isinstance(weights, str):
+        return subject
+    return replace(subject, contract=replace(subject.contract, weights=dict(weights)))
 
 
 def _learns(subject: Subject) -> bool:
@@ -169,9 +182,17 @@ def _fail(check: str, subject: Subject, found: Examined) -> NoReturn:
     from attnlab.render.finding import PropertyPage, as_text
 
     result = found.result
+    diff = differences(subject) if check in COMPARING else None
+    if diff and diff.diagnosis:
+        first = diff.diagnosis[0]
+        result = replace(result, advice=f"Look at {first.file}:{first.line}.")
     also = "" if result.id == check else f"; {check} fails too, and may follow from it"
     page = PropertyPage(
-        result=result, target=_place(subject.module), seed=subject.seed, trace=found.trace
+        result=result,
+        target=_place(subject.module),
+        seed=subject.seed,
+        trace=found.trace,
+        diff=diff,
     )
     raise PropertyFailed(
         f"{result.id}: {result.message}{also}", as_text(page, PropertyFailed.width), subject.seed
