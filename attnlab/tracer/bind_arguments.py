@@ -11,7 +11,7 @@ from attnlab.sizes import with_head_dim
 from attnlab.tracer.axes import input_names
 from attnlab.tracer.axes.module_sizes import module_sizes
 from attnlab.tracer.cast import Given
-from attnlab.tracer.nested_tensors import map_tensors
+from attnlab.tracer.nested_tensors import copy_arguments
 from attnlab.tracer.raw_trace import KnownAxes
 
 
@@ -75,7 +75,8 @@ def repeatable_call(
 
     def call(fresh: Given) -> Any:
         new = dict(fresh)
-        again, named = map_tensors(lambda t: new.get(names.get(id(t), ""), t), (args, {**kwargs}))
+        given = (args, {**kwargs})
+        again, named = copy_arguments(lambda t: new.get(names.get(id(t), ""), t), given)
         return function(*again, **named)
 
     return tensors, call

@@ -9,7 +9,7 @@ from attnlab.candidate.registry import load_verbs
 from attnlab.probe.probe import Probe
 
 ROOMS = ("probe", "grading", "worker", "mutation_testing")
-ALSO_ASKED = "_read"  # of the trace stage: it asks, and reads the trace in the answer
+ALSO_ASKED = "read_trace"  # it asks, and reads the trace in the answer
 SHARED = {"call", "calls", "gradients", "parameters", "set_parameters"}  # by several methods
 
 

@@ -18,6 +18,11 @@ class Net(nn.Module):
         q, k, v = self.qkv(x).view(B, S, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         return ((q @ k.mT).softmax(-1) @ v).transpose(1, 2).flatten(2)
 
+class Causal(Net):
+    def forward(self, x):
+        later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        return super().forward(x.masked_fill(later[:, :1], 0.0))
+
 class ByValue(Net):
     def forward(self, x):
         return super().forward(x) if x.sum().item() < 1e9 else x
@@ -46,9 +51,11 @@ def expected(B, S, D):
     return 2 * B * S * D * 3 * D + 4 * B * S * S * D
 
 
-def test_sizes_far_beyond_memory_are_counted_without_data(cost):
-    """Also a width, for which the module is built anew (spec row C13)."""
-    said = cost("Net", "--at", "B=8, S=100000, D=1536, H=12")
+@pytest.mark.parametrize("name", ["Net", "Causal"])
+def test_sizes_far_beyond_memory_are_counted_without_data(cost, name):
+    """Also a width, for which the module is built anew; and where a factory names no device, as
+    `torch.ones(S, S)`, which would make a matrix with data (spec row C13)."""
+    said = cost(name, "--at", "B=8, S=100000, D=1536, H=12")
     assert said.code == 0
     assert value(said) == expected(8, 100000, 1536)
     assert value(said, "parameters") == 1536 * 3 * 1536 + 3 * 1536

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnlab.target.conventions import names_mask
 from attnlab.tracer.bind_arguments import bound_arguments, named_tensors
 from attnlab.tracer.call_setup import uncompiled
-from attnlab.tracer.nested_tensors import map_tensors
+from attnlab.tracer.nested_tensors import copy_arguments, map_tensors
 
 Role = Literal["ids", "floats", "mask", "targets", "other"]
 Changes = Mapping[int, Tensor]  # other values of inputs, by the inputs' identity
@@ -182,16 +182,7 @@ def _copied(model: nn.Module) -> nn.Module:
 
 def fresh(value: Any, changes: Changes) -> Any:
     """Copies of arguments; also of caches and other objects, which a call may fill."""
-    if isinstance(value, Tensor):
-        return changes.get(id(value), value).clone()
-    if type(value) in (list, tuple):
-        return type(value)(fresh(v, changes) for v in value)
-    if type(value) is dict:
-        return {k: fresh(v, changes) for k, v in value.items()}
-    try:
-        return copy.deepcopy(value)
-    except Exception:  # then it is shared by all calls
-        return value
+    return copy_arguments(lambda t: changes.get(id(t), t).clone(), value)
 
 
 def _all_finite(out: Output) -> bool:

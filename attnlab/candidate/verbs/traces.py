@@ -1,5 +1,6 @@
 """Verbs that record operations."""
 
+import contextlib
 import copy
 import sys
 import types
@@ -57,7 +58,8 @@ def trace(
     `axes` are what the user calls the axes of the inputs, `sizes` what the names stand for. With
     `shapes` of the inputs, or where the module has no data either, no tensor has any."""
     session.set_mode(train=False)
-    if shapes is not None or any(p.is_meta for _, p in session.named_tensors("parameters")):
+    without = shapes is not None or any(p.is_meta for _, p in session.named_tensors("parameters"))
+    if without:
         inputs = _without_data(session, inputs, shapes or {})
     root = session.target if isinstance(session.target, nn.Module) else None
     shot = TracedCall(
@@ -71,7 +73,9 @@ def trace(
         seed=seed,
         options=TraceOptions(**(options or {})),
     )
-    return {"trace": to_json(capture(shot))}
+    # of `arange(S)` without `device=`, too: the course is the question, not the module's devices
+    with torch.device("meta") if without else contextlib.nullcontext():
+        return {"trace": to_json(capture(shot))}
 
 
 def _without_data(session: Session, inputs: Given, shapes: dict[str, list[int]]) -> Given:

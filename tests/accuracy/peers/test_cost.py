@@ -16,22 +16,12 @@ from benchmarks.accuracy.measure import shorter
 from benchmarks.accuracy.right import Given, Model, models
 
 MATH = torch.nn.attention.SDPBackend.MATH  # FlopCounterMode misses the fused ones of a CPU
-NAMES = (
+NAMES = {
     *("GPT-2", "GPT-2, sdpa", "BERT", "Llama", "Llama, sdpa", "T5", "Gemma 2", "Qwen 3"),
-    *(
-        "GPT-NeoX",
-        "GPT-J",
-        "OPT",
-        "Phi",
-        "Falcon",
-        "MPT",
-        "Mixtral",
-        "StableLM",
-        "OLMo 2",
-        "RoBERTa",
-    ),
-    *("ALBERT", "DistilBERT", "ELECTRA", "BART", "ViT", "DINOv2", "CLIP, vision"),
-)
+    *("GPT-NeoX", "GPT-J", "OPT", "Phi", "Falcon", "MPT", "Mixtral", "StableLM", "OLMo 2"),
+    *("RoBERTa", "ALBERT", "DistilBERT", "ELECTRA", "BART", "ViT", "DINOv2", "CLIP, vision"),
+    *("GPT-2, cache", "Qwen 3, cache", "Falcon, cache", "Mistral, sliding window, cache"),
+}
 MODELS = [m for m in models() if m.name in NAMES]
 
 
