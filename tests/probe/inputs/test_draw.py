@@ -167,3 +167,12 @@ def test_rows_do_not_all_begin_alike():
     sizes = {"B": 40, "S": 3}
     places = draw.inputs(Contract(sizes=sizes, inputs=(PLACES,)), sizes, Dice(1))["places"]
     assert set(places[:, 0].tolist()) == set(range(draw.STARTS + 1))
+
+
+def test_weights_given_as_arguments_are_not_drawn_at_the_scale_of_data():
+    """Loud data with loud weights would make scores that no usual fill of a mask is below."""
+    specs = (Input(name="x", axes=("B", "S", "D")), Input(name="w.query", axes=("D", "H", "D")))
+    sizes = {"B": 2, "S": 50, "D": 30, "H": 2}
+    loud = draw.inputs(Contract(inputs=specs), sizes, Dice(0), scale=90.0)
+    assert 85 < loud["x"].std() < 95
+    assert loud["w.query"].std() < 0.3
