@@ -117,10 +117,17 @@ def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor
         forbidden = forbidden.scatter(-1, keep, value=False)  # every query keeps a key
     if kind == "empty-rows":
         empty = dice.chance(shape[:-1], FORBIDDEN)
-        rows = range(empty.numel())  # two can be compared with each other
-        empty.view(-1)[dice.plain.sample(rows, min(2, len(rows)))] = True
+        empty.view(-1)[_two_rows(empty, dice)] = True
         forbidden = forbidden | empty.unsqueeze(-1)
     return forbidden if spec.forbids else ~forbidden
+
+
+def _two_rows(rows: Tensor, dice: Dice) -> list[int]:
+    """Two to be compared with each other, of different sequences: a mean of all values would be the
+    same for two of one sequence."""
+    order = dice.plain.sample(range(rows.numel()), rows.numel())
+    each = rows.shape[1:].numel()
+    return sorted(order, key=lambda row: row // each == order[0] // each and row != order[0])[:2]
 
 
 def _padding(shape: tuple[int, ...], dice: Dice) -> Tensor:

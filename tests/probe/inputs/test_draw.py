@@ -31,6 +31,14 @@ def test_every_query_keeps_a_key_but_for_empty_rows(axes, kind, forbids, seed):
     assert bool(got.all(-1).any()) is (kind == "empty-rows")
 
 
+@pytest.mark.parametrize("axes", [a for a in AXES if a[0] == "B"])
+def test_empty_rows_stand_in_two_sequences(axes):
+    """A mean over all keys, which every empty row of one sequence shares, differs between two."""
+    for seed in range(30):
+        empty = mask("empty-rows", axes, seed=seed).all(-1)
+        assert int(empty.view(SIZES["B"], -1).any(1).sum()) >= 2
+
+
 @pytest.mark.parametrize("axes", AXES)
 def test_padding_in_front_closes_as_many_keys_as_it_likes(axes):
     """From the first key alone to whole sequences: blocks of keys are closed before open ones."""
