@@ -10,7 +10,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -28,10 +28,6 @@ class Interrupted(AttnlabError):
 
     outcome = "error"
     exit_code = 130
-
-
-def main() -> NoReturn:
-    sys.exit(run(sys.argv[1:]))
 
 
 def run(args: Sequence[str]) -> int:

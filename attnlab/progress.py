@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,11 @@ from attnlab.records.practice import Event
 
 T = TypeVar("T")
 FILE = "progress.db"
+# Where the system keeps a user's data: a variable that may say so, and the usual folder.
+DATA_VARIABLE, DATA_FOLDER = {
+    "darwin": ("XDG_DATA_HOME", "~/Library/Application Support"),
+    "win32": ("LOCALAPPDATA", "~/AppData/Local"),
+}.get(sys.platform, ("XDG_DATA_HOME", "~/.local/share"))
 WAIT = 5.0  # seconds to wait for another attnlab that is writing
 
 # Each script lifts the schema by one version; `PRAGMA user_version` holds how many have run.
@@ -232,12 +238,11 @@ def _home() -> Path:
     """Raises `RuntimeError` where this user has no home."""
     if named := os.environ.get("ATTNLAB_HOME"):
         return Path(named).absolute()
-    from platformdirs import user_data_dir
-
-    folder = Path(user_data_dir("attnlab", appauthor=False))
-    if not folder.is_absolute():  # an unexpanded "~" would become a folder of that name right here
-        raise RuntimeError("this user has no home folder")
-    return folder
+    for named in (os.environ.get(DATA_VARIABLE, ""), os.path.expanduser(DATA_FOLDER)):  # noqa: PTH111 - it does not raise
+        folder = Path(named, "attnlab")
+        if folder.is_absolute():  # an unexpanded "~" would become a folder of that name right here
+            return folder
+    raise RuntimeError("this user has no home folder")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

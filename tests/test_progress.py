@@ -106,11 +106,16 @@ def test_attnlab_home_names_the_folder(tmp_path, monkeypatch):
 
 
 def test_the_system_says_where_else(tmp_path, monkeypatch):
-    """Without ATTNLAB_HOME progress lies where the platform keeps a user's data."""
+    """Without ATTNLAB_HOME progress lies where the system keeps a user's data: what the variable
+    says counts where it is a whole path, else the usual folder of the home."""
     monkeypatch.delenv("ATTNLAB_HOME", raising=False)
-    monkeypatch.setattr("platformdirs.user_data_dir", lambda *a, **k: str(tmp_path / "data"))
-    with opened(None) as found:
-        assert found.path == tmp_path / "data" / FILE
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("attnlab.progress.DATA_FOLDER", "~/.local/share")
+    for said, place in (("data", "home/.local/share"), (str(tmp_path / "data"), "data")):
+        monkeypatch.setenv("XDG_DATA_HOME", said)
+        monkeypatch.setattr("attnlab.progress.DATA_VARIABLE", "XDG_DATA_HOME")
+        with opened(None) as found:
+            assert found.path == tmp_path / place / "attnlab" / FILE
 
 
 # ---------------------------------------------------------------- bad places
@@ -119,7 +124,8 @@ def test_the_system_says_where_else(tmp_path, monkeypatch):
 def test_without_a_home_progress_lives_in_memory(tmp_path, monkeypatch):
     """A container user without a home can practise, and no folder named ~ appears."""
     monkeypatch.delenv("ATTNLAB_HOME", raising=False)
-    monkeypatch.setattr("platformdirs.user_data_dir", lambda *a, **k: "~/.local/share/attnlab")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr("attnlab.progress.DATA_FOLDER", "~a-user-that-is-not-there/share")
     monkeypatch.chdir(tmp_path)
     with opened(None) as found:
         assert found.warning.startswith("progress is not saved: this user has no home folder")

@@ -89,7 +89,7 @@ class Catalogue:
     def find_program(self, what: str) -> ProgramEntry | None:
         """The program called `what`, if there is one; raises where it cannot be read."""
         wanted = _name(what)
-        read = _read_all([f for f in self._folders if _is_program(f) and wanted in _names(f)])
+        read = _read_all([f for f in self._folders if wanted in _names(f) and _is_program(f)])
         if read.broken:
             raise read.broken[0]
         return next(iter(read.programs), None)
@@ -209,8 +209,8 @@ def _may_hold(folder: Path, wanted: str) -> bool:
     topic, _, name = wanted.rpartition("/")
     if topic and topic != folder.parent.name:
         return False
-    parts = (path for part in PARTS for path in (folder / part).glob("*.toml"))
-    return folder.name == name or any(path.stem == name for path in parts)
+    files = (f"{folder}/{part}/{name}.toml" for part in PARTS)
+    return folder.name == name or any(map(os.path.exists, files))  # of Paths, it raises
 
 
 def _named(challenges: Iterable[Challenge], wanted: str) -> list[Challenge]:
