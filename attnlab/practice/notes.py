@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from attnlab.catalogue.places import bug_lines
@@ -39,8 +39,8 @@ TAKES_FOR_RIGHT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 ALIKE = 0.5  # share of two lines from which one was made of the other
-NEAR = 2  # lines beside the place of a bug that still point at it
-WORDS = 3  # that a note has besides its place where it gives a reason
+NEAR = 2  # lines beside the place of a bug that still point at it, whatever a note says
+WORDS = 3  # that a note has besides its place where it gives a reason, or shares with a bug near it
 ENDINGS = re.compile(r"(?:ing|ed|es|s|ly)$")
 # Words that say nothing of a bug, whichever it is.
 EMPTY = """
@@ -78,15 +78,12 @@ def read_note(text: str, program: Program, ids: Sequence[str], files: Files) -> 
     places = note_places(text, program, files)
     said = FILE.sub("", PLACE.sub("", text)).strip()
     right = bool(TAKES_FOR_RIGHT.search(said))
+    shared = {patch: len(words_about(program.patches[patch], text)) for patch in ids}
     near = [
-        (
-            program.patches[patch].decoy != right,
-            not words_about(program.patches[patch], text),
-            distance,
-            patch,
-        )
+        (program.patches[patch].decoy != right, not shared[patch], distance, -shared[patch], patch)
         for place in places
         for patch, distance in _patches_near(program, ids, files, place)
+        if distance <= NEAR or shared[patch] >= WORDS
     ]
     *_, bug = min(near, default=("",))
     several = len(re.findall(r"[^\W\d]{2,}", said)) >= WORDS
@@ -115,15 +112,24 @@ def note_places(text: str, program: Program, files: Files) -> tuple[NotePlace, .
     return ()
 
 
+def source_line(places: Sequence[NotePlace], files: Files) -> str:
+    """What stands at the place of a note, where it is one line: whoever mistook it sees so."""
+    if len(places) != 1 or places[0].first != places[0].last:
+        return ""
+    lines = files.get(places[0].file, "").splitlines()[places[0].first - 1 :]
+    return lines[0].strip() if lines else ""
+
+
 def _definitions(files: Files) -> dict[str, list[NotePlace]]:
-    """Where each class and function stands, a method under its name and with its class before."""
+    """Where each class and function stands: by its name, and with its class or file before it."""
     found: dict[str, list[NotePlace]] = {}
 
     def visit(file: str, node: ast.AST, prefix: str) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.ClassDef, ast.FunctionDef)):
                 place = NotePlace(file=file, first=child.lineno, last=child.end_lineno or 0)
-                for name in {child.name, prefix + child.name}:
+                whole = f"{file.removesuffix('.py')}.{prefix}{child.name}"
+                for name in {child.name, prefix + child.name, whole}:
                     found.setdefault(name, []).append(place)
                 visit(file, child, f"{child.name}.")
 
@@ -174,17 +180,31 @@ def refuse_unclear(text: str, program: Program, ids: Sequence[str], files: Files
 def _patches_near(
     program: Program, ids: Sequence[str], files: Files, place: NotePlace
 ) -> list[tuple[str, int]]:
+    """The patches a few lines from a place, or in the same function, and how far from it."""
     given = compose(program, ids).get(place.file, "")
     now = files.get(place.file, given)
     lines = set(range(place.first, place.last + 1))
     lines |= {at for line in tuple(lines) for at in _lines_before(given, now, line)}
+    around = _functions_around(given, lines)
     near = []
     for patch, spans in bug_lines(program, ids).items():
         for where, first, last in spans:
-            gaps = [max(first - at, at - last, 0) for at in lines]
-            if where == place.file and min(gaps) <= NEAR:
-                near.append((patch, min(gaps)))
+            gap = min(max(first - at, at - last, 0) for at in lines)
+            if where == place.file and (gap <= NEAR or around & set(range(first, last + 1))):
+                near.append((patch, gap))
     return near
+
+
+def _functions_around(text: str, lines: Collection[int]) -> set[int]:
+    """The lines of the innermost class or function around each of some lines."""
+    spans = [span for found in _definitions({"": text}).values() for span in found]
+    found: set[int] = set()
+    for line in lines:
+        inside = [(s.last - s.first, s) for s in spans if s.first <= line <= s.last]
+        if inside:
+            _, span = min(inside, key=lambda pair: pair[0])
+            found |= set(range(span.first, span.last + 1))
+    return found
 
 
 def _lines_before(given: str, now: str, line: int) -> range:

@@ -162,6 +162,7 @@ class NotePage:
 
     text: str
     places: tuple[str, ...]
+    line: str  # what stands at its place now, where that is one line
     right: bool  # it says that the code is right
     file: str
     late: bool  # everything was handed in right before
@@ -178,11 +179,13 @@ class NotePage:
             screen.hang("  ", f"it says no place, so it names no bug; as in {example}")
         elif self.right:
             screen.hang("  ", f"at {', '.join(self.places)}, as code that is right")
+        elif self.line:
+            screen.hang(f"  {self.places[0]} is  ", (self.line, "name"))
         elif not all(place in self.text for place in self.places):
             screen.hang("  ", f"at {', '.join(self.places)}")
 
     def document(self) -> Document:
-        return {"note": self.text, "places": list(self.places), "right": self.right}
+        return {"note": self.text, "places": list(self.places), **pick(self, "line", "right")}
 
 
 @record

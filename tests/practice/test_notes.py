@@ -131,3 +131,40 @@ def test_each_line_of_a_rewritten_piece_stands_for_its_own():
     grown = before.replace("loss = ", "x = 0\nloss = 2 * ")
     assert list(_lines_before(before, grown, 4)) == [3]
     assert list(_lines_before(before, grown, 5)) == [4]
+
+
+def test_a_note_at_another_line_of_the_function_names_the_bug_that_its_words_name():
+    """A line number read wrong costs nothing where the words are right; without them it does."""
+    above = GIVEN["model.py"].splitlines()[:MASK]
+    first = max(n for n, line in enumerate(above, 1) if "def __init__" in line)
+    assert MASK - first > notes.NEAR
+    assert (
+        read(f"model.py:{first} the causal mask hides one diagonal too few").bug == "mask-one-late"
+    )
+    assert not read(f"model.py:{first} banana apple cherry").bug
+    assert not read(f"model.py:{MASK + 30} the causal mask hides one diagonal too few").bug
+
+
+def test_a_function_is_named_with_its_file_before_it():
+    """`train.train` as in a call."""
+    assert read("train.train never empties the gradients").bug == "no-zero-grad"
+
+
+def test_of_two_bugs_in_a_function_the_one_that_shares_more_words_is_meant():
+    """A name is no nearer to one of them than to the other."""
+    program = read_program(shipped_folder() / "programs" / "einsum-canon")
+    ids = ("asked-of-the-values", "shares-cut-afterwards")
+    files = compose(program, ids)
+    for text, bug in (
+        ("attend() masks behind the softmax, so the shares do not sum to 1", ids[1]),
+        ("attend() compares queries with values and not with keys", ids[0]),
+    ):
+        assert read_note(text, program, ids, files).bug == bug
+
+
+def test_the_line_that_a_note_points_at_is_shown():
+    """One line as it stands now; nothing for a range, a name or a line that is gone."""
+    for text, line in ((f"model.py:{MASK} x", GIVEN["model.py"].splitlines()[MASK - 1].strip()),
+                       (f"model.py:{MASK - 2}-{MASK} x", ""), ("train() x", "")):  # fmt: skip
+        assert notes.source_line(read(text).places, GIVEN) == line
+    assert notes.source_line(read(f"model.py:{MASK} x").places, {}) == ""

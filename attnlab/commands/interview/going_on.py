@@ -49,7 +49,7 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
     is a line (train.py:40, lines 40-43 of train.py) or the name of a class or function.
     """
     from attnlab.practice.interviews import keep, make_event, require_current
-    from attnlab.practice.notes import read_note, refuse_unclear
+    from attnlab.practice.notes import read_note, refuse_unclear, source_line
     from attnlab.practice.scorecard import right_at
     from attnlab.records.practice import RIGHT
     from attnlab.render.interview import NotePage
@@ -72,6 +72,7 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
         NotePage(
             text=text,
             places=places,
+            line=source_line(reading.places, files),
             right=reading.outcome == RIGHT,
             file=program.edit[-1],
             late=late,

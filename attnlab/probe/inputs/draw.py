@@ -16,7 +16,7 @@ TURNED = 1.2  # of a normal distribution: from there on gains have the other sig
 FORBIDDEN = 0.35  # share of keys that a random mask forbids
 SMALL = 0.02  # standard deviation of small inputs
 STARTS = 5  # of positions, where no longest sequence is known
-CARRIES = {"B", "S", "Sq", "Sk", "T", "R", "C"}  # axes of data; weights given to a function have none
+CARRIES = {"B", "S", "Sq", "Sk", "T", "R", "C"}  # axes of data: a function's weights have none
 BEGINS = 0.4  # share of positions with which another segment begins
 
 
@@ -42,7 +42,7 @@ def inputs(
     contract: Contract, sizes: Sizes, dice: Dice, mask: Mask = "random", scale: float = 1.0
 ) -> Inputs:
     """One value per input of the contract, in its order; None for a mask that is left out. Only
-    data is drawn at `scale`: with weights as large, scores would pass any number that hides keys."""
+    data is drawn at `scale`: with weights as large, scores would pass any number that hides."""
     sizes = tied(contract, sizes)
     drawn = {i.name: _draw_input(i, sizes, dice, mask, scale) for i in contract.inputs}
     place(contract, sizes, dice, drawn)
@@ -85,9 +85,9 @@ def _draw_input(spec: Input, sizes: Sizes, dice: Dice, mask: Mask, scale: float)
         return dice.integers(shape, sizes.get("V", 16))
     if spec.dtype == "bool":
         return dice.chance(shape, 0.5)
-    if CARRIES & set(spec.axes):
-        return dice.normal(shape, scale)
-    return dice.normal(shape, max(shape, default=1) ** -0.5 if len(shape) > 1 else 1.0)
+    if not CARRIES & set(spec.axes):
+        scale = max(shape) ** -0.5 if len(shape) > 1 else 1.0
+    return dice.normal(shape, scale)
 
 
 def _segments(shape: tuple[int, ...], dice: Dice) -> Tensor:
