@@ -228,10 +228,13 @@ def _vectors(probe: Probe) -> list[Input]:
 
 
 def _uneven(probe: Probe, at: int) -> bool:
-    """Equal inputs at all positions do not give equal outputs."""
-    inputs = probe.draw("none")
+    """Equal inputs at all positions, none of them padding, do not give equal outputs."""
+    inputs, pad = probe.draw("none"), probe.contract.padding_idx
     for spec in _vectors(probe):
-        inputs[spec.name] = first_along(inputs[spec.name], spec.axes.index("S"))
+        value = first_along(inputs[spec.name], spec.axes.index("S"))
+        if pad is not None and spec.dtype == "int":
+            value = value.masked_fill(value == pad, (pad + 1) % probe.sizes.get("V", 16))
+        inputs[spec.name] = value
     out = probe.call(inputs)
     uneven: bool = far(out, first_along(out, at)).any().item()
     return uneven

@@ -45,6 +45,8 @@ def inputs(
     data is drawn at `scale`: with weights as large, scores would pass any number that hides."""
     sizes = tied(contract, sizes)
     drawn = {i.name: _draw_input(i, sizes, dice, mask, scale) for i in contract.inputs}
+    if contract.padding_idx is not None:
+        _pad_one_in_front(contract, drawn, dice)
     place(contract, sizes, dice, drawn)
     if mask not in ("empty-rows", "left-padding"):
         keep_first(contract, drawn)
@@ -57,6 +59,14 @@ def keep_first(contract: Contract, drawn: Inputs) -> None:
         mask = drawn[spec.name]
         if spec.role == "mask" and mask is not None:
             mask[..., 0] = not spec.forbids
+
+
+def _pad_one_in_front(contract: Contract, drawn: Inputs, dice: Dice) -> None:
+    """One sequence of several begins with padding, which chance alone may leave out."""
+    for spec in contract.inputs:
+        tokens = drawn[spec.name]
+        if spec.dtype == "int" and spec.axes[:2] == ("B", "S") and min(tokens.shape) > 1:
+            tokens[dice.plain.randrange(len(tokens)), 0] = contract.padding_idx
 
 
 def place(contract: Contract, sizes: Sizes, dice: Dice, drawn: Inputs) -> None:

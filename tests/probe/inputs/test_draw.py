@@ -39,6 +39,17 @@ def test_empty_rows_stand_in_two_sequences(axes):
         assert int(empty.view(SIZES["B"], -1).any(1).sum()) >= 2
 
 
+def test_one_sequence_of_tokens_begins_with_padding():
+    """What a file does with padding in front is seen in every draw, not in most."""
+    contract = Contract(
+        inputs=(Input(name="ids", axes=("B", "S"), dtype="int"),), sizes={"V": 500}, padding_idx=7
+    )
+    for seed in range(9):
+        ids = draw.inputs(contract, {**SIZES, "V": 500}, Dice(seed))["ids"]
+        assert (ids[:, 0] == 7).any()
+        assert not (ids[:, 0] == 7).all()
+
+
 @pytest.mark.parametrize("axes", AXES)
 def test_padding_in_front_closes_as_many_keys_as_it_likes(axes):
     """From the first key alone to whole sequences: blocks of keys are closed before open ones."""
