@@ -55,6 +55,13 @@ def parse_depth(said: str) -> int | None:
     return int(said)
 
 
+def parse_row(said: str) -> int | None:
+    """The row of the trace that `--row` means."""
+    if said and not (said.isascii() and said.isdigit()):
+        raise Refused(f"--row {said}: the number of a row is needed", "as in --row 6", "--row")
+    return int(said) if said else None
+
+
 def parse_step(said: str) -> int:
     """Which step of the optimizer `--step` asks for, from 1; 0 where nothing is said."""
     if said and not (said.isascii() and said.isdigit() and int(said) >= 1):

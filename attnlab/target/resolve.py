@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from attnlab.catalogue import schema
-from attnlab.catalogue.challenge_schema import KEYS
+from attnlab.catalogue.challenge_schema import TABLES
 from attnlab.catalogue.inputs import parse_argument, parse_inputs, separate
 from attnlab.catalogue.schema import parse_init, parse_sizes
 from attnlab.catalogue.toml_rules import read_document, table
@@ -47,7 +47,7 @@ from attnlab.target.source import parse, read_source
 MOST = 6  # names that a list shows
 FORMS = "TARGET is file.py:Class, file.py:function, file.py or package.module:Class."
 # A challenge.toml may serve as a case: what it says beyond the case is left aside.
-CASE = table({**dict.fromkeys(KEYS, lambda value: value), **schema.TABLES})
+CASE = table({**dict.fromkeys(TABLES, lambda value: value), **schema.TABLES})
 
 
 @record

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from attnlab.commands.base import Json, Timeout, catalogue, emit, limits, run_job
+from attnlab.commands.trace import (
+    OWN_TIME,
+    Case,
+    Init,
+    Inputs,
+    Sizes,
+    Target,
+    announce_own,
+    answer_of,
+    find_challenge,
+)
+
+PLACE = 108
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="Only this one, as nan; setup stands before it."),
+]
+Row = Annotated[
+    str, typer.Option("--row", metavar="N", help="Stop the debugger at this row of the trace.")
+]
+
+
+def command(
+    ctx: typer.Context,
+    target: Target,
+    init: Init = None,
+    sizes: Sizes = None,
+    inputs: Inputs = None,
+    case: Case = "",
+    only: Only = None,
+    row: Row = "",
+    timeout: Timeout = "",
+    json: Json = False,
+) -> int:
+    """Write Python to paste beside a module: shapes asserted, NaN caught, a profile, tests.
+
+    Also one clipped step of training and a stop in the debugger. All of it is one script:
+    attnlab snippets net.py > look.py.
+    """
+    from dataclasses import replace
+
+    from attnlab.errors import Refused
+    from attnlab.records import TraceOptions
+    from attnlab.render.snippets import SnippetsPage
+    from attnlab.suggest import did_you_mean
+    from attnlab.target.command_line import TraceCommand
+    from attnlab.target.options import parse_row
+    from attnlab.target.resolve import own_job
+    from attnlab.target.rounds import training_script
+    from attnlab.target.snippets import write_snippets
+
+    typed = TraceCommand(
+        target=training_script(catalogue(ctx), target),
+        init=", ".join(init or ()),
+        sizes=", ".join(sizes or ()),
+        inputs=tuple(inputs or ()),
+        case=case,
+        verb="snippets",
+    )
+    answer = answer_of(find_challenge(ctx, typed.target), typed.target)
+    job = own_job(
+        typed,
+        limits=limits(timeout or OWN_TIME, ""),
+        options=TraceOptions(cost=True),
+        answer=answer,
+    )
+    if job.contract is None:
+        raise Refused(f"{target}: a demo makes its own inputs", "name its class, as file.py:Net")
+    announce_own("looking at", typed, job, answer)
+    report = run_job(replace(job, stages=("trace", "check")))
+    if report.trace is None or report.outcome != "ok":
+        raise Refused(
+            f"{target}: {report.message or report.outcome}",
+            replace(typed, verb="trace").command() + " looks closer",
+        )
+    found = write_snippets(job, report, parse_row(row))
+    names = [s.id for s in found]
+    for name in only or ():
+        if name not in names:
+            hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+            raise Refused(f'--only: there is no "{name}" for {target}', hint, "--only")
+    chosen = tuple(s for s in found if not only or s.id in ("setup", *only))
+    return emit(SnippetsPage(target=target, built=report.target, snippets=chosen), json)
