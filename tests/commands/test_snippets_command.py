@@ -100,7 +100,8 @@ def test_the_script_stops_in_the_debugger_where_weights_are_made(snippets, execu
     assert {"shapes", "nan", "clip"}.isdisjoint(codes)
     execute(codes)
     out = capsys.readouterr().out
-    assert "-> scores = " in out and "my-net.py" in out
+    assert "-> scores = " in out
+    assert "my-net.py" in out
 
 
 def test_a_container_and_a_value_are_passed(snippets, execute):
@@ -113,7 +114,9 @@ def test_a_container_and_a_value_are_passed(snippets, execute):
 
 def test_only_properties_that_hold_become_tests(snippets):
     """A module that looks ahead has no test that it does not."""
-    assert "test_batch" in (codes := snippets("Leaky")) and "test_causal" not in codes
+    codes = snippets("Leaky")
+    assert "test_batch" in codes
+    assert "test_causal" not in codes
 
 
 @pytest.mark.parametrize(

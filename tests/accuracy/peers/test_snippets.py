@@ -1,4 +1,4 @@
-"""Every snippet of the bases' solutions runs: three dozen modules that no test here was made for."""
+"""Every snippet of the solutions of bases runs: modules that no test here was made for."""
 
 from __future__ import annotations
 
