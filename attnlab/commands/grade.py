@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from attnlab.commands.base import Selection
     from attnlab.records import Challenge, Job, Limits
     from attnlab.records.diagnosis import Diagnosis
+    from attnlab.records.practice import Interview
+    from attnlab.records.program import ProgramReport
     from attnlab.target.rounds import SelectedRound
 
 PLACE = 40
@@ -152,23 +154,21 @@ def _grade_round(
     """Grade a program: parts are counted, and named once the round has ended."""
     from dataclasses import replace
 
-    from attnlab.practice.changes import describe_changes
-    from attnlab.practice.interviews import make_event, report_text
     from attnlab.practice.rating import price_of_a_hint
-    from attnlab.practice.stages import keep_stage
     from attnlab.render.round import RoundGradePage
     from attnlab.render.stage import next_stage
     from attnlab.target.rounds import GRADE, round_job
     from attnlab.verdict import EXIT_CODES, grade_outcome, next_of_round
 
-    note(f"grading {chosen.program.slug} {chosen.label}")
+    program = chosen.program
+    note(f"grading {program.slug} {chosen.label}")
     with progress() as store:
         if reveal:
-            refuse_answers(store, chosen.program.slug, "--reveal")
+            refuse_answers(store, program.slug, "--reveal")
         chosen, interview = join_interview(store, chosen)
     report = run_program(round_job(chosen, GRADE, bounds, seed or 0))
     page = RoundGradePage(
-        program=chosen.program,
+        program=program,
         folder=chosen.label,
         report=report,
         ended=reveal or (report.outcome == "passed" and not interview),
@@ -177,28 +177,36 @@ def _grade_round(
     )
     if interview and report.outcome in ("passed", "failed"):
         hands_in = "attnlab interview submit hands in"
+        if not report.passed:
+            hands_in += f"; attnlab hint {program.name} gives a hint"
         if report.outcome == "failed" and not chosen.stage:
-            hints, bugs = len(interview.of_kind("hint")), len(report.bugs)
-            hands_in += f"; attnlab hint {chosen.program.name} gives a hint, "
-            hands_in += price_of_a_hint(hints, bugs)
-        page = replace(page, next=next_stage(chosen.program, report) + hands_in)
+            hands_in += f", {price_of_a_hint(len(interview.of_kind('hint')), len(report.bugs))}"
+        page = replace(page, next=next_stage(program, report) + hands_in)
     elif chosen.stage and report.outcome == "passed" and not report.passed:
         place = chosen.folder
         hint = f"attnlab hint {place} gives a hint; attnlab grade {place} grades again"
         page = replace(page, next=hint)
     elif chosen.yours and report.passed:
         skipped = bool(chosen.stage and not chosen.bugs)
-        page = replace(page, next=next_stage(chosen.program, report, skipped) + page.next)
-    with progress() as store:
-        if chosen.yours:
-            event = None
-            if interview:
-                changes = describe_changes(chosen.program, chosen.bugs, chosen.files)
-                text = report_text(report, changes)
-                event = make_event(interview, "grade", outcome=report.outcome, text=text)
-            store.add_grade(chosen.program.slug, report.outcome, page.score, chosen.folder, event)
-            keep_stage(store, chosen.program, chosen.stage, report, interview)
-        if reveal and report.outcome != "passed":
-            store.mark_revealed(chosen.program.slug)
-            store.mark_solution_seen(chosen.program.slug)  # bugs are named: a later pass is no find
+        page = replace(page, next=next_stage(program, report, skipped) + page.next)
+    _keep_round_grade(chosen, interview, report, reveal)
     return emit(page, json, EXIT_CODES[grade_outcome(report)])
+
+
+def _keep_round_grade(
+    chosen: SelectedRound, interview: Interview | None, report: ProgramReport, reveal: bool
+) -> None:
+    """Whether a program is solved in an interview is known at its end."""
+    from attnlab.practice.changes import grade_event
+    from attnlab.practice.stages import keep_stage
+
+    program = chosen.program
+    with progress() as store:
+        if interview:
+            store.add_event(grade_event(program, interview, "grade", report, chosen.files))
+        elif chosen.yours:
+            store.add_grade(program.slug, report.outcome, report.score, chosen.folder)
+        keep_stage(store, program, chosen.stage, report, interview)
+        if reveal and report.outcome != "passed":
+            store.mark_revealed(program.slug)
+            store.mark_solution_seen(program.slug)  # bugs are named: a later pass is no find

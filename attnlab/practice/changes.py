@@ -9,9 +9,9 @@ from typing import Any
 
 from attnlab.catalogue.places import bug_lines
 from attnlab.catalogue.programs import compose, count_changed_lines
-from attnlab.practice.interviews import read_details
-from attnlab.records.practice import Event
-from attnlab.records.program import Files, Program
+from attnlab.practice.interviews import make_event, read_details, report_text
+from attnlab.records.practice import Event, EventKind, Interview
+from attnlab.records.program import Files, Program, ProgramReport
 
 LINES, DECOYS = "changed_lines", "changed_decoys"
 
@@ -33,6 +33,14 @@ def describe_changes(program: Program, ids: Sequence[str], files: Files) -> dict
         )
     ]
     return {LINES: count_changed_lines(given, files), DECOYS: changed} if files else {}
+
+
+def grade_event(
+    program: Program, interview: Interview, kind: EventKind, report: ProgramReport, files: Files
+) -> Event:
+    """What is kept of a grade: its outcome, the bugs that are gone, what was changed by then."""
+    text = report_text(report, describe_changes(program, interview.bugs, files))
+    return make_event(interview, kind, outcome=report.outcome, text=text)
 
 
 def last_changes(events: Sequence[Event]) -> dict[str, Any]:

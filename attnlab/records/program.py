@@ -323,5 +323,14 @@ class ProgramReport:
         return gone and self.outcome != "passed"
 
     @property
+    def score(self) -> float:
+        """1 for a passed round and for no other; else the share of the parts that are right."""
+        if self.outcome == "passed":
+            return 1.0
+        whole = len(self.parts) + len(self.goals) or 1
+        right = self.parts_right + sum(goal.outcome == "passed" for goal in self.goals)
+        return right / max(whole, right + 1)
+
+    @property
     def parts_right(self) -> int:
         return sum(part.outcome == "passed" for part in self.parts)

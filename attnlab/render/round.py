@@ -184,16 +184,6 @@ class RoundGradePage:
         of_a_part = self.report.outcome == "failed" and self.report.parts  # told with its part
         return "" if of_a_part or self.report.outcome == "passed" else self.report.message
 
-    @property
-    def score(self) -> float:
-        """1 for a passed round and for no other; else the share of the parts that are right."""
-        report = self.report
-        if report.outcome == "passed":
-            return 1.0
-        whole = len(report.parts) + len(report.goals) or 1
-        right = report.parts_right + sum(goal.outcome == "passed" for goal in report.goals)
-        return right / max(whole, right + 1)
-
     def show(self, screen: Screen) -> None:
         report, marks = self.report, screen.marks
         passed = report.passed
@@ -221,7 +211,7 @@ class RoundGradePage:
             "challenge": self.program.slug,
             "file": self.folder,
             "outcome": report.outcome,
-            "score": self.score,
+            "score": report.score,
             "parts_right": report.parts_right,
             "parts": len(report.parts),
             "bugs_gone": report.bugs_gone if report.bugs else None,

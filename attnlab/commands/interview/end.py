@@ -20,19 +20,15 @@ from attnlab.files import shown_folder
 if TYPE_CHECKING:
     from attnlab.progress import Progress
     from attnlab.records.practice import Interview, QuestionCard
+    from attnlab.records.program import Files
 
 
 def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Json = False) -> int:
     """End it: scorecard, bugs explained, follow-up questions."""
     from dataclasses import replace
 
-    from attnlab.practice.changes import describe_changes
-    from attnlab.practice.interviews import (
-        all_interviews,
-        make_event,
-        report_text,
-        require_current,
-    )
+    from attnlab.practice.changes import grade_event
+    from attnlab.practice.interviews import all_interviews, require_current
     from attnlab.practice.scorecard import build_scorecard, last_report
     from attnlab.practice.stages import keep_stage, open_stage
     from attnlab.practice.trend import build_trend
@@ -42,19 +38,20 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
         interview = require_current(store)
     program = interview_program(ctx, interview)
     notes: tuple[str, ...] = ()
-    changes, report = {}, last_report(interview)
+    files: Files = {}
+    report = last_report(interview)
     if interview_folder(interview).is_dir():
         chosen = interview_round(ctx, interview)
-        changes = describe_changes(program, interview.bugs, chosen.files)
+        files = chosen.files
         report = grade_interview(chosen, interview, timeout, memory)
     else:
         folder = shown_folder(interview_folder(interview))
         notes = (f"{folder} is gone: the last grade stands for what became of it",)
     with progress() as store:
-        text = report_text(report, changes)
-        event = make_event(interview, "end", outcome=report.outcome, text=text)
+        event = grade_event(program, interview, "end", report, files)
         keep_stage(store, program, open_stage(interview.events), report, interview)
-        store.add_event(event)
+        done = "passed" if interview.of_kind("stage") else report.outcome  # the bugs, by then
+        store.add_grade(program.slug, done, report.score, interview.path, event)
         *before, interview = all_interviews(store)
         store.mark_revealed(program.slug)
         store.mark_solution_seen(program.slug)

@@ -129,8 +129,8 @@ def submit(
     ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Json = False
 ) -> int:
     """Hand in: graded, and marked late after the time."""
-    from attnlab.practice.changes import describe_changes
-    from attnlab.practice.interviews import make_event, report_text, require_current
+    from attnlab.practice.changes import grade_event
+    from attnlab.practice.interviews import require_current
     from attnlab.practice.stages import keep_stage, open_stage
     from attnlab.render.interview import SubmitPage
     from attnlab.verdict import EXIT_CODES, grade_outcome
@@ -139,11 +139,9 @@ def submit(
         interview = require_current(store)
     program, chosen = interview_program(ctx, interview), interview_round(ctx, interview)
     report = grade_interview(chosen, interview, timeout, memory)
-    text = report_text(report, describe_changes(program, interview.bugs, chosen.files))
+    event = grade_event(program, interview, "submit", report, chosen.files)
     with progress() as store:
-        event = make_event(interview, "submit", outcome=report.outcome, text=text)
-        score = report.parts_right / max(len(report.parts), 1)
-        store.add_grade(program.slug, report.outcome, score, chosen.folder, event)
+        store.add_event(event)
         keep_stage(store, program, open_stage(interview.events), report, interview)
     page = SubmitPage(program=program, interview=interview, report=report, seconds=event.seconds)
     return emit(page, json, EXIT_CODES[grade_outcome(report)])
