@@ -20,6 +20,7 @@ from attnlab.suggest import did_you_mean, either
 
 DESCRIPTION = "challenge.toml"
 TOPICS = ("attention", "position")  # in this order; topics of other catalogues follow
+PAGES = Path(__file__).with_name("pages")  # on a subject, in Markdown
 MUTANTS = 6
 
 
@@ -131,9 +132,16 @@ def shipped_folder() -> Path:
     raise Broken("the challenges that ship with attnlab are missing", hint, str(package))
 
 
-def house_rules() -> str:
-    """What every challenge asks, as Markdown."""
-    return (shipped_folder() / "RULES.md").read_text("utf-8")
+def pages() -> dict[str, str]:
+    """The pages that `attnlab explain` shows, by name, with their titles."""
+    names = ["rules", *sorted(p.stem for p in PAGES.glob("*.md"))]
+    return {name: page_text(name).partition("\n")[0].lstrip("# ") for name in names}
+
+
+def page_text(name: str) -> str:
+    """A page as Markdown; "rules" is what every challenge asks."""
+    path = shipped_folder() / "RULES.md" if name == "rules" else PAGES / f"{name}.md"
+    return path.read_text("utf-8")
 
 
 def read_challenge(folder: Path) -> Challenge:

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 PLACE = 70
 DIFF_TIME = 20.0  # seconds that comparing with the solution may take
-RULES = "rules"  # the page that tells what every challenge asks
 
 
 def complete_id(incomplete: str) -> list[tuple[str, str]]:
-    """Rules, checks and challenges that begin with this word."""
+    """Pages, checks and challenges that begin with this word."""
     try:
         from attnlab.catalogue.finding_rules import RULES as FINDINGS
+        from attnlab.catalogue.load import pages
         from attnlab.checks.base import load_checks
 
-        known = [(RULES, "what every challenge asks"), *((c.id, c.title) for c in load_checks())]
+        known = [*pages().items(), *((c.id, c.title) for c in load_checks())]
         known += [(rule, told.title) for rule, told in FINDINGS.items()]
     except Exception:  # completion must never print an error
         return []
@@ -33,31 +33,36 @@ Id = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="A check, a finding, rules, a challenge that you solved, a mutation; none lists all.",
+        help="positions, masks, dtypes, shapes, debugging, a check, a finding; none lists all.",
         autocompletion=complete_id,
     ),
 ]
 
 
 def command(ctx: typer.Context, id_: Id = "", json: Json = False) -> int:
-    """Explain a check, a trace's finding, the house rules ("rules") or a challenge you solved."""
+    """Explain a subject (masks, dtypes), a check, a finding, "rules" or a challenge you solved.
+
+    Pages on a subject show numbers with the Python that computes them.
+    """
+    from attnlab.catalogue.load import pages
+
     if not id_:
         return emit(_index(), json)
-    if id_ == RULES:
-        return emit(_rules(), json)
+    if id_ in pages():
+        return emit(_page(id_), json)
     from attnlab.checks.base import load_checks
 
     ids = [check.id for check in load_checks()]
     return emit(_check(id_) or _finding(id_) or _mutation(id_) or _challenge(ctx, id_, ids), json)
 
 
-def _rules() -> ExplainPage:
-    """What every challenge asks."""
-    from attnlab.catalogue.load import house_rules
+def _page(name: str) -> ExplainPage:
+    """What every challenge asks, or a subject."""
+    from attnlab.catalogue.load import page_text
     from attnlab.render.explain import ExplainPage
 
-    title, _, text = house_rules().partition("\n")
-    return ExplainPage(id=RULES, kind="page", title=title.lstrip("# "), text=text.strip())
+    title, _, text = page_text(name).partition("\n")
+    return ExplainPage(id=name, kind="page", title=title.lstrip("# "), text=text.strip())
 
 
 def _check(id_: str) -> ExplainPage | None:
@@ -78,12 +83,14 @@ def _check(id_: str) -> ExplainPage | None:
 def _index() -> ExplainPage:
     """What there is to be explained, by name."""
     from attnlab.catalogue.finding_rules import RULES as FINDINGS
+    from attnlab.catalogue.load import pages
     from attnlab.checks.base import load_checks
     from attnlab.render.explain import ExplainPage
 
     checks = ", ".join(sorted(check.id for check in load_checks()))
+    subjects = "\n".join(f"* **{name}**: {title}" for name, title in pages().items())
     text = (
-        f"**{RULES}**: what every challenge asks.\n\n"
+        f"{subjects}\n\n"
         f"**Checks** of a grade: {checks}.\n\n"
         f"**Findings** of a trace: {', '.join(FINDINGS)}.\n\n"
         "**Challenges**: the notes of one that you solved, by its name."
@@ -118,6 +125,7 @@ def _mutation(id_: str) -> ExplainPage | None:
 def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
     """The notes of a challenge that is solved, or whose solution was shown."""
     from attnlab.catalogue.finding_rules import RULES as FINDINGS
+    from attnlab.catalogue.load import pages
     from attnlab.errors import Refused
     from attnlab.render.explain import ExplainPage
     from attnlab.suggest import did_you_mean
@@ -129,7 +137,8 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
     names = [*checks, *(c.name for c in found.challenges), *(c.slug for c in found.challenges)]
     if what not in names and what not in [slug.rpartition("/")[2] for slug in found.broken_slugs]:
         guess = (
-            did_you_mean(what, [RULES, *FINDINGS, *names]) or "attnlab explain lists what there is"
+            did_you_mean(what, [*pages(), *FINDINGS, *names])
+            or "attnlab explain lists what there is"
         )
         raise Refused(f'"{what}" is no check, finding or challenge', guess)
     from attnlab.catalogue.texts import notes_text

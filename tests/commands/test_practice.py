@@ -300,6 +300,15 @@ def test_house_rules_stand_in_one_place(shell):
     assert shell("explain", "rules", "--json").json["id"] == "rules"
 
 
+def test_pages_on_subjects_are_explained_and_listed(shell):
+    """By name and in the list; a slip of the pen gets a suggestion."""
+    page = shell("explain", "masks", "--json").json
+    assert (page["kind"], page["title"]) == ("page", "What True means in a mask")
+    assert "resize-vocabulary" in shell("explain").out
+    wrong = shell("explain", "maskes")
+    assert (wrong.code, "masks" in wrong.err) == (2, True)
+
+
 def test_no_line_of_the_notes_becomes_a_list_by_accident():
     """In Markdown a line that begins with a plus or a minus is an item of a list."""
     notes = (Path(__file__).parents[2] / "challenges").glob("*/*/notes.md")
