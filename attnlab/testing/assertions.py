@@ -121,6 +121,13 @@ def assert_gradients_finite(module: Any, *inputs: str | Tensor, **options: Unpac
     _hold("gradients-finite", _subject(module, inputs, options))
 
 
+def assert_gradients_correct(
+    module: Any, *inputs: str | Tensor, **options: Unpack[Options]
+) -> None:
+    """Gradients are the slopes of the output, by central differences in float64."""
+    _hold("gradcheck", _subject(module, inputs, options))
+
+
 def assert_matches(
     module: Any,
     reference: Any,

@@ -18,6 +18,7 @@ from attnlab.testing import (
     assert_causal,
     assert_deterministic,
     assert_finite,
+    assert_gradients_correct,
     assert_gradients_finite,
     assert_mask_effective,
     assert_matches,
@@ -78,6 +79,7 @@ HOLDS = [
     (assert_deterministic, {}, (X,), "noise"),
     (assert_finite, {}, (X,), "nan"),
     (assert_gradients_finite, {}, (X,), "root"),
+    (assert_gradients_correct, {}, (X,), "detached"),
 ]
 
 
@@ -354,6 +356,41 @@ def test_gradients_of_ids_are_those_of_the_weights():
     assert_gradients_finite(Tokens(2), "ids: B S int")
     with pytest.raises(PropertyFailed, match=r"table\.weight"):
         assert_gradients_finite(Tokens(0.5), "ids: B S int")
+
+
+class Cube(torch.autograd.Function):
+    """x**3 with a backward of its own, as the interviews of hand-written gradients ask (row C8)."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return ctx.factor * x**2 * grad, None
+
+
+@pytest.mark.parametrize("factor", [3, 2])
+def test_a_backward_of_ones_own_is_compared_with_slopes(factor):
+    """Also of a plain function; where a factor is missing, both numbers are told."""
+
+    def cube(x):
+        return Cube.apply(x, factor)
+
+    if factor == 3:
+        return assert_gradients_correct(cube, X, sizes=D, seed=3)
+    with pytest.raises(PropertyFailed, match=r"a step of x changes .* the gradient says"):
+        assert_gradients_correct(cube, X, sizes=D, seed=3)
+    return None
+
+
+def test_gradients_that_no_input_has_cannot_be_checked():
+    """Ids have no slope: that is not a pass."""
+    with pytest.raises(Refused):
+        assert_gradients_correct(nn.Embedding(16, 4), "input: B S int", sizes={"V": 16})
 
 
 def test_a_hint_is_a_note():
