@@ -6,7 +6,7 @@ tried is told with the reason. The results are those of the checks, under the sa
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from attnlab.candidate.live import (
 )
 from attnlab.candidate.live.batch import CannotTry, LiveModel, undisturbed
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
+from attnlab.candidate.live.demo_run import Fault
 from attnlab.candidate.live.layout import find_layout
 from attnlab.candidate.live.promises import find_promises
 from attnlab.candidate.live.turned import read_turned
@@ -95,6 +96,22 @@ def live_properties(
     results = tuple(_look(id_, bench, hints, ends) for id_ in PROPERTIES)
     found = tuple(Promise(name=n, reason=why) for n, why in bench.promises.items())
     return LiveReport(promises=found, checks=results)
+
+
+def with_demo(live: LiveReport, faults: Iterable[Fault], hints: Hints) -> LiveReport:
+    """The report with what the calls of a whole demo break, or show to hold."""
+    found = {fault.id: fault.message for fault in faults if fault.id not in hints.unpromised}
+
+    def seen(check: CheckResult) -> CheckResult:
+        message = found.get(check.id)
+        if message is None or check.outcome == "failed":
+            return check
+        if not message:
+            return check if check.outcome == "passed" else _result(check.id, "passed", "")
+        failed = _result(check.id, "failed", message)
+        return replace(failed, advice=PROPERTY_FINDINGS[check.id].experiment)
+
+    return replace(live, checks=tuple(map(seen, live.checks)))
 
 
 def make_bench(

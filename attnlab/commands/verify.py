@@ -71,6 +71,7 @@ def command(
     from attnlab.target.resolve import own_job
     from attnlab.target.rounds import typed_command
     from attnlab.target.trace_advice import untried_inputs
+    from attnlab.target.triage_target import with_demo
 
     promised, denied = parse_names(promise or (), unpromised or ())
     flags = [w for n in promised for w in ("--promise", n)]
@@ -83,7 +84,7 @@ def command(
     promised = (*promised, *layout_promises(typed.inputs))
     job = replace(job, stages=("trace", "check"), promised=promised, unpromised=denied)
     announce_own("verifying", typed, job, answer)
-    report = run_job(job)
+    report = with_demo(typed, job, run_job(job), run_job)
     outcome = _outcome(report)
     at = next((c for c in report.checks if c.outcome == "failed" and c.line), None)
     page = VerifyPage(

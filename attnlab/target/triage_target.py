@@ -104,14 +104,41 @@ def _with_masks(typed: TraceCommand, job: Job) -> Job | None:
     return replace(more, stages=job.stages)
 
 
-def _add_findings(report: Report, more: Report) -> Report:
-    """The report with what only a run with masks shows; one that crashed may have been misfed."""
+def with_demo(
+    typed: TraceCommand, job: Job, report: Report, run: Callable[[Job], Report]
+) -> Report:
+    """The report with what the demo of a file shows, where the job itself builds and feeds its
+    module: a demo has arguments and further calls of its own."""
+    code, alone = job.candidate, typed.target.endswith(".py") and not typed.describes_module
+    if not alone or job.contract is None or "trace" not in job.stages:
+        return report
+    if not read_outline(parse(code.text, code.file)).demo:
+        return report
+    return _add_demo(report, run(replace(job, candidate=replace(code, name=None), contract=None)))
+
+
+def _add_demo(report: Report, demo: Report) -> Report:
+    """The report with what only the demo shows; where one of the two ran, that alone is told."""
+    old, new = report.trace, demo.trace
+    if demo.outcome != "ok" or new is None:
+        return report
+    if old is None or old.crash or report.outcome != "ok":
+        return report if new.crash else demo
+    if new.crash:  # of what a demo needs beside its module, nothing is said
+        return demo if new.crash.op else report
+    return _add_findings(report, demo, ())
+
+
+def _add_findings(
+    report: Report, more: Report, reached: tuple[str, ...] = ("unused-argument", "unused-input")
+) -> Report:
+    """The report with what only another run shows, as one with masks; one that crashed may have
+    been misfed. Findings of the rules in `reached` are those of the other run alone."""
     old, new = report.trace, more.trace
     if old is None or new is None or old.crash or new.crash or more.outcome != "ok":
         return report
     known = {(f.rule, f.file, f.line) for f in old.findings}
     fresh = [f for f in new.findings if (f.rule, f.file, f.line) not in known]
-    reached = ("unused-argument", "unused-input")
     kept = [f for f in old.findings if f.rule not in reached]
     failed = {check.id for check in report.checks if check.outcome == "failed"}
     checks = {check.id: check for check in report.checks}
@@ -143,6 +170,7 @@ def look_at(
     masked = _with_masks(typed, job)
     if masked is not None:
         report = _add_findings(report, run(masked))
+    report = with_demo(typed, job, report, run)
     report = _add_source_findings(report, job)
     alone = _module_instead(typed, report, job)
     if isinstance(alone, str):

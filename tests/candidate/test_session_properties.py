@@ -34,7 +34,7 @@ class Net(nn.Module):
 data = torch.randint(0, 9, (3, 8), generator=torch.Generator().manual_seed(0))
 logits = Net()(data[:, :-1])
 {loss}
-raise ValueError("what follows the loss is not run")
+raise ValueError("what follows the loss ends no look at the first call")
 """
 
 
@@ -75,7 +75,7 @@ def demo(text, tmp_path):
 
 
 def test_the_properties_of_a_demos_module(tmp_path):
-    """Keyword arguments come along, and a second call of a module is not run."""
+    """Keyword arguments come along, and it is the first call that counts."""
     assert failed(demo(DEMO, tmp_path)) == {"batch-independence", "edge-shapes"}
 
 
@@ -98,3 +98,78 @@ def test_a_function_has_properties_too():
     session.target = lambda x: x.softmax(0) + x.sum(1, True)
     answer = called(session, ("x", torch.randn(3, 5, 4)), verb="look_at_properties", **SAID)
     assert "batch-independence" in failed(answer)
+
+
+DECODER = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.p, self.h = nn.Embedding(9, 8), nn.Embedding(32, 8), nn.Linear(8, 9)
+    def forward(self, ids, start, past):
+        x = self.e(ids) + self.p(torch.arange(start, start + ids.shape[1]))
+        k = past[0] = x if past[0] is None else torch.cat((past[0], x), 1)
+        mask = torch.ones(ids.shape[1], k.shape[1]).tril(k.shape[1] - ids.shape[1]).bool()
+        return self.h(x + nn.functional.scaled_dot_product_attention(x, k, k, attn_mask=mask))
+class Bot:
+    def __init__(self, net):
+        self.net, self.past, self.seen = net, [None], 0
+    def read(self, ids):
+        out = self.net(ids, self.seen, self.past)
+        self.seen += {counted}
+        return out
+    def answer(self, ids, count):
+        self.past, self.seen = {kept}
+        for _ in range(count):
+            out = self.read(ids)
+            ids = out[:, -1:].argmax(-1)
+        return out
+torch.manual_seed(0)
+bot = Bot(Net().eval())
+if __name__ == "__main__":
+    for _ in range(2):
+        bot.answer(torch.tensor([[1, 5, 2, 7]]), 3)
+    print("done", torch.rand(1))
+"""
+RIGHT = {"counted": "ids.shape[1]", "kept": "[None], 0"}
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        ({}, set()),
+        ({"counted": "4"}, {"prefill-equals-decode"}),
+        ({"kept": "self.past, self.seen"}, {"second-call"}),
+    ],
+)
+def test_a_demo_is_followed_to_its_end(change, broken, tmp_path):
+    """The steps of its own loop equal one pass, and its equal calls give equal results."""
+    text = DECODER.format(**RIGHT | change)
+    assert failed(demo(text, tmp_path)) == broken
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def draw(x): return x * torch.rand(1)",
+        "seen = []\ndef push(x):\n    seen.append(x)\n    return sum(seen)",
+        "def net_of(x): return Net()(x)",
+        "def halve(x): return x.mul_(0.5)",
+    ],
+)
+def test_equal_calls_that_are_meant_to_differ_are_no_fault(text, tmp_path):
+    """Random numbers, a name that says that it goes on, weights of its own, another argument."""
+    name = text.partition("(")[0].rpartition(" ")[2]
+    head = "Net = lambda: nn.Linear(4, 4)\nNet()(torch.ones(1, 3, 4))\n"
+    calls = f"\ngiven = torch.ones(1, 3, 4)\nfor _ in range(3):\n    {name}(given)\n"
+    assert "second-call" not in failed(demo(head + text + calls, tmp_path))
+
+
+def test_a_demo_without_an_end_is_left(tmp_path, monkeypatch):
+    """Its time is up at its next call of a function, and what it wrote is nowhere."""
+    monkeypatch.setattr("attnlab.candidate.live.demo_run.SECONDS", 0.05)
+    monkeypatch.setattr("attnlab.candidate.verbs.live.SECONDS", 0.05)
+    forever = "def idle():\n    with open('left.txt', 'w'): pass\nwhile True: idle()\n"
+    assert "finite" not in failed(
+        demo(f"nn.Linear(4, 4)(torch.ones(2, 3, 4))\n{forever}", tmp_path)
+    )
+    assert not (tmp_path / "left.txt").exists()

@@ -1,9 +1,11 @@
 """Verbs that look at the properties of a model on a batch: the example's, or a demo's own."""
 
 import inspect
+import shutil
 import sys
+import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Self
 
 from torch import Tensor, nn
@@ -12,15 +14,17 @@ from torch.nn.modules.loss import _Loss
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from attnlab.candidate.live_properties import Hints, live_properties
+from attnlab.candidate.live.demo_run import SECONDS, DemoRun
+from attnlab.candidate.live_properties import Hints, live_properties, with_demo
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
 from attnlab.candidate.verbs.traces import main_of
-from attnlab.records import to_json
+from attnlab.records import LiveReport, to_json
 from attnlab.tracer.bind_arguments import keyword_arguments
 from attnlab.tracer.cast import Given, pack
 from attnlab.tracer.demo_recorder import StopDemo
 from attnlab.training.one_batch import learn_with_module
+from attnlab.training.patches import Patches, ScratchFiles, run_alone, run_plainly
 
 ModuleCall = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 LOSSES = {F.cross_entropy, F.nll_loss}
@@ -42,7 +46,8 @@ def look_at_properties(
     given = [(name, value) for name, value in packed if value is not None or name not in none]
     args, kwargs = session.call_arguments(given)
     hints = Hints(promised=tuple(promised), unpromised=tuple(unpromised))
-    return _answer((session.target, tuple(args), kwargs), hints, overfit)
+    call = (session.target, tuple(args), kwargs)
+    return _answer(call, live_properties(*call, hints), overfit)
 
 
 def _none_by_default(forward: Callable[..., Any]) -> set[str]:
@@ -65,18 +70,35 @@ def look_at_demo(
     overfit: float = 0.0,
 ) -> Any:
     """The same of the first module that a file calls when it runs, on the inputs of that call."""
-    run = main_of(session, file, text, path, own)
     watch = _FirstCall()
-    with suppress(StopDemo), watch:
-        run()
+    with suppress(StopDemo):
+        _run_in_scratch(main_of(session, file, text, path, own), watch)
     if watch.call is None:
         raise LookupError(f"{file} ran to its end without calling a module")
     hints = Hints(watch.targets, tuple(promised), tuple(unpromised))
-    return _answer(watch.call, hints, overfit)
+    live = live_properties(*watch.call, hints)
+    whole = DemoRun(file)
+    with suppress(Exception, SystemExit, StopDemo):
+        _run_in_scratch(main_of(session, file, text, path, own), whole)
+    return _answer(watch.call, with_demo(live, whole.faults(), hints), overfit)
 
 
-def _answer(call: ModuleCall, hints: Hints, seconds: float) -> dict[str, str]:
-    report = {"report": to_json(live_properties(*call, hints))}
+def _run_in_scratch(run: Callable[[], None], watch: AbstractContextManager[Any]) -> None:
+    """Run a demo; what it writes goes to a folder that is thrown away."""
+    patches = Patches()
+    files = ScratchFiles(patches, set())
+    run_plainly(patches)
+    run_alone(patches, set())
+    try:
+        with watch:
+            run()
+    finally:
+        patches.undo()
+        shutil.rmtree(files.folder, ignore_errors=True)
+
+
+def _answer(call: ModuleCall, live: LiveReport, seconds: float) -> dict[str, str]:
+    report = {"report": to_json(live)}
     return report | ({"log": to_json(learn_with_module(*call, seconds))} if seconds else {})
 
 
@@ -85,9 +107,11 @@ class _FirstCall(TorchFunctionMode):
 
     call: ModuleCall | None = None
     targets: Tensor | None = None
+    ends = 0.0  # when the demo is stopped
     inside = 0  # calls of modules that have begun and not ended
 
     def __enter__(self) -> Self:
+        self.profile = sys.getprofile()
         self.hooks = [
             register_module_forward_pre_hook(self._enter_module),
             register_module_forward_hook(self._leave_module, always_call=True),
@@ -96,6 +120,7 @@ class _FirstCall(TorchFunctionMode):
         return self
 
     def __exit__(self, *error: object) -> None:
+        sys.setprofile(self.profile)
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         for hook in self.hooks:
             hook.remove()
@@ -115,6 +140,13 @@ class _FirstCall(TorchFunctionMode):
 
     def _leave_module(self, *_: object) -> None:
         self.inside = max(self.inside - 1, 0)
+        if not self.inside:  # nothing may follow, for hours
+            self.ends = self.ends or time.monotonic() + SECONDS
+            sys.setprofile(self._look_at_clock)
+
+    def _look_at_clock(self, *_: object) -> None:
+        if time.monotonic() > self.ends:
+            raise StopDemo
 
     def _stop(self, targets: object) -> None:
         self.targets = targets if isinstance(targets, Tensor) else None
