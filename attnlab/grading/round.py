@@ -283,7 +283,7 @@ def _crashed(part: Part, error: Raised, sizes: Sizes) -> CheckResult:
     building = error.verb == "build"
     own = part.once or error.verb not in PLAIN  # a call of another kind: its advice speaks of it
     outcome: Outcome = "failed"
-    message = f"{'building the module' if building else 'the module'} raised {error}"
+    message = f"{'building the module' if building else 'the call'} raised {error}"
     reason, advice = "memory" if error.memory else "crashed", part.advice if own else IN_FORWARD
     advice = OUT_OF_PLACE if any(text in error.message for text in IN_PLACE) else advice
     if error.error == HUNG:  # what was running when the time was up

@@ -132,7 +132,9 @@ def _other_numbers(value: Tensor, right: Tensor, tolerance: float) -> str:
     place = ", ".join(f"{axis} {number} of {size}" for axis, number, size in named)
     largest = "NaN" if gaps.isnan().any() else f"up to {gaps.max().item():.2g}"
     off = f"off by {largest}, tolerance {tolerance:g}"
-    return f"{place or 'the value'}: {mine:.4g}, not {wanted:.4g} ({off})"
+    places = wrong if wrong.dim() < 2 else wrong.any(-1)
+    count = f"; {int(places.sum())} of {places.numel()} places differ" if place else ""
+    return f"{place or 'the value'}: {mine:.4g}, not {wanted:.4g} ({off}){count}"
 
 
 def _kind(value: Any) -> str:

@@ -243,7 +243,7 @@ class SubmitPage:
         late = (", after the time", "bad") if self.late else ""
         screen.say(f"{clock_of(self.seconds)} on the clock", late, indent=2)
         show_goals(report.goals, screen)
-        show_stage(report, screen)
+        show_stage(self.program, report, screen)
         if not passed and report.parts and not report.stage:
             show_count(report, screen)
         name = self.interview.name

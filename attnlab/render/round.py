@@ -70,8 +70,9 @@ def show_count(report: ProgramReport, screen: Screen) -> None:
         screen.say(text, indent=2)
     if not report.goals:
         screen.say(
-            "a part is a class by itself, or what training, evaluation or generation does; a part "
-            "with several bugs is right once all of them are gone, and goals come last",
+            "a part is a class or function by itself, or what training, evaluation or generation "
+            "does; a part with several bugs is right once all of them are gone, and goals come "
+            "last",
             indent=2,
         )
 
@@ -195,7 +196,7 @@ class RoundGradePage:
         if self.ended:
             _show_parts(report.parts, screen)
         show_goals(report.goals, screen)
-        show_stage(report, screen)
+        show_stage(self.program, report, screen)
         if not passed and report.parts and not report.stage:
             show_count(report, screen)
         if self.ended:

@@ -2,9 +2,11 @@
 
 from difflib import unified_diff
 
+from rich.text import Text
+
 from attnlab.records import record
 from attnlab.records.practice import StageCard
-from attnlab.records.program import Program, ProgramReport, Stage, StageResult
+from attnlab.records.program import Program, ProgramReport, Stage, StageCheck, StageResult
 from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, plural
 
@@ -109,7 +111,7 @@ class StageSolutionPage:
         return {"challenge": self.program.slug, "stage": stage.id, "files": files}
 
 
-def show_stage(report: ProgramReport, screen: Screen) -> None:
+def show_stage(program: Program, report: ProgramReport, screen: Screen) -> None:
     """The checks of the stage that is open, in a grade, and which parts were right before it."""
     result = report.stage
     if result is None:
@@ -128,6 +130,21 @@ def show_stage(report: ProgramReport, screen: Screen) -> None:
         screen.hang((f"  {mark} ", style), check.title)
         if check.message:
             screen.hang("      ", check.message)
+    stage = program.stage(result.id)
+    if stage and result.failed and not broken:
+        _show_check(next(c for c in stage.checks if c.id == result.failed.id), screen)
+
+
+def _show_check(check: StageCheck, screen: Screen) -> None:
+    """What a check that failed runs: in the folder, with `model` made, it can be tried by hand."""
+    from attnlab.render.code import highlight_python
+
+    theirs = f"for\n{check.right}" if check.right else "for the same"
+    code = f"{check.setup.strip()}\n{check.value}".strip()
+    screen.heading("what the first check that failed compares")
+    code += f"\n# beside a right program with the same weights (`model`, `fill`), {theirs}"
+    for line in highlight_python(code).split():
+        screen.print(Text("  ").append_text(line), soft_wrap=True)
 
 
 def stage_document(result: StageResult | None) -> Document:

@@ -99,6 +99,10 @@ def test_the_bugs_may_be_skipped(shell):
     folder = f"char-gpt-{CACHE.id}"
     assert Path(folder, "model.py").read_text() == PROGRAM.files["model.py"]
     assert shell("interview", "stage", "char-gpt", "--skip-bugs").code == 2
+    said = shell("grade", folder)
+    first = CACHE.checks[0]
+    assert "what the first check that failed compares" in said.out
+    assert all(line in said.out for line in (*first.setup.strip().splitlines(), first.value))
     write(CACHE.solution, folder)
     Path(folder, "cache.py").write_text("KVCache = None\n")
     said = shell("grade", folder)

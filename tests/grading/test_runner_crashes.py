@@ -16,7 +16,7 @@ def test_a_module_that_raises_fails_with_its_line(monkeypatch):
     """The check that met the exception fails; file, line and sizes are told."""
     (result,) = grade(monkeypatch, check("a", calls), host=hosted(BAD))
     assert (result.outcome, result.reason, result.line) == ("failed", "crashed", 9)
-    assert (result.file, result.message) == ("net.py", "the module raised ValueError: no")
+    assert (result.file, result.message) == ("net.py", "the call raised ValueError: no")
     assert result.advice.startswith("Look at the last operations")
 
 

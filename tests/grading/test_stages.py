@@ -53,6 +53,7 @@ def test_a_message_says_which_step_differs_and_by_how_much(grade):
     message = failed(report)["steps"]
     assert message.startswith("after a prompt of 5, step 1 (position 5): row 0 of 2: ")
     assert "tolerance 1e-09" in message
+    assert message.endswith("; 2 of 2 places differ")
 
 
 def test_work_done_again_is_counted(grade):

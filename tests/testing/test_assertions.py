@@ -116,7 +116,7 @@ def test_a_crash_names_its_line():
 
     with pytest.raises(PropertyFailed) as caught:
         assert_finite(Fixed(), X, sizes=D)
-    assert "finite: the module raised RuntimeError: shape '[3, 7, 12]' is invalid" in str(
+    assert "finite: the call raised RuntimeError: shape '[3, 7, 12]' is invalid" in str(
         caught.value
     )
     line = inspect.getsourcelines(Fixed.forward)[1] + 1
