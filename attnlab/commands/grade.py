@@ -180,7 +180,7 @@ def _grade_round(
         if not report.passed:
             hands_in += f"; attnlab hint {program.name} gives a hint"
         if report.outcome == "failed" and not chosen.stage:
-            hands_in += f", {price_of_a_hint(len(interview.of_kind('hint')), len(report.bugs))}"
+            hands_in += f", {price_of_a_hint(interview.help, len(report.bugs))}"
         page = replace(page, next=next_stage(program, report) + hands_in)
     elif chosen.stage and report.outcome == "passed" and not report.passed:
         place = chosen.folder

@@ -67,7 +67,9 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
         passed = bool(interview) and has_passed(events_of_round(store, program), chosen.stage)
     taken = (*before, new) if new else before
     shown = stage_hint_texts(stage, taken) if stage else hint_texts(program, bugs, taken)
-    cost = cost_of_hints(len(taken), len(bugs)) if interview and not stage else ""
+    cost = ""
+    if interview and not stage:
+        cost = cost_of_hints(len(taken), len(bugs), len(interview.of_kind("triage")))
     page = RoundHintPage(
         program=program,
         shown=shown,

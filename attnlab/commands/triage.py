@@ -118,6 +118,7 @@ def command(
     """
     from dataclasses import replace
 
+    from attnlab.commands.interview.shared import note_triage
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
     from attnlab.target.rounds import typed_command
@@ -162,6 +163,8 @@ def command(
         fine = found.outcome == "nothing-found"
         advice = "" if shown.suspicions else next_of_puzzle(chosen, fine, solved)
         page = replace(page, triage=shown, hidden=hidden, next=advice)
+    if page.triage.suspicions:
+        note_triage(ctx, typed.target)
     unseen = found.outcome == "error" and not found.looked_at
     return emit(page, json, NOT_COMPARED if unseen else int(found.outcome != "nothing-found"))
 

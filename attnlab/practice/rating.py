@@ -15,7 +15,8 @@ def rate(
     bugs: Sequence[BugCard], *, right: bool, clean: bool, late: bool, slips: int, hints: int
 ) -> Rating:
     """The highest rating of which everything holds, and of all below. `right`: every part is right;
-    `clean`: nothing else is wrong; `slips`: notes that point at no bug."""
+    `clean`: nothing else is wrong; `slips`: notes that point at no bug; `hints`:
+    those of attnlab triage, which names lines, among them."""
     count, fixed = len(bugs), sum(bool(bug.fixed) for bug in bugs)
     demands = {
         "partial": {"half of the bugs found": 2 * sum(bug.found for bug in bugs) >= count},
@@ -23,13 +24,13 @@ def rate(
             "three of four bugs fixed": 4 * fixed >= 3 * count,
             "nothing broken by a fix": clean,
             "handed in in time": not late,
-            "no more hints than bugs": hints <= count,
+            "no more hints and triages than bugs": hints <= count,
         },
         "strong": {
             "every part right": right and fixed == count,
             "each bug named with a reason that you ticked": all(b.reason == "said" for b in bugs),
             "at most one note that points at no bug": slips <= 1,
-            "no hint": not hints,
+            "no hint and no triage": not hints,
         },
     }
     reached = RATINGS[0]
@@ -45,10 +46,12 @@ def price_of_a_hint(hints: int, bugs: int) -> str:
     return f"then the rating is {'solid' if hints < bugs else 'partial'} at most"
 
 
-def cost_of_hints(hints: int, bugs: int) -> str:
-    """What the hints of an interview so far cost: `1 hint so far: the rating is solid at most`."""
-    if not hints:
+def cost_of_hints(hints: int, bugs: int, triages: int = 0) -> str:
+    """What the help of an interview so far costs: `1 hint so far: the rating is solid at most`."""
+    counts = [(hints, "hint"), (triages, "triage")]
+    so_far = " and ".join(f"{n} {one}" + "s" * (n > 1) for n, one in counts if n)
+    if not so_far:
         return ""
-    so_far = "1 hint" if hints == 1 else f"{hints} hints"
+    hints += triages
     best, more = ("solid", f", partial after {bugs + 1}") if hints <= bugs else ("partial", "")
     return f"{so_far} so far: the rating is {best} at most{more}"

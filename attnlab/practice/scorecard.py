@@ -20,6 +20,7 @@ from attnlab.records.practice import (
     BugCard,
     DecoyCard,
     Event,
+    EventKind,
     Interview,
     QuestionCard,
     Scorecard,
@@ -27,6 +28,7 @@ from attnlab.records.practice import (
 from attnlab.records.program import BugResult, PartResult, Program, ProgramReport
 
 GRADED = ("grade", "submit")
+HELP: tuple[EventKind, ...] = ("hint", "triage")
 
 
 def build_scorecard(
@@ -53,7 +55,7 @@ def build_scorecard(
     cards = tuple(_bug_card(program, interview, bug, gone.get(bug)) for bug in bugs)
     late = bool(interview.minutes) and ended > 60 * interview.minutes
     new_fault = report.new_fault
-    hints = len(first_half.of_kind("hint"))
+    hints, triages = (len(first_half.of_kind(kind)) for kind in HELP)
     counted = _notes_in_time(interview)
     accusing = [event for event in counted if event.outcome != RIGHT]
     places = {event: event.question or str(PLACE.findall(event.text)) for event in accusing}
@@ -64,7 +66,7 @@ def build_scorecard(
         clean=not new_fault,
         late=late,
         slips=len(slips),
-        hints=hints,
+        hints=hints + triages,
     )
     return Scorecard(
         number=interview.number,
@@ -83,6 +85,7 @@ def build_scorecard(
         submits=len(submitted),
         started=interview.started,
         hints=hints,
+        triages=triages,
         rating=rating,
         slips=tuple(slips.values()),
         late_notes=len(interview.notes) - len(counted),

@@ -8,7 +8,7 @@ from attnlab.records.program import GoalResult, PartResult
 
 EventKind = Literal[
     "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",
-    "answer", "stage", "drop",
+    "answer", "stage", "drop", "triage",
 ]  # fmt: skip
 RATINGS = ("early", "partial", "solid", "strong")  # of an interview
 STAYED = "stayed"  # the outcome of a question whose answer was not said
@@ -83,6 +83,11 @@ class Interview:
 
     def of_kind(self, kind: EventKind) -> tuple[Event, ...]:
         return tuple(event for event in self.events if event.kind == kind)
+
+    @property
+    def help(self) -> int:
+        """How often help was taken that the rating counts."""
+        return len(self.of_kind("hint")) + len(self.of_kind("triage"))
 
     @property
     def notes(self) -> dict[int, Event]:
@@ -183,6 +188,7 @@ class Scorecard:
     asked: tuple[FollowUp, ...]  # clarifying questions, with their answers
     questions: int  # that could be asked
     rating: Rating
+    triages: int = 0  # in which something was named
     submits: int = 0
     started: float = 0.0  # seconds since 1970
     slips: tuple[str, ...] = ()  # notes that point at a line without a bug

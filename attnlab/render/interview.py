@@ -27,7 +27,7 @@ from attnlab.render.screen import Screen, bare_table, plural
 from attnlab.render.stage import clock_of, next_stage, show_stage, show_stage_card, stage_document
 
 HELP = (
-    ("run, grade, hint NAME", "as in any round; hints lower the rating"),
+    ("run, grade, hint NAME", "as in any round; hints and triage lower the rating"),
     ("interview note TEXT", 'name a bug: "train.py:40 why it is wrong"'),
     ("interview ask", "what a good candidate asks, and its answer"),
     ("interview submit", "hand in; interview end shows the scorecard"),
@@ -400,7 +400,7 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         "before the stages: "
         * stages
         + f"{plural(card.grades, 'grade')}, {plural(card.submits, 'hand-in')}, "
-        f"{plural(card.hints, 'hint')}, "
+        f"{plural(card.hints, 'hint')}, {plural(card.triages, 'triage')}, "
         f"{plural(card.changed_lines, 'changed line')}, "
         f"{len(card.asked)} of {plural(card.questions, 'question')} asked",
         indent=2,
@@ -527,6 +527,7 @@ def _counted(interview: Interview) -> list[str]:
         plural(len(interview.of_kind("grade")), "grade"),
         plural(len(interview.of_kind("submit")), "hand-in"),
         plural(len(interview.of_kind("hint")), "hint"),
+        plural(len(interview.of_kind("triage")), "triage"),
         plural(len(interview.notes), "note"),
         f"{plural(len(interview.of_kind('ask')), 'question')} asked",
     ]

@@ -84,6 +84,22 @@ def test_a_program_is_solved_where_its_interview_ended_right(shell, broken):
     assert ("char-gpt" in solved) is not broken
 
 
+def test_a_triage_that_names_something_counts_as_help(shell):
+    """It is told at once and on the scorecard; one of a file elsewhere does not count."""
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--seed", "2")
+    faulty = "import torch.nn.functional as F\nfrom torch import nn\n\nclass A(nn.Module):\n"
+    faulty += "    def forward(self, x):\n        return F.softmax(x @ x.mT, dim=-2) @ x\n"
+    for file in ("char-gpt/own.py", "own.py"):
+        Path(file).write_text(faulty)
+    elsewhere = shell("triage", "own.py", "--input", "x: B S D")
+    assert "1. " in elsewhere.out
+    assert "so far" not in elsewhere.err
+    said = shell("triage", "char-gpt/own.py", "--input", "x: B S D")
+    assert "1 triage so far: the rating is solid at most" in said.err
+    card = shell("interview", "end", "--json").json
+    assert (card["hints"], card["triages"]) == (0, 1)
+
+
 def test_what_would_end_it_is_refused_while_it_is_going_on(shell):
     """Neither --reveal nor the solution nor a second one; all is as before once it is dropped."""
     assert shell("interview", "start", "char-gpt", "--untimed").code == 0

@@ -19,14 +19,14 @@ LEFT = bug(False, False, "")
     ("bugs", "changed", "name", "missing"),
     [
         ([bug()] * 4, {}, "strong", ()),
-        ([bug()] * 4, {"hints": 1}, "solid", ("no hint",)),
+        ([bug()] * 4, {"hints": 1}, "solid", ("no hint and no triage",)),
         ([bug()] * 4, {"slips": 2}, "solid", ("at most one note that points at no bug",)),
         ([bug(reason="open")] * 4, {}, "solid",
          ("each bug named with a reason that you ticked",)),
         ([bug()] * 3 + [LEFT], {"right": False}, "solid",
          ("every part right", "each bug named with a reason that you ticked")),
         ([bug()] * 4, {"late": True}, "partial", ("handed in in time",)),
-        ([bug()] * 4, {"hints": 5}, "partial", ("no more hints than bugs",)),
+        ([bug()] * 4, {"hints": 5}, "partial", ("no more hints and triages than bugs",)),
         ([bug()] * 4, {"clean": False, "right": False}, "partial", ("nothing broken by a fix",)),
         ([bug(fixed=False)] * 2 + [LEFT] * 2, {"right": False}, "partial",
          ("three of four bugs fixed",)),
@@ -44,6 +44,8 @@ def test_hints_cost_what_the_rating_says():
     """What is told when a hint is taken is what the rating then is at most."""
     assert cost_of_hints(0, 4) == ""
     assert cost_of_hints(1, 4) == "1 hint so far: the rating is solid at most, partial after 5"
+    assert cost_of_hints(0, 4, 1).startswith("1 triage so far: the rating is solid at most")
+    assert cost_of_hints(3, 4, 2) == "3 hints and 2 triages so far: the rating is partial at most"
     assert cost_of_hints(5, 4) == "5 hints so far: the rating is partial at most"
     for hints in range(1, 9):
         name = rate([bug()] * 4, **(BEST | {"hints": hints})).name

@@ -55,6 +55,25 @@ def interview_folder(interview: Interview) -> Path:
     return here if here.is_dir() and not there.is_dir() else there
 
 
+def note_triage(ctx: typer.Context, target: str) -> None:
+    """Keep that a triage named something, where it looked at a file of the interview going on."""
+    from attnlab.practice.interviews import current, make_event
+    from attnlab.practice.rating import cost_of_hints
+
+    with progress() as store:
+        interview = current(store)
+        file = Path(target.partition(":")[0]).resolve()
+        if not interview or interview_folder(interview).resolve() not in file.parents:
+            return
+        hints, triages = (len(interview.of_kind(kind)) for kind in ("hint", "triage"))
+        store.add_event(make_event(interview, "triage"))
+    show_clock(interview)
+    if not interview.of_kind("stage"):
+        patches = interview_program(ctx, interview).patches
+        bugs = sum(not patches[bug].decoy for bug in interview.bugs)
+        note(cost_of_hints(hints, bugs, triages + 1))
+
+
 def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> SelectedRound | None:
     """The round that WHAT names, or None. In an interview about a program its name means the files
     of the interview, from whatever folder it is typed; no name at all means them, too."""
