@@ -42,6 +42,13 @@ class Value:
     scalars: str = ""  # the arguments that are no tensors
     name: str = ""  # of an input or parameter
     callers: list[int] = field(default_factory=list)  # lines of the file that called, inner first
+    # What only a backward pass tells, see gradient_recorder.py:
+    gradient: Tensor | None = None  # None where none reaches it
+    live: bool = False  # whether a gradient can reach it
+    tracked: bool = True  # whether autograd was on when it was made
+    hooked: list[Any] = field(default_factory=list)  # file and line that put a hook on its gradient
+    # The name, file and lines of the backward that the user wrote for it.
+    backward: list[Any] = field(default_factory=list)
 
 
 @dataclass
@@ -67,7 +74,7 @@ class ValueRecorder(TorchFunctionMode):
     def name(self, name: str, tensor: Tensor) -> None:
         """What comes from outside."""
         if (id(tensor), tensor._version) not in self._known:
-            numbers = _numbers(tensor)
+            numbers = numbers_of(tensor)
             source = [] if name else self._copied_from(numbers)
             self._add(Value("", "", 0, "", -1, 0, source, numbers, name=name), tensor)
 
@@ -105,7 +112,7 @@ class ValueRecorder(TorchFunctionMode):
             with reentered(self):
                 return (kind.twin or _attention)(*args, **kwargs)
         inputs = [self.index(t) for t in _tensors((args, kwargs))]
-        out = func(*args, **kwargs)
+        out = self.compute(func, args, kwargs)
         outs = outputs(kind, args, out)
         if not outs or len(self.values) >= MOST:
             return out
@@ -122,12 +129,16 @@ class ValueRecorder(TorchFunctionMode):
                 call=call,
                 slot=slot,
                 inputs=inputs,
-                numbers=_numbers(made),
+                numbers=numbers_of(made),
                 scalars=_scalars(args, kwargs),
                 callers=callers,
             )
             self._add(value, made)
         return out
+
+    def compute(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The result of an operation."""
+        return func(*args, **kwargs)
 
     def _put(
         self, call: int, writes: bool, out: Any, outs: tuple[Tensor, ...]
@@ -143,6 +154,15 @@ class ValueRecorder(TorchFunctionMode):
             return out, outs
         fresh = tuple(_lend(lent[s], t) if s in lent else t for s, t in enumerate(outs))
         return (fresh[0] if isinstance(out, Tensor) else type(out)(fresh)), fresh
+
+    def prepare(self, given: Given) -> Given:
+        """The inputs as they are given to the module."""
+        return given
+
+    def record(self, call: Callable[[Given], Any], given: Given) -> Any:
+        """What the call returns."""
+        with self:
+            return call(given)
 
     def _add(self, value: Value, tensor: Tensor) -> None:
         self._known[id(tensor), tensor._version] = len(self.values)
@@ -222,7 +242,7 @@ def _scalars(args: Any, kwargs: Mapping[str, Any]) -> str:
     return ", ".join(plain)[:80]
 
 
-def _numbers(tensor: Tensor) -> Tensor:
+def numbers_of(tensor: Tensor) -> Tensor:
     """A copy in float64; bool stays. What holds no numbers, as on the meta device, gives none."""
     found = tensor.detach()
     if found.is_meta or found.layout is not torch.strided:
@@ -237,13 +257,13 @@ def record_values(
     load: Callable[[], Any],
     call: Callable[[Given], Any],
     given: Given,
-    patches: Mapping[tuple[int, int], Tensor],
+    recorder: ValueRecorder,
 ) -> Values:
-    """Build a module and call it, in float64 and without gradients.
+    """Build a module and call it, in float64 and without gradients, unless the recorder has its own
+    way.
 
     `build()` gives the module, `load()` its weights, `call(inputs)` its output, one tensor.
     """
-    recorder = ValueRecorder(patches)
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -254,16 +274,16 @@ def record_values(
             load()
             for name, weight in _held(module):
                 recorder.name(name, weight)
+            given = recorder.prepare(given)
             for name, tensor in given:
                 if tensor is not None:
                     recorder.name(name, tensor)
-            with recorder:
-                out = call(given)
+            out = recorder.record(call, given)
     finally:
         torch.set_default_dtype(default)
     if not isinstance(out, Tensor):
         return Values(recorder.values)
-    return Values(recorder.values, recorder.index(out), _numbers(out))
+    return Values(recorder.values, recorder.index(out), numbers_of(out))
 
 
 def _held(module: Any) -> Iterator[tuple[str, Tensor]]:

@@ -37,7 +37,7 @@ def command(
     """Say where a module of your own parts from one that works, and how.
 
     Both get the same weights and inputs, in float64. A line is named when your output becomes right
-    with the reference's value put there.
+    with the reference's value put there. Where outputs are equal, gradients are compared.
     """
     from attnlab.render.diff import DiffPage
     from attnlab.target.command_line import TraceCommand
@@ -78,6 +78,6 @@ def _next(diff: DiffReport, target: str, reference: str) -> str:
     if diff.diagnosis:
         first = diff.diagnosis[0]
         return f"look at {first.file}:{first.line}, then attnlab diff {target} {reference}"
-    if diff.outcome == "different":
+    if diff.outcome == "different" and diff.part == "output":
         return f"attnlab trace {target} shows every step; --all-rows shows which pair up"
     return ""

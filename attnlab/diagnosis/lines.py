@@ -206,3 +206,29 @@ def _statements_after(tree: ast.Module, line: int) -> Iterator[int]:
                 one, (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If, ast.With)
             ):
                 yield other.lineno
+
+
+GRAD_MODES = ("no_grad", "inference_mode", "set_grad_enabled")
+
+
+def grad_mode_line(text: str, lines: Sequence[int]) -> int:
+    """The line that turns autograd off around the first of some lines that lies in such a block or
+    function; 0 where none does."""
+    blocks = list(_grad_mode_blocks(parse(text) or ast.Module([], [])))
+    for line in lines:
+        around = [start for start, first, last in blocks if first <= line <= last]
+        if around:
+            return max(around)
+    return 0
+
+
+def _grad_mode_blocks(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
+    """The line that says it, and the first and last line that it holds for."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            modes: list[ast.expr] = node.decorator_list
+        else:
+            modes = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
+        for mode in modes:
+            if any(word in ast.unparse(mode) for word in GRAD_MODES):
+                yield mode.lineno, mode.lineno, getattr(node, "end_lineno", 0) or mode.lineno

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from itertools import islice
 
+from attnlab.candidate.gradient_recorder import Backward
 from attnlab.candidate.host import Raised
 from attnlab.diagnosis.diagnose import Draw, diagnose, with_files
+from attnlab.diagnosis.gradients import (
+    GradientDraw,
+    Put,
+    diagnose_gradients,
+    diagnose_overwritten,
+    gradient_of,
+)
 from attnlab.diagnosis.pairing import Pairing, Side
 from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.repair import Patches
@@ -22,6 +31,7 @@ from attnlab.sizes import Sizes
 
 ROUNDS = 4  # sets of sizes that are tried until the outputs differ
 MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
+NAMES = 4  # of what learns wrongly that a message has
 MAPS = 12  # likely ways to load the weights, where none can be proven
 
 
@@ -61,9 +71,62 @@ def _compare_at(probe: Probe, job: Job, sizes: Sizes) -> DiffReport:
         except Skip:
             continue
         report = diagnose(draws[0], draws[1], sizes, _sources(job))
+        if report.outcome == "same":
+            report = _with_gradients(report, probe, mask, _sources(job))
         if report.outcome != "same":
             break
     return with_files(report, _names(job))
+
+
+def _with_gradients(report: DiffReport, probe: Probe, mask: Mask, sources: Sources) -> DiffReport:
+    """The report of equal outputs, unless gradients differ."""
+    inputs = probe.draw(mask)
+    try:
+        shown = [_gradient_draw(probe, given) for given in (inputs, probe.draw(mask))]
+        found = diagnose_gradients(shown[0], shown[1], probe.sizes, sources)
+    except Raised as error:
+        message = f"outputs are equal; with gradients it raises {error}"
+        named = diagnose_overwritten(Side(probe.values(inputs, {})), str(error), sources)
+        failed = replace(report, outcome="different", part="gradient", message=message)
+        return replace(failed, diagnosis=named)
+    if not found.names:
+        return report
+    names = list(found.names)
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    noun, are = ("gradients", "are") if len(names) > 1 else ("gradient", "is")
+    told = f"the {noun} of {', '.join(names[:NAMES])}{more} {are} wrong"
+    return replace(
+        report,
+        outcome="different",
+        part="gradient",
+        max_error=max(found.names.values()),
+        message=f"outputs are equal; {told}",
+        diagnosis=found.diagnosis,
+        runs=found.runs,
+    )
+
+
+def _gradient_draw(probe: Probe, inputs: Inputs) -> GradientDraw:
+    reference = probe.reference
+    assert reference is not None
+    cotangent = probe.noise(reference.call(inputs)).double()
+    theirs = Side(reference.values(inputs, Backward(cotangent)))
+    learnt = {v.name: gradient_of(v) for v in theirs.values if v.name and v.live}
+    weights = {n: g for n, g in learnt.items() if n in reference.weights}
+    wanted = {n: g for n, g in learnt.items() if n in inputs}
+    if not probe.loaded.refusal and len(weights) == len(reference.weights):
+        wanted |= probe.loaded.gradients(weights)
+
+    def mine(put: Put, undo: Collection[int]) -> Side:
+        asked = Backward(cotangent, list(put.items()), list(undo))
+        try:
+            return Side(probe.gradient_values(inputs, asked))
+        except Raised:
+            if put or undo:
+                return Side.empty()
+            raise
+
+    return GradientDraw(mine, theirs, wanted)
 
 
 def _masks(probe: Probe) -> tuple[Mask, ...]:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from attnlab.candidate.gradient_recorder import Backward
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.candidate.input_copies import cast_floats
 from attnlab.candidate.value_recorder import Values
@@ -434,8 +435,15 @@ class Probe:
         """Every value of a call of a new instance in float64, with the module's weights; some
         results, by call and slot, replaced. Says what the candidate's process says."""
         lent = [{"call": c, "slot": s, "value": v} for (c, s), v in patches.items()]
+        return self._values(inputs, patches=lent)
+
+    def gradient_values(self, inputs: Inputs, asked: Backward) -> Values:
+        """As `values`, with the gradients of a backward pass."""
+        return self._values(inputs, backward=vars(asked))
+
+    def _values(self, inputs: Inputs, **asked: Any) -> Values:
         recipe = {**self.recipe(self.seed), "weights": dict(self.parameters())}
-        return values_in(self._ask("values", **recipe, inputs=_pairs([inputs])[0], patches=lent))
+        return values_in(self._ask("values", **recipe, inputs=_pairs([inputs])[0], **asked))
 
     def cached_steps(
         self,

@@ -35,7 +35,20 @@ def _value(told: Any, place: int) -> Value:
         and all(type(i) is int and 0 <= i < place for i in value.inputs)
         and isinstance(value.callers, list)
         and all(type(line) is int for line in value.callers)
+        and _is_gradient(value)
     )
     if not good:
         raise CannotTell("what it computes cannot be read")
     return value
+
+
+def _is_gradient(value: Value) -> bool:
+    """Whether what a value says of its gradient can be read."""
+    given, own, hooked = value.gradient, value.backward, value.hooked
+    return (
+        (given is None or (isinstance(given, Tensor) and given.shape == value.numbers.shape))
+        and isinstance(own, list)
+        and isinstance(hooked, list)
+        and [type(each) for each in own] in ([], [str, str, int, int])
+        and [type(each) for each in hooked] in ([], [str, int])
+    )

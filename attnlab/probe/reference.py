@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.candidate.attention_internals import record_internals
+from attnlab.candidate.gradient_recorder import Backward, GradientRecorder
 from attnlab.candidate.host import Died, Host, Raised, checked_answer
 from attnlab.candidate.input_copies import cast_floats
-from attnlab.candidate.value_recorder import Values, record_values
+from attnlab.candidate.value_recorder import ValueRecorder, Values, record_values
 from attnlab.probe.answers import CannotTell, Gradients, Inputs
 from attnlab.probe.inputs.draw import Dice, weights
 from attnlab.probe.recorded_values import values_in
@@ -59,8 +60,9 @@ class Reference(Protocol):
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """Gradients of (output * cotangent).sum(), in float64."""
 
-    def values(self, inputs: Inputs) -> Values:
-        """Every value of a call, with the current weights, in float64."""
+    def values(self, inputs: Inputs, backward: Backward | None = None) -> Values:
+        """Every value of a call, with the current weights, in float64; with gradients, where they
+        are asked for."""
 
 
 class UnitReference:
@@ -158,7 +160,7 @@ class UnitReference:
             parameters={n: w.grad for n, w in weights if w.grad is not None},
         )
 
-    def values(self, inputs: Inputs) -> Values:
+    def values(self, inputs: Inputs, backward: Backward | None = None) -> Values:
         held, weights = self.module, self.weights
 
         def build() -> nn.Module:
@@ -171,7 +173,8 @@ class UnitReference:
 
         try:
             given = list(self._own(inputs).items())
-            return record_values(build, lambda: self.put(weights), call, given, {})
+            recorder = GradientRecorder(backward) if backward else ValueRecorder({})
+            return record_values(build, lambda: self.put(weights), call, given, recorder)
         finally:
             self.module = held
 
@@ -291,9 +294,10 @@ class FileReference:
             parameters={n: t.double() for n, t in told["weights"].items()},
         )
 
-    def values(self, inputs: Inputs) -> Values:
+    def values(self, inputs: Inputs, backward: Backward | None = None) -> Values:
         recipe = {"name": self.code.name, "init": self.init, "seed": 0, "weights": self.weights}
-        return values_in(self._ask("values", **recipe, inputs=list(inputs.items())))
+        asked = {"inputs": list(inputs.items()), "backward": backward and vars(backward)}
+        return values_in(self._ask("values", **recipe, **asked))
 
     def answers(self) -> bool:
         """Whether its process still answers: a candidate of the job before may have ended it."""

@@ -41,6 +41,7 @@ class DiffReport:
     """How the outputs differ, and why."""
 
     outcome: DiffOutcome
+    part: Literal["output", "gradient"] = "output"  # that differs
     max_error: float = 0.0
     message: str = ""
     hint: str = ""

@@ -16,6 +16,7 @@ HEADS = {
     "different": ("bad", "bad", "the outputs differ"),
     "cannot-compare": ("empty", "warn", "cannot be compared"),
 }
+NOUNS = {"output": ("value", "the output"), "gradient": ("gradient", "all gradients")}
 
 
 @record
@@ -32,6 +33,8 @@ class DiffPage:
         mark, style, says = HEADS.get(self.outcome, ("bad", "bad", self.outcome))
         head = f"{getattr(screen.marks, mark)} {says}"
         much = f"  by up to {self.report.max_error:.3g}" if self.report.max_error else ""
+        if self.report.part == "gradient":
+            head = head.replace("outputs", "gradients")
         screen.say((head, style), much if self.outcome == "different" else "")
         screen.say((self.target, "name"), "  beside  ", (self.reference, "name"), indent=2)
         if self.report.message:
@@ -42,12 +45,14 @@ class DiffPage:
             screen.gap()
             show_diagnosis(each, screen)
         if self.outcome == "different" and not (self.report.diagnosis or self.report.hint):
+            what, goal = NOUNS[self.report.part]
             screen.gap()
             screen.prose(
-                "No single line could be named: no value of the reference, put in place of one of "
-                "yours, makes the output right."
+                f"No single line could be named: no {what} of the reference, put in place of one "
+                f"of yours, makes {goal} right."
             )
-        if self.outcome != "same" or self.all_rows:
+        steps = self.outcome != "same" and self.report.part == "output"
+        if steps or self.all_rows:
             show_steps(self.report, screen, self.all_rows)
         screen.do_next(self.next)
 
@@ -56,6 +61,7 @@ class DiffPage:
             "target": self.target,
             "reference": self.reference,
             "outcome": self.outcome,
+            "part": self.report.part,
             "max_error": self.report.max_error,
             "message": self.report.message,
             "diagnosis": plain(self.report.diagnosis),
@@ -71,12 +77,17 @@ def show_diagnosis(found: Diagnosis, screen: Screen) -> None:
     if found.their_source:
         where = f"  ({found.their_file}:{found.their_line})" if found.their_line else ""
         screen.hang(("  right   ", "title"), f"{found.their_source}{where}")
-    sure = (
-        "confirmed: with the reference's value there the output is right, on two inputs"
-        if found.confirmed
-        else "likely: a value put there makes the output right, but other lines may be to blame"
-    )
-    screen.say((f"  {sure}", "aside"))
+    screen.say((f"  {_how_sure(found)}", "aside"))
+
+
+def _how_sure(found: Diagnosis) -> str:
+    if found.relation.startswith("gradient"):
+        if found.confirmed:
+            return "confirmed: once it passes on the right gradient, all are right, on two inputs"
+        return "likely: other lines may be to blame"
+    if found.confirmed:
+        return "confirmed: with the reference's value there the output is right, on two inputs"
+    return "likely: a value put there makes the output right, but other lines may be to blame"
 
 
 def show_steps(

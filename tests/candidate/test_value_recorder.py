@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from attnlab.candidate.value_recorder import record_values
+from attnlab.candidate.value_recorder import ValueRecorder, record_values
 
 X = torch.randn(3, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
@@ -23,7 +23,7 @@ class Filled(nn.Module):
 
 def test_a_weight_that_was_filled_knows_its_source_and_a_step_its_callers():
     """A parameter is made unseen; without the link nothing before it could be wrong."""
-    found = record_values(Filled, lambda: None, built, [("x", X)], {})
+    found = record_values(Filled, lambda: None, built, [("x", X)], ValueRecorder({}))
     halved = next(i for i, v in enumerate(found.values) if v.scalars == "2")
     weight = next(v for v in found.values if v.call < 0 and v.inputs)
     assert weight.inputs == [halved]

@@ -5,10 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnlab.candidate.gradient_recorder import Backward, GradientRecorder
 from attnlab.candidate.input_copies import cast_inputs
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
-from attnlab.candidate.value_recorder import record_values
+from attnlab.candidate.value_recorder import ValueRecorder, record_values
 from attnlab.tracer.cast import Given, fresh
 
 
@@ -22,10 +23,12 @@ def values(
     inputs: Given,
     patches: list[dict[str, Any]] | None = None,
     only_output: bool = False,
+    backward: dict[str, Any] | None = None,
 ) -> Any:
     """Build the target in float64, load weights, call it; all values, or the output alone.
 
-    `patches` are records of call, slot and value: results to be put in place of its own."""
+    `patches` are records of call, slot and value: results to be put in place of its own. With
+    `backward`, the fields of a `Backward`, values have gradients."""
     lent = {(p["call"], p["slot"]): p["value"] for p in patches or ()}
     given = fresh(cast_inputs(inputs, torch.float64))
 
@@ -37,7 +40,8 @@ def values(
         session.set_parameters(weights)
 
     with OtherTarget(session):
-        found = record_values(build, load, session.invoke, given, lent)
+        recorder = GradientRecorder(Backward(**backward)) if backward else ValueRecorder(lent)
+        found = record_values(build, load, session.invoke, given, recorder)
     if only_output:
         return {"result": found.result}
     return {
