@@ -323,7 +323,8 @@ def join_interview(
     from attnlab.target.rounds import with_stage
 
     interview = running_interview(store, chosen.program.slug) if chosen.yours else None
-    if interview is None or not set(interview.bugs) <= chosen.program.patches.keys():
+    known = chosen.program.patches.keys()  # one of another version may have none of them
+    if interview is None or not interview.bugs or not set(interview.bugs) <= known:
         return chosen, None
     notes = tuple(note for note in chosen.notes if MARK not in note)
     chosen = replace(chosen, bugs=interview.bugs, notes=notes)

@@ -53,7 +53,10 @@ def find_stage(program: Program, name: str) -> Stage:
 def require_stages(program: Program) -> None:
     """Raise `Refused` where nothing follows the bugs of a program."""
     if not program.stages:
-        hint = "attnlab list --kind program shows how many stages follow the bugs of each"
+        hint = (
+            "attnlab interview end shows the scorecard of a round that is going on; attnlab list "
+        )
+        hint += "--kind program shows how many stages follow the bugs of each"
         raise Refused(f"{program.name} has no stages: its bugs are all there is", hint)
 
 

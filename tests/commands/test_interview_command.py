@@ -100,6 +100,17 @@ def test_a_triage_that_names_something_counts_as_help(shell):
     assert (card["hints"], card["triages"]) == (0, 1)
 
 
+def test_where_its_folder_is_gone_no_other_round_is_taken_for_it(shell):
+    """The program as shipped has other bugs: a grade or a hint of those would mislead."""
+    shell("interview", "start", "char-gpt", "--seed", "2")
+    shutil.rmtree("char-gpt")
+    for command in (("grade",), ("run", "char-gpt"), ("hint", "char-gpt")):
+        said = shell(*command)
+        assert said.code == 2
+        assert "char-gpt/ is gone: the files of interview 1 were there" in said.err
+    assert shell("interview", "status", "--json").json["hints"] == 0
+
+
 def test_what_would_end_it_is_refused_while_it_is_going_on(shell):
     """Neither --reveal nor the solution nor a second one; all is as before once it is dropped."""
     assert shell("interview", "start", "char-gpt", "--untimed").code == 0

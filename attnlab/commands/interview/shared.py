@@ -55,6 +55,19 @@ def interview_folder(interview: Interview) -> Path:
     return here if here.is_dir() and not there.is_dir() else there
 
 
+def require_folder(interview: Interview) -> Path:
+    """Where its files lie; raises `Refused` where they are gone."""
+    from attnlab.errors import Refused
+
+    folder = interview_folder(interview)
+    if folder.is_dir():
+        return folder
+    raise Refused(
+        f"{shown_folder(folder)} is gone: the files of interview {interview.number} were there",
+        f"attnlab reset {interview.name} writes them again; the clock and the notes are kept",
+    )
+
+
 def note_triage(ctx: typer.Context, target: str) -> None:
     """Keep that a triage named something, where it looked at a file of the interview going on."""
     from attnlab.practice.interviews import current, make_event
@@ -89,9 +102,7 @@ def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> Sele
         interview = current(store)
     if interview is None or interview.slug != chosen.program.slug:
         return chosen
-    place = interview_folder(interview)
-    found = select_round(catalogue(ctx), what, shown_path(place)) if place.is_dir() else None
-    return found or chosen
+    return select_round(catalogue(ctx), what, shown_path(require_folder(interview))) or chosen
 
 
 def _running_name(ctx: typer.Context) -> str:
@@ -112,16 +123,10 @@ def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
     from dataclasses import replace
 
     from attnlab.catalogue.rounds import MARK
-    from attnlab.errors import Refused
     from attnlab.practice.stages import open_stage
     from attnlab.target.rounds import select_round, with_stage
 
-    folder = interview_folder(interview)
-    if not folder.is_dir():
-        raise Refused(
-            f"{shown_folder(folder)} is gone: the files of interview {interview.number} were there",
-            f"attnlab reset {interview.name} writes them again; the clock and the notes are kept",
-        )
+    folder = require_folder(interview)
     chosen = select_round(catalogue(ctx), interview.name, shown_path(folder))
     assert chosen is not None
     notes = tuple(each for each in chosen.notes if MARK not in each)  # its bugs are known anyway
