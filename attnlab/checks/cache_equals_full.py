@@ -53,11 +53,11 @@ STEPS = 2  # after the reorder
 )
 def _single_steps(probe: Probe) -> Failure | None:
     length = size_from_two(probe, "S", "one position is one step")
-    prompts = (1, probe.random_integer(min(2, length - 1), length))
-    lengths = [length - 1, 1]
+    lengths, some = [length - 1, 1], probe.random_integer(1, length)
     busy = "dropout" not in probe.contract.promises
-    failure = first_failure(cached_mismatch(probe, [n, *[1] * (length - n)]) for n in prompts)
-    failure = failure or (cached_mismatch(probe, lengths, train=True) if busy else None)
+    failure = first_failure(cached_mismatch(probe, steps) for steps in ([1] * length, lengths))
+    steps = [some, *[1] * (length - some)]
+    failure = failure or (cached_mismatch(probe, steps, train=True) if busy else None)
     dtypes = probe.contract.dtypes
     return failure or first_failure(_in_dtype(probe, dtype, lengths) for dtype in dtypes)
 

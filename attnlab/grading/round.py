@@ -17,6 +17,7 @@ from attnlab.verdict import UNSEEN
 LATE = "the time was up before its turn"
 SHAPE = "output-shape"
 VALUES = "matches-reference"
+REPEATS = "deterministic-eval"
 IN_FORWARD = "Look at the last operations of the trace before the crash."
 IN_INIT = "Build it by itself at these sizes: the constructor must take what the task states."
 PLAIN_TENSOR = "Let forward return the output alone: one dense tensor on the CPU."
@@ -98,7 +99,17 @@ class Round:
         for part in worth:
             if not self.state.open(part):  # the early look ended in it
                 continue
-            self._put(part, self._result(part, known.get(part.id)))
+            result = self._result(part, known.get(part.id))
+            crashed = result.reason == "crashed" and self.until == "reason"
+            self._put(*((crashed and self._cause(worth)) or (part, result)))
+
+    def _cause(self, parts: list[Part]) -> tuple[Part, CheckResult] | None:
+        """What calls leave behind, where that is wrong: later ones may raise for this reason."""
+        part = next((p for p in parts if p.id == REPEATS and self.state.open(p)), None)
+        if part is None or self.state.over:
+            return None
+        result = self._result(part, None)
+        return (part, result) if result.outcome == "failed" and not result.reason else None
 
     def _put(self, part: Part, result: CheckResult) -> None:
         if result.reason == ODD and self.shape and Tier.SHAPE < part.tier <= Tier.VALUES:

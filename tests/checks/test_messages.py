@@ -57,6 +57,16 @@ def test_an_output_that_is_a_multiple_is_told_by_its_factor():
     assert branch.message.endswith(": without the residual the output is 3 times the reference's")
 
 
+def test_a_crash_after_many_calls_is_blamed_on_what_they_left_behind():
+    """A store that fills up gives other outputs long before it raises, in whichever check."""
+    filling = """B, S, D = x.shape
+        self.used = getattr(self, "used", 0) + 1
+        x = torch.zeros(7)[self.used] + x * self.used"""
+    found = first(Case(changed(ATTENTION, ("B, S, D = x.shape", filling))))
+    assert (found.id, found.reason) == ("no-hidden-state", "")
+    assert found.message.startswith("the same input gave another output the second time")
+
+
 def test_a_mask_kept_from_the_first_call_is_hidden_state():
     """Nothing is summed over the batch."""
     found = first(Case(changed(ATTENTION, ("if mask is not None:", FIRST_MASK))))
