@@ -188,6 +188,18 @@ def test_any_file_is_traced_or_triaged(flags, look, shell, played):
     assert called == [look]
 
 
+def test_the_keys_stand_beside_the_verdict(shell, played, monkeypatch):
+    """A long page, as of a round that passed, scrolls its first line away."""
+    shell("start", "too-sharp")
+    played("q")
+    played.real()
+    start = watch.Keyboard.__init__
+    monkeypatch.setattr(
+        watch.Keyboard, "__init__", lambda self: start(self) or setattr(self, "works", True)
+    )
+    assert shell("watch").out.rpartition("✗ failed  watching too-sharp")[1]
+
+
 def test_a_hint_that_lowers_a_rating_takes_two_presses(shell, played):
     """In an interview; another key in between takes the first one back."""
     shell("interview", "start", "char-gpt", "--bugs", "1")

@@ -71,6 +71,7 @@ class Watch:
         self.code = 0
         self.asked = False  # whether a key was not yet obeyed, as it costs something
         self.place: tuple[str, int] = ("", 0)  # where the editor opens
+        self.outcome = ""  # of the last grade: a long page has scrolled its verdict away
         self._choose(what)
 
     def _choose(self, what: str) -> None:
@@ -164,7 +165,8 @@ class Watch:
             on_page.reset(token)
         if words == self.look:
             self.code = code
-            self.place = first_place(pages[-1].document()) if pages else ("", 0)
+            found = pages[-1].document() if pages else {}
+            self.place, self.outcome = first_place(found), str(found.get("outcome", ""))
         self._say_keys()
 
     def _call(self, words: list[str]) -> int:
@@ -195,7 +197,12 @@ class Watch:
             keys = OWN_KEYS if self.own else KEYS
             told = "  ".join(f"{key} {what}" for key, what in (*keys.items(), ("q", "quit")))
             self.screen.gap()
-            self.screen.hang((f"watching {self.name}   ", "title"), (told, "aside"))
+            mark, style = self.screen.look(self.outcome)
+            graded = self.look[0] == "grade" and self.outcome
+            verdict = f"{mark} {self.outcome}  " if graded else ""
+            self.screen.hang(
+                (verdict, style), (f"watching {self.name}   ", "title"), (told, "aside")
+            )
 
     def _edit(self) -> None:
         """Open the user's editor at the first failure."""
