@@ -395,13 +395,16 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
     )
     late = ("  handed in after the time", "bad") if card.late else ""
     screen.say((card.slug, "name"), f"  {clock_of(card.seconds, card.minutes)}", late, indent=2)
+    show_rating(card.rating, screen)
     stages = any(stage.outcome != "locked" for stage in card.stages)
     screen.say(
         "before the stages: "
         * stages
         + f"{plural(card.grades, 'grade')}, {plural(card.submits, 'hand-in')}, "
-        f"{plural(card.hints, 'hint')}, {plural(card.triages, 'triage')}, "
-        f"{plural(card.changed_lines, 'changed line')}, "
+        f"{plural(card.hints, 'hint')}, "
+        + f"{plural(card.triages, 'triage')}, "
+        * bool(card.triages)
+        + f"{plural(card.changed_lines, 'changed line')}, "
         f"{len(card.asked)} of {plural(card.questions, 'question')} asked",
         indent=2,
     )
@@ -412,7 +415,6 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
     if card.late_notes:
         late = f"{plural(card.late_notes, 'note')} after a submit had passed"
         screen.say(f"{late}: not counted", indent=2)
-    show_rating(card.rating, screen)
     if card.new_fault:
         screen.hang(
             (f"  {marks.bad} ", "bad"),
@@ -527,7 +529,7 @@ def _counted(interview: Interview) -> list[str]:
         plural(len(interview.of_kind("grade")), "grade"),
         plural(len(interview.of_kind("submit")), "hand-in"),
         plural(len(interview.of_kind("hint")), "hint"),
-        plural(len(interview.of_kind("triage")), "triage"),
+        *[plural(len(given), "triage") for given in (interview.of_kind("triage"),) if given],
         plural(len(interview.notes), "note"),
         f"{plural(len(interview.of_kind('ask')), 'question')} asked",
     ]
