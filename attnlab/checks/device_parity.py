@@ -4,7 +4,8 @@ Wrong: `torch.arange(S)` in forward, which lies on the CPU wherever x is; a tabl
 attribute, which `.to(device)` does not move.
 Right: `torch.arange(S, device=x.device)`; tables in buffers.
 
-Made only where there is a GPU.
+Made only where there is a GPU; so it is the one check that no shipped challenge expects. A
+table that stays behind is seen on a CPU, too, by `buffer-not-parameter`.
 """
 
 from attnlab.checks.base import Failure, Probe, Tier, check

@@ -21,6 +21,7 @@ from attnlab.catalogue.validate import (
     files_to_grade,
     text_problems,
 )
+from attnlab.checks.base import load_checks, parts_of
 from attnlab.records import Challenge, Code, Limits, Verdict
 from attnlab.target.resolve import challenge_job
 from attnlab.verdict import make_verdict
@@ -32,6 +33,44 @@ CATALOGUE = load()
 FLAGSHIP = "attention/crash-at-out-proj"
 
 every = pytest.mark.parametrize("challenge", CATALOGUE.challenges, ids=lambda c: c.slug)
+
+
+# Spec rows A2, D1 and D2, and the pitfalls of part P, by a challenge of each.
+ROWS = {
+    "A2: squeeze(1) on an axis of 3": ("crash-at-out-proj", "debug"),
+    "A2: S == H, where it does not crash": ("heads-in-a-blender", "debug"),
+    "D1: fix a file": ("too-sharp", "debug"),
+    "D2: implement from a signature": ("sinusoidal-from-scratch", "implement"),
+    "P: no sqrt(D)": ("words-under-the-waves", "debug"),
+    "P: dropout twice": ("twice-as-forgetful", "debug"),
+    "P: odd width": ("seven-is-an-odd-answer", "debug"),
+    "P: S beyond the table": ("a-second-beginning", "debug"),
+    "P: dtype of a factory": ("twins-on-page-two", "debug"),
+    "P: device of a table": ("the-table-stays-behind", "debug"),
+    "P: padding row overwritten": ("silence-makes-a-noise", "debug"),
+    "P: padding row and a tied head": ("only-the-tied-one-hums", "debug"),
+    "P: an extra batch axis": ("one-axis-too-many", "debug"),
+    "P: 2 * tok + PE": ("places-count-half", "debug"),
+    "P: base and length mixed up": ("sinusoidal-from-scratch", "implement"),  # a mutant of it
+    "P: frequencies of other pairs": ("pairs-of-mixed-speed", "debug"),
+    "P: layout of a checkpoint": ("short-prompts-survive", "debug"),
+    "P: weight tying lost": ("two-vectors-for-one-word", "debug"),
+    "P: no super().__init__()": ("it-does-not-even-start", "debug"),
+}
+GPU_ONLY = {"device-parity"}  # of which no verdict could be had on a CPU
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_pitfall_is_a_challenge(row):
+    """Spec rows A2, D1, D2 and part P: what is often done wrong can be practised."""
+    name, kind = ROWS[row]
+    assert CATALOGUE.find(name).kind == kind
+
+
+def test_every_check_that_a_cpu_can_run_is_expected_by_a_challenge():
+    """A check that no shipped file fails is met by nobody who practises."""
+    expected = {check for c in CATALOGUE.challenges for check in c.expected}
+    assert {part.check for part in parts_of(load_checks())} - expected == GPU_ONLY
 
 
 @pytest.fixture(scope="module")
