@@ -271,7 +271,9 @@ def main() -> None:
             opened=opened.strip(),
             apart=apart.strip(),
         )
-        chosen.write.write_text(text, encoding="utf-8")
+        page = chosen.write.read_text("utf-8") if chosen.write.exists() else ""
+        _, head, gradients = page.partition("\n## Gradients\n")  # which another script writes
+        chosen.write.write_text(text + head + gradients, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -148,8 +148,8 @@ SECTION = """
 Made by `python -m benchmarks.gradient_diagnosis --per-file {per_file} --write PAGE`. In a right
 file one assignment was changed so that its value stays and its gradient does not: detached, under
 no_grad, read into a new tensor, half of it cut, with a hook, with a wrong backward, or changed in
-place where autograd does not look. {left} of {many} items leave all gradients right, or cannot be
-run, and are left out.
+place where autograd does not look. Of {total} items {many} were measured, in the order of the
+catalogue; {left} of these leave all gradients right, or cannot be run, and are left out.
 
 {opened}
 
@@ -176,6 +176,7 @@ def main() -> None:
         text = chosen.write.read_text("utf-8").partition(HEAD)[0].rstrip()
         left = sum(r.fate == "left out" for r in results)
         told = {"left": left, "many": len(results), "per_file": chosen.per_file}
+        told["total"] = len(results)
         section = SECTION.format(**told, opened=opened.strip(), apart=apart.strip())
         chosen.write.write_text(f"{text}\n\n{HEAD}\n{section}", encoding="utf-8")
 

@@ -31,6 +31,8 @@ from attnlab.sizes import Sizes
 
 ROUNDS = 4  # sets of sizes that are tried until the outputs differ
 MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
+SAME = "outputs and gradients, at several sizes, with drawn weights and inputs, in float64"
+NAN = "; both give NaN, of which nothing more can be said"
 NAMES = 4  # of what learns wrongly that a message has
 MAPS = 12  # likely ways to load the weights, where none can be proven
 
@@ -56,8 +58,8 @@ def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
         except (BadReference, CannotTell, UnexpectedOutput, TypeError) as error:
             return DiffReport(outcome="cannot-compare", message=str(error))
         if report.outcome != "same":
-            break
-    return report
+            return report
+    return replace(report, message=SAME + report.message)
 
 
 def _compare_at(probe: Probe, job: Job, sizes: Sizes) -> DiffReport:
@@ -73,6 +75,9 @@ def _compare_at(probe: Probe, job: Job, sizes: Sizes) -> DiffReport:
         report = diagnose(draws[0], draws[1], sizes, _sources(job))
         if report.outcome == "same":
             report = _with_gradients(report, probe, mask, _sources(job))
+            right = draws[0].theirs.result
+            if report.outcome == "same" and right is not None and right.isnan().any():
+                return replace(report, message=NAN)
         if report.outcome != "same":
             break
     return with_files(report, _names(job))
@@ -85,7 +90,8 @@ def _with_gradients(report: DiffReport, probe: Probe, mask: Mask, sources: Sourc
         shown = [_gradient_draw(probe, given) for given in (inputs, probe.draw(mask))]
         found = diagnose_gradients(shown[0], shown[1], probe.sizes, sources)
     except Raised as error:
-        message = f"outputs are equal; with gradients it raises {error}"
+        raised = str(error).partition(" Hint:")[0]
+        message = f"outputs are equal; with gradients it raises {raised}"
         named = diagnose_overwritten(Side(probe.values(inputs, {})), str(error), sources)
         failed = replace(report, outcome="different", part="gradient", message=message)
         return replace(failed, diagnosis=named)
