@@ -11,14 +11,11 @@ import torch
 from torch import Tensor
 
 from attnlab.records.position import (
-    OFFSETS,
     USES,
-    Curve,
+    Frequency,
     Kind,
-    Picture,
     PositionJob,
     PositionReport,
-    RotationTest,
     Statistic,
 )
 from attnlab.references.alibi import alibi_bias, alibi_slopes
@@ -26,22 +23,36 @@ from attnlab.references.analysis import (
     Distances,
     by_distance,
     dot_product_distance,
-    encoding_statistics,
     frequency_table,
-    relative_position_matrix,
-    uniqueness,
 )
 from attnlab.references.grid import sinusoidal_grid_encoding
 from attnlab.references.learned import LearnedPositionalEncoding
-from attnlab.references.positional import sinusoidal_positional_encoding
+from attnlab.references.position_facts import (
+    curve,
+    picture,
+    plane,
+    rotation_tests,
+    series,
+    spread_after_weights,
+    spread_of_scores,
+    statistics,
+    waves_beyond,
+)
+from attnlab.references.positional import sines_and_cosines, sinusoidal_positional_encoding
 from attnlab.references.relative import relative_distance, t5_buckets
-from attnlab.references.rotary import rotary_table
+from attnlab.references.rotary import rotary_frequencies, rotary_table
+from attnlab.references.rotary_scaling import (
+    DynamicNTKScaling,
+    LinearScaling,
+    Llama3Scaling,
+    NTKScaling,
+    RotaryScaling,
+    YaRNScaling,
+)
 from attnlab.references.transformer_xl import relative_sinusoids
 from attnlab.references.xpos import xpos_table
 
-EXACT = 1e-10  # the largest error of an exact rotation
-POINTS = 512  # the most points of a curve
-FEW = 1000  # rows that the slower statistics use
+SPREAD = 0.2  # of random frequencies, in radians a position
 DOT = "dot product of two rows, by distance"
 
 
@@ -54,78 +65,135 @@ def build_position_report(job: PositionJob) -> PositionReport:
 
 
 def _sinusoidal(job: PositionJob) -> PositionReport:
-    table = sinusoidal_positional_encoding(job.length, job.dim, job.base, dtype=torch.float64)
-    gram = by_distance(dot_product_distance(table))
-    return PositionReport(
-        formula=("PE[p, 2i] = sin(p w_i)", "PE[p, 2i+1] = cos(p w_i)", "w_i = base^(-2i/dim)"),
-        pictures=(_picture("the table", "position", "column", table, job),),
-        frequencies=frequency_table(job.dim, job.base),
-        curve=_curve(DOT, gram),
-        statistics=(*_statistics(table), *_spread_after_weights(table)),
-        rotation=_rotation(table),
+    layout, half = job.layout or "interleaved", job.layout == "concatenated"
+    table = sinusoidal_positional_encoding(
+        job.length, job.dim, job.base, layout=layout, dtype=torch.float64
     )
+    gram = by_distance(dot_product_distance(table))
+    waves = frequency_table(job.dim, job.base, layout)
+    places = ("PE[p, i]", "PE[p, i + dim/2]") if half else ("PE[p, 2i]", "PE[p, 2i+1]")
+    report = PositionReport(
+        formula=(f"{places[0]} = sin(p w_i)", f"{places[1]} = cos(p w_i)", "w_i = base^(-2i/dim)"),
+        pictures=(picture("the table", "position", "column", table, job),),
+        frequencies=waves,
+        curve=curve(DOT, gram),
+        statistics=(*statistics(table), *spread_after_weights(table)),
+        rotation=rotation_tests(table, layout),
+        beyond=waves_beyond(job, waves, waves),
+    )
+    return _with_rows(report, table, job)
 
 
 def _learned(job: PositionJob) -> PositionReport:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         table = LearnedPositionalEncoding(job.dim, job.length).get_encoding(job.length).double()
-    odd = job.dim % 2 == 1
-    return PositionReport(
+    odd, left = job.dim % 2 == 1, max(0, job.length - job.seen)
+    report = PositionReport(
         formula=("PE[p] = W[p]", "W is trained, and initialised from N(0, 0.02^2)"),
-        pictures=(_picture("the table as initialised", "position", "column", table, job),),
-        curve=_curve(DOT, by_distance(dot_product_distance(table))),
-        statistics=_statistics(table),
-        rotation=() if odd else _rotation(table),
+        pictures=(picture("the table as initialised", "position", "column", table, job),),
+        curve=curve(DOT, by_distance(dot_product_distance(table))),
+        statistics=statistics(table),
+        rotation=() if odd else rotation_tests(table),
+        beyond=(Statistic(id="untrained", text="rows as they were drawn", value=left),),
         notes=("before training, rows are independent: no frequencies, no effect of distance",),
     )
+    return _with_rows(report, table, job)
 
 
 def _rope(job: PositionJob) -> PositionReport:
-    table = rotary_table(job.length, job.width, job.base)
-    return PositionReport(
+    layout, scaling = job.layout or "interleaved", _scaling(job)
+    table = rotary_table(job.length, job.width, job.base, layout=layout, scaling=scaling)
+    columns = "concatenated" if layout == "half" else layout
+    trained = frequency_table(job.width, job.base, columns)
+    speeds = rotary_frequencies(job.width, job.base, scaling=scaling, length=job.length).tolist()
+    waves = tuple(
+        replace(wave, frequency=w, wavelength=2 * math.pi / w)
+        for wave, w in zip(trained, speeds, strict=True)
+    )
+    factor = scaling.attention_factor**2 if scaling else 1.0
+    louder = Statistic(id="louder", text="scores are multiplied by", value=factor)
+    report = PositionReport(
         formula=(
             "pair i of a query or key at p is rotated by p w_i",
             f"w_i = base^(-2i/{job.width}) in heads of dim / heads = {job.width}",
+            *_scaled_formula(job),
         ),
-        pictures=(_picture("(1, 0, 1, 0, ...) rotated", "position", "column", table, job),),
-        frequencies=frequency_table(job.width, job.base),
-        curve=_curve("score of that vector with itself, by distance", by_distance(table @ table.T)),
-        statistics=(*_statistics(table), _spread_of_scores(table, table)),
-        rotation=_rotation(table),
+        pictures=(
+            picture("vectors (1, 0) rotated, pair by pair", "position", "column", table, job),
+        ),
+        frequencies=waves,
+        curve=curve("score of that vector with itself, by distance", by_distance(table @ table.T)),
+        statistics=(
+            *statistics(table),
+            spread_of_scores(table, table, layout),
+            *((louder,) if factor != 1 else ()),
+        ),
+        rotation=rotation_tests(table, columns),
+        beyond=waves_beyond(job, waves, trained),
     )
+    return _with_rows(report, table, job)
+
+
+def _scaling(job: PositionJob) -> RotaryScaling | None:
+    """The recipe that a job names, for a model trained on the positions it has seen."""
+    recipes: dict[str, Callable[[], RotaryScaling]] = {
+        "linear": lambda: LinearScaling(job.factor),
+        "ntk": lambda: NTKScaling(job.factor),
+        "dynamic": lambda: DynamicNTKScaling(job.factor, job.seen),
+        "yarn": lambda: YaRNScaling(job.factor, job.seen),
+        "llama3": lambda: Llama3Scaling(job.factor, job.seen),
+    }
+    return recipes[job.scaling]() if job.scaling else None
+
+
+def _scaled_formula(job: PositionJob) -> tuple[str, ...]:
+    if not job.scaling:
+        return ()
+    return (f"then scaled: {job.scaling} by {job.factor:g}, trained on {job.seen} positions",)
 
 
 def _xpos(job: PositionJob) -> PositionReport:
     queries = xpos_table(job.length, job.width, job.base)
     keys = xpos_table(job.length, job.width, job.base, key=True)
     scores = by_distance(keys @ queries.T)  # transposed: of keys that are not after the query
-    return PositionReport(
+    waves = frequency_table(job.width, job.base)
+    report = PositionReport(
         formula=(
             "as RoPE; queries times zeta_i^(p/512), keys times zeta_i^(-p/512)",
             "zeta_i = (2i/width + 0.4) / 1.4",
         ),
-        pictures=(_picture("(1, 0, 1, 0, ...) as a query", "position", "column", queries, job),),
-        frequencies=frequency_table(job.width, job.base),
-        curve=_curve("score of that vector with itself, by distance", scores),
-        statistics=(*_statistics(queries), _spread_of_scores(queries, keys)),
+        pictures=(picture("(1, 0, 1, 0, ...) as a query", "position", "column", queries, job),),
+        frequencies=waves,
+        curve=curve("score of that vector with itself, by distance", scores),
+        statistics=(*statistics(queries), spread_of_scores(queries, keys)),
+        beyond=waves_beyond(job, waves, waves),
         notes=("rows grow or shrink with p, so no rotation; scores do depend on distance alone",),
     )
+    return _with_rows(report, queries, job)
 
 
 def _alibi(job: PositionJob) -> PositionReport:
     bias = alibi_bias(job.heads, 1, job.length)[:, 0].flip(-1)  #   (H, S), by distance
     away = relative_distance(job.length, job.length).abs()  #       (S, S)
+
+    def low(length: int) -> float:
+        return bias[:, min(length, job.length) - 1].min().item()
+
     return PositionReport(
         formula=("score[i, j] = q_i . k_j / sqrt(width) - m_h |i - j|",),
         pictures=(
-            _picture("bias of head 0", "query", "key", bias[0][away], job),
-            _picture("bias of every head", "head", "distance", bias, job),
+            picture("bias of head 0", "query", "key", bias[0][away], job),
+            picture("bias of every head", "head", "distance", bias, job),
         ),
-        curve=_curve("bias of head 0, by distance", Distances(bias[0], torch.zeros_like(bias[0]))),
+        curve=curve("bias of head 0, by distance", Distances(bias[0], torch.zeros_like(bias[0]))),
         statistics=tuple(
             Statistic(id=f"slope_{h}", text=f"slope m of head {h}", value=m)
             for h, m in enumerate(alibi_slopes(job.heads).tolist())
+        ),
+        beyond=(
+            Statistic(id="lowest_seen", text="lowest bias in training", value=low(job.seen)),
+            Statistic(id="lowest", text="lowest bias here", value=low(job.length)),
         ),
         notes=("under a causal mask keys after the query are masked anyway",),
     )
@@ -136,6 +204,8 @@ def _t5(job: PositionJob) -> PositionReport:
     causal = t5_buckets(-torch.arange(job.length), bidirectional=False)  #  (S,)
     before = both[: job.length].flip(0).double()  #                         (S,)
     buckets = t5_buckets(relative_distance(job.length, job.length))  #      (S, S)
+    far = set(before.tolist()) - set(before[: job.seen].tolist())
+    new = float(len(far))
     facts = (
         ("buckets", "buckets", 32),
         ("max_distance", "all distances from here on share the last bucket", 128),
@@ -144,12 +214,13 @@ def _t5(job: PositionJob) -> PositionReport:
     )
     return PositionReport(
         formula=("score[i, j] = q_i . k_j + b[h, bucket(j - i)]", "T5 has no 1 / sqrt(width)"),
-        pictures=(_picture("the bucket of each pair", "query", "key", buckets, job),),
-        curve=_curve(
+        pictures=(picture("the bucket of each pair", "query", "key", buckets, job),),
+        curve=curve(
             "bucket of a key before the query, by distance",
             Distances(before, torch.zeros_like(before)),
         ),
         statistics=tuple(Statistic(id=i, text=text, value=float(v)) for i, text, v in facts),
+        beyond=(Statistic(id="new_buckets", text="buckets never used", value=new),),
         notes=(
             "one number is learned for each bucket and head, and added to the score",
             "keys after the query have buckets 17 to 31",
@@ -159,18 +230,21 @@ def _t5(job: PositionJob) -> PositionReport:
 
 def _xl(job: PositionJob) -> PositionReport:
     table = relative_sinusoids(1, job.length, job.dim).flip(0)  # (S, D), row d is distance d
-    return PositionReport(
+    waves = frequency_table(job.dim, 10000.0, "concatenated")
+    report = PositionReport(
         formula=(
             "score[i, j] = (q_i + u) . k_j + (q_i + v) . W R[i - j]",
             "R[d] = sin(d w_i) for all i, then cos(d w_i); w_i = 10000^(-2i/dim)",
         ),
-        pictures=(_picture("the table R", "distance", "column", table, job),),
-        frequencies=frequency_table(job.dim, 10000.0, "concatenated"),
-        curve=_curve("R[0] . R[d], by distance", by_distance(dot_product_distance(table))),
-        statistics=_statistics(table),
-        rotation=_rotation(table, "concatenated"),
+        pictures=(picture("the table R", "distance", "column", table, job),),
+        frequencies=waves,
+        curve=curve("R[0] . R[d], by distance", by_distance(dot_product_distance(table))),
+        statistics=statistics(table),
+        rotation=rotation_tests(table, "concatenated"),
+        beyond=waves_beyond(job, waves, waves),
         notes=("rows are distances, not positions: a query looks up its distance to each key",),
     )
+    return _with_rows(report, table, job)
 
 
 def _grid(job: PositionJob) -> PositionReport:
@@ -181,21 +255,72 @@ def _grid(job: PositionJob) -> PositionReport:
     alike = (table @ table[middle]).view(height, width)
     line = table[:width]  # the first row of the grid
     place = f"row {height // 2}, column {width // 2}"
-    return PositionReport(
+    report = PositionReport(
         formula=(
             f"a grid of {height} x {width} cells",
             "PE[y, x] = [PE of y | PE of x], each of dim / 2 columns",
         ),
         pictures=(
-            _picture("the table, cell after cell", "cell", "column", table, job),
-            _picture(f"dot product with {place}", "row", "column", alike, job),
+            picture("the table, cell after cell", "cell", "column", table, job),
+            picture(f"dot product with {place}", "row", "column", alike, job),
         ),
         frequencies=frequency_table(job.dim // 2, job.base),
-        curve=_curve("dot product of two cells of a row, by distance", by_distance(line @ line.T)),
-        statistics=_statistics(table),
-        rotation=_rotation(line),
+        curve=curve("dot product of two cells of a row, by distance", by_distance(line @ line.T)),
+        statistics=statistics(table),
+        rotation=rotation_tests(line),
         notes=("frequencies are those of each half; the rotation is k cells along a row",),
     )
+    return _with_rows(report, table, job)
+
+
+def _fourier(job: PositionJob) -> PositionReport:
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(job.dim // 2, dtype=torch.float64, generator=generator).abs() * SPREAD
+    speeds = drawn.sort(descending=True).values  #                           (D/2,)
+    places = torch.arange(job.length, dtype=torch.float64)  #                (S,)
+    table = sines_and_cosines(torch.outer(places, speeds))  #                (S, D)
+    waves = tuple(
+        Frequency(pair=i, columns=(2 * i, 2 * i + 1), frequency=w, wavelength=2 * math.pi / w)
+        for i, w in enumerate(speeds.tolist())
+    )
+    report = PositionReport(
+        formula=(
+            "PE[p, 2i] = sin(p w_i)",
+            "PE[p, 2i+1] = cos(p w_i)",
+            f"w_i = |N(0, {SPREAD:g}^2)|: random Fourier features of one coordinate",
+        ),
+        pictures=(picture("the table", "position", "column", table, job),),
+        frequencies=waves,
+        curve=curve(DOT, by_distance(dot_product_distance(table))),
+        statistics=statistics(table),
+        rotation=rotation_tests(table),
+        beyond=waves_beyond(job, waves, waves),
+        notes=(
+            "products fall as exp(-(0.2 d)^2 / 2): from some ten positions on all look equally far",
+        ),
+    )
+    return _with_rows(report, table, job)
+
+
+def _number(job: PositionJob) -> PositionReport:
+    table = torch.arange(job.length, dtype=torch.float64)[:, None]  #        (S, 1)
+    last = Statistic(id="largest_seen", text="largest in training", value=job.seen - 1)
+    report = PositionReport(
+        formula=("PE[p] = p",),
+        pictures=(picture("the only column", "position", "column", table, job),),
+        curve=curve("product of two positions, by distance", by_distance(table @ table.T)),
+        statistics=statistics(table),
+        beyond=(last, Statistic(id="largest", text="largest here", value=job.length - 1)),
+        notes=(
+            "a counter-example: it grows without bound and drowns what it is added to",
+            "a product of two positions does not tell how far apart they are",
+        ),
+    )
+    return _with_rows(report, table, job)
+
+
+def _with_rows(report: PositionReport, table: Tensor, job: PositionJob) -> PositionReport:
+    return replace(report, series=series(table, job), plane=plane(table))
 
 
 KINDS: dict[Kind, Callable[[PositionJob], PositionReport]] = {
@@ -207,99 +332,14 @@ KINDS: dict[Kind, Callable[[PositionJob], PositionReport]] = {
     "xl": _xl,
     "xpos": _xpos,
     "2d": _grid,
+    "fourier": _fourier,
+    "number": _number,
 }
-
-
-# ---------------------------------------------------------------- pieces
-
-
-def _picture(title: str, down: str, across: str, matrix: Tensor, job: PositionJob) -> Picture:
-    """Every n-th row and column, at most as many as the job asks for."""
-    height, width = matrix.shape
-    rows, columns = _strided_indices(height, job.rows), _strided_indices(width, job.columns)
-    return Picture(
-        title=title,
-        down=down,
-        across=across,
-        shape=(height, width),
-        rows=tuple(rows),
-        columns=tuple(columns),
-        values=tuple(map(tuple, matrix[rows][:, columns].double().tolist())),
-    )
-
-
-def _strided_indices(count: int, most: int) -> list[int]:
-    return list(range(0, count, max(1, math.ceil(count / most))))
-
-
-def _curve(title: str, distances: Distances) -> Curve:
-    at = _strided_indices(len(distances.mean), POINTS)
-    return Curve(
-        title=title,
-        count=len(distances.mean),
-        distances=tuple(at),
-        values=tuple(distances.mean[at].tolist()),
-        spread=distances.spread.max().item(),
-    )
-
-
-def _statistics(table: Tensor) -> tuple[Statistic, ...]:
-    s = encoding_statistics(table)
-    facts = [
-        Statistic(id="norm_min", text="norm of the shortest row", value=s.norm_min),
-        Statistic(id="norm_max", text="norm of the longest row", value=s.norm_max),
-        Statistic(id="norm_expected", text="sqrt(D/2), a sinusoidal row's", value=s.norm_expected),
-        Statistic(id="mean", text="mean of all entries", value=s.mean),
-        Statistic(id="variance", text="variance of all entries", value=s.variance),
-        Statistic(id="min", text="smallest entry", value=s.min),
-        Statistic(id="max", text="largest entry", value=s.max),
-    ]
-    if len(table) > 1:
-        u = uniqueness(table[:FEW])
-        facts += [
-            Statistic(
-                id="distinct", text=f"different rows of {min(len(table), FEW)}", value=u.distinct
-            ),
-            Statistic(id="nearest", text="distance between the nearest two", value=u.nearest),
-        ]
-    return tuple(facts)
-
-
-def _spread_after_weights(table: Tensor) -> tuple[Statistic, ...]:
-    """How much dot products at one distance still differ once W_q and W_k are applied."""
-    D = table.shape[1]
-    table = table[:FEW]
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.randn(2, D, D, dtype=torch.float64, generator=generator) / math.sqrt(D)
-    spread = by_distance(dot_product_distance(table, *weights)).spread.max().item()
-    text = "after random W_q, W_k, products at one distance differ by"
-    return (Statistic(id="spread_after_weights", text=text, value=spread),)
-
-
-def _spread_of_scores(queries: Tensor, keys: Tensor) -> Statistic:
-    """How much scores of two random vectors at one distance differ."""
-    generator = torch.Generator().manual_seed(0)
-    rotated = []
-    for table in (queries, keys):
-        pairs = torch.view_as_complex(table.reshape(len(table), -1, 2))  #         (S, width/2)
-        content = torch.randn(pairs.shape[1], dtype=pairs.dtype, generator=generator)
-        rotated.append(torch.view_as_real(pairs * content).flatten(1))  #      (S, width)
-    spread = by_distance(rotated[1] @ rotated[0].T).spread.max().item()  #      key by query
-    text = "scores of two random vectors at one distance differ by"
-    return Statistic(id="spread_of_scores", text=text, value=spread)
-
-
-def _rotation(table: Tensor, layout: str = "interleaved") -> tuple[RotationTest, ...]:
-    """Whether a rotation shifts the table, for each offset shorter than it."""
-    errors = {
-        k: relative_position_matrix(table, k, layout).error for k in OFFSETS if k < len(table)
-    }
-    return tuple(RotationTest(offset=k, error=e, holds=e < EXACT) for k, e in errors.items())
 
 
 def _unused_sizes(job: PositionJob) -> tuple[str, ...]:
     """A note for each size that was given and has no effect on this kind."""
     plain = PositionJob(kind=job.kind)
-    sizes = ("dim", "heads", "base")
+    sizes = ("dim", "heads", "base", "layout", "scaling")
     asked = [n for n in sizes if n not in USES[job.kind] and getattr(job, n) != getattr(plain, n)]
     return tuple(f"{name} has no effect here" for name in asked)

@@ -1,5 +1,6 @@
 """A curve as bars: eighths of a block upwards, halves downwards, `#` where there are none."""
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -11,6 +12,8 @@ WIDEST_BAR = 4
 UP = " ▁▂▃▄▅▆▇█"
 DOWN = " ▀█"
 LETTERS = " #"
+SPARKS = 48  # characters of a curve at most
+ASCII_SPARKS = " .:-=+*#"
 
 
 def show_bars(xs: Sequence[int], ys: Sequence[float], screen: Screen) -> Sequence[int]:
@@ -83,3 +86,16 @@ def _bar_line(ys: Sequence[float], unit: float, row: int, marks: str) -> str:
     """The part of each bar that lies in the row-th line from zero."""
     parts = (min(max(y / unit - row, 0.0), 1.0) for y in ys)
     return "".join(marks[round(part * (len(marks) - 1))] for part in parts)
+
+
+def sparkline(values: Sequence[float], screen: Screen) -> str:
+    """A curve in one line, its largest value a whole block; what is no number is a cross."""
+    marks = ASCII_SPARKS if screen.marks is ASCII else UP[1:]
+    few = every_nth(values, min(SPARKS, max(screen.width - 30, 8)))
+    finite = [value for value in few if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    span = high - low or 1.0
+    return "".join(
+        marks[round((value - low) / span * (len(marks) - 1))] if math.isfinite(value) else "x"
+        for value in few
+    )

@@ -17,12 +17,14 @@ from attnlab.records.position import (
     RotationTest,
     Statistic,
 )
-from attnlab.render.bars import show_bars, subset_label
+from attnlab.render.bars import show_bars, sparkline, subset_label
 from attnlab.render.heat import show_heat
 from attnlab.render.json import Document, pick
+from attnlab.render.scatter import scatter_lines
 from attnlab.render.screen import Screen, bare_table
 
 MOST = 10  # rows of a table on the screen; the document has all
+PLANE = 8  # lines of the plane
 TINY = 1e-9  # of the largest value: what rounding explains
 
 
@@ -33,7 +35,11 @@ class PositionPage:
 
     def show(self, screen: Screen) -> None:
         job, report = self.job, self.report
-        sizes = " ".join(f"{name}={getattr(job, name):g}" for name in USES[job.kind])
+        sizes = " ".join(
+            f"{name}={format_setting(job, name)}"
+            for name in USES[job.kind]
+            if name not in ("layout", "scaling") or getattr(job, name)
+        )
         screen.say((job.kind, "title"), f"  {KINDS[job.kind]}")
         screen.say((sizes, "name"), indent=2)
         for line in report.formula:
@@ -45,6 +51,8 @@ class PositionPage:
         if report.curve:
             _show_curve(report.curve, screen)
         _show_statistics(report.statistics, screen)
+        show_series(report, screen)
+        _show_plane(report, screen)
         _show_rotation(report.rotation, screen)
         if report.notes:
             screen.gap()
@@ -60,8 +68,19 @@ class PositionPage:
             **pick(report, "formula", "pictures", "frequencies"),
             "distance": plain(report.curve),
             "statistics": {fact.id: fact.value for fact in report.statistics},
-            **pick(report, "rotation", "notes"),
+            **pick(report, "rotation", "series", "plane"),
+            "trained": self.job.seen,
+            "beyond": {fact.id: fact.value for fact in report.beyond},
+            **pick(report, "notes"),
         }
+
+
+def format_setting(job: PositionJob, name: str) -> str:
+    if name == "scaling":
+        return f"{job.scaling}:{job.factor:g}" if job.scaling else "none"
+    if name == "layout":
+        return job.layout or "interleaved"
+    return f"{getattr(job, name):g}"
 
 
 def _show_frequencies(waves: Sequence[Frequency], length: int, screen: Screen) -> None:
@@ -71,7 +90,7 @@ def _show_frequencies(waves: Sequence[Frequency], length: int, screen: Screen) -
     screen.say(("frequencies", "title"), ": the fast pairs first")
     heads = ("pair", "columns", "radians a position", "wavelength", f"turns in {length}")
     table = bare_table(*heads, right=heads, header="dim")
-    for wave in _sample_rows(waves):
+    for wave in sample_rows(waves):
         sine, cosine = wave.columns
         turns = length / wave.wavelength
         cells = (f"{wave.frequency:.6g}", f"{wave.wavelength:,.2f}", f"{turns:.3g}")
@@ -80,7 +99,7 @@ def _show_frequencies(waves: Sequence[Frequency], length: int, screen: Screen) -
     _show_left_out(len(waves), screen)
 
 
-def _sample_rows(rows: Sequence[Frequency]) -> list[Frequency]:
+def sample_rows(rows: Sequence[Frequency]) -> list[Frequency]:
     """The first, the last, and some between them."""
     if len(rows) <= MOST:
         return list(rows)
@@ -131,3 +150,26 @@ def _show_rotation(turns: Sequence[RotationTest], screen: Screen) -> None:
         said = f"{marks.ok} yes" if turn.holds else f"{marks.skip} no"
         table.add_row(str(turn.offset), f"{turn.error:.1e}", Text(said, style="ok" * turn.holds))
     screen.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def show_series(report: PositionReport, screen: Screen, of: str = "") -> None:
+    """The norms of positions and the variances of columns, a line each."""
+    for series in report.series:
+        low, high = min(series.values), max(series.values)
+        title = f"{series.title}{f' of {of}' if of else ''}: "
+        if high - low <= TINY * max(abs(high), 1.0):
+            screen.say((title, "title"), f"{high:.4g} for all")
+            continue
+        screen.say((title, "title"), f"{low:.4g} to {high:.4g}")
+        screen.one_line(("  " + sparkline(series.values, screen), "name"))
+
+
+def _show_plane(report: PositionReport, screen: Screen) -> None:
+    if report.plane is None:
+        return
+    share = sum(report.plane.shares)
+    title = f"rows in their two main directions (PCA), {share:.0%} of their variance"
+    screen.heading(title)
+    for line in scatter_lines(report.plane.points, screen, 4 * PLANE, PLANE):
+        screen.one_line(("  " + line, "name"))
+    screen.say(("0: the first position, n: the last", "aside"), indent=2)

@@ -14,17 +14,15 @@ from attnlab.records.program import (
     ProgramReport,
     TrainingRun,
 )
-from attnlab.render.bars import UP, every_nth
+from attnlab.render.bars import sparkline
 from attnlab.render.challenge import show_hints
 from attnlab.render.json import Document, pick
 from attnlab.render.run import show_output
-from attnlab.render.screen import ASCII, Screen, level_marks, plural
+from attnlab.render.screen import Screen, level_marks, plural
 from attnlab.render.stage import StageSolutionPage, show_stage, stage_document
 from attnlab.render.steps import show_table
 
 LAST_ROWS = 24  # of a step that crashed
-SPARKS = 48  # characters of a curve at most
-ASCII_SPARKS = " .:-=+*#"
 WORDS = {
     "passed": "passed",
     "failed": "not yet",
@@ -332,19 +330,6 @@ def _show_run(program: Program, run: TrainingRun, folder: str, screen: Screen) -
             how = f": {shown}" if folder.endswith("/") else ""  # else there is no file to name
             screen.say((f"{plural(left, 'row')} before these{how}", "aside"))
         show_table(replace(run.trace, ops=run.trace.ops[left:]), screen)
-
-
-def sparkline(values: Sequence[float], screen: Screen) -> str:
-    """A curve in one line, its largest value a whole block; what is no number is a cross."""
-    marks = ASCII_SPARKS if screen.marks is ASCII else UP[1:]
-    few = every_nth(values, min(SPARKS, max(screen.width - 30, 8)))
-    finite = [value for value in few if math.isfinite(value)]
-    low, high = min(finite, default=0.0), max(finite, default=0.0)
-    span = high - low or 1.0
-    return "".join(
-        marks[round((value - low) / span * (len(marks) - 1))] if math.isfinite(value) else "x"
-        for value in few
-    )
 
 
 def _show_parts(parts: Sequence[PartResult], screen: Screen) -> None:

@@ -1,9 +1,9 @@
 """A triage: the ranked list of causes, and what was looked at."""
 
 from attnlab.records import Report, Suspicion, Triage, plain, record
+from attnlab.render.bars import sparkline
 from attnlab.render.formats import format_place
 from attnlab.render.json import Document, pick
-from attnlab.render.round import sparkline
 from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, plural, truncate
 

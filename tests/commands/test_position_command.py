@@ -50,3 +50,36 @@ def test_our_own_fault_is_one_line(shell, monkeypatch):
     said = shell("position", "rope")
     assert said.code == 70
     assert "error: the judge failed: ValueError: x" in said.err
+
+
+def test_compares_two(shell):
+    """Both are named by what differs, in the page and in the document."""
+    said = shell("position", "rope", "--length", "40", "--vs", "base=500000")
+    assert said.code == 0
+    assert "base=10000  base=500000" in said.out
+    assert "beyond the 20 positions of training, up to 40" in said.out
+    said = shell("position", "sinusoidal", "--vs", "number dim=8", "--json")
+    first, second = json.loads(said.out)["positions"]
+    assert (first["kind"], second["kind"]) == ("sinusoidal", "number")
+    assert second["beyond"] == {"largest_seen": 31.0, "largest": 63.0}
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ("ropee", "Did you mean rope?"),
+        ("base", 'error: no kind of positions is called "base"'),
+        ("rope bas=3", "Did you mean base?"),
+        ("rope base=", '"base=" is no setting'),
+        ("scaling=yarm:4", "Did you mean yarn?"),
+        ("scaling=yarn:x", "a factor from 1 on is needed"),
+        ("layout=concatenated", "it may be interleaved, half"),
+        ("trained=0", "--trained 0: a whole number"),
+        ("rope", "both are the same"),
+    ],
+)
+def test_refuses_what_it_cannot_compare(shell, other, says):
+    """One line and what to do, before torch is loaded."""
+    said = shell("position", "rope", "--vs", other)
+    assert said.code == 2
+    assert says in said.err

@@ -177,3 +177,46 @@ def test_sizes_without_meaning_are_mentioned() -> None:
         "base has no effect here",
     )
     assert not any("no part" in n for k in KINDS for n in look(k, length=4).notes)
+
+
+def test_pairs_that_training_did_not_turn_meet_new_angles() -> None:
+    """By hand: of RoPE with w = 1, 0.1, 0.01, 0.001 and 40 positions of training, the first pair
+    has turned; the others go on to new angles at 80, unless positions are scaled down by 2."""
+
+    def beyond(**more: str) -> dict[str, float]:
+        job = position_job("rope", dim="32", heads="4", length="80", trained="40", **more)
+        return {fact.id: fact.value for fact in build_position_report(job).beyond}
+
+    assert beyond() == {"whole_turns": 1, "new_angles": 3}
+    assert beyond(scaling="linear:2.1") == {"whole_turns": 1, "new_angles": 0}
+
+
+def test_the_plane_keeps_the_largest_distances() -> None:
+    """One pair of columns is a circle: the plane holds all of it, and distances are its own."""
+    report = look("sinusoidal", dim=2, length=12)
+    assert report.plane is not None
+    assert sum(report.plane.shares) == pytest.approx(1.0)
+    points = torch.tensor(report.plane.points, dtype=torch.float64)
+    angles = torch.arange(12, dtype=torch.float64)
+    circle = torch.stack((angles.sin(), angles.cos()), dim=1)
+    torch.testing.assert_close(torch.cdist(points, points), torch.cdist(circle, circle))
+
+
+def test_norms_and_variances_are_those_of_the_table() -> None:
+    """Positions as one number have their own size as norm, and the variance of 0 ... S-1."""
+    norms, variances = look("number", length=5).series
+    assert norms.values == (0.0, 1.0, 2.0, 3.0, 4.0)
+    assert variances.values == pytest.approx((2.0,))
+
+
+def test_layouts_hold_the_same_waves() -> None:
+    """The layout moves columns and changes nothing else."""
+    for kind, layout in (("sinusoidal", "concatenated"), ("rope", "half")):
+        usual, other = (
+            build_position_report(position_job(kind, layout=name)) for name in ("", layout)
+        )
+        assert usual.curve is not None
+        assert other.curve is not None
+        assert other.curve.values == pytest.approx(usual.curve.values)
+        assert [w.frequency for w in other.frequencies] == [w.frequency for w in usual.frequencies]
+        assert all(turn.holds for turn in other.rotation)
