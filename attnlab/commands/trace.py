@@ -121,6 +121,7 @@ Aten = Annotated[bool, typer.Option("--aten", help="The kernels below each opera
 Symbolic = Annotated[
     bool, typer.Option("--symbolic", help="Sizes it depends on, by symbolic shapes (slow).")
 ]
+Compile = Annotated[bool, typer.Option("--compile", help="Graph breaks of torch.compile (slow).")]
 Calls = Annotated[
     str, typer.Option("--calls", metavar="N", help="N calls, each fed with the cache of the last.")
 ]
@@ -166,6 +167,7 @@ def command(
     memory: Memory = False,
     aten: Aten = False,
     symbolic: Symbolic = False,
+    compiled: Compile = False,
     calls: Calls = "",
     feed: Feed = "",
     decode: Decode = False,
@@ -197,6 +199,7 @@ def command(
         time=time,
         memory=memory,
         symbolic=symbolic,
+        compile=compiled,
         attention=attention,
         values=tuple(values or ()),
         dtype=flags.parse_dtype(dtype),

@@ -16,6 +16,7 @@ EXTRAS = (
     "time",
     "memory",
     "symbolic",
+    "compile",
     "attention",
     "values",
     "dtype",
@@ -33,6 +34,7 @@ class TraceOptions:
     time: bool = False  # seconds of each operation
     memory: bool = False  # bytes of each operation's output
     symbolic: bool = False  # confirm size accidents with symbolic shapes (imports the compiler)
+    compile: bool = False  # how torch.compile captures the run (imports the compiler)
     attention: bool = False  # per-head maps of the attention weights
     values: tuple[str, ...] = ()  # names ("scores") or lines ("17") whose values are shown
     dtype: Literal["float32", "float64", "bfloat16", "float16"] = "float32"
@@ -127,6 +129,36 @@ class Crash:
 
 
 @record
+class GraphBreak:
+    """A line at which torch.compile ends a graph and goes on in Python."""
+
+    file: str
+    line: int
+    source: str
+    reason: str
+
+
+@record
+class Recompilation:
+    """What another size of one axis costs: calls with two larger sizes, one after the other."""
+
+    axis: str
+    sizes: tuple[int, ...]
+    compiled: tuple[bool, ...]  # whether each was compiled anew
+    reason: str = ""  # the first guard that failed, in PyTorch's words
+
+
+@record
+class Compilation:
+    """How torch.compile captures a call; no kernels are generated."""
+
+    graphs: int
+    breaks: tuple[GraphBreak, ...]
+    recompilations: tuple[Recompilation, ...] = ()
+    problem: str = ""  # why it could not be looked at, or not to the end
+
+
+@record
 class Trace:
     ops: tuple[Op, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -137,6 +169,7 @@ class Trace:
     attention: tuple[Attention, ...] = ()
     values: tuple[Heat, ...] = ()
     guards: tuple[Guard, ...] = ()
+    compilation: Compilation | None = None
     calls: tuple[NextCall, ...] = ()  # those after the first
     weights: tuple[Weight, ...] = ()
 

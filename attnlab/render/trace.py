@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from attnlab.records import Guard, Report, Trace, record
 from attnlab.render.attention import show_attention
+from attnlab.render.compilation import show_compilation
 from attnlab.render.findings import show_failure_end, show_findings, show_notes
 from attnlab.render.fold import View
 from attnlab.render.formats import file_labels, format_place
@@ -58,7 +59,7 @@ class TracePage:
             **trace_rows(self.report.trace),
             "calls": [pick(call, "number", "total", "inputs") for call in trace.calls],
             "hidden_findings": self.hidden,
-            **pick(trace, "backward", "attention", "values", "guards"),
+            **pick(trace, "backward", "attention", "values", "guards", "compilation"),
             "omitted": list(self.omitted),
             "built": self.report.target,
             "sizes": self.sizes,
@@ -93,6 +94,8 @@ def _show_views(trace: Trace, screen: Screen) -> None:
         show_backward(trace.backward, trace.ops, screen)
     if trace.guards:
         _show_guards(trace.guards, screen)
+    if trace.compilation:
+        show_compilation(trace.compilation, screen)
 
 
 def _show_guards(guards: Sequence[Guard], screen: Screen) -> None:

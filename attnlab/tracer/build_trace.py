@@ -30,6 +30,7 @@ def build_trace(run: SizedTrace, distinct: SizedTrace | None) -> Trace:
         attention=raw.attention,
         values=raw.values,
         guards=raw.guards,
+        compilation=raw.compilation,
         weights=raw.weights,
     )
 

@@ -19,6 +19,7 @@ VIEWS = {
     "cost": ("costs", "add_cost"),  # first: it may record the run anew
     "backward": ("backward", "add_gradients"),
     "symbolic": ("symbolic", "add_guards"),
+    "compile": ("compilation", "add_compilation"),
     "aten": ("kernels", "add_kernels"),
     "time": ("costs", "add_times"),
     "memory": ("costs", "add_bytes"),

@@ -10,7 +10,17 @@ from types import CodeType
 from typing import Any
 
 from attnlab.records.base import plain, record
-from attnlab.records.trace import Attention, Backward, Finding, Guard, Heat, Op, Severity, Weight
+from attnlab.records.trace import (
+    Attention,
+    Backward,
+    Compilation,
+    Finding,
+    Guard,
+    Heat,
+    Op,
+    Severity,
+    Weight,
+)
 from attnlab.tracer.axes import Axes, follow
 from attnlab.tracer.barred_rows import Barred
 from attnlab.tracer.flow import Flow, read_flow
@@ -92,6 +102,7 @@ class RawTrace:
     attention: tuple[Attention, ...] = ()
     values: tuple[Heat, ...] = ()
     guards: tuple[Guard, ...] = ()
+    compilation: Compilation | None = None
     weights: tuple[Weight, ...] = ()
     flow: Flow = field(default_factory=Flow)
 

@@ -7,7 +7,7 @@ from fakes import Host
 from modules import PLAIN, inspected, job
 
 from attnlab.candidate.host import Died
-from attnlab.grading import trace_stage
+from attnlab.grading import example_run, trace_stage
 
 # Right in shape the first few times, then empty: a difference to nothing is nothing.
 SHRINKS = """
@@ -56,7 +56,7 @@ def test_a_crash_for_want_of_memory_is_a_limit() -> None:
 
 def test_a_trace_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The candidate's process writes the rows, and may write any number of them."""
-    monkeypatch.setattr(trace_stage, "LONGEST", 100)
+    monkeypatch.setattr(example_run, "LONGEST", 100)
     host = Host()
     host.ask = lambda verb, **args: {"trace": "[" * 101}
     with pytest.raises(Died, match="a trace of over"):
