@@ -9,6 +9,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from typer.main import get_command
 
 from attnlab import __version__, commands
 from attnlab.errors import AttnlabError, Broken, Refused
-from attnlab.render.streams import flush_streams, replace_unencodable
+from attnlab.render.streams import flush_streams, is_output_lost, prepare_streams
 
 REPORT = "please report it with this command, the output of `attnlab doctor` and of ATTNLAB_DEBUG=1"
 
@@ -30,10 +31,32 @@ class Interrupted(AttnlabError):
     exit_code = 130
 
 
+class OutputLost(AttnlabError):
+    """What was printed went nowhere: the disk of the file or pipe is full, or has failed."""
+
+    outcome = "error"
+    exit_code = 74
+
+
 def run(args: Sequence[str]) -> int:
     """Run one command line; returns its exit code and never raises."""
-    replace_unencodable()
+    prepare_streams()
     args = move_global_options(args)
+    try:
+        code, lost = _run(args), flush_streams()
+    except OSError as error:  # raised by what prints, which alone is left to fail
+        code, lost = OutputLost.exit_code, error.strerror or str(error)
+        flush_streams()
+    if not lost:
+        return code
+    with suppress(OSError):
+        hint = "make room where it goes, and type the command again"
+        report_error(OutputLost(f"the output is not complete: {lost}", hint), ())
+    flush_streams()
+    return OutputLost.exit_code
+
+
+def _run(args: Sequence[str]) -> int:
     if "--install-completion" in args:
         _announce_completion()
     try:
@@ -45,10 +68,11 @@ def run(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = Interrupted.exit_code
     except Exception as error:  # the last resort: no bare traceback, ever
+        if is_output_lost(error):
+            raise
         code = report_error(_internal_error(error), args)
     if code == Interrupted.exit_code:  # Typer returns it, too
         report_error(Interrupted("interrupted"), args)
-    flush_streams()
     return int(code or 0)
 
 

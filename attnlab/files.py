@@ -1,8 +1,9 @@
-"""Read a file that may be anything: without hanging, up to a limit, with clear errors."""
+"""Read a file that may be anything, without hanging, up to a limit; write one as a whole."""
 
 import os
 import stat
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from attnlab.errors import Unreadable
@@ -73,6 +74,21 @@ def set_aside(path: Path) -> Path:
     while os.path.lexists(free := path.with_name(f"{path.name}.{number}")):
         number += 1
     return path.rename(free)
+
+
+def write_whole(path: Path, text: str, *, keep: bool = False) -> str:
+    """Write a file as a whole or, where that fails, not at all. Returns where the file that stood
+    there is kept, if it is to be kept, or ""."""
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        fresh.write_text(text, encoding="utf-8", newline="\n")
+        kept = str(set_aside(path)) if keep and os.path.lexists(path) else ""
+        fresh.replace(path)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink()
+        raise
+    return kept
 
 
 def _must_be_regular(path: Path, shown: str, status: os.stat_result) -> None:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -183,6 +184,39 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path, args, code):
     )
     os.close(write)
     assert (process.returncode, process.stderr or "") == (code, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("args", [("list",), ("list", "--json"), ("--version",)])
+def test_output_that_finds_no_room_is_told(tmp_path, args):
+    """A full disk behind the output is neither a bug of attnlab nor a success, in any form."""
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "attnlab", *args],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "ATTNLAB_HOME": str(tmp_path)},
+            check=False,
+        )
+    lines = process.stderr.splitlines()
+    assert process.returncode == 74
+    assert lines[0] == "error: the output is not complete: No space left on device"
+    assert len(lines) == 2
+
+
+def test_closed_output_is_no_error(tmp_path):
+    """Some services start commands with nothing at all behind stdout."""
+    closing = (
+        "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", closing, "-m", "attnlab", "list", "--json"],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "ATTNLAB_HOME": str(tmp_path)},
+        check=False,
+    )
+    assert (process.returncode, process.stderr) == (0, b"")
 
 
 # ---------------------------------------------------------------- plain text

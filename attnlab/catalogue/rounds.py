@@ -10,7 +10,7 @@ from typing import Any
 
 from attnlab.catalogue.programs import check_compatible, compose, draw_round
 from attnlab.errors import Refused, Unreadable
-from attnlab.files import read_bytes, set_aside, shown_path
+from attnlab.files import read_bytes, shown_path, write_whole
 from attnlab.records import FORMAT, record
 from attnlab.records.program import Files, Program, Stage
 
@@ -108,13 +108,9 @@ def restore_file(program: Program, folder: Path, name: str, bugs: Sequence[str])
 
 def _write(path: Path, text: str) -> str:
     """Write a file; one that stood there with another text is kept as FILE.1, FILE.2, ..."""
-    kept = ""
-    if os.path.lexists(path) and path.name != MARK:
-        if path.is_file() and path.read_bytes() == text.encode():
-            return ""
-        kept = str(set_aside(path))
-    path.write_text(text, encoding="utf-8", newline="\n")
-    return kept
+    if path.is_file() and path.read_bytes() == text.encode():
+        return ""
+    return write_whole(path, text, keep=path.name != MARK)
 
 
 def read_mark(folder: Path) -> RoundMark | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from attnlab.catalogue.texts import shipped_text
 from attnlab.errors import Refused
-from attnlab.files import set_aside
+from attnlab.files import write_whole
 from attnlab.records import Challenge
 
 MARK = "# attnlab: "
@@ -18,27 +18,23 @@ def write_starter(
     path = where or Path(f"{challenge.name}.py")
     shown = _shown(path)
     text = shipped_text(challenge)
-    backup = ""
-    try:
-        if replace and os.path.lexists(path):
-            backup = _shown(set_aside(path))
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(f"{MARK}{challenge.slug}\n{text}")
-    except FileExistsError:
+    if os.path.lexists(path) and not replace:
         name = challenge.name
         raise Refused(
             f"{shown} already exists and was not changed",
             f"continue with it: attnlab grade {name}; or start over: attnlab reset {name}, "
             "which keeps a copy of the old file",
             shown,
-        ) from None
+        )
+    try:
+        backup = write_whole(path, f"{MARK}{challenge.slug}\n{text}", keep=True)
     except OSError as error:
         raise Refused(
             f"{shown} cannot be written: {error.strerror or error}",
             "change to a folder where you can write",
             shown,
         ) from None
-    return shown, backup
+    return shown, backup and _shown(Path(backup))
 
 
 def _shown(path: Path) -> str:

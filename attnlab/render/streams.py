@@ -1,16 +1,27 @@
 """stdout and stderr that never break a command: odd encodings and readers that have gone."""
 
+import errno
 import os
 import sys
 from typing import IO
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-def replace_unencodable() -> None:
-    """A terminal that cannot show a character shows `?` instead of ending the command."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
+
+def prepare_streams() -> None:
+    """A terminal that cannot show a character shows `?` instead of ending the command; what is
+    closed swallows all."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+        reconfigure = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure:
             reconfigure(errors="replace")
+
+
+def is_output_lost(error: Exception) -> bool:
+    """Whether the error is one of printing, whose file or disk is full or has failed."""
+    return isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None
 
 
 def discard_output(stream: IO[str]) -> None:
@@ -23,9 +34,15 @@ def discard_output(stream: IO[str]) -> None:
         pass  # not a real file: nothing is left to fail
 
 
-def flush_streams() -> None:
+def flush_streams() -> str:
+    """Write what is still to be written; returns why some of it cannot be, or ""."""
+    lost = ""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except BrokenPipeError:
             discard_output(stream)
+        except OSError as error:
+            discard_output(stream)
+            lost = error.strerror or str(error)
+    return lost

@@ -1,5 +1,7 @@
 """start, reset, hint, solution, explain, list: what a user does around the grading."""
 
+import errno
+import os
 import re
 import sys
 from itertools import pairwise
@@ -71,6 +73,24 @@ def test_start_in_a_read_only_folder(shell, monkeypatch):
     assert said.code == 2
     assert said.err.startswith(f"error: ./{FILE} cannot be written: ")
     assert "change to a folder" in said.err
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_a_disk_that_fills_up_leaves_no_half_file(force, shell, monkeypatch):
+    """A file is written as a whole or not at all; the old one stays where it is."""
+
+    def fill_up(path, text, **_kind):
+        path.write_bytes(text[:10].encode())
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if force:
+        FILE.write_text("my work")
+    monkeypatch.setattr(Path, "write_text", fill_up)
+    said = shell("start", NAME, *force)
+    assert said.code == 2
+    assert said.err.startswith(f"error: ./{FILE} cannot be written: No space left on device")
+    assert [path.read_bytes() for path in Path().glob("*")] == ([b"my work"] if force else [])
+    assert not list(Path().glob(".*"))
 
 
 def test_reset_puts_the_starter_back(shell):
