@@ -106,7 +106,7 @@ def spread_of_scores(queries: Tensor, keys: Tensor, layout: str = "interleaved")
         content = torch.randn(pairs.shape[1], dtype=pairs.dtype, generator=generator)
         rotated.append(torch.view_as_real(pairs * content).flatten(1))  #      (S, width)
     spread = by_distance(rotated[1] @ rotated[0].T).spread.max().item()  #      key by query
-    text = "scores of two random vectors at one distance differ by"
+    text = "scores of random vectors at one distance differ by"
     return Statistic(id="spread_of_scores", text=text, value=spread)
 
 
@@ -163,6 +163,6 @@ def waves_beyond(
         for now, then in zip(waves, trained, strict=True)
     )
     return (
-        Statistic(id="whole_turns", text=f"of {len(waves)} pairs, turned once", value=whole),
+        Statistic(id="whole_turns", text=f"pairs of {len(waves)} that turned once", value=whole),
         Statistic(id="new_angles", text="pairs with angles never shown", value=new),
     )

@@ -154,6 +154,8 @@ def _show_rotation(turns: Sequence[RotationTest], screen: Screen) -> None:
 
 def show_series(report: PositionReport, screen: Screen, of: str = "") -> None:
     """The norms of positions and the variances of columns, a line each."""
+    if report.series:
+        screen.gap()
     for series in report.series:
         low, high = min(series.values), max(series.values)
         title = f"{series.title}{f' of {of}' if of else ''}: "

@@ -1,6 +1,7 @@
 """What torch.compile makes of a call (C10), beside what `torch._dynamo.explain` says."""
 
 import logging
+import os
 
 import pytest
 import torch
@@ -141,3 +142,10 @@ def test_a_compiler_that_fails_is_told(monkeypatch):
     )
     seen = compilation(MODULES["softmax"]())
     assert seen.problem == "torch.compile raised RuntimeError: no compiler here"
+
+
+def test_it_works_where_compilation_is_switched_off(monkeypatch):
+    """As in the processes in which challenges run; it is off again afterwards."""
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    assert compilation(MODULES["softmax"]()).graphs == 1
+    assert os.environ["TORCHDYNAMO_DISABLE"] == "1"
