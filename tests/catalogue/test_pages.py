@@ -30,6 +30,7 @@ def table(page: str, first: str) -> list[list[str]]:
 def test_every_number_on_a_page_is_what_its_python_prints(name):
     """The blocks of code show results, and running them gives these."""
     blocks = CODE.findall(page_text(name))
+    torch.set_printoptions(profile="default")  # what ran in this process before may have changed it
     parts = doctest.DocTestParser().get_examples("\n\n".join(blocks))
     found = doctest.DocTest(parts, {}, name, f"{name}.md", 0, None)
     said: list[str] = []
