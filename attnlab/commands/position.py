@@ -75,7 +75,8 @@ def command(
     sizes = {"dim": dim, "length": length, "heads": heads, "base": base}
     sizes |= {"layout": layout, "scaling": scaling, "trained": trained}
     jobs = position_jobs(kind, vs, **sizes) if vs else (position_job(kind, **sizes),)
-    note(f"computing {' and '.join(job.kind for job in jobs)} positions, which loads torch")
+    kinds = dict.fromkeys(job.kind for job in jobs)
+    note(f"computing {' and '.join(kinds)} positions, which loads torch")
     with Worker() as worker:
         pages = [PositionPage(job=job, report=worker.position(job)) for job in jobs]
     for page in pages:

@@ -187,6 +187,11 @@ def position_job(kind: str, **sizes: str) -> PositionJob:
     )
     if "dim" in USES[kind]:
         _check_width(job)
+    if job.trained > job.length:
+        raise Refused(
+            f"--trained {job.trained}: only {job.length} positions are looked at",
+            f"--length {2 * job.trained} goes beyond those of training",
+        )
     return job
 
 

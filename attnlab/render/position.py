@@ -54,6 +54,9 @@ class PositionPage:
         show_series(report, screen)
         _show_plane(report, screen)
         _show_rotation(report.rotation, screen)
+        if job.trained or job.scaling:
+            beyond = f"beyond the {job.seen} positions of training, up to {job.length}"
+            _show_statistics(report.beyond, screen, beyond)
         if report.notes:
             screen.gap()
         for note in report.notes:
@@ -125,10 +128,10 @@ def _show_curve(curve: Curve, screen: Screen) -> None:
     screen.say(alone if curve.spread <= TINY * most else mean)
 
 
-def _show_statistics(facts: Sequence[Statistic], screen: Screen) -> None:
+def _show_statistics(facts: Sequence[Statistic], screen: Screen, title: str = "statistics") -> None:
     if not facts:
         return
-    screen.heading("statistics")
+    screen.heading(title)
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column(justify="right")

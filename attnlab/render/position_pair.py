@@ -10,7 +10,7 @@ from attnlab.render.bars import sparkline
 from attnlab.render.json import Document
 from attnlab.render.position import PositionPage, format_setting, sample_rows, show_series
 from attnlab.render.scatter import scatter_lines
-from attnlab.render.screen import Screen, bare_table
+from attnlab.render.screen import Screen, bare_table, truncate
 
 LINES = 8  # of a plane
 NONE = "-"
@@ -78,8 +78,10 @@ def _show_table(screen: Screen, title: str, names: Sequence[str], rows: Sequence
         return
     screen.heading(title)
     table = bare_table("", *names, right=names, header="dim")
-    for row in rows:
-        table.add_row(*row)
+    values = zip(names, *(row[1:] for row in rows), strict=True)  # of these nothing is cut off
+    room = screen.width - 4 - sum(max(map(len, column)) + 2 for column in values)
+    for text, *cells in rows:
+        table.add_row(truncate(text, max(room, 8), screen.marks.dots), *cells)
     screen.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 

@@ -18,25 +18,20 @@ def scatter_lines(points: Sequence[Point], screen: Screen, width: int, height: i
     across, down = (1, 1) if screen.marks is ASCII else (2, 4)
     columns, rows = width * across, height * down
     cells = [[0] * width for _ in range(height)]
-    places = [_place(point, points, columns, rows, down / across / 2) for point in points]
+    lows = [min(axis) for axis in zip(*points, strict=True)]
+    spans = [max(axis) - min(axis) for axis in zip(*points, strict=True)]
+    stretch = down / across / 2  # how much wider than high the room of a dot is counted
+    unit = max(spans[0] / max(columns - 1, 1), spans[1] * stretch / max(rows - 1, 1)) or 1.0
+    places = [
+        (round((x - lows[0]) / unit), rows - 1 - round((y - lows[1]) * stretch / unit))
+        for x, y in points
+    ]
     for x, y in places:
         cells[y // down][x // across] |= 1 if down == 1 else DOTS[y % 4][x % 2]
     text = [[_mark(dots, down == 1) for dots in row] for row in cells]
     for (x, y), name in zip((places[0], places[-1]), ("0", "n"), strict=True):
         text[y // down][x // across] = name
     return ["".join(row).rstrip() for row in text]
-
-
-def _place(
-    point: Point, points: Sequence[Point], columns: int, rows: int, stretch: float
-) -> tuple[int, int]:
-    """The dot of a point. `stretch` is how much wider than high the room of a dot is counted."""
-    lows, spans = zip(
-        *((min(axis), max(axis) - min(axis)) for axis in zip(*points, strict=True)), strict=True
-    )
-    unit = max(spans[0] / max(columns - 1, 1), spans[1] * stretch / max(rows - 1, 1)) or 1.0
-    x, y = (value - low for value, low in zip(point, lows, strict=True))
-    return round(x / unit), rows - 1 - round(y * stretch / unit)
 
 
 def _mark(dots: int, plain: bool) -> str:

@@ -76,6 +76,7 @@ def test_compares_two(shell):
         ("layout=concatenated", "it may be interleaved, half"),
         ("trained=0", "--trained 0: a whole number"),
         ("rope", "both are the same"),
+        ("trained=65", "only 64 positions are looked at"),
     ],
 )
 def test_refuses_what_it_cannot_compare(shell, other, says):
@@ -83,3 +84,20 @@ def test_refuses_what_it_cannot_compare(shell, other, says):
     said = shell("position", "rope", "--vs", other)
     assert said.code == 2
     assert says in said.err
+
+
+def test_values_are_whole_on_a_narrow_screen(shell, monkeypatch):
+    """Words give way to numbers."""
+    monkeypatch.setenv("COLUMNS", "60")
+    said = shell("position", "sinusoidal", "--vs", "number")
+    assert max(map(len, said.out.splitlines())) <= 60
+    assert "5.6569" in said.out
+    assert "341.25" in said.out
+
+
+def test_one_kind_says_what_lies_beyond_training(shell):
+    """Where it is asked, or where positions are scaled."""
+    page = "beyond the 16 positions of training, up to 64"
+    assert page in shell("position", "rope", "--trained", "16").out
+    assert page in shell("position", "rope", "--scaling", "linear:4").out
+    assert "of training" not in shell("position", "rope").out
