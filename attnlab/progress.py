@@ -68,6 +68,7 @@ _SCHEMA = (
     INSERT INTO event (at, kind, base, outcome, text)
         SELECT CAST(strftime('%s', at) AS REAL), 'grade', slug, outcome, file FROM grade;
     """,
+    "ALTER TABLE event ADD COLUMN category TEXT NOT NULL DEFAULT ''",
 )
 _EVENT = tuple(field.name for field in fields(Event))
 _ADD_EVENT = f"INSERT INTO event ({', '.join(_EVENT)}) VALUES ({', '.join('?' * len(_EVENT))})"  # noqa: S608

@@ -94,7 +94,7 @@ def test_progress_outlives_the_command(tmp_path):
 def test_the_database_is_set_up_as_promised(kept):
     """WAL with synchronous=NORMAL, and the schema's version in user_version."""
     ask = lambda name: kept._db.execute(f"PRAGMA {name}").fetchone()[0]  # noqa: E731
-    assert (ask("journal_mode"), ask("synchronous"), ask("user_version")) == ("wal", 1, 3)
+    assert (ask("journal_mode"), ask("synchronous"), ask("user_version")) == ("wal", 1, 4)
 
 
 def test_attnlab_home_names_the_folder(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from attnlab.records.program import GoalResult, PartResult
 
 EventKind = Literal[
     "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",
-    "answer", "stage", "drop", "triage",
+    "answer", "stage", "drop", "triage", "quiz",
 ]  # fmt: skip
 RATINGS = ("early", "partial", "solid", "strong")  # of an interview
 STAYED = "stayed"  # the outcome of a question whose answer was not said
@@ -23,12 +23,13 @@ class Event:
     base: str  # the slug of the challenge or program
     at: float = 0.0  # seconds since 1970
     bug: str = ""  # which it is about, where it is about one
-    question: str = ""  # that was asked or answered
+    question: str = ""  # that was asked or answered; of a quiz, its kind of question
     outcome: str = ""
     seconds: float = 0.0  # since the interview began, or that it took
     hints: int = 0  # that had been shown
     interview: int = 0  # its number; 0 for none
     text: str = ""  # what was typed, or JSON of what the kind has besides
+    category: str = ""  # of the bug that a quiz asks about
 
 
 @record
