@@ -297,7 +297,8 @@ class _Main(_Group):
     """Reads the one command that is called; all of them for help, and where none is called so."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        names = [m.name for m in pkgutil.iter_modules(commands.__path__) if m.name != "base"]
+        names = [m.name for m in pkgutil.iter_modules(commands.__path__)]
+        names = [name for name in names if name not in commands.SHARED]
         if cmd_name not in names:
             self.commands = _read_commands(names)
         elif cmd_name not in self.commands:

@@ -19,7 +19,7 @@ PAGES = [
     "docs/program-format.md",
     "docs/isolation.md",
 ]
-COMMANDS = {m.name for m in pkgutil.iter_modules(commands.__path__)} - {"base"}
+COMMANDS = {m.name for m in pkgutil.iter_modules(commands.__path__)} - commands.SHARED
 
 
 def test_generated_pages_are_up_to_date() -> None:

@@ -4,20 +4,9 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, Timeout, catalogue, emit, limits, run_job
-from attnlab.commands.trace import (
-    OWN_TIME,
-    Case,
-    Dtype,
-    Init,
-    Inputs,
-    Most,
-    Sizes,
-    Target,
-    announce_own,
-    answer_of,
-    find_challenge,
-)
+from attnlab.commands.base import Json, Timeout, emit, limits, run_job
+from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
+from attnlab.commands.trace import Dtype, Most
 
 PLACE = 107
 At = Annotated[
@@ -25,13 +14,9 @@ At = Annotated[
 ]
 
 
+@takes_target
 def command(
-    ctx: typer.Context,
-    target: Target,
-    init: Init = None,
-    sizes: Sizes = None,
-    inputs: Inputs = None,
-    case: Case = "",
+    named: NamedTarget,
     at: At = "",
     dtype: Dtype = "float32",
     timeout: Timeout = "",
@@ -48,34 +33,20 @@ def command(
     from attnlab.records import TraceOptions
     from attnlab.render.cost import CostPage
     from attnlab.target import options as flags
-    from attnlab.target.command_line import TraceCommand, repeated_flags
-    from attnlab.target.resolve import own_job, with_at
-    from attnlab.target.rounds import training_script
+    from attnlab.target.command_line import repeated_flags
+    from attnlab.target.resolve import with_at
 
-    typed = TraceCommand(
-        target=training_script(catalogue(ctx), target),
-        init=", ".join(init or ()),
-        sizes=", ".join(sizes or ()),
-        inputs=tuple(inputs or ()),
-        case=case,
-        rest=repeated_flags((), {"--at": at}),
-        verb="cost",
-    )
-    answer = answer_of(find_challenge(ctx, typed.target), typed.target)
-    job = own_job(
-        typed,
-        limits=limits(timeout or OWN_TIME, max_memory, "--max-memory"),
-        options=TraceOptions(dtype=flags.parse_dtype(dtype)),
-        answer=answer,
-    )
+    named = named.repeating(*repeated_flags((), {"--at": at}))
+    bounds = limits(timeout or OWN_TIME, max_memory, "--max-memory")
+    job = named.job(bounds, TraceOptions(dtype=flags.parse_dtype(dtype)))
     job = with_at(replace(job, stages=("cost",)), at)
-    announce_own("counting", typed, job, answer)
+    named.announce("counting", job)
     report = run_job(job)
     crash = report.trace.crash if report.trace else None
     outcome = report.outcome if report.outcome != "ok" else "crashed" if crash else "ok"
-    again = replace(typed, verb="trace", rest=()).command()
+    again = replace(named.typed, verb="trace", rest=()).command()
     page = CostPage(
-        target=target,
+        target=named.name,
         built=report.target,
         outcome=outcome,
         cost=report.cost,

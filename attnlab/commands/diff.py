@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnlab.commands.base import Json, Timeout, emit, limits, note, run_job
-from attnlab.commands.trace import OWN_TIME, Case, Init, Inputs, Sizes, Target
+from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
 
 if TYPE_CHECKING:
     from attnlab.records import Report
@@ -23,13 +23,10 @@ Other = Annotated[
 AllSteps = Annotated[bool, typer.Option("--all-rows", help="Do not fold steps that are equal.")]
 
 
+@takes_target
 def command(
-    target: Target,
+    named: NamedTarget,
     reference: Other,
-    init: Init = None,
-    sizes: Sizes = None,
-    inputs: Inputs = None,
-    case: Case = "",
     all_rows: AllSteps = False,
     timeout: Timeout = "",
     json: Json = False,
@@ -40,18 +37,9 @@ def command(
     with the reference's value put there. Where outputs are equal, gradients are compared.
     """
     from attnlab.render.diff import DiffPage
-    from attnlab.target.command_line import TraceCommand
     from attnlab.target.diff_target import diff_job
 
-    typed = TraceCommand(
-        target=target,
-        init=", ".join(init or ()),
-        sizes=", ".join(sizes or ()),
-        inputs=tuple(inputs or ()),
-        case=case,
-        rest=(reference,),
-        verb="diff",
-    )
+    target, typed = named.name, named.repeating(reference).typed
     job = diff_job(typed, reference, limits(timeout or OWN_TIME, ""))
     note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
     report = run_job(job)

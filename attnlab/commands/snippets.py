@@ -4,18 +4,8 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, Timeout, catalogue, emit, limits, run_job
-from attnlab.commands.trace import (
-    OWN_TIME,
-    Case,
-    Init,
-    Inputs,
-    Sizes,
-    Target,
-    announce_own,
-    answer_of,
-    find_challenge,
-)
+from attnlab.commands.base import Json, Timeout, emit, limits, run_job
+from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
 
 PLACE = 108
 Only = Annotated[
@@ -27,13 +17,9 @@ Row = Annotated[
 ]
 
 
+@takes_target
 def command(
-    ctx: typer.Context,
-    target: Target,
-    init: Init = None,
-    sizes: Sizes = None,
-    inputs: Inputs = None,
-    case: Case = "",
+    named: NamedTarget,
     only: Only = None,
     row: Row = "",
     timeout: Timeout = "",
@@ -50,35 +36,19 @@ def command(
     from attnlab.records import TraceOptions
     from attnlab.render.snippets import SnippetsPage
     from attnlab.suggest import did_you_mean
-    from attnlab.target.command_line import TraceCommand
     from attnlab.target.options import parse_row
-    from attnlab.target.resolve import own_job
-    from attnlab.target.rounds import training_script
     from attnlab.target.snippets import write_snippets
 
-    typed = TraceCommand(
-        target=training_script(catalogue(ctx), target),
-        init=", ".join(init or ()),
-        sizes=", ".join(sizes or ()),
-        inputs=tuple(inputs or ()),
-        case=case,
-        verb="snippets",
-    )
-    answer = answer_of(find_challenge(ctx, typed.target), typed.target)
-    job = own_job(
-        typed,
-        limits=limits(timeout or OWN_TIME, ""),
-        options=TraceOptions(cost=True),
-        answer=answer,
-    )
+    target = named.name
+    job = named.job(limits(timeout or OWN_TIME, ""), TraceOptions(cost=True))
     if job.contract is None:
         raise Refused(f"{target}: a demo makes its own inputs", "name its class, as file.py:Net")
-    announce_own("looking at", typed, job, answer)
+    named.announce("looking at", job)
     report = run_job(replace(job, stages=("trace", "check")))
     if report.trace is None or report.outcome != "ok":
         raise Refused(
             f"{target}: {report.message or report.outcome}",
-            replace(typed, verb="trace").command() + " looks closer",
+            replace(named.typed, verb="trace").command() + " looks closer",
         )
     found = write_snippets(job, report, parse_row(row))
     names = [s.id for s in found]

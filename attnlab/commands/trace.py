@@ -1,33 +1,29 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attnlab.commands.base import (
     Json,
-    Selection,
     Timeout,
     announce,
-    catalogue,
     challenge_job_for,
-    complete_slug,
     emit,
     limits,
-    looks_like_path,
-    names_challenge,
-    note,
     note_reveal,
     run_job,
-    select_file,
-    selected_code,
+)
+from attnlab.commands.target_flags import (
+    OWN_TIME,
+    NamedTarget,
+    Reveal,
+    next_of_puzzle,
+    takes_target,
 )
 
 if TYPE_CHECKING:
     from attnlab.records import Contract, Job, Limits, Report, TraceOptions
-    from attnlab.target.command_line import TraceCommand
-    from attnlab.target.resolve import Answer
 
 PLACE = 100
 CUDA_ROOM = "1024G"  # of addresses: a CUDA context reserves far more than it uses
@@ -39,7 +35,6 @@ PRESETS = {
     "noise": "random normal values",
     "small": "normal values of standard deviation 0.02, as weights begin with",
 }
-OWN_TIME = "60"  # seconds: the user's own code may import large packages
 
 
 def complete_preset(incomplete: str) -> list[tuple[str, str]]:
@@ -52,33 +47,6 @@ def complete_dtype(incomplete: str) -> list[str]:
     return [name for name in DTYPES if name.startswith(incomplete)]
 
 
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="TARGET",
-        help="file.py:Class, file.py:function, file.py, package.module:Class, or a challenge.",
-        autocompletion=complete_slug,
-    ),
-]
-Init = Annotated[
-    list[str] | None,
-    typer.Option("--init", metavar="ARGS", help='How to build it: "embed_dim=D, num_heads=H".'),
-]
-Sizes = Annotated[
-    list[str] | None,
-    typer.Option("--sizes", metavar="SIZES", help='What symbols mean: "B=2, S=4, D=8, H=2".'),
-]
-Inputs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        metavar="INPUT",
-        help='How to feed it, once for each: "x: B S D", "n = 3", "kv: tuple(B T D, B T D)".',
-    ),
-]
-Case = Annotated[
-    str, typer.Option("--case", metavar="FILE", help="A TOML file with [sizes] [init] [inputs].")
-]
 Preset = Annotated[
     list[str] | None,
     typer.Option(
@@ -137,21 +105,11 @@ Step = Annotated[
     str, typer.Option("--step", metavar="N", help="Run the file; show its Nth step of training.")
 ]
 Most = Annotated[str, typer.Option("--max-memory", metavar="SIZE", help="Memory limit: 512M, 2G.")]
-Reveal = Annotated[
-    bool,
-    typer.Option(
-        "--reveal", help="For a challenge: also show what names the cause; counts as a hint."
-    ),
-]
 
 
+@takes_target
 def command(
-    ctx: typer.Context,
-    target: Target,
-    init: Init = None,
-    sizes: Sizes = None,
-    inputs: Inputs = None,
-    case: Case = "",
+    named: NamedTarget,
     preset: Preset = None,
     dtype: Dtype = "float32",
     device: Device = "cpu",
@@ -189,7 +147,6 @@ def command(
     from attnlab.render.trace import TracePage
     from attnlab.target import options as flags
     from attnlab.target.command_line import describe_containers, repeated_flags
-    from attnlab.target.rounds import typed_command
     from attnlab.target.trace_advice import next_step, omitted_inputs
 
     fills = tuple(preset or ())
@@ -218,12 +175,7 @@ def command(
         "--calls": calls,
         "--feed": feed,
     }
-    typed = replace(
-        typed_command(
-            catalogue(ctx), target, (init, sizes, inputs, case), repeated_flags(fills, again)
-        ),
-        tiny=flags.TINY in fills,
-    )
+    named = named.repeating(*repeated_flags(fills, again), tiny=flags.TINY in fills)
     view = View(
         module=module,
         op=op,
@@ -231,10 +183,10 @@ def command(
         depth=flags.parse_depth(depth),
         fold=not all_rows,
     )
-    chosen = find_challenge(ctx, typed.target)
+    chosen = named.chosen
     patience = timeout or ("" if chosen else OWN_TIME)
     room = max_memory or (CUDA_ROOM if options.device == "cuda" else "")
-    job = _job(chosen, typed, limits(patience, room, "--max-memory"), options)
+    job = _job(named, limits(patience, room, "--max-memory"), options)
     contract = job.contract or Contract()
     report = run_job(job)
     outcome = _outcome(report)
@@ -242,10 +194,12 @@ def command(
     solved = chosen is not None and note_reveal(chosen, found, reveal)
     shown, hidden = (report, 0) if chosen is None or solved or reveal else _hidden(report)
     advice = (
-        next_of_puzzle(chosen, outcome == "ok", solved) if chosen else next_step(typed, job, report)
+        next_of_puzzle(chosen, outcome == "ok", solved)
+        if chosen
+        else next_step(named.typed, job, report)
     )
     page = TracePage(
-        target=target,
+        target=named.name,
         outcome=outcome,
         report=shown,
         sizes=_sizes(contract, report),
@@ -267,55 +221,20 @@ def _sizes(contract: Contract, report: Report) -> dict[str, int]:
 # ---------------------------------------------------------------- what is traced
 
 
-def _job(
-    chosen: Selection | None, typed: TraceCommand, bounds: Limits, options: TraceOptions
-) -> Job:
+def _job(named: NamedTarget, bounds: Limits, options: TraceOptions) -> Job:
     """The job of a challenge, or of the user's own code with these flags."""
     from dataclasses import replace
 
-    from attnlab.target.resolve import own_job, resized_job, tiny_job
+    from attnlab.target.resolve import resized_job, tiny_job
 
-    answer = answer_of(chosen, typed.target)
-    if chosen and answer and not (typed.init or typed.inputs or typed.case or options.step):
+    typed, chosen = named.typed, named.chosen
+    if chosen and named.answer and not (typed.init or typed.inputs or typed.case or options.step):
         announce("tracing", chosen)
         job = replace(challenge_job_for(chosen, bounds, "trace"), options=options)
         return resized_job(tiny_job(job) if typed.tiny else job, typed.sizes)
-    job = own_job(typed, limits=bounds, options=options, answer=answer)
-    announce_own("tracing", typed, job, answer)
+    job = named.job(bounds, options)
+    named.announce("tracing", job)
     return job
-
-
-def announce_own(doing: str, typed: TraceCommand, job: Job, answer: Answer | None) -> None:
-    """Print what runs, and how it is fed where nobody said that."""
-    from attnlab.target.trace_advice import guessed_inputs
-
-    note(f"{doing} {typed.target} (your own code: under limits, not isolated)")
-    fed = ", ".join(f'"{entry}"' for entry in guessed_inputs(typed, job) if not answer)
-    if fed:
-        note(f"inputs guessed: {fed}; --input changes them")
-
-
-def find_challenge(ctx: typer.Context, target: str) -> Selection | None:
-    """The challenge of a slug or of a started file, also of a class in it; None for code of one's
-    own."""
-    from attnlab.target.source import marked_slug, read_source
-
-    file = target if target.endswith(".py") else target.rpartition(":")[0]
-    if file.endswith(".py"):
-        known = Path(file).is_file() and marked_slug(read_source(Path(file)).text)
-        return select_file(ctx, file) if known else None
-    plain = not (looks_like_path(target) or ":" in target or "." in target)
-    return select_file(ctx, target) if plain and names_challenge(ctx, target) else None
-
-
-def answer_of(chosen: Selection | None, target: str) -> Answer | None:
-    """The file of a challenge as an answer to it; None where another class of it is meant."""
-    from attnlab.target.resolve import Answer
-
-    name = target.partition(".py:")[2]
-    if chosen is None or name not in ("", chosen.challenge.class_name):
-        return None
-    return Answer(challenge=chosen.challenge, code=selected_code(chosen))
 
 
 # ---------------------------------------------------------------- what came of it
@@ -336,15 +255,3 @@ def _hidden(report: Report) -> tuple[Report, int]:
     if not report.trace:
         return report, 0
     return replace(report, trace=hide_findings(report.trace)), len(report.trace.findings)
-
-
-def next_of_puzzle(chosen: Selection, fine: bool, solved: bool) -> str:
-    """What to do next about a challenge: that nothing was found does not make it right."""
-    name = chosen.challenge.name
-    if fine and solved:
-        return ""
-    if fine:
-        own = chosen.yours and chosen.file.removeprefix("./") != f"{name}.py"
-        return f"attnlab grade {chosen.file if own else name} tells whether it is right"
-    start = f"attnlab start {name} copies the file here"
-    return f"{f'fix {chosen.file}' if chosen.yours else start}; attnlab hint {name} helps"

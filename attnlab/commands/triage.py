@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -8,7 +9,6 @@ from attnlab.commands.base import (
     NOT_COMPARED,
     Json,
     Timeout,
-    catalogue,
     complete_slug,
     emit,
     limits,
@@ -17,17 +17,12 @@ from attnlab.commands.base import (
     run_job,
     whole_number,
 )
-from attnlab.commands.trace import (
+from attnlab.commands.target_flags import (
     OWN_TIME,
-    Case,
-    Init,
-    Inputs,
+    NamedTarget,
     Reveal,
-    Sizes,
-    announce_own,
-    answer_of,
-    find_challenge,
     next_of_puzzle,
+    takes_target,
 )
 
 PLACE = 105
@@ -91,17 +86,14 @@ Evaluate = Annotated[
 Everything = Annotated[bool, typer.Option("--all", help="Show notes in full as well.")]
 
 
+@partial(takes_target, argument=Target)
 def command(
-    ctx: typer.Context,
-    target: Target,
+    *,
     symptom: Symptom = "",
     only: Only = "",
     ignore: Ignore = None,
     steps: Steps = "",
-    init: Init = None,
-    sizes: Sizes = None,
-    inputs: Inputs = None,
-    case: Case = "",
+    named: NamedTarget,
     args: Args = "",
     overfit: Overfit = False,
     seconds: Seconds = "",
@@ -121,7 +113,6 @@ def command(
     from attnlab.commands.interview.shared import note_triage
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
-    from attnlab.target.rounds import typed_command
     from attnlab.target.trace_advice import untried_inputs
     from attnlab.target.triage_target import (
         STEPS,
@@ -136,18 +127,16 @@ def command(
     _must_be_one_of("--only", only, LAYERS)
     _must_be_rules(ignore or [])
     many = whole_number("--steps", steps, 1, 10_000, "as in 50") if steps else STEPS
-    rest = ("--args", args) if args else ()
-    typed = typed_command(catalogue(ctx), target, (init, sizes, inputs, case), rest, "triage")
+    named = named.repeating(*(("--args", args) if args else ()))
+    target, typed, chosen = named.name, named.typed, named.chosen
     bounds = limits(timeout or OWN_TIME, "")
     learning = _seconds(overfit, seconds)
-    chosen = find_challenge(ctx, typed.target)
-    answer = answer_of(chosen, typed.target)
-    job = triage_job(typed, bounds, many, script_arguments(args), learning, answer)
+    job = triage_job(typed, bounds, many, script_arguments(args), learning, named.answer)
     if evaluate:
         _must_train(target, job.stages)
         job = replace(job, evaluate=tuple(evaluate))
     doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
-    announce_own(doing, typed, job, answer)
+    named.announce(doing, job)
     report = look_at(typed, job, run_job, note)
     wishes = Wishes(symptom=symptom, only=only, ignored=tuple(ignore or ()))
     first = make_triage(target, report, wishes)
@@ -164,7 +153,7 @@ def command(
         advice = "" if shown.suspicions else next_of_puzzle(chosen, fine, solved)
         page = replace(page, triage=shown, hidden=hidden, next=advice)
     if page.triage.suspicions:
-        note_triage(ctx, typed.target)
+        note_triage(named.ctx, typed.target)
     unseen = found.outcome == "error" and not found.looked_at
     return emit(page, json, NOT_COMPARED if unseen else int(found.outcome != "nothing-found"))
 

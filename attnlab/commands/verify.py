@@ -4,28 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import (
-    NOT_COMPARED,
-    Json,
-    Timeout,
-    catalogue,
-    emit,
-    limits,
-    note_reveal,
-    run_job,
-)
-from attnlab.commands.trace import (
+from attnlab.commands.base import NOT_COMPARED, Json, Timeout, emit, limits, note_reveal, run_job
+from attnlab.commands.target_flags import (
     OWN_TIME,
-    Case,
-    Init,
-    Inputs,
+    NamedTarget,
     Reveal,
-    Sizes,
-    Target,
-    announce_own,
-    answer_of,
-    find_challenge,
     next_of_puzzle,
+    takes_target,
 )
 
 if TYPE_CHECKING:
@@ -45,13 +30,9 @@ Not = Annotated[
 ]
 
 
+@takes_target
 def command(
-    ctx: typer.Context,
-    target: Target,
-    init: Init = None,
-    sizes: Sizes = None,
-    inputs: Inputs = None,
-    case: Case = "",
+    named: NamedTarget,
     promise: Promises = None,
     unpromised: Not = None,
     timeout: Timeout = "",
@@ -68,27 +49,23 @@ def command(
     from attnlab.render.verify import VerifyPage
     from attnlab.target.command_line import repeated_flags
     from attnlab.target.promises import layout_promises, parse_names
-    from attnlab.target.resolve import own_job
-    from attnlab.target.rounds import typed_command
     from attnlab.target.trace_advice import untried_inputs
     from attnlab.target.triage_target import with_demo
 
     promised, denied = parse_names(promise or (), unpromised or ())
     flags = [w for n in promised for w in ("--promise", n)]
     flags += [w for n in denied for w in ("--not", n)]
-    rest = (*flags, *repeated_flags((), {"--timeout": timeout}))
-    typed = typed_command(catalogue(ctx), target, (init, sizes, inputs, case), rest, "verify")
-    chosen = find_challenge(ctx, typed.target)
-    answer = answer_of(chosen, typed.target)
-    job = own_job(typed, limits=limits(timeout or OWN_TIME, ""), answer=answer)
+    named = named.repeating(*flags, *repeated_flags((), {"--timeout": timeout}))
+    typed, chosen = named.typed, named.chosen
+    job = named.job(limits(timeout or OWN_TIME, ""))
     promised = (*promised, *layout_promises(typed.inputs))
     job = replace(job, stages=("trace", "check"), promised=promised, unpromised=denied)
-    announce_own("verifying", typed, job, answer)
+    named.announce("verifying", job)
     report = with_demo(typed, job, run_job(job), run_job)
     outcome = _outcome(report)
     at = next((c for c in report.checks if c.outcome == "failed" and c.line), None)
     page = VerifyPage(
-        target=target,
+        target=named.name,
         built=report.target,
         outcome=outcome,
         promises=report.promises,

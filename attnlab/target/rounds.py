@@ -14,7 +14,6 @@ from attnlab.files import shown_folder
 from attnlab.records import Limits, record
 from attnlab.records.program import Files, Program, ProgramJob
 from attnlab.suggest import did_you_mean
-from attnlab.target.command_line import TraceCommand
 from attnlab.target.source import read_source
 
 SECONDS = 60.0  # that a program may take, where nothing else is asked for
@@ -188,24 +187,3 @@ def read_files(program: Program, folder: Path) -> Files:
         except AttnlabError:
             continue
     return found
-
-
-def typed_command(
-    catalogue: Catalogue,
-    target: str,
-    built: tuple[list[str] | None, list[str] | None, list[str] | None, str],
-    rest: tuple[str, ...] = (),
-    verb: str = "trace",
-) -> TraceCommand:
-    """What was typed: the target, and --init, --sizes, --input and --case, by which it is built
-    and fed."""
-    init, sizes, inputs, case = built
-    return TraceCommand(
-        target=training_script(catalogue, target),
-        init=", ".join(init or ()),
-        sizes=", ".join(sizes or ()),
-        inputs=tuple(inputs or ()),
-        case=case,
-        rest=rest,
-        verb=verb,
-    )
