@@ -1,4 +1,4 @@
-"""What the text of a file does with arguments: an id of 0 taken for none, one path that forgets."""
+"""Arguments that one path through a function uses and another forgets."""
 
 from __future__ import annotations
 
@@ -8,24 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from attnlab.target.source_walk import Function, Told, scopes
 
-IDS = re.compile(r"(^|[._])(pad|padding|bos|cls|mask|blank)(_token)?_(id|idx|index)$")
 # Arguments that change what attention computes.
 ASKED = re.compile(r"window|causal|mask|scale|softcap|bias|alibi|dropout")
-
-
-def ids_of_zero(tree: ast.Module) -> Iterator[Told]:
-    """`config.pad_token_id or config.eos_token_id`: the id 0 counts as none."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.BoolOp) or not isinstance(node.op, ast.Or):
-            continue
-        first, other = ast.unparse(node.values[0]), node.values[-1]
-        if IDS.search(first) and not (isinstance(other, ast.Constant) and not other.value):
-            yield Told(
-                node.lineno,
-                "zero-is-none",
-                f"{ast.unparse(node)}: an id of 0 counts as false, so {ast.unparse(other)} is "
-                f"taken instead. Compare with None: {first} if {first} is not None else ...",
-            )
 
 
 def forgotten_arguments(tree: ast.Module) -> Iterator[Told]:

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 from attnlab.files import PARSING
 from attnlab.records.trace import Finding
-from attnlab.target.argument_findings import forgotten_arguments, ids_of_zero
+from attnlab.target.argument_findings import forgotten_arguments
 from attnlab.target.conventions import CACHES
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
+from attnlab.target.token_findings import ids_of_zero, ignored_ends, pooled_tokens
 
 LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
 PERMUTES = {"randperm", "permutation"}
@@ -41,6 +42,8 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         _positions,
         _spreads,
         ids_of_zero,
+        ignored_ends,
+        pooled_tokens,
         forgotten_arguments,
     )
     for rule in rules:
@@ -185,7 +188,9 @@ def _sampled_wrong(node: ast.AST, loops: bool) -> str:
     text = ast.unparse(node) if isinstance(node, (ast.Subscript, ast.BinOp, ast.Call)) else ""
     given = [ast.unparse(a) for a in node.args] if isinstance(node, ast.Call) else [""]
     name, first = called(node), (given or [""])[0]
-    if loops and re.fullmatch(r"\w*(logits|out|output|scores)\w*\[:, 0(, :)?\]", text):
+    if loops and re.fullmatch(
+        r"(\w*(logits|out|output|scores)\w*|(self|model)\w*\(.*\))\[:, 0(, :)?\]", text
+    ):
         return (
             f"{text} are the scores behind the first position, always the same: the next token "
             "comes from the last, [:, -1]"

@@ -180,19 +180,31 @@ def look_at(
 
 
 def trains(tree: ast.Module) -> bool:
-    """Whether running the file takes optimizer steps: it holds both `X.step(...)` and a gradient,
-    and code that runs."""
+    """Whether running the file takes steps: it holds a gradient, `X.step(...)` or an update of its
+    own such as `w -= lr * w.grad`, and code that runs."""
+    nodes = list(ast.walk(tree))
     called = {
         node.func.attr
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     }
+    updates = any(
+        isinstance(node, ast.AugAssign)
+        and isinstance(node.op, (ast.Sub, ast.Add))
+        and re.search(
+            r"grad|\b(lr|eta|alpha|step_size|learning_rate)\b|^[\d.e-]+ \* \w+$",
+            ast.unparse(node.value),
+            re.IGNORECASE,
+        )
+        for node in nodes
+    )
     runs = any(
         isinstance(node, (ast.If, ast.For, ast.While, ast.With, ast.Try))
         or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
         for node in tree.body
     )
-    return runs and "step" in called and bool({"backward", "grad"} & called)
+    steps = "step" in called or updates or {"sub_", "add_"} & called
+    return runs and bool(steps) and bool({"backward", "grad"} & called)
 
 
 def ignored_lines(files: frozenset[str]) -> dict[tuple[str, int], frozenset[str]]:

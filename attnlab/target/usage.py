@@ -50,6 +50,8 @@ TIME_FIRST = {n for n in LAYERS if n.startswith(("Transformer", "Multi"))} - {
 }
 HEADS = ("head", "out", "fc", "classifier", "decoder", "unembed", "proj_vocab", "logits")
 DEEP = 6  # classes that a value is followed through
+LENGTHS = re.compile(r"[TSL]|(seq|src|tgt|time)?_?(len|length|steps)|seq|time", re.IGNORECASE)
+ENTRIES = re.compile(r"[BN]|bsz?|n?_?batch(_size)?", re.IGNORECASE)
 
 
 class ClassUsage:
@@ -118,7 +120,7 @@ class ClassUsage:
         function = self.methods[name].get("forward")
         if function is None or not depth:
             return ""
-        ranks = list(_unpacked(function, argument))
+        ranks = [len(names) for names in _unpacked(function, argument)]
         for call, _ in _calls(function):
             for place, given in enumerate(call.args):
                 if not (isinstance(given, ast.Name) and given.id == argument):
@@ -164,13 +166,18 @@ class ClassUsage:
         return 3
 
     def is_time_first(self, name: str) -> bool:
-        """Whether it has `batch_first=False` itself, or PyTorch's layers inside, without
-        batch_first, are given (S, B, D) as it came."""
+        """Whether it has `batch_first=False` itself, unpacks a shape as `T, B, D`, or gives
+        PyTorch's layers inside, without batch_first, (S, B, D) as it came."""
         own = self.methods[name].get("__init__")
         if own is not None and re.search(
             r"\bbatch_first(: *bool)? *= *False\b", ast.unparse(own.args)
         ):
             return True
+        forward = self.methods[name].get("forward")
+        for argument in _parameters(forward)[:1]:
+            for names in _unpacked(forward, argument):
+                if LENGTHS.fullmatch(names[0]) and ENTRIES.fullmatch(names[1]):
+                    return True
         nodes = [n for c in self._reached(name, DEEP) for n in ast.walk(self.nodes[c])]
         calls = [n for n in nodes if isinstance(n, ast.Call)]
         layers = [c for c in calls if last_name(c.func) in TIME_FIRST]
@@ -298,15 +305,15 @@ def _name(node: ast.expr, known: Mapping[str, str]) -> str:
     return ""
 
 
-def _unpacked(function: Function, argument: str) -> Iterator[int]:
-    """The number of axes where forward unpacks `argument.shape` before it changes it."""
-    for node in ast.walk(function):
+def _unpacked(function: Function | None, argument: str) -> Iterator[list[str]]:
+    """The names where forward unpacks `argument.shape`, as in `B, S, D = x.shape`."""
+    for node in ast.walk(function) if function else ():
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Tuple):
             continue
         elements = node.targets[0].elts
         whole = ast.unparse(node.value) in (f"{argument}.shape", f"{argument}.size()")
         if whole and not any(isinstance(e, ast.Starred) for e in elements):
-            yield len(elements)
+            yield [ast.unparse(e) for e in elements]
 
 
 def _mentions(node: ast.expr, name: str) -> bool:

@@ -104,10 +104,11 @@ class Schedule:
 
     kind: str
     file: str
-    line: int  # of its step
+    line: int  # of its step, or where it is made
     moves: int
     horizon: int | None = None  # moves after which it is over, or begins anew
     shared: int = 0  # moves that came with an optimizer step each
+    warm_up: int = 0  # moves after which a rate that begins low is near its top
 
 
 @record
@@ -128,7 +129,7 @@ class Loader:
 class Follower:
     """A copy of the model that no optimizer moves, and how it follows."""
 
-    kind: str  # "copy", "dict" or "reference"
+    kind: str  # "copy", its "buffers", "dict" or "reference"
     share: float  # of the distance to the model that one step takes away
 
 

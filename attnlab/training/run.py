@@ -74,6 +74,11 @@ class _StepTracer:
         self.done += 1
         self.begin()
 
+    def pass_step(self) -> None:
+        """A backward pass of a script without an optimizer is over."""
+        self._before()
+        self._after()
+
     def close(self) -> None:
         self.end()
         for handle in self.handles:
@@ -142,6 +147,7 @@ def watch_script(
     gradients = GradientWatch() if wanted.retrace else None
     watch = TrainingWatch(steps, gradients)
     tracer = _StepTracer(steps if gradients else min(TRACED, steps), gradients)
+    watch.after_own_backward = tracer.pass_step
     taper = _StepTaper(steps, watch) if wanted.overfit else None
     watch.space = {} if wanted.evaluate else None
     error: BaseException | None = None

@@ -8,6 +8,7 @@ import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from statistics import median_high as median
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from attnlab.training.patches import Patches
 HELD_OUT = re.compile(r"val|test|eval|dev|held", re.IGNORECASE)
 FOLLOWED = 4  # copies
 MOST = 1 << 22  # weights of a model whose copies are followed
+LOW, LONGEST = 0.2, 4000  # of its top that a rate begins with; moves that are looked ahead
 ROWS = 20_000  # rows of data sets that are compared
 Place = tuple[str, int]
 Tensors = dict[str, Tensor]
@@ -47,11 +49,17 @@ class Surroundings:
 
     # ------------------------------------------------------------ what the script calls
 
+    def know(self, scheduler: Any, place: Place) -> None:
+        """A scheduler is being made, or is about to step."""
+        if self.active:
+            self._moves.setdefault(id(scheduler), [scheduler, place, 0, 0])
+
     def move(self, scheduler: Any, place: Place) -> None:
         """A scheduler is about to step."""
         if not self.active:
             return
-        entry = self._moves.setdefault(id(scheduler), [scheduler, place, 0, 0])
+        entry = self._moves[id(scheduler)]
+        entry[1] = place
         entry[2] += 1
         entry[3] += self._moved_at != self.steps
         self._moved_at = self.steps
@@ -116,6 +124,7 @@ class Surroundings:
                 line=place[1],
                 moves=moves,
                 horizon=_horizon(scheduler),
+                warm_up=_warm_up(scheduler),
                 shared=shared,
             )
 
@@ -154,8 +163,10 @@ class Surroundings:
     def followers(self, model: nn.Module | None) -> Iterator[Follower]:
         for number, shares in self._shares.items():
             if self._copies and len(shares) > 1:
-                share = sorted(shares)[len(shares) // 2]
-                yield Follower(kind=self._copies[number][0], share=share)
+                share, kind = median(shares), self._copies[number][0]
+                beside = kind != "buffers" or median(self._shares[number - 1] or [0.0]) > 0
+                if beside:  # of a copy that follows
+                    yield Follower(kind=kind, share=share)
         self._copies, self._before = [], []  # no later run takes them for copies of its own
         if model is not None and any(_is_state(o, model) for o in gc.get_objects()):
             yield Follower(kind="reference", share=1.0)
@@ -180,35 +191,46 @@ def _share(
 
 
 def _copies(owned: set[int]) -> Iterator[tuple[str, Tensors, Tensors]]:
-    """Modules that no optimizer moves beside alike ones that one moves, and dicts of tensors by the
-    names of a module's parameters."""
+    """Modules that no optimizer moves beside alike ones that one moves, with the buffers of the
+    largest, and dicts of tensors by the names of a module's parameters."""
     things = gc.get_objects()
     # By their types: an object may answer `isinstance` with code of its own.
     modules: list[nn.Module] = [t for t in things if issubclass(type(t), nn.Module)]
     moved: dict[Any, Tensors] = {}
     still: list[tuple[Any, Tensors]] = []
+    buffers: dict[int, Tensors] = {}  # by the dict of the parameters beside them
     for module in modules:
         held: Tensors = dict(module.named_parameters())
         if len(held) < 2 or sum(t.numel() for t in held.values()) > MOST:
             continue
         key = (type(module), tuple((n, t.shape) for n, t in held.items()))
         mine = [id(t) in owned for t in held.values()]
+        buffers[id(held)] = {n: t for n, t in module.named_buffers() if t.is_floating_point()}
         if all(mine):
             moved[key] = held
         elif not any(mine):
             still.append((key, held))
     pairs = [(held, moved[key]) for key, held in still if key in moved]
     pairs.sort(key=lambda pair: len(pair[0]))  # whole models last, before their parts the newest
-    yield from (("copy", *pair) for pair in pairs[-FOLLOWED:])
+    for copy, online in pairs[-FOLLOWED:]:
+        yield "copy", copy, online
+        if buffers[id(copy)]:
+            yield "buffers", buffers[id(copy)], buffers[id(online)]
     tops = sorted(moved.values(), key=len)[-1:]
+    for own in tops:
+        yield from (("dict", kept, own) for kept in _dicts_like(own, things))
+
+
+def _dicts_like(own: Tensors, things: list[Any]) -> Iterator[Tensors]:
+    """Dicts of tensors that have the names of these, and their own memory."""
     for thing in things:
-        if tops and type(thing) in (dict, OrderedDict) and tops[0].keys() <= thing.keys():
-            kept, own = {n: thing[n] for n in tops[0]}, tops[0]
+        if type(thing) in (dict, OrderedDict) and own.keys() <= thing.keys():
+            kept = {n: thing[n] for n in own}
             alike = (isinstance(t, Tensor) and t.shape == own[n].shape for n, t in kept.items())
             if all(alike):
                 known = {_memory(t) for t in own.values()}
                 if not any(_memory(t) in known for t in kept.values()):
-                    yield "dict", kept, own
+                    yield kept
 
 
 def _memory(tensor: Tensor) -> int:
@@ -239,6 +261,21 @@ def _horizon(scheduler: Any) -> int | None:
         if isinstance(known.get(name), int):
             return int(known[name])
     return None
+
+
+def _warm_up(scheduler: Any) -> int:
+    """After how many moves a rate that begins low comes near its top; 0 where it does not."""
+    known = vars(scheduler)
+    if "start_factor" in known and known["start_factor"] < LOW:
+        return int(known["total_iters"])
+    try:
+        factors = [float(f(n)) for f in known.get("lr_lambdas", ())[:1] for n in range(LONGEST)]
+    except Exception:  # of a function of the script's own
+        return 0
+    top = max(factors, default=0.0)
+    if top <= 0 or factors[0] > LOW * top:
+        return 0
+    return next(n for n, factor in enumerate(factors) if factor > 0.9 * top)
 
 
 def _windows_overlap(data: Any) -> bool:

@@ -42,6 +42,7 @@ from attnlab.training.log import (
     TrainingLog,
     Weight,
 )
+from attnlab.training.own_steps import OwnSteps
 from attnlab.training.patches import Patches
 from attnlab.training.surroundings import Surroundings
 from attnlab.training.tape import Tape
@@ -128,6 +129,8 @@ class TrainingWatch:
         self.space: dict[str, Any] | None = None  # of the script at its last step, where wanted
         self.rows: set[int] = set()  # that were learned from, where they are wanted too
         self.tape: Tape | None = None  # while a step is recorded to be repeated
+        self._own = OwnSteps()  # of a script without an optimizer
+        self.after_own_backward: Callable[[], object] = lambda: None
 
     # ------------------------------------------------------------ begin and end
 
@@ -143,6 +146,7 @@ class TrainingWatch:
             put(F, name, partial(self._watched_loss, name=name))
         put(Tensor, "backward", self._watched_backward)
         put(torch.autograd, "backward", self._watched_autograd)
+        put(torch.autograd, "grad", self._watched_grad)
         put(Optimizer, "__init__", self._watched_optimizer)
         put(Optimizer, "zero_grad", lambda function: self._watched_event(function, "zero"))
         put(nn.Module, "zero_grad", lambda function: self._watched_event(function, "zero"))
@@ -314,9 +318,36 @@ class TrainingWatch:
             if self._inside:  # handed on by a tracer
                 return function(loss, *args, **kwargs)
             self._note_backward(loss, bool(kwargs.get("retain_graph")))
-            return self._run_backward(partial(function, loss, *args, **kwargs))
+            result = self._run_backward(partial(function, loss, *args, **kwargs))
+            self._end_own_backward(None)
+            return result
 
         return backward
+
+    def _watched_grad(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+
+        def grad(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs).arguments
+            loss, inputs = given["outputs"], given["inputs"]
+            first = loss if isinstance(loss, Tensor) else next(iter(loss), None)
+            inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+            step = not (self._inside or self.optimizers or given.get("create_graph"))
+            scalar = first is not None and first.numel() == 1
+            if not (step and scalar and all(t.is_leaf for t in inputs)):
+                return function(*args, **kwargs)
+            self._note_backward(first, bool(given.get("retain_graph")), inputs)
+            result = self._run_backward(partial(function, *args, **kwargs))
+            self._end_own_backward(result)
+            return result
+
+        return grad
+
+    @_unrecorded
+    def _end_own_backward(self, gradients: Iterable[Tensor | None] | None) -> None:
+        if not self.optimizers:
+            self._own.end_backward(gradients)
+            self.after_own_backward()
 
     def _watched_autograd(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
@@ -346,7 +377,13 @@ class TrainingWatch:
         return not self._coasting and (number < CLOSELY or number % 5 == 0)
 
     @_unrecorded
-    def _note_backward(self, loss: Tensor, kept: bool) -> None:
+    def _note_backward(
+        self, loss: Tensor, kept: bool, inputs: Iterable[Tensor] | None = None
+    ) -> None:
+        place = _place()
+        own = not (self.optimizers or self._coasting)
+        if own and (step := self._own.begin_backward(loss, place, inputs)):
+            self.steps.append(step)
         self._stop()
         if self._coasting:
             return
@@ -355,7 +392,6 @@ class TrainingWatch:
             self.tape.losses.append(loss)
         if self.gradients is not None and self.done == self.limit - 1:
             self.gradients.on_backward(loss)
-        place = _place()
         value = float(loss.detach()) if loss.numel() == 1 else None
         call = BackwardCall(step=self.done, file=place[0], line=place[1], value=value, kept=kept)
         self.backwards.append(call)
@@ -387,6 +423,7 @@ class TrainingWatch:
     def _watched_schedule(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
             self._schedulers.add(id(scheduler))
+            self.around.know(scheduler, _place())
             if not getattr(scheduler, "_is_initial", False):  # the constructor makes a step as well
                 if not self._coasting:
                     self._schedule.append((*_place(), self.done))

@@ -252,3 +252,43 @@ def test_log_softmax_over_another_axis_is_not_asked_for_again(tmp_path):
     said = next(f.message for f in grave(seen) if f.rule == "logits-into-nll")
     assert "another axis" in said
     assert "apply log_softmax first" not in said
+
+
+OWN = """
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+w = {{"a": torch.randn(6, 8) * 0.3, "b": torch.randn(8, 3) * 0.3}}
+for t in w.values():
+    t.requires_grad_()
+for _ in range(9):
+    x = torch.randn(16, 6)
+    loss = F.cross_entropy((x @ w["a"]).relu() @ w["b"], x[:, :3].argmax(1))
+    {gradients}
+    with torch.no_grad():
+        for name, t in w.items():
+            t -= 0.1 * {gradient}
+            {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "rules"),
+    [
+        (("loss.backward()", "t.grad", "pass"), {"gradients-left-over"}),
+        (("loss.backward()", "t.grad", "t.grad = None"), set()),
+        (("loss.backward()", "t.grad", "t.grad.zero_()"), set()),
+        (("g = dict(zip(w, torch.autograd.grad(loss, w.values())))", "g[name]", "pass"), set()),
+    ],
+)
+def test_steps_without_an_optimizer_are_seen(changes, rules, tmp_path):
+    """Weights that the script changes itself, between backward passes of any kind."""
+    text = OWN.format(**dict(zip(("gradients", "gradient", "after"), changes, strict=True)))
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    code = compile(text, str(path), "exec")
+    seen = watch_script(lambda: exec(code, {"__name__": "__main__"}), 5, str(path))
+    assert len(seen.log.steps) >= 5
+    assert {f.rule for f in grave(seen)} == rules
+    assert "matmul" in [op.op for op in seen.raw.ops]

@@ -60,6 +60,8 @@ optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
 for step in range(5):
     loss = (head(torch.randn(4, 3)) + head.lora_A.sum()).pow(2).mean()
     optimizer.zero_grad(); loss.backward(); optimizer.step()"""
+WARM = "schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: min(1.0, (n + 1) / {}))"
+NORMED = "model.insert(1, nn.BatchNorm1d(32)); slow = copy.deepcopy(model)"
 WIDE = "[nn.init.normal_(m.weight) for m in model if isinstance(m, nn.Linear)]"
 
 
@@ -93,6 +95,8 @@ def grave(changes, tmp_path, steps=10):
         ("adapters-frozen", {"end": PHASE}),
         ("rate-zero", {"schedule": "schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, "
                                    "lambda step: step // 100)"}),
+        ("schedule-slow", {"schedule": WARM.format(100), "epoch": "schedule.step()"}),
+        ("buffers-left-behind", {"setup": NORMED}),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Using a target size", "ignore:reduction. 'mean'")
@@ -111,6 +115,10 @@ def test_a_slip_around_the_loop_is_found(rule, changes, tmp_path):
         {"data": "val_loader = DataLoader(Subset(data, range(8)), batch_size=8); "
                  "loader = DataLoader(Subset(data, range(8, 64)), batch_size=8)"},
         {"before": "torch.manual_seed(epoch)"},
+        {"schedule": WARM.format(5), "epoch": "schedule.step()"},
+        {"schedule": WARM.format(100), "after": "schedule.step()", "epoch": "pass"},
+        {"setup": NORMED, "after": f"{RIGHT['after']}; "
+         "[s.copy_(p) for s, p in zip(slow.buffers(), model.buffers())]"},
         {"loss": "F.kl_div(model(x).log_softmax(-1), F.one_hot(y, 3).float(), reduction='sum')"},
         {"end": PHASE.replace("requires_grad=False", "requires_grad=True")},
     ],

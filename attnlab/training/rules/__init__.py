@@ -29,7 +29,8 @@ RULES = (
     weights.frozen_moves,
     weights.decay_groups,
     *(losses.broadcast_targets, losses.divergences, weights.rate_zero),
-    *(surroundings.schedule_short, surroundings.rate_vanishes, surroundings.idle_optimizers),
+    *(surroundings.schedule_short, surroundings.rate_vanishes, surroundings.warm_up_stands),
+    surroundings.idle_optimizers,
     *(surroundings.frozen_adapters, surroundings.fast_followers, surroundings.seeded_steps),
     *(surroundings.restarted_loaders, surroundings.shared_rows, surroundings.wide_weights),
     *(one_batch.one_batch, evaluation.evaluations),
@@ -48,12 +49,11 @@ def summary(log: TrainingLog) -> Iterator[str]:
         yield f"one batch, learned again and again: {text}"
     yield from evaluation.told(log)
     models = [m for m in log.models if m.learning_calls]
-    if not (log.models and (log.steps or log.backwards)):
+    if not (log.steps or (log.models and log.backwards)):
         return
-    yield (
-        f"{len(log.steps)} optimizer steps, {len(log.backwards)} backward passes, "
-        f"{log.batches} different batches"
-    )
+    kind = "optimizer steps" if log.optimizers else "steps without an optimizer"
+    batches = f", {log.batches} different batches" if log.models else ""
+    yield f"{len(log.steps)} {kind}, {len(log.backwards)} backward passes{batches}"
     if models:
         yield "training of " + ", ".join(dict.fromkeys(m.kind for m in models))
     if log.losses:

@@ -23,12 +23,13 @@ def gradients_left_over(log: TrainingLog) -> Iterator[Finding]:
         norms = [s.gradient for s in log.steps if s.gradient is not None]
         grows = len(norms) > 1 and norms[-1] > 1.5 * norms[0]
         grown = f": their norm went from {norms[0]:.3g} to {norms[-1]:.3g}" if grows else ""
+        clear = "Call optimizer.zero_grad()" if log.optimizers else "Set .grad of each to None"
         yield found(
             "gradients-left-over",
             "warning",
             _at(late[0]),
             f"{len(late)} of {len(log.steps)} steps still held gradients that the step before had "
-            f"used{grown}. Call optimizer.zero_grad() once in every step, before backward",
+            f"used{grown}. {clear} once in every step, before backward",
         )
 
 

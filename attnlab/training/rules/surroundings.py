@@ -11,6 +11,7 @@ from attnlab.training.log import Step, TrainingLog
 from attnlab.training.rules.base import found, line_of
 
 SEVERAL = 4  # steps that must show the same
+LONG = 50  # moves of a warm-up that hardly counts in epochs
 FAST = 0.8  # of the distance that a slow copy goes in one step
 ADAPTERS = re.compile(
     r"(^|[._])(lora|adapter|prompt|prefix|ia3|delta)([._]|$|s[._]?)", re.IGNORECASE
@@ -50,7 +51,7 @@ def rate_vanishes(log: TrainingLog) -> Iterator[Finding]:
     low = next((i for i, rate in enumerate(rates) if top > 0 and rate < 1e-3 * top), None)
     if low is None or rates.index(top) > low or not log.schedules:
         return
-    schedule = log.schedules[0]
+    schedule = max(log.schedules, key=lambda s: s.moves)
     yield found(
         "schedule-short",
         "warning",
@@ -58,6 +59,22 @@ def rate_vanishes(log: TrainingLog) -> Iterator[Finding]:
         f"the learning rate falls from {top:.3g} to {rates[low]:.3g} within {low + 1} steps: "
         f"{schedule.kind} moves too often, or is planned too short",
     )
+
+
+def warm_up_stands(log: TrainingLog) -> Iterator[Finding]:
+    """A warm-up planned in steps that moves once in an epoch."""
+    for schedule in log.schedules:
+        slow = schedule.warm_up >= LONG and len(log.steps) >= 10 * max(schedule.moves, 1)
+        if slow:
+            yield found(
+                "schedule-slow",
+                "warning",
+                (schedule.file, schedule.line),
+                f"{schedule.kind} begins low and takes {schedule.warm_up} moves to come near its "
+                f"top, and moved {schedule.moves} times in {len(log.steps)} optimizer steps: the "
+                f"learning rate stays at {log.steps[-1].rate:.3g}. Step it with every batch, or "
+                "plan the warm-up in epochs",
+            )
 
 
 def idle_optimizers(log: TrainingLog) -> Iterator[Finding]:
@@ -115,6 +132,16 @@ def fast_followers(log: TrainingLog) -> Iterator[Finding]:
                 "a kept state_dict() is no copy: its tensors are the model's own, and change with "
                 "every step. Keep copy.deepcopy(model.state_dict())",
             )
+        elif follower.kind == "buffers":
+            if follower.share == 0.0:
+                yield found(
+                    "buffers-left-behind",
+                    "warning",
+                    (file, line_of(log.source, r"in zip\(.*\.parameters\(\)", 0, 0)),
+                    "the copy follows the parameters of the model and none of its buffers: running "
+                    "statistics of normalization stay as they were made, and the copy is "
+                    "evaluated with them. Copy buffers() as well",
+                )
         elif follower.share > FAST:
             line = line_of(log.source, r"lerp_\(|\.mul_\(|\.copy_\(|decay|momentum", 0, 0)
             line = line_of(log.source, r"lerp_\(|\.mul_\(.*add_\(", 0, 0) or line
