@@ -128,7 +128,7 @@ _STAGE: dict[str, Rule] = {
     "follow_ups": listing(FOLLOW_UP, least=2, most=3),
     "checks": listing(STAGE_CHECK, least=1),
 }
-STAGE = table(_STAGE, required=tuple(_STAGE))
+STAGE = table(_STAGE | {"setup": text}, required=tuple(_STAGE))
 SLIP = table(
     {"edits": listing(EDIT, least=1), "seen_by": BUG["seen_by"], "why": text},
     required=("edits", "seen_by", "why"),

@@ -8,6 +8,7 @@ wrong/*.toml   wrong ones, as patches of the solution
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from attnlab.catalogue.patches import read_edits, read_styles, read_text
@@ -34,8 +35,11 @@ def _read_stage(folder: Path, files: Files, edit: Sequence[str]) -> Stage:
     ids = [check.id for check in found["checks"]]
     if len(set(ids)) < len(ids):
         raise document.error(("checks",), f": an id stands twice among {', '.join(ids)}")
+    shared = found.pop("setup", "")
+    checks = (replace(c, setup=f"{shared}\n{c.setup}".strip()) for c in found.pop("checks"))
     return Stage(
         id=folder.name,
+        checks=tuple(checks),
         given=given,
         solution=solution,
         styles=read_styles(folder / "styles", base, edit),

@@ -81,9 +81,24 @@ REPORTED = {
 
 
 @pytest.fixture(scope="module")
-def bugs():
-    folders = sorted((shipped_folder() / "programs").iterdir())
-    return {f"{folder.name}/{bug.id}" for folder in folders for bug in read_program(folder).bugs}
+def programs():
+    return [read_program(path) for path in sorted((shipped_folder() / "programs").iterdir())]
+
+
+@pytest.fixture(scope="module")
+def bugs(programs):
+    return {f"{program.name}/{bug.id}" for program in programs for bug in program.bugs}
+
+
+def test_each_program_has_enough_for_many_rounds(programs):
+    """Eight of at least ten bugs, two decoys and one stage each, so that rounds seldom repeat."""
+    assert len(programs) >= 8
+    for program in programs:
+        assert len(program.bugs) >= 10, program.name
+        assert len(program.decoys) >= 2, program.name
+        assert program.stages, program.name
+    assert sum(len(program.bugs) for program in programs) >= 80
+    assert sum(len(program.decoys) for program in programs) >= 12
 
 
 @pytest.mark.parametrize("reported", REPORTED)
