@@ -2,7 +2,9 @@
 
 `--start` times drawing, writing and starting an interview instead, in this process and as a
 command, beside a process that imports torch. `--solve N` draws N rounds by seed, over all programs
-in turn: each must pass with its patches undone, and be rejected with any fewer undone.
+in turn: each must pass with its patches undone, and be rejected with any fewer undone. `--learn`
+trains every program with each of its bugs alone, and lists those with which it still learns: its
+loss is that of the right program's goal, and what is wrong shows elsewhere.
 
 For each program: its round as given (rejected, no goals), the round with one bug left, the right
 program without and with its goals, and which bugs are gone, told of places written as they were and
@@ -45,6 +47,7 @@ from benchmarks.grading import ticks
 TIMES = 5
 REJECTED, PASSED = 0.5, 6.0  # seconds of CPU
 STARTED = 1.0  # second until the clock runs
+LEARNERS = 15  # bugs, over all programs, with which a program still learns
 
 
 def main(names: list[str]) -> int:
@@ -52,6 +55,8 @@ def main(names: list[str]) -> int:
         return time_starts()
     if names[:1] == ["--solve"]:
         return solve_rounds(*map(int, names[1:3]))
+    if names[:1] == ["--learn"]:
+        return list_learners(names[1:])
     return time_grades(names)
 
 
@@ -219,6 +224,33 @@ def solve_rounds(count: int, first: int = 0) -> int:
                     print(f"{program.name} seed {seed}: {' + '.join(choice[1])} is {outcome}")
     print(f"{count} rounds, {graded} choices of fixes graded, {wrong} came out wrong")
     return int(wrong > 0)
+
+
+def list_learners(names: list[str]) -> int:
+    """The bugs that do not stop a program from learning, by program and effect."""
+    table = Table("program", "bugs", "still learns with", "which, by what they do")
+    total = 0
+    with Worker() as worker:
+        for entry in load().programs:
+            if names and entry.name not in names:
+                continue
+            program = read_program(Path(entry.folder))
+            found = [bug for bug in program.bugs if _still_learns(worker, program, bug.id)]
+            effects = sorted({bug.effect for bug in found})
+            listed = [f"{e}: {', '.join(b.id for b in found if b.effect == e)}" for e in effects]
+            table.add_row(program.name, str(len(program.bugs)), str(len(found)), "\n".join(listed))
+            total += len(found)
+    Console().print(table)
+    print(f"{total} bugs do not stop a program from learning; at least {LEARNERS} are wanted")
+    return int(total < LEARNERS and not names)
+
+
+def _still_learns(worker: Worker, program: Program, bug: str) -> bool:
+    """Whether all goals of loss and accuracy are reached with one bug in the program."""
+    job = _grade_job(program, compose(program, [bug]), ("train",), ())
+    goals = {goal.id for goal in program.goals if goal.kind in ("loss", "accuracy")}
+    reached = [g.outcome == "passed" for g in worker.run_program(job).goals if g.id in goals]
+    return len(reached) == len(goals) and all(reached)
 
 
 if __name__ == "__main__":
