@@ -30,8 +30,11 @@ def follow(
     flow = Flow(sizes, load())
     for shape, names in zip(shapes, named, strict=True):
         flow.add_input(shape, names)
+    fed = dict(zip(replay.fed, named, strict=False))
     for row in replay.rows:
         flow.add_row(row)
+        for made in range(len(flow.made) - len(row.outs), len(flow.made)):
+            flow.name_made(made, fed.get(made) or ())
     if replay.outputs:
         flow.end_at(replay.outputs[0])
     flow.names.final = {}

@@ -41,7 +41,7 @@ class Atom:
         self.kids: tuple[Atom, ...] = ()
         self.alias: Atom | None = None
         self.peer: Atom | None = None  # a feature that it was lined up with
-        self.made = made  # how: "prime", "slice", "literal", "copies", "over"
+        self.made = made  # how: "prime", "slice", "literal", "copies", "over", "weight"
 
 
 Axis = tuple[Atom, ...]

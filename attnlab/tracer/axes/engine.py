@@ -56,6 +56,15 @@ class Flow:
             ]
         self.inputs.append(TracedTensor(tuple(shape), axes))
 
+    def name_made(self, made: int, named: Sequence[str]) -> None:
+        """An output that becomes an input later on, as in a script that draws its batch: what is
+        not known of its axes is what the input's names say."""
+        arr = self.made[made]
+        for i, (axis, name) in enumerate(zip(arr.axes, named, strict=False)):
+            if name.isidentifier() and len(leaves(axis)) == 1:
+                said = self._named_axis(name, arr.shape[i], again=name in named[:i])
+                unify.take_name(axis, said)
+
     def _named_axis(self, name: str, n: int, again: bool) -> Axis:
         if n == 1:
             return ()
@@ -128,6 +137,8 @@ class Flow:
         weight = source if type(source) is str else ""
         kind: Kind = "table" if weight and len(shape) == 1 else "free"
         axes = anonymous(shape, kind)  # a weight serves anew each time
+        for atom in (a for axis in axes if weight for a in axis):
+            atom.made = "weight"
         if weight and len(shape) > 1:
             for atom in (a for axis in axes[:-1] for a in axis):
                 atom.name = _last(weight)

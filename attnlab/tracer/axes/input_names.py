@@ -13,6 +13,7 @@ Axes = tuple[str, ...]
 LENGTHS = ("S", "T", "L", "K", "P")  # for sequences of different lengths, in this order
 PICTURES = ("pixel_values", "image", "images", "img", "imgs", "pixels")
 COLOURS = 3
+WIDTHS = ("in_features", "input_size", "in_channels")  # of layers, by what PyTorch calls them
 HEADS = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values", "past")
 
 
@@ -79,6 +80,7 @@ def guess_axes(
     entries = {pair[time_first] for pair in wide} - {pair[not time_first] for pair in wide}
     for name, tensor in tensors.items():
         axes = list(_usual(name.rpartition(".")[2], tensor, sizes, entries))
+        axes = axes or _by_first_layer(tensor, root)
         ids = len(axes) == 2 and time_first and tensor.dtype is not torch.bool
         turned = len(axes) == 3 and (time_first or _sequence_first(root))
         if axes[:2] == ["B", "S"] and (turned or (ids and "mask" not in name)):
@@ -116,6 +118,19 @@ def _usual(name: str, tensor: Tensor, sizes: Mapping[str, int], entries: set[int
         return ("B", "C", "h", "w")
     wide = last == (sizes.get("D"),)
     return {2: ("N", "D"), 3: ("B", "S", "D")}.get(rank, ()) if wide else ()
+
+
+def _by_first_layer(tensor: Tensor, root: nn.Module | None) -> list[str]:
+    """Of an input that nothing else tells about, and that the first layer with a width takes."""
+    layers = root.modules() if root is not None else ()
+    widths = ((w, vars(layer)[w]) for layer in layers for w in WIDTHS if w in vars(layer))
+    kind, width = next(widths, ("", 0))
+    rank, shape = tensor.dim(), tensor.shape
+    if kind == "in_channels" and rank == 4 and shape[1] == width:
+        return ["B", "C", "h", "w"]
+    if kind and kind != "in_channels" and rank in (2, 3) and shape[-1] == width:
+        return [*(["B", "S"] if rank == 3 else ["N"]), str(width)]
+    return []
 
 
 def _fit_names(axes: Sequence[str], shape: tuple[int, ...], sizes: dict[str, int]) -> Axes:

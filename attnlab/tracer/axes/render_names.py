@@ -144,6 +144,8 @@ class Names:
     def _loose(self, atom: Atom) -> str:
         """What met nothing that has a name; a small number may well be just that number."""
         fit = self._single(atom.size)
+        if fit in BATCH and atom.made == "weight":  # no parameter has an axis of the batch
+            fit = str(atom.size)
         if fit.isdigit() and atom.kind in ("count", "table"):
             fit = self._counted(atom.size)
         few = atom.size <= FEW and atom.kind != "count"

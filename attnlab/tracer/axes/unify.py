@@ -66,6 +66,13 @@ def _unify_atoms(flow: Flow, p: Atom, q: Atom, call: Call, how: str) -> Atom:
     return p
 
 
+def take_name(axis: Axis, said: Axis) -> None:
+    """An axis of one atom that is nothing known becomes the one that is said to be it."""
+    (low,) = leaves(axis)
+    if low.kind in LOOSE and said and low.size == said[0].size:
+        _alias(low, find(said[0]))
+
+
 def _alias(low: Atom, high: Atom) -> Atom:
     if root(high) is not low and find(high) is not low:
         low.alias = high

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from attnlab.candidate.program import StepRecorder
 from attnlab.errors import Refused
 from attnlab.tracer.axes.input_names import guess_axes, parse_dims, sizes_of
 
@@ -110,3 +111,48 @@ def test_one_number_for_each_entry_counts_the_batch():
     frames = torch.zeros(3, 7, 5)  # of which no axis has a name
     assert guess_axes({"frames": frames, "step": lengths}, {}, None)["step"] == ("B",)
     assert guess_axes({"numbers": lengths}, {}, None)["numbers"] == ("S",)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "axes"),
+    [
+        (nn.Linear(7, 3), (4, 7), ("N", "7")),
+        (nn.Linear(7, 3), (4, 5, 7), ("B", "S", "7")),
+        (nn.GRU(7, 3, batch_first=True), (4, 5, 7), ("B", "S", "7")),
+        (nn.Conv2d(1, 3, 2), (4, 1, 8, 6), ("B", "1", "h", "w")),
+        (nn.Linear(7, 3), (4, 5), ("4", "5")),
+    ],
+)
+def test_what_the_first_layer_takes_is_named_by_it(layer, shape, axes):
+    """Where no name and no width tells anything; what the layer cannot take is left alone."""
+    root = nn.Sequential(layer)
+    found = guess_axes({"points": torch.zeros(shape)}, {}, root)["points"]
+    assert tuple("1" if n == 1 else a for a, n in zip(found, shape, strict=True)) == axes
+
+
+def trace_of_step(model, rows):
+    """One step of a script that cuts inputs and targets out of a text itself."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def train():
+        text = torch.arange(6 * rows).view(rows, 6) % 9
+        inputs, targets = text[:, :-1], text[:, 1:]
+        loss = nn.functional.cross_entropy(model(inputs).mT, targets)
+        (loss + torch.zeros_like(model[1].bias).sum()).backward()
+        optimizer.step()
+
+    return StepRecorder(optimizer.register_step_post_hook, 1).trace(train).ops
+
+
+def test_the_batch_of_a_training_step_is_named():
+    """The script makes it before a module takes it: a batch of four is B, and no bare 4."""
+    ops = trace_of_step(nn.Sequential(nn.Embedding(9, 6), nn.Linear(6, 9)), rows=4)
+    axes = {op.op: op.axes for op in ops[::-1]}
+    assert (axes["getitem"], axes["embedding"]) == (("B", "S"), ("B", "S", "D"))
+
+
+def test_a_weight_as_long_as_the_batch_has_no_batch():
+    """What is made like it has none either."""
+    layers = nn.Embedding(9, 6), nn.Linear(6, 7), nn.Linear(7, 9)
+    (zeros,) = [op for op in trace_of_step(nn.Sequential(*layers), rows=7) if op.op == "zeros_like"]
+    assert zeros.axes == ("7",)

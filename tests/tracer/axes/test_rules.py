@@ -1,8 +1,11 @@
 """What becomes of axes, operation by operation."""
 
 import pytest
+import torch
 from followed import followed, last, told, true
+from torch import nn
 
+import attnlab
 from attnlab.tracer.axes.atoms import root
 from attnlab.tracer.axes.engine import Flow
 
@@ -145,3 +148,15 @@ def test_a_second_copy_of_an_axis_is_known_by_its_mark():
     _, one, other = flow.inputs[0].axes
     assert root(other[0]) is one[0]
     assert flow.names.axis(other) == "S'"
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_states_of_recurrent_layers_have_the_batch(kind, first):
+    """One of four entries is B before, in and behind them, and so in the first states."""
+    layer = kind(6, 8, num_layers=2, batch_first=first)
+    shape, dims = ((4, 7, 6), "B S C") if first else ((7, 4, 6), "S B C")
+    trace = attnlab.trace(layer, torch.randn(shape), dims=f"input: {dims}")
+    states = [op.axes for op in trace.ops if op.op in ("lstm", "gru", "rnn_tanh")]
+    assert states[0][:2] == tuple(dims.split()[:2])
+    assert {axes[1] for axes in states[1:]} == {"B"}

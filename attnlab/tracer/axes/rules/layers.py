@@ -107,6 +107,19 @@ def attention(flow: Flow, call: Call) -> Axes:
     return [*query.axes[:-1], flow.feature(call.shape[-1], call)]
 
 
+def recurrent(flow: Flow, call: Call) -> list[Axes]:
+    """(B, S, D) or (S, B, D) to its states, and to the last ones, (layers, B, D)."""
+    x = call.x
+    last = [a for a in call.arrays[1:] if not a.weight and len(a.shape) == len(x.shape)]
+    at = 0 if call.kwargs.get("batch_first", call.args[-1] is True) else 1
+    entries = x.axes[at]
+    for state in last:
+        flow.unify(state.axes[1], entries, call)
+    states = [*x.axes[:-1], flow.feature(call.shape[-1], call)]
+    ends = [[*anonymous(s[:1]), entries, flow.feature(s[-1], call)] for s in call.outs[1:]]
+    return [states, *ends]
+
+
 def gated(flow: Flow, call: Call) -> Axes:
     """One half of an axis times the sigmoid of the other."""
     at = call.dim(1, -1)
@@ -126,5 +139,6 @@ RULES = by_name(
         pool: "interpolate upsample max_pool1d max_pool2d avg_pool1d avg_pool2d boolean_dispatch "
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d",
         attention: "multi_head_attention_forward",
+        recurrent: "lstm gru rnn_tanh rnn_relu",
     }
 )
