@@ -74,7 +74,7 @@ class InterviewStartPage:
         rows = [(command.replace("NAME", interview.name), text) for command, text in HELP]
         wide = max(len(command) for command, _ in rows) + 2
         for command, text in rows:
-            screen.say((command.ljust(wide), "name"), text, indent=2)
+            screen.hang((f"  {command.ljust(wide)}", "name"), text)
         screen.do_next(f"read ./{interview.folder}/, then attnlab run {interview.name}")
 
     def document(self) -> Document:
@@ -96,6 +96,7 @@ class InterviewStatusPage:
     folder: str
     stages: tuple[StageCard, ...]
     now: float
+    gone: bool = False  # the folder
 
     @property
     def done(self) -> bool:
@@ -111,7 +112,8 @@ class InterviewStatusPage:
             (f"interview {interview.number}: ", "title"),
             (clock_text(interview, self.now), "bad" if late else "ok"),
         )
-        screen.say((interview.slug, "name"), f"  {self.folder}", indent=2)
+        gone = (" is gone" * self.gone, "bad")
+        screen.say((interview.slug, "name"), f"  {self.folder}", gone, indent=2)
         screen.say(", ".join(_counted(interview)), indent=2)
         screen.hang("  ", _time_that_counts(interview))
         for number, event in interview.notes.items():
@@ -124,6 +126,8 @@ class InterviewStatusPage:
     @property
     def next(self) -> str:
         """Look at it, grade it, hand it in; then the next stage, or the end."""
+        if self.gone:
+            return f"attnlab reset {self.interview.name} writes its files again; the clock runs on"
         graded = [e for e in self.interview.events if e.kind in ("grade", "submit")]
         if not graded:
             grade = f"attnlab grade {self.interview.name} counts what is right"

@@ -125,11 +125,13 @@ def show_stage(program: Program, report: ProgramReport, screen: Screen) -> None:
     passed = sum(check.outcome == "passed" for check in result.checks)
     counted = f"{passed} of {plural(len(result.checks), 'check')} passed"
     screen.say((f"stage {result.id}", "title"), f"  {counted}")
+    told: set[str] = set()
     for check in result.checks:
         mark, style = screen.look(check.outcome)
         screen.hang((f"  {mark} ", style), check.title)
         if check.message:
-            screen.hang("      ", check.message)
+            screen.hang("      ", "the same" if check.message in told else check.message)
+            told.add(check.message)
     stage = program.stage(result.id)
     if stage and result.failed and not broken:
         _show_check(next(c for c in stage.checks if c.id == result.failed.id), screen)

@@ -176,6 +176,9 @@ def test_a_deleted_folder_costs_no_more_than_itself(shell):
     said = shell("interview", "submit")
     assert said.code == 2
     assert "./char-gpt/ is gone: the files of interview 1 were there" in said.err
+    said = shell("interview", "status")
+    assert "./char-gpt/ is gone" in said.out
+    assert "next: attnlab reset char-gpt writes its files again" in said.out
     assert shell("interview", "note", "train.py:3 still taken").code == 0
     said = shell("interview", "end", "--json")
     assert said.code == 0, said.err

@@ -114,12 +114,11 @@ def test_the_bugs_may_be_skipped(shell):
 
 
 def test_what_cannot_be_opened_says_why(shell):
-    """No program named, one without stages, no such stage, an interview that goes on."""
+    """No program named, no such stage, no grade yet, an interview that goes on."""
     for args, says in (
         ((), "it is not known which program is meant"),
         (("char-gpt/kv-cach", "--skip-bugs"), "char-gpt has no stage kv-cach"),
         (("char-gpt",), "there is no grade yet"),
-        (("reverse-seq2seq",), "reverse-seq2seq has no stages"),
     ):
         said = shell("interview", "stage", *args)
         assert said.code == 2

@@ -31,13 +31,14 @@ def status(ctx: typer.Context, json: Json = False) -> int:
     with progress() as store:
         interview = require_current(store)
     program = interview_program(ctx, interview)
-    now = time.time()
+    now, folder = time.time(), interview_folder(interview)
     page = InterviewStatusPage(
         program=program,
         interview=interview,
-        folder=shown_folder(interview_folder(interview)),
+        folder=shown_folder(folder),
         stages=stage_cards(program, interview, interview.elapsed(now)),
         now=now,
+        gone=not folder.is_dir(),
     )
     return emit(page, json)
 
