@@ -100,12 +100,20 @@ def difference(value: Any, right: Any, tolerance: float) -> str:
             return f"{_kind(value)}, not values of {', '.join(right)}"
         found = ((label, difference(value[label], right[label], tolerance)) for label in right)
         return next((f"{label}: {message}" for label, message in found if message), "")
+    value, right = _tensor_of_floats(value), _tensor_of_floats(right)
     if isinstance(right, Tensor) and isinstance(value, Tensor) and value.shape == right.shape:
         if right.is_floating_point():
             return _other_numbers(value.double(), right.double(), tolerance)
         return _other_ids(value, right)
     same = not isinstance(value, Tensor) and not isinstance(right, Tensor) and value == right
     return "" if same else f"{_kind(value)}, not {_kind(right)}"
+
+
+def _tensor_of_floats(value: Any) -> Any:
+    """A number or a list of numbers that has rounding as a tensor has; anything else as it is."""
+    numbers = value if isinstance(value, list) and value else [value]
+    rounded = all(type(number) is float for number in numbers)
+    return torch.tensor(value, dtype=torch.float64) if rounded else value
 
 
 def _other_ids(value: Tensor, right: Tensor) -> str:

@@ -147,3 +147,12 @@ def test_what_was_written_for_a_stage_works_in_the_next(worker, program, before,
     assert {part.outcome for part in report.parts} == {"passed"}, report.message
     said = [report.message, *(check.message for check in report.stage.checks)]
     assert "ModuleNotFoundError" not in "\n".join(said)
+
+
+def test_numbers_round_as_tensors_do():
+    """A mean that is added up in another order is the same; an integer has no rounding."""
+    assert difference(2.0 + 1e-15, 2.0, 1e-9) == ""
+    assert difference([1.0, 2.0 + 1e-15], [1.0, 2.0], 1e-9) == ""
+    assert "2.5, not 2 " in difference({"loss": 2.5}, {"loss": 2.0}, 1e-9)
+    assert difference(3, 2, 1e-9) == "3, not 2"
+    assert difference([4, 8], [4, 9], 1e-9) == "[4, 8], not [4, 9]"
