@@ -251,7 +251,7 @@ def _compare_generation(mine: Any, right: Any, _: object) -> str:
             shape = tuple(ids.shape) if isinstance(ids, Tensor) else type(ids).__name__
             return f"generate returned {shape}, the right program {tuple(wanted.shape)}"
         if not torch.equal(ids, wanted):
-            return f"generate went on with {_tail(ids)}, the right program with {_tail(wanted)}"
+            return _other_ids(ids, wanted)
     return ""
 
 
@@ -285,8 +285,14 @@ def behaves_alike(part: str, mine: Any, theirs: Any, rename: Rename) -> bool:
     return not differs(mine, theirs, rename) and not differs(theirs, mine, dict)
 
 
-def _tail(ids: Tensor) -> str:
-    return str(ids[0, -Extent.new_ids :].tolist())
+def _other_ids(ids: Tensor, wanted: Tensor) -> str:
+    """What the first row of a batch that differs went on with, and with what it should have."""
+    row = int((ids != wanted).flatten(1).any(dim=1).nonzero()[0])
+    mine, right = ids[row, -Extent.new_ids :].tolist(), wanted[row, -Extent.new_ids :].tolist()
+    where = f" in row {row}" if row else ""
+    if mine == right:
+        return f"generate returned other ids{where} in front of the last {len(mine)}"
+    return f"generate went on with {mine}{where}, the right program with {right}"
 
 
 def _beside(mine: float, right: float) -> str:

@@ -2,7 +2,7 @@
 
 import torch
 
-from attnlab.grading.observations import Extent, compare_runs, constant_answers
+from attnlab.grading.observations import COMPARISONS, Extent, compare_runs, constant_answers
 
 
 def generated(*tails):
@@ -27,3 +27,18 @@ def test_two_numbers_that_differ_are_shown_to_differ():
     mine, right = ({"losses": one, "exact": True, "dropout": False, "modes": []} for one in losses)
     message = compare_runs(mine, right, dict)
     assert message == "the loss of step 1 is 1.39817001, the right program's 1.39817402"
+
+
+def test_generation_shows_the_row_that_differs():
+    """The first row may well be right: both lists were the same then."""
+
+    def told(ids):
+        mine, right = ({"ids": [each], "dropout": False} for each in (ids, right_ids))
+        return COMPARISONS["generation"](mine, right, None)
+
+    right_ids = torch.tensor([[1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1]])
+    other, prompt = right_ids.clone(), right_ids.clone()
+    other[1, -1], prompt[1, 0] = 9, 9
+    assert told(right_ids.clone()) == ""
+    assert "in row 1, the right program with [" in told(other)
+    assert "in row 1 in front of the last 5" in told(prompt)
