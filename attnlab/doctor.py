@@ -16,7 +16,7 @@ from attnlab.errors import AttnlabError, Broken, NotIsolated, Refused
 from attnlab.records import Code, Contract, Input, Job, record
 
 if TYPE_CHECKING:
-    from attnlab.worker.client import Worker
+    from attnlab.worker.client import Worker, WorkerPool
 
 TRIAL_MODULE = """import torch
 
@@ -45,7 +45,9 @@ def check_installation(extra: Path | None = None) -> Iterator[HealthCheck]:
         name="python", state="ok", text=f"{platform.python_version()}, {sys.executable}"
     )
     yield _torch()
-    yield HealthCheck(name="platform", state="ok", text=f"{platform.platform()}, {_cores()} cores")
+    yield HealthCheck(
+        name="platform", state="ok", text=f"{platform.platform()}, {count_cores()} cores"
+    )
     yield from _catalogue(extra)
     yield _progress()
     yield from _worker()
@@ -60,11 +62,6 @@ def _torch() -> HealthCheck:
     except PackageNotFoundError:
         hint = "install it: pip install torch"
         return HealthCheck(name="torch", state="fail", text="not installed", hint=hint)
-
-
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _catalogue(extra: Path | None) -> Iterator[HealthCheck]:
@@ -185,6 +182,24 @@ def isolated_worker(say: Callable[[str], object], own: bool = False) -> Iterator
         yield worker
     for line in worker.notes:
         say(line)
+
+
+@contextmanager
+def isolated_pool(say: Callable[[str], object], size: int) -> Iterator[WorkerPool]:
+    """Several workers, as `isolated_worker` gives one."""
+    from attnlab.worker.client import WorkerPool
+
+    with WorkerPool(size) as pool:
+        _require_isolation(pool.workers[0], own=False)
+        yield pool
+    for line in dict.fromkeys(line for worker in pool.workers for line in worker.notes):
+        say(line)
+
+
+def count_cores() -> int:
+    """Those that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _require_isolation(worker: Worker, own: bool) -> None:

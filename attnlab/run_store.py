@@ -10,7 +10,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -31,17 +32,22 @@ CREATE TABLE IF NOT EXISTS results (
 class RunStore:
     """Results by key, for several threads; without a path nothing is kept."""
 
-    def __init__(self, path: Path | None) -> None:
-        """Open the file, or make it; raises `Refused` where that cannot be."""
-        self.path = path
+    def __init__(self, path: Path | None, flag: str = "--resume", alone: bool = False) -> None:
+        """Open the file, or make it; raises `Refused` where that cannot be. `alone`: no other
+        process may write to it meanwhile; `flag` names it on the command line."""
+        self.path, self.flag = path, flag
         self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
+        self._held: int | None = None
         if path is not None:
+            self._held = self._hold(path) if alone else None
             try:
                 self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
                 self._file.execute("PRAGMA journal_mode = WAL")
+                self._file.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
                 self._file.execute(TABLE)
             except sqlite3.Error as error:
+                self.close()
                 raise self._refusal(error) from error
 
     def get(self, key: str, kind: type[R]) -> R | None:
@@ -55,6 +61,11 @@ class RunStore:
         except ValueError:
             return None
 
+    def has(self, key: str) -> bool:
+        """Whether anything is kept under `key`, by whatever version."""
+        assert self._file is not None
+        return bool(self._file.execute("SELECT 1 FROM results WHERE key = ?", (key,)).fetchone())
+
     def add(self, key: str, name: str, result: object) -> None:
         """Keep a record from now on; raises `Refused` where the file cannot be written."""
         if self._file is None:
@@ -66,16 +77,51 @@ class RunStore:
         except sqlite3.Error as error:
             raise self._refusal(error) from error
 
+    def remove(self, key: str) -> None:
+        """Forget what is kept under `key`."""
+        assert self._file is not None
+        with self._lock:
+            self._file.execute("DELETE FROM results WHERE key = ?", (key,))
+
+    def all(self, kind: type[R]) -> Iterator[R]:
+        """Every record of this kind, by name; what is of another kind is passed over."""
+        assert self._file is not None
+        for (value,) in self._file.execute("SELECT value FROM results ORDER BY name, key"):
+            with suppress(ValueError):
+                yield from_json(kind, value)
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+        if self._held is not None:  # after SQLite, whose own locks on the file it would end
+            os.close(self._held)
+            self._held = None
 
-    def _refusal(self, error: sqlite3.Error) -> Refused:
+    def _hold(self, path: Path) -> int:
+        """The descriptor of a lock that ends with this process, however that happens."""
+        import fcntl
+
+        try:
+            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise self._refusal(error) from error
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(held)
+            hint = "wait for it, or name another file"
+            raise Refused(
+                f"{shown_path(path)} is in use by another attnlab", hint, self.flag
+            ) from None
+        return held
+
+    def _refusal(self, error: sqlite3.Error | OSError) -> Refused:
         assert self.path is not None
         where = shown_path(self.path)
         if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
-            return Refused(f"{where} is no file of results", "name another file", "--resume")
-        return Refused(f"{where} cannot be written: {error}", "name another file", "--resume")
+            return Refused(f"{where} is no file of results", "name another file", self.flag)
+        why = error.strerror if isinstance(error, OSError) else error
+        return Refused(f"{where} cannot be written: {why}", "name another file", self.flag)
 
 
 def result_key(folder: str, *settings: object) -> str:

@@ -31,6 +31,7 @@ ROOMS = (
     {"worker/sandbox"},
     {"mutation_testing"},
     {"worker"},
+    {"batch"},
     {"doctor"},
     {"render"},
     {"testing", "api"},  # for the user's own tests and notebooks
@@ -46,6 +47,7 @@ FRONT = {
     "doctor",
     "progress",
     "practice",
+    "batch",
     "suspicions",
     "verdict",
     "catalogue",

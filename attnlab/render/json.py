@@ -34,8 +34,13 @@ on_page: ContextVar[Callable[[Page], object]] = ContextVar("on_page", default=la
 
 def write_document(document: Document) -> None:
     """One document, one line, on stdout."""
+    write_text(to_json({"format": FORMAT, **document}) + "\n")
+
+
+def write_text(text: str) -> None:
+    """What another program reads, on stdout."""
     try:
-        sys.stdout.write(to_json({"format": FORMAT, **document}) + "\n")
+        sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         discard_output(sys.stdout)

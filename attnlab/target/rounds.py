@@ -85,10 +85,11 @@ def select_round(
         return SelectedRound(
             program=program, files=files, folder=program.name, yours=False, bugs=program.chosen
         )
-    return _started_round(program, path)
+    return started_round(program, path)
 
 
-def _started_round(program: Program, folder: Path) -> SelectedRound:
+def started_round(program: Program, folder: Path) -> SelectedRound:
+    """The round whose files lie in a folder; raises `Refused` or `Unreadable`."""
     if not folder.is_dir():
         raise Refused(f"{folder} is not a folder", f"attnlab start {program.name} writes one")
     notes = []

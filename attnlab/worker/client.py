@@ -1,8 +1,9 @@
 """The front's end of the worker: a `Job` goes in, a `Report` comes out. No torch here."""
 
 import os
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import Self, TypeVar
 
@@ -46,6 +47,7 @@ class Worker:
                 "use Linux, macOS or, on Windows, WSL",
             )
         self.notes: list[str] = []  # what the user should know of the warm judge
+        self.retired = False
         self._start(warm=not why_unwanted())
 
     def _start(self, warm: bool = False) -> None:
@@ -82,13 +84,15 @@ class Worker:
         return report
 
     def _request(self, request: Request[Sent, Answer], record: Sent, seconds: float) -> Answer:
+        if self.retired:
+            raise Broken("the worker was ended")
         if self.sock.fileno() < 0:  # the last request ended it
             self._start()
         message = request.encode(record)
         try:
             answer = self._exchange(message, seconds)
         except EOFError as error:
-            if not self.connection.warm:
+            if self.retired or not self.connection.warm:
                 raise Broken("the worker ended before its answer", self._last_words()) from error
             self.close()
             self.notes.append("the warm judge ended before its answer; the job ran again without")
@@ -127,6 +131,8 @@ class Worker:
 
     def close(self) -> bytes:
         """End all its processes; returns what they printed on stderr."""
+        with suppress(OSError):  # wakes a thread that waits for an answer
+            self.sock.shutdown(socket.SHUT_RDWR)
         return self.connection.end()
 
     def __enter__(self) -> Self:
@@ -174,4 +180,5 @@ class WorkerPool:
 
     def __exit__(self, *error: object) -> None:
         for worker in self.workers:
+            worker.retired = True  # a thread that waits for an answer starts it no more
             worker.close()

@@ -26,7 +26,7 @@ from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
 from attnlab.worker.child import BROKEN, MEMORY
-from attnlab.worker.requests import JOB, POSITION, PROGRAM, PROGRAM_TRIALS, TRIALS, decode
+from attnlab.worker.requests import JOB, KILLED, POSITION, PROGRAM, PROGRAM_TRIALS, TRIALS, decode
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import Channel, TooLong, receive, receive_line, send
 
@@ -186,7 +186,7 @@ class Child:
             if number == signal.SIGXCPU:
                 return Died("timeout", "used up its CPU time")
             if number == signal.SIGKILL:
-                return Died("crashed", "was killed, or closed its connection to the judge")
+                return Died("crashed", KILLED)
             return Died("crashed", f"was killed by {_signal(number)}")
         code = os.WEXITSTATUS(status)
         if code == MEMORY or b"bad_alloc" in self.channel.output[-4000:]:

@@ -8,6 +8,8 @@ from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
 
+# How a child ends that itself, another process or the system killed: nobody can tell which.
+KILLED = "was killed, or closed its connection to the judge"
 Sent = TypeVar("Sent")
 Answer = TypeVar("Answer")
 

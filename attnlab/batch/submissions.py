@@ -1,0 +1,130 @@
+"""Find what a class handed in: a folder with a file or folder for each person, or a manifest."""
+
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from attnlab.catalogue.rounds import MARK
+from attnlab.errors import AttnlabError, Refused
+from attnlab.files import read_bytes, shown_path
+from attnlab.records.batch import Submission
+from attnlab.run_store import SHORT
+from attnlab.suggest import did_you_mean
+from attnlab.target.source import LARGEST
+
+COLUMNS = ("name", "file")
+LARGEST_MANIFEST = 16 << 20
+SKIPPED = ("__pycache__", "__MACOSX")
+EXAMPLE = "as in the lines `name,file` and `alice,alice/attention.py`"
+
+
+def find_submissions(where: str, file: str, round_: bool) -> list[Submission]:
+    """Those of a folder or a manifest, by name. `file` is what a challenge's file is called;
+    submissions to a round are folders. Raises `Refused` where nothing can be graded."""
+    path = Path(where)
+    if path.is_dir():
+        found = list(_in_folder(path, file, round_))
+        kind = "folder" if round_ else "file or folder"
+        if not found:
+            raise Refused(f"{where} holds no submission", f"one {kind} for each person", where)
+    elif path.suffix.lower() == ".csv":
+        found = list(_in_manifest(path))
+    else:
+        near = os.listdir(path.parent) if path.parent.is_dir() else []  # noqa: PTH208 - names alone
+        hint = did_you_mean(path.name, near) or "name a folder of submissions, or a .csv file"
+        raise Refused(f"{where} is neither a folder nor a .csv file", hint, where)
+    return sorted(found, key=lambda one: one.name)
+
+
+def digest_submission(submission: Submission, files: Sequence[str]) -> str:
+    """Digits that change with what was handed in; `files` are those of a round."""
+    folder = Path(submission.path)
+    paths = [folder / name for name in (*files, MARK)] if files else [folder]
+    found = hashlib.sha256(submission.problem.encode())
+    for path in paths:
+        try:
+            content = read_bytes(path, path.name, LARGEST)
+        except AttnlabError as error:
+            content = error.message.encode("utf-8", "replace")
+        found.update(b"%d " % len(content) + content)
+    return found.hexdigest()[:SHORT]
+
+
+def printable(name: str) -> str:
+    """A name that may be any bytes, on one line and harmless to a terminal."""
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _in_folder(folder: Path, file: str, round_: bool) -> Iterator[Submission]:
+    taken: dict[str, str] = {}
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if entry.name.startswith(".") or entry.name in SKIPPED:
+            continue
+        is_folder = entry.is_dir()
+        if not is_folder and (round_ or not entry.name.endswith((".py", ".ipynb"))):
+            continue
+        name = printable(entry.name if is_folder else entry.name.rpartition(".")[0])
+        if name in taken:
+            raise Refused(
+                f"{shown_path(folder)} holds two submissions of {name}: "
+                f"{printable(taken[name])} and {printable(entry.name)}",
+                "rename one of them, or say in a manifest whose it is",
+            )
+        taken[name] = entry.name
+        whole = round_ or not is_folder
+        yield (
+            Submission(name=name, path=entry.path)
+            if whole
+            else _file_in(Path(entry.path), name, file)
+        )
+
+
+def _file_in(folder: Path, name: str, file: str) -> Submission:
+    """The one file of somebody's folder that is meant."""
+    try:
+        known = sorted(p for p in folder.iterdir() if p.suffix == ".py" and p.name[0] != ".")
+    except OSError as error:
+        return Submission(name=name, path=str(folder), problem=f"{name}/: {error.strerror}")
+    named = [path for path in known if path.name == file] or known
+    if len(named) == 1:
+        return Submission(name=name, path=str(named[0]))
+    names = ", ".join(printable(path.name) for path in named[:4])
+    problem = f"{name}/ holds {len(named)} Python files ({names}): none is called {file}"
+    return Submission(
+        name=name,
+        path=str(folder),
+        problem=problem if named else f"{name}/ holds no Python file",
+    )
+
+
+def _in_manifest(path: Path) -> Iterator[Submission]:
+    shown = shown_path(path)
+    try:
+        text = read_bytes(path, shown, LARGEST_MANIFEST).decode("utf-8-sig")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Refused(f"{shown} is no CSV file in UTF-8: {error}", EXAMPLE, shown) from None
+    head = [word.strip().lower() for word in rows[0]] if rows else []
+    if missing := [word for word in COLUMNS if word not in head]:
+        has = f"it has {', '.join(map(printable, head[:6]))}" if head else "it is empty"
+        raise Refused(f"{shown} has no column {missing[0]}: {has}", EXAMPLE, shown)
+    taken: dict[str, int] = {}
+    for number, row in enumerate(rows[1:], 2):
+        if not any(cell.strip() for cell in row):
+            continue
+        cells = dict(zip(head, (cell.strip() for cell in row), strict=False))
+        name, file = (printable(cells.get(column, "")) for column in COLUMNS)
+        where = f"{shown}, row {number}"
+        if not name or not file:
+            raise Refused(f"{where}: the {'file' if name else 'name'} is empty", EXAMPLE, shown)
+        if name in taken:
+            hint = "keep the row of what is to be graded"
+            raise Refused(f"{where}: {name} stands in row {taken[name]} too", hint, shown)
+        taken[name] = number
+        yield Submission(name=name, path=str(path.parent / cells["file"]))
+    if not taken:
+        raise Refused(f"{shown} names no submission", EXAMPLE, shown)

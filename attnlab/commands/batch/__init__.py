@@ -1,0 +1,14 @@
+"""Grade what a class handed in: one verdict for each, whatever becomes of the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attnlab.commands.batch.grade import grade
+from attnlab.commands.batch.show import show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PLACE = 45
+COMMANDS: dict[str, Callable[..., int]] = {"grade": grade, "show": show}

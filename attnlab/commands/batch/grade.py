@@ -1,0 +1,148 @@
+"""`attnlab batch grade`: a verdict for each submission, kept as soon as it is known."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.commands.base import (
+    SEEDS,
+    Json,
+    Memory,
+    Timeout,
+    catalogue,
+    complete_slug,
+    limits,
+    note,
+    whole_number,
+)
+from attnlab.commands.batch.show import Csv, show_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from attnlab.batch.grader import Grader
+    from attnlab.batch.run import BatchStore, Progress
+    from attnlab.records.batch import BatchProgress, Submission
+
+MOST_SLOTS = 256
+Where = Annotated[
+    str,
+    typer.Argument(
+        metavar="FOLDER|MANIFEST.csv",
+        help="A file or folder for each person, or a table with the columns name and file.",
+    ),
+]
+OfChallenge = Annotated[
+    str,
+    typer.Option(
+        "--challenge",
+        metavar="NAME",
+        help="What they were asked: a challenge, or a program.",
+        autocompletion=complete_slug,
+    ),
+]
+RunFile = Annotated[
+    str,
+    typer.Option("--run", metavar="FILE", help="Where verdicts are kept; FOLDER.run else."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with a run that was ended, or grade what is new.")
+]
+Slots = Annotated[
+    str, typer.Option("--slots", metavar="N", help="Grade so many at a time, not one a core.")
+]
+Seed = Annotated[
+    str, typer.Option("--seed", metavar="N", help="Of what all are tried with; drawn else.")
+]
+
+
+def grade(
+    ctx: typer.Context,
+    where: Where,
+    challenge: OfChallenge = "",
+    run: RunFile = "",
+    resume: Resume = False,
+    timeout: Timeout = "",
+    memory: Memory = "",
+    slots: Slots = "",
+    seed: Seed = "",
+    csv: Csv = False,
+    json: Json = False,
+) -> int:
+    """Grade a folder of submissions, or those of a manifest; parts of rounds are named.
+
+    All are graded with the same seed. A verdict is kept as soon as it is known: --resume goes on
+    with a run that was ended, however that happened.
+    """
+    from attnlab.batch.grader import find_grader
+    from attnlab.batch.run import BatchStore, plan_run
+    from attnlab.batch.submissions import find_submissions
+    from attnlab.doctor import count_cores
+    from attnlab.errors import Refused
+
+    if not challenge:
+        raise Refused("--challenge is missing: what were they asked?", "attnlab list shows names")
+    grader = find_grader(catalogue(ctx), challenge)
+    bounds = limits(timeout, memory, usual=grader.usual_seconds)
+    size = whole_number("--slots", slots, 1, MOST_SLOTS) if slots else count_cores()
+    given = whole_number("--seed", seed, 0, SEEDS, "as in 7") if seed else None
+    submissions = find_submissions(where, grader.file, bool(grader.files()))
+    file = Path(run or f"{Path(where).resolve().stem}.run")
+    with closing(BatchStore(file)) as store:
+        before = store.run()
+        given = before.seed if before and given is None else given
+        store.begin(plan_run(grader, submissions, bounds, given), resume)
+        _grade_left(grader, store, submissions, size)
+        return show_run(ctx, store, json=json, csv=csv, next_=f"attnlab batch show {file}")
+
+
+def _grade_left(
+    grader: Grader, store: BatchStore, submissions: list[Submission], size: int
+) -> None:
+    """Grade what has no verdict, and show how far that is."""
+    from attnlab.batch.run import Progress, find_ungraded, grade_all
+    from attnlab.doctor import isolated_pool
+    from attnlab.files import shown_path
+
+    left = find_ungraded(grader, submissions, store)
+    progress = Progress(total=len(submissions))
+    for one in store.graded():
+        if one.verdict.outcome != "error":
+            progress.count(one)
+    if not left:
+        return
+    shown = shown_path(store.path)
+    known = f", {len(submissions) - len(left)} have a verdict" if progress.outcomes else ""
+    note(f"grading {len(left)} submissions to {grader.slug}{known}; verdicts are kept in {shown}")
+    run = store.require_run()
+    tasks = (grader.task(submission, run) for submission in left)
+    try:
+        with isolated_pool(note, min(size, len(left))) as pool, _watch(progress) as tell:
+            progress.start()
+            for graded in grade_all(grader, pool, tasks, progress, size):
+                store.add(graded)
+                progress.add(graded)
+                tell(progress.now(graded))
+    except KeyboardInterrupt:
+        done = sum(progress.outcomes.values())
+        note(f"{done} of {progress.total} verdicts are kept; --resume goes on with the rest")
+        raise
+
+
+@contextmanager
+def _watch(progress: Progress) -> Iterator[Callable[[BatchProgress], None]]:
+    """What is told of each verdict: a table that is drawn again and again, lines in a pipe."""
+    from attnlab.render.batch import LiveTable, progress_line
+    from attnlab.render.screen import stderr
+
+    screen = stderr()
+    if not sys.stderr.isatty() or screen.no_color:
+        yield lambda now: note(progress_line(now))
+        return
+    with LiveTable(progress.now, screen):
+        yield lambda _: None

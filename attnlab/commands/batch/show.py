@@ -1,0 +1,52 @@
+"""`attnlab batch show`: what a run says, also one that goes on or was ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.commands.base import Json, catalogue, emit
+
+if TYPE_CHECKING:
+    from attnlab.batch.run import BatchStore
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="The file of a run.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print a row for each submission instead.")]
+
+
+def show(ctx: typer.Context, run: Run, csv: Csv = False, json: Json = False) -> int:
+    """Show who fails what, the first failures, and who says the same as others."""
+    from attnlab.batch.run import BatchStore
+
+    store = BatchStore(Path(run), writing=False)
+    try:
+        return show_run(ctx, store, json=json, csv=csv)
+    finally:
+        store.close()
+
+
+def show_run(
+    ctx: typer.Context, store: BatchStore, *, json: bool, csv: bool, next_: str = ""
+) -> int:
+    """Print what a run says; returns the exit code."""
+    from attnlab.batch.grader import find_grader
+    from attnlab.batch.summary import summarize
+    from attnlab.errors import AttnlabError, Broken
+    from attnlab.render.batch import BatchPage
+    from attnlab.render.json import write_text
+
+    run = store.require_run()
+    try:
+        known = find_grader(catalogue(ctx), run.challenge).known()
+    except AttnlabError:  # it is gone or of another version: all else can be shown
+        known = {}
+    summary = summarize(store, run, known)
+    page = BatchPage(summary=summary, next=next_)
+    passed = summary.outcomes.get("passed", 0) == run.total
+    code = Broken.exit_code if "error" in summary.outcomes else 0 if passed else 1
+    if csv and not json:
+        write_text(page.table())
+        return code
+    return emit(page, json, code)

@@ -1,0 +1,284 @@
+"""A class is graded: one verdict for each submission, whatever the others do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_records import check
+
+from attnlab.batch.run import BatchStore, at_once
+from attnlab.errors import Broken
+from attnlab.records import Report
+from attnlab.worker.requests import KILLED
+
+RIGHT = "import torch\n\nclass MultiHeadAttention(torch.nn.Module):\n    pass\n"
+NAME = "too-sharp"
+
+
+class FakeWorker:
+    """Says of each file what its last line asks for; no process is started."""
+
+    notes = ()
+    said: list[str] = []  # noqa: RUF012 - one list for all, emptied by the fixture
+
+    def close(self):
+        pass
+
+    def run_job(self, job):
+        text = job.candidate.text
+        self.said.append(job.candidate.file)
+        if "broken" in text:
+            raise Broken("the worker ended before its answer")
+        if "killed" in text:
+            return Report(outcome="crashed", message=f"the process {KILLED}")
+        if "stop" in text:
+            raise KeyboardInterrupt
+        outcome = "failed" if "wrong" in text else "passed"
+        return Report(outcome="ok", checks=(check("finite", outcome, "NaN at [0]", line=3),))
+
+
+@pytest.fixture
+def worker(monkeypatch):
+    monkeypatch.setattr(FakeWorker, "said", [])
+    monkeypatch.setattr("attnlab.worker.client.Worker", FakeWorker)
+    return FakeWorker
+
+
+@pytest.fixture
+def hand_in(shell):
+    """Write files into ./class: `hand_in(alice="wrong")`; the challenge's class is in each."""
+    from attnlab.catalogue.load import load
+
+    name = load().find(NAME).class_name
+
+    def write(**texts: str) -> None:
+        Path("class").mkdir(exist_ok=True)
+        for person, text in texts.items():
+            body = RIGHT.replace("MultiHeadAttention", name)
+            Path("class", f"{person}.py").write_text(f"{body}\n# {text}\n")
+
+    return write
+
+
+def grade(shell, *more: str, where: str = "class"):
+    return shell("batch", "grade", where, "--challenge", NAME, "--slots", "1", *more)
+
+
+def outcomes(said) -> dict[str, str]:
+    return {row["name"]: row["outcome"] for row in said.json["submissions"]}
+
+
+def test_one_bad_submission_costs_one_submission(shell, worker, hand_in):
+    """Files that are missing a class, no text, killed or that break the judge cost themselves."""
+    hand_in(ann="right", bob="wrong", cid="killed", dan="broken")
+    Path("class/eve.py").write_bytes(b"\0\1")
+    Path("class/fay.py").write_text("def f(:\n")
+    Path("class/gus").mkdir()
+    Path("class/hal").mkdir()
+    Path("class/hal/a.py").write_text("")
+    Path("class/hal/b.py").write_text("")
+    said = grade(shell, "--json")
+    assert said.code == 70
+    assert outcomes(said) == {
+        "ann": "passed",
+        "bob": "failed",
+        "cid": "crashed",
+        "dan": "error",
+        **dict.fromkeys(("eve", "fay", "gus", "hal"), "unreadable"),
+    }
+    assert worker.said.count("cid.py") == worker.said.count("dan.py") == 2
+    assert said.json["failures"][0] == {
+        "check": "unreadable",
+        "names": ["eve", "fay", "gus", "hal"],
+    }
+    assert "8 of 8: " in said.err
+
+
+def test_resume_grades_what_has_no_verdict(shell, worker, hand_in):
+    """Verdicts are kept but for faults of attnlab, files that changed, and files that are gone."""
+    hand_in(ann="right", bob="wrong", dan="broken", zoe="right")
+    assert grade(shell).code == 70
+    refused = grade(shell)
+    assert refused.code == 2
+    assert "class.run holds 4 of 4 verdicts" in refused.err
+    hand_in(bob="right now", dan="right", eve="right")
+    Path("class/zoe.py").unlink()
+    worker.said.clear()
+    said = grade(shell, "--resume", "--json")
+    assert worker.said == ["bob.py", "dan.py", "eve.py"]
+    assert outcomes(said) == dict.fromkeys(("ann", "bob", "dan", "eve"), "passed")
+    assert said.code == 0
+    worker.said.clear()
+    assert grade(shell, "--resume").code == 0
+    assert not worker.said
+
+
+def test_an_interrupted_run_says_what_is_kept(shell, worker, hand_in):
+    """Ctrl-C loses what was under way alone; `show` shows the rest."""
+    hand_in(ann="right", bob="right", cid="stop")
+    said = grade(shell)
+    assert said.code == 130
+    assert "2 of 3 verdicts are kept; --resume goes on with the rest" in said.err
+    shown = shell("batch", "show", "class.run", "--json")
+    assert outcomes(shown) == {"ann": "passed", "bob": "passed"}
+    assert (shown.code, shown.json["graded"], shown.json["total"]) == (1, 2, 3)
+
+
+def test_a_run_goes_on_as_it_began(shell, worker, hand_in):
+    """Other limits, another challenge or another attnlab give verdicts that cannot be compared."""
+    hand_in(ann="right")
+    grade(shell)
+    assert "limits was 10 s and" in grade(shell, "--resume", "--timeout", "3").err
+    other = shell("batch", "grade", "class", "--challenge", "crash-at-out-proj", "--resume")
+    assert "challenge was attention/too-sharp and is attention/crash-at-out-proj" in other.err
+    store = BatchStore(Path("class.run"))
+    run = store.require_run()
+    store.results.add("run", "", replace(run, torch="1.0"))
+    store.close()
+    assert f"torch was 1.0 and is {run.torch}" in grade(shell, "--resume").err
+    store = BatchStore(Path("class.run"))
+    store.results.add("run", "", replace(run, layout=9))
+    store.close()
+    assert "another version of attnlab (layout 9; this one reads layout 1)" in grade(shell).err
+
+
+def test_a_run_in_use_is_left_alone(shell, worker, hand_in):
+    """Two commands that wrote one run would grade everything twice."""
+    hand_in(ann="right")
+    store = BatchStore(Path("class.run"))
+    said = grade(shell)
+    store.close()
+    assert (said.code, said.err.splitlines()[0]) == (
+        2, "error: --run: class.run is in use by another attnlab",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "class.csv has no column name: it is empty"),
+        ("student,path\n", "class.csv has no column name: it has student, path"),
+        ("name,file\n", "class.csv names no submission"),
+        ("name,file\nann,a.py\nbob,b.py\nann,c.py\n", "row 4: ann stands in row 2 too"),
+        ("name,file\n,a.py\n", "row 2: the name is empty"),
+        ("name,file\nann,\n", "row 2: the file is empty"),
+        ('name,file\n"ann\n', "class.csv is no CSV file in UTF-8"),
+    ],
+)
+def test_a_bad_manifest_is_one_line(shell, worker, text, why):
+    """It says which row, and what is there."""
+    Path("class.csv").write_text(text)
+    said = grade(shell, where="class.csv")
+    assert said.code == 2
+    assert why in said.err
+    assert not Path("class.run").exists()
+
+
+def test_names_may_be_anything(shell, worker, hand_in):
+    """Slashes, line breaks and commands of a terminal are shown; a spreadsheet computes nothing."""
+    hand_in(ann="right")
+    rows = ("Ann/Bo,class/ann.py", '"a\nb",class/ann.py', "\x1b[2J,class/ann.py", "=1+1,gone.py")
+    Path("class.csv").write_text("name,file,group\n" + "\n".join(f"{row},7" for row in rows))
+    said = grade(shell, "--csv", where="class.csv")
+    names = [line.partition(",")[0] for line in said.out.splitlines()[1:]]
+    assert names == ["'=1+1", "Ann/Bo", "\\x1b[2J", "a\\nb"]
+    assert "unreadable" in said.out.splitlines()[1]
+    assert re.search(r"no such file", said.out)
+
+
+def test_a_challenge_or_folder_that_is_not_there(shell, worker, hand_in):
+    """One line each, with the nearest name."""
+    hand_in(ann="right")
+    assert "neither a folder nor a .csv" in grade(shell, where="clas").err
+    Path("empty").mkdir()
+    assert "empty holds no submission" in grade(shell, where="empty").err
+    said = shell("batch", "grade", "class", "--challenge", "too-sharpp")
+    assert "Did you mean too-sharp?" in said.err
+    assert "--challenge is missing" in shell("batch", "grade", "class").err
+    assert "there is no such run" in shell("batch", "show", "nothing.run").err
+    Path("text.run").write_text("no database, and longer than its header would be")
+    assert "text.run is no file of results" in shell("batch", "show", "text.run").err
+
+
+def test_who_says_the_same(shell, worker, hand_in):
+    """Other names of variables, comments and spaces do not make it another text."""
+    hand_in(ann="right", zoe="other")
+    text = Path("class/ann.py").read_text()
+    for person, name in (("bob", "x"), ("cid", "much")):
+        Path("class", f"{person}.py").write_text(
+            f"{text}\n\ndef f({name}):\n  return {name}  + 1\n"
+        )
+    groups = grade(shell, "--json").json["similar"]
+    assert [group["names"] for group in groups] == [["ann", "zoe"], ["bob", "cid"]]
+
+
+def test_a_class_in_a_round(shell, lasting_worker, monkeypatch, worker):
+    """A folder for each person; parts and goals stand for checks."""
+    from attnlab.catalogue.load import load
+    from attnlab.catalogue.programs import compose, read_program
+    from attnlab.records.program import PartResult, ProgramReport
+
+    program = read_program(Path(load().find_program("char-gpt").folder))
+    for person in ("ann", "bob"):
+        Path("class", person).mkdir(parents=True)
+        for name, text in compose(program, program.chosen).items():
+            Path("class", person, name).write_text(text)
+    Path("class/bob/model.py").unlink()
+    part = PartResult(id="training", title="it trains", outcome="failed", message="it does not")
+    report = ProgramReport(outcome="failed", parts=(part,))
+    monkeypatch.setattr(FakeWorker, "run_program", lambda self, job: report, raising=False)
+    said = shell("batch", "grade", "class", "--challenge", "char-gpt", "--slots", "1", "--json")
+    rows = {
+        row["name"]: (row["outcome"], row["check"], row["message"])
+        for row in said.json["submissions"]
+    }
+    assert rows == {
+        "ann": ("failed", "training", "failed: training: it does not"),
+        "bob": ("unreadable", "", "bob/model.py is missing"),
+    }
+
+
+def test_few_results_wait_at_a_time():
+    """What is drawn from a long class is what a thread can take."""
+    drawn = []
+    source = (drawn.append(n) or n for n in range(100))
+    found = at_once(source, lambda n: n, 2)
+    for _ in range(10):
+        next(found)
+    assert len(drawn) <= 16
+    assert list(found)[-1] == 99
+
+
+class Borrowed(FakeWorker):
+    """The worker of the session, which the pool does not end."""
+
+    def __init__(self, worker):
+        self.worker = worker
+
+    def run_job(self, job):
+        return self.worker.run_job(job)
+
+
+def test_one_real_class(shell, worker, lasting_worker, monkeypatch):
+    """Through a real judge: one passes, one fails, one never ends; all with one seed."""
+    from attnlab.catalogue.load import load
+    from attnlab.catalogue.texts import shipped_text, solution_text
+
+    real = Borrowed(lasting_worker.__enter__())
+    monkeypatch.setattr("attnlab.worker.client.Worker", lambda: real)
+    challenge = load().find(NAME)
+    right, wrong = solution_text(challenge), shipped_text(challenge)
+    endless = right.replace(
+        "def forward(", "def forward(self, *a):\n        while 1: pass\n\n    def g("
+    )
+    Path("class").mkdir()
+    for person, text in {"ann": right, "bob": wrong, "cid": endless}.items():
+        Path("class", f"{person}.py").write_text(text)
+    said = grade(shell, "--json", "--timeout", "3")
+    assert outcomes(said) == {"ann": "passed", "bob": "failed", "cid": "timeout"}
+    assert said.json["failures"][0]["check"] == "matches-reference"
+    groups = {name: group for group in said.json["similar"] for name in group["names"]}
+    assert groups["bob"]["shipped"]
