@@ -52,9 +52,9 @@ class Shown:
         return self.text()
 
     def _repr_html_(self) -> str:
-        from attnlab.render import show
+        from attnlab.render.html import as_fragment
 
-        return show.as_html(self._page(), self._label())
+        return as_fragment(self._page(), self._label())
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython's signature
         printer.text(str(self))

@@ -195,7 +195,7 @@ def test_it_shows_itself():
     trace = attnlab.trace(Net(), X, dims="x: B S D")
     assert "B H S hd" in trace.text(80)
     assert str(trace) == trace.text()
-    assert trace._repr_html_().startswith("<pre")
+    assert '<section aria-label="trace of Net">' in trace._repr_html_()
     assert repr(trace) == "<trace of Net: 11 operations, 0 findings>"
 
 

@@ -191,6 +191,7 @@ LIBRARIES = {
     "rich": {"render", "cli"},
     "typer": {"commands", "cli"},
     "msgspec": {"records"},
+    "jinja2": {"render"},
 }
 
 

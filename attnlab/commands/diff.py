@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, Timeout, emit, limits, note, run_job
+from attnlab.commands.base import Json, Timeout, limits, note, run_job
+from attnlab.commands.output import Html, emit_also
 from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def command(
     reference: Other,
     all_rows: AllSteps = False,
     timeout: Timeout = "",
+    html: Html = "",
     json: Json = False,
 ) -> int:
     """Say where a module of your own parts from one that works, and how.
@@ -53,7 +55,7 @@ def command(
         all_rows=all_rows,
         next=_next(diff, target, reference),
     )
-    return emit(page, json, CODES.get(page.outcome, 1))
+    return emit_also(page, json, CODES.get(page.outcome, 1), html)
 
 
 def _diff(report: Report) -> DiffReport:

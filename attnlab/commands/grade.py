@@ -12,7 +12,6 @@ from attnlab.commands.base import (
     announce,
     catalogue,
     challenge_job_for,
-    emit,
     join_interview,
     limits,
     note,
@@ -24,6 +23,7 @@ from attnlab.commands.base import (
     run_program,
     select_file,
 )
+from attnlab.commands.output import Html, emit_also
 
 if TYPE_CHECKING:
     from attnlab.commands.base import Selection
@@ -66,6 +66,7 @@ def command(
     seed: Seed = "",
     steps: Steps = False,
     reveal: Reveal = False,
+    html: Html = "",
     json: Json = False,
 ) -> int:
     """Grade your file, or a program's folder: passed or failed, and why.
@@ -82,7 +83,7 @@ def command(
 
     if chosen_round := find_round(ctx, what, file):
         bounds = limits(timeout, memory, usual=SECONDS)
-        return _grade_round(chosen_round, bounds, parse_seed(seed), reveal, json)
+        return _grade_round(chosen_round, bounds, parse_seed(seed), reveal, json, html)
     chosen = select_file(ctx, what, file)
     whole = everything or chosen.challenge.bugs  # which bugs are gone takes all checks
     stages: tuple[Literal["trace", "check"], ...] = ("trace", "check") if steps else ("check",)
@@ -106,7 +107,7 @@ def command(
         note_reveal(chosen, page.diagnosis, reveal)
     if steps and report.trace and verdict.outcome != "passed":
         page = replace(page, steps=steps_around(report.trace, verdict))
-    return emit(page, json, EXIT_CODES[verdict.outcome])
+    return emit_also(page, json, EXIT_CODES[verdict.outcome], html)
 
 
 def _next_of_track(ctx: typer.Context, passed: Challenge) -> str:
@@ -149,7 +150,7 @@ def _compare_with_solution(chosen: Selection, job: Job) -> tuple[Diagnosis, ...]
 
 
 def _grade_round(
-    chosen: SelectedRound, bounds: Limits, seed: int | None, reveal: bool, json: bool
+    chosen: SelectedRound, bounds: Limits, seed: int | None, reveal: bool, json: bool, html: str
 ) -> int:
     """Grade a program: parts are counted, and named once the round has ended."""
     from dataclasses import replace
@@ -190,7 +191,7 @@ def _grade_round(
         skipped = bool(chosen.stage and not chosen.bugs)
         page = replace(page, next=next_stage(program, report, skipped) + page.next)
     _keep_round_grade(chosen, interview, report, reveal)
-    return emit(page, json, EXIT_CODES[grade_outcome(report)])
+    return emit_also(page, json, EXIT_CODES[grade_outcome(report)], html)
 
 
 def _keep_round_grade(

@@ -9,11 +9,11 @@ from attnlab.commands.base import (
     Timeout,
     announce,
     challenge_job_for,
-    emit,
     limits,
     note_reveal,
     run_job,
 )
+from attnlab.commands.output import Html, emit_also
 from attnlab.commands.target_flags import (
     OWN_TIME,
     NamedTarget,
@@ -133,6 +133,7 @@ def command(
     timeout: Timeout = "",
     max_memory: Most = "",
     reveal: Reveal = False,
+    html: Html = "",
     json: Json = False,
 ) -> int:
     """Trace any module: each step, and what is odd about it.
@@ -208,8 +209,9 @@ def command(
         hidden=hidden,
         omitted=() if chosen else omitted_inputs(job),
         next=advice,
+        code=((job.candidate.file, job.candidate.text),),
     )
-    return emit(page, json, 0 if outcome == "ok" else 1)
+    return emit_also(page, json, 0 if outcome == "ok" else 1, html)
 
 
 def _sizes(contract: Contract, report: Report) -> dict[str, int]:

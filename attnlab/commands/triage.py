@@ -10,13 +10,13 @@ from attnlab.commands.base import (
     Json,
     Timeout,
     complete_slug,
-    emit,
     limits,
     note,
     note_reveal,
     run_job,
     whole_number,
 )
+from attnlab.commands.output import Html, emit_also
 from attnlab.commands.target_flags import (
     OWN_TIME,
     NamedTarget,
@@ -101,6 +101,7 @@ def command(
     timeout: Timeout = "",
     everything: Everything = False,
     reveal: Reveal = False,
+    html: Html = "",
     json: Json = False,
 ) -> int:
     """Say what is likely wrong with code that runs and does not work.
@@ -155,7 +156,8 @@ def command(
     if page.triage.suspicions:
         note_triage(named.ctx, typed.target)
     unseen = found.outcome == "error" and not found.looked_at
-    return emit(page, json, NOT_COMPARED if unseen else int(found.outcome != "nothing-found"))
+    code = NOT_COMPARED if unseen else int(found.outcome != "nothing-found")
+    return emit_also(page, json, code, html)
 
 
 def _must_train(target: str, stages: tuple[str, ...]) -> None:

@@ -135,16 +135,20 @@ def _style(up: int, down: int | None = None) -> Style:
 
 
 def _level_color(level: int) -> Color:
+    return Color.from_rgb(*level_rgb(level))
+
+
+def level_rgb(level: int) -> Sequence[int]:
     """Mixed of the two nearest stops."""
     if level == NOT_FINITE:
-        return Color.from_rgb(*GREY)
+        return GREY
     place = (level / LEVELS + 1) / 2 * (len(COLOR_STOPS) - 1)
     at = min(int(place), len(COLOR_STOPS) - 2)
     mixed = (
         a + (b - a) * (place - at)
         for a, b in zip(COLOR_STOPS[at], COLOR_STOPS[at + 1], strict=True)
     )
-    return Color.from_rgb(*(round(part) for part in mixed))
+    return tuple(round(part) for part in mixed)
 
 
 def _shade_cells(line: list[float], scale: Scale, wide: int, screen: Screen) -> str:

@@ -28,6 +28,7 @@ class TracePage:
     hidden: int = 0  # findings that are left out of the report, so as not to spoil a puzzle
     omitted: Sequence[str] = ()  # arguments of forward that were None, as --input would give them
     next: str = ""
+    code: Sequence[tuple[str, str]] = ()  # texts of files, by the names that rows have for them
 
     def show(self, screen: Screen) -> None:
         trace = self.report.trace or Trace()

@@ -98,7 +98,7 @@ def _show_suspicion(suspicion: Suspicion, screen: Screen) -> None:
     screen.say(
         (f"{suspicion.rank}. {suspicion.rule}", look),
         (f"  {place}", "name"),
-        (f"  {_likely(suspicion.confidence)}", "aside"),
+        (f"  {describe_likelihood(suspicion.confidence)}", "aside"),
     )
     screen.say(suspicion.message, indent=3)
     for name, text in (
@@ -122,7 +122,7 @@ def _show_line(suspicion: Suspicion, screen: Screen) -> None:
     )
 
 
-def _likely(confidence: float) -> str:
+def describe_likelihood(confidence: float) -> str:
     """Figures behind the point would claim more than is known."""
     if confidence >= 0.9:
         return "almost surely a fault"

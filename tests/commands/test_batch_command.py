@@ -282,3 +282,14 @@ def test_one_real_class(shell, worker, lasting_worker, monkeypatch):
     assert said.json["failures"][0]["check"] == "matches-reference"
     groups = {name: group for group in said.json["similar"] for name in group["names"]}
     assert groups["bob"]["shipped"]
+
+
+def test_a_page_to_send(shell, worker, hand_in):
+    """--html writes a whole page beside what is printed; a bad name is one line."""
+    hand_in(ann="right", bob="wrong")
+    said = grade(shell, "--html", "class.html")
+    assert "wrote class.html" in said.err
+    assert "1 of 2 submissions passed" in Path("class.html").read_text()
+    refused = shell("batch", "show", "class.run", "--html", "no/such/folder.html")
+    assert refused.code == 2
+    assert "--html no/such/folder.html cannot be written" in refused.err

@@ -11,7 +11,7 @@ from attnlab.records.trace import Attention, Backward, Guard, Head, Heat, Kernel
 from attnlab.render.findings import show_findings
 from attnlab.render.fold import View
 from attnlab.render.formats import file_labels, format_seconds
-from attnlab.render.show import as_html, as_text, trace_page
+from attnlab.render.show import as_text, trace_page
 from attnlab.render.trace import TracePage
 from attnlab.sizes import format_bytes
 
@@ -259,18 +259,6 @@ def test_text_is_the_page():
     assert said.endswith("✗ crashed  after 16 operations")
     assert not any(line.endswith(" ") for line in said.splitlines())
     assert "\x1b" not in said
-
-
-def test_html_is_safe_and_coloured(monkeypatch):
-    """Markup in a target is text, braces do no harm, and heat maps have their colours."""
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    said = as_html(trace_page(replace(TRACE, values=(SMALL,)), {}, "M"), "trace of M<script>{x}")
-    assert "<script>" not in said
-    assert 'aria-label="trace of M&lt;script&gt;{x}"' in said
-    assert "background-color" in said
-    assert "#0a8ea0" in said  # the names of axes, in a colour for light and dark pages
-    assert said.count("<pre") == said.count("</pre>") == 1
 
 
 def test_outcome_is_said_in_each(monkeypatch):

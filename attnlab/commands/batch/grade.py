@@ -21,6 +21,7 @@ from attnlab.commands.base import (
     whole_number,
 )
 from attnlab.commands.batch.show import Csv, show_run
+from attnlab.commands.output import Html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,6 +73,7 @@ def grade(
     slots: Slots = "",
     seed: Seed = "",
     csv: Csv = False,
+    html: Html = "",
     json: Json = False,
 ) -> int:
     """Grade a folder of submissions, or those of a manifest; parts of rounds are named.
@@ -98,7 +100,9 @@ def grade(
         given = before.seed if before and given is None else given
         store.begin(plan_run(grader, submissions, bounds, given), resume)
         _grade_left(grader, store, submissions, size)
-        return show_run(ctx, store, json=json, csv=csv, next_=f"attnlab batch show {file}")
+        return show_run(
+            ctx, store, json=json, csv=csv, html=html, next_=f"attnlab batch show {file}"
+        )
 
 
 def _grade_left(

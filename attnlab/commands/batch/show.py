@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, catalogue, emit
+from attnlab.commands.base import Json, catalogue
+from attnlab.commands.output import Html, emit_also
 
 if TYPE_CHECKING:
     from attnlab.batch.run import BatchStore
@@ -16,19 +17,21 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help="The file of a run.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print a row for each submission instead.")]
 
 
-def show(ctx: typer.Context, run: Run, csv: Csv = False, json: Json = False) -> int:
+def show(
+    ctx: typer.Context, run: Run, csv: Csv = False, html: Html = "", json: Json = False
+) -> int:
     """Show who fails what, the first failures, and who says the same as others."""
     from attnlab.batch.run import BatchStore
 
     store = BatchStore(Path(run), writing=False)
     try:
-        return show_run(ctx, store, json=json, csv=csv)
+        return show_run(ctx, store, json=json, csv=csv, html=html)
     finally:
         store.close()
 
 
 def show_run(
-    ctx: typer.Context, store: BatchStore, *, json: bool, csv: bool, next_: str = ""
+    ctx: typer.Context, store: BatchStore, *, json: bool, csv: bool, html: str, next_: str = ""
 ) -> int:
     """Print what a run says; returns the exit code."""
     from attnlab.batch.grader import find_grader
@@ -49,4 +52,4 @@ def show_run(
     if csv and not json:
         write_text(page.table())
         return code
-    return emit(page, json, code)
+    return emit_also(page, json, code, html)

@@ -15,6 +15,7 @@ from attnlab.commands.interview.shared import (
     interview_round,
     past_scorecards,
 )
+from attnlab.commands.output import Html, emit_also
 from attnlab.files import shown_folder
 
 if TYPE_CHECKING:
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
     from attnlab.records.program import Files
 
 
-def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Json = False) -> int:
+def end(
+    ctx: typer.Context,
+    timeout: Timeout = "",
+    memory: Memory = "",
+    html: Html = "",
+    json: Json = False,
+) -> int:
     """End it: scorecard, bugs explained, follow-up questions."""
     from dataclasses import replace
 
@@ -58,7 +65,7 @@ def end(ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Js
     card = build_scorecard(program, interview, report, event.seconds)
     card = replace(card, notes=notes)
     trend = build_trend([*past_scorecards(ctx, before), card])
-    code = emit(ScorecardPage(card=card, trend=trend), json)
+    code = emit_also(ScorecardPage(card=card, trend=trend), json, 0, html)
     if not json:
         _ask_follow_ups(ctx, interview, card.follow_ups)
     return code

@@ -1,0 +1,273 @@
+"""Pages as one HTML file: complete, safe, and usable by eye, keyboard and reader of screens."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+import struct
+import subprocess
+import zlib
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from sample_records import (
+    BUILT,
+    FAILED,
+    FLAGSHIP,
+    OPS,
+    PASSED,
+    REPORT,
+    SHARP,
+    TRACE,
+    VERDICT,
+    check,
+)
+
+from attnlab.records import Limits, Report, Suspicion, Trace, Triage, Verdict
+from attnlab.records.batch import Alike, BatchRun, BatchSummary, Graded, Reason
+from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
+from attnlab.records.practice import BugCard, Rating, Scorecard, StageCard, Trend
+from attnlab.records.program import PartResult
+from attnlab.records.trace import Heat
+from attnlab.render.batch import BatchPage
+from attnlab.render.check import CheckPage
+from attnlab.render.diff import DiffPage
+from attnlab.render.grade import GradePage
+from attnlab.render.heat import level_rgb
+from attnlab.render.html import KINDS, TEMPLATES, as_document, as_fragment, title_of
+from attnlab.render.interview import ScorecardPage
+from attnlab.render.png import heat_uri
+from attnlab.render.trace import TracePage
+from attnlab.render.triage import TriagePage
+
+EVIL = "<script>alert(1)</script>\" onmouseover='x' {{ 7*7 }} \x1b[2J \u202e"
+SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
+HEAT = Heat(title="scores (S, S') on line 25", rows=((0.0, -1.0), (float("nan"), 1.0)), index=9)
+WRONG = Diagnosis(
+    file="my.py", line=3, end_line=3, source="x / d", relation="scale", message="2 times that",
+    confidence=0.9, confirmed=True, their_file="right.py", their_line=4, their_source="x / d**0.5",
+)  # fmt: skip
+STEP = PairedStep(mine="matmul", line=3, shape=(2, 4), theirs="matmul", same=False)
+CAUSE = Suspicion(
+    rank=1, layer="trace", rule="silent-broadcast", severity="warning", confidence=0.8,
+    file="my.py", line=3, message="(2, 4) and (4, 2)", evidence="row 3", experiment="print them",
+)  # fmt: skip
+RUN = BatchRun(
+    challenge="attention/too-sharp", digest="d", attnlab="0.1.0", sources="s", torch="2.13",
+    limits=Limits(), seed=7, total=3,
+)  # fmt: skip
+
+
+def graded(name: str, outcome: str) -> Graded:
+    checks = (check("finite", "failed", "NaN"),) if outcome == "failed" else ()
+    verdict = Verdict(
+        challenge=RUN.challenge, file=f"{name}.py", outcome=outcome, score=0.5, checks=checks,
+        message=f"{outcome}: {name}",
+    )  # fmt: skip
+    return Graded(name=name, digest="", alike="a", verdict=verdict, passed=1)
+
+
+ROWS = (graded("ann", "passed"), graded("bob", "failed"))
+SUMMARY = BatchSummary(
+    run=RUN, file="class.run", graded=ROWS, outcomes={"passed": 1, "failed": 1},
+    reasons=(Reason(id="finite", names=("bob",)),), alike=(Alike(names=("ann", "bob")),),
+)  # fmt: skip
+CARD = Scorecard(
+    number=3, slug="programs/char-gpt", title="A small GPT", outcome="failed", seconds=1800.0,
+    minutes=60, late=True, goals=(),
+    parts=(PartResult(id="training", title="it trains", outcome="failed"),),
+    bugs=(BugCard(id="mask", category="mask", level=2, fixed=True, named=False, reason="",
+                  fixed_at=60.0, named_at=None, why="it leaks", find="look at it"),),
+    new_fault=False, changed_lines=3, grades=2, hints=1, asked=(), questions=4,
+    rating=Rating(name="solid", next="strong", missing=("every bug named",)),
+    stages=(StageCard(id="kv", title="A cache", outcome="locked"),),
+)  # fmt: skip
+TREND = Trend(rounds=(), categories=(), weakest="")
+PAGES = {
+    "trace": TracePage(target="my.py:M", outcome="crashed", report=REPORT, sizes=SIZES, next="x"),
+    "heat": TracePage(
+        target="my.py:M", outcome="ok", sizes=SIZES,
+        report=Report(outcome="ok", target=BUILT, trace=Trace(ops=OPS, values=(HEAT,))),
+    ),
+    "triage": TriagePage(
+        triage=Triage(target="my.py", outcome="found", suspicions=(CAUSE,), looked_at=("a trace",)),
+        report=Report(outcome="ok"),
+    ),
+    "diff": DiffPage(
+        target="my.py", reference="right.py", built=BUILT, outcome="different",
+        report=DiffReport(outcome="different", max_error=0.5, diagnosis=(WRONG,), steps=(STEP,)),
+    ),
+    "grade": GradePage(challenge=SHARP, file="./too-sharp.py", verdict=FAILED, diagnosis=(WRONG,)),
+    "passed": GradePage(challenge=SHARP, file="./too-sharp.py", verdict=PASSED),
+    "crashed": GradePage(challenge=FLAGSHIP, file="./c.py", verdict=VERDICT),
+    "scorecard": ScorecardPage(card=CARD, trend=TREND),
+    "batch": BatchPage(summary=SUMMARY),
+    "plain": CheckPage(examined=()),
+}  # fmt: skip
+
+
+class Outline(HTMLParser):
+    """What a reader of screens meets, and what would reach the network."""
+
+    VOID = ("meta", "input", "img", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.labelled = 0
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "input":
+            self.labelled += "label" in self.open
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def of(self, tag: str) -> list[dict[str, str]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_document_is_complete_and_has_its_landmarks(name):
+    """One title, one main heading, a language; every picture and field named; nothing from afar."""
+    text = as_document(PAGES[name], title_of(PAGES[name]))
+    outline = Outline(text)
+    assert [len(outline.of(tag)) for tag in ("html", "title", "main", "h1", "footer")] == [1] * 5
+    assert outline.of("html")[0]["lang"] == "en"
+    assert all(img["alt"] and img["src"].startswith("data:") for img in outline.of("img"))
+    assert outline.labelled == len(outline.of("input"))
+    links = [a["href"] for a in outline.of("a")]
+    ids = {attrs["id"] for _, attrs in outline.tags if "id" in attrs}
+    assert {link.removeprefix("#") for link in links} <= ids
+    assert not re.search(r"https?://|@import|url\(", text)
+    assert all("tabindex" in attrs for _, attrs in outline.tags if attrs.get("class") == "scroll")
+    assert all(th.get("scope") == "col" for th in outline.of("th"))
+
+
+def test_every_kind_of_page_has_a_template():
+    """A template that is missing would be seen only when somebody asks for that page."""
+    assert {f"{kind}.html.j2" for kind in KINDS.values()} <= {p.name for p in TEMPLATES.iterdir()}
+
+
+def test_what_a_candidate_says_is_only_text():
+    """Names, sources, messages and output cannot become markup, script or another template."""
+    op = replace(
+        OPS[0], op=EVIL, source=EVIL, module=EVIL, axes=(EVIL, "S", "D"), file=EVIL, line=1
+    )
+    found = replace(TRACE.findings[0], message=EVIL, file=EVIL, op=EVIL)
+    crash = replace(TRACE.crash, message=EVIL, source=EVIL, explanation=EVIL)
+    heat = replace(HEAT, title=EVIL)
+    trace = Trace(ops=(op,), findings=(found,), crash=crash, values=(heat,), notes=(EVIL,))
+    report = Report(outcome="crashed", target=EVIL, trace=trace, output=EVIL, message=EVIL)
+    row = graded(EVIL, "failed")
+    pages = (
+        TracePage(
+            target=EVIL, outcome="crashed", report=report, sizes={EVIL: 2}, code=((EVIL, EVIL),)
+        ),
+        GradePage(challenge=SHARP, file=EVIL, verdict=replace(FAILED, message=EVIL, output=EVIL)),
+        replace(PAGES["triage"], triage=replace(PAGES["triage"].triage, message=EVIL, target=EVIL)),
+        replace(
+            PAGES["diff"],
+            report=replace(PAGES["diff"].report, diagnosis=(replace(WRONG, source=EVIL),)),
+        ),
+        BatchPage(
+            summary=replace(SUMMARY, graded=(row,), reasons=(Reason(id=EVIL, names=(EVIL,)),))
+        ),
+    )
+    for page in pages:
+        for text in (as_document(page, EVIL), as_fragment(page, EVIL)):
+            scripts = len(Outline(text).of("script"))
+            assert scripts == isinstance(page, TracePage)
+            assert "alert(1)</script>" not in text
+            assert not [a for _, a in Outline(text).tags if "onmouseover" in a]
+            assert "{{ 7*7 }}" in text
+            assert not re.search("[\x1b\u202e]", text)
+
+
+def test_cells_of_a_notebook_do_not_share_marks():
+    """A link in one cell must not lead into another, and a cell brings no frame of its own."""
+    page = PAGES["trace"]
+    first, second = as_fragment(page, "one"), as_fragment(page, "two")
+    marks = [set(re.findall(r'id="([^"]+)"', text)) for text in (first, second)]
+    assert not marks[0] & marks[1]
+    assert not re.search("<(html|head|body|main|title)[ >]", first)
+
+
+def test_a_heat_map_is_a_picture_of_its_values():
+    """Each pixel has the colour that the terminal gives the value; NaN is grey."""
+    data = base64.b64decode(heat_uri(HEAT).partition(",")[2])
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", data[16:24]) == (2, 2)
+    at = data.index(b"IDAT") + 4
+    (size,) = struct.unpack(">I", data[at - 8 : at - 4])
+    pixels = zlib.decompress(data[at : at + size])
+    expected = [level_rgb(level) for level in (0, -32, 99, 32)]
+    assert [tuple(pixels[p : p + 3]) for p in (1, 4, 8, 11)] == [tuple(c) for c in expected]
+    for start, kind in ((8, b"IHDR"), (at - 8, b"IDAT")):
+        (length,) = struct.unpack(">I", data[start : start + 4])
+        body = data[start + 4 : start + 8 + length]
+        assert body[:4] == kind
+        assert (
+            zlib.crc32(body)
+            == struct.unpack(">I", data[start + 8 + length : start + 12 + length])[0]
+        )
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG 2 defines it."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_text_can_be_read_in_light_and_dark():
+    """Each colour of text on each background reaches 4.5 to 1."""
+    css = (TEMPLATES / "base.html.j2").read_text()
+    themes = [
+        dict(re.findall(r"--(\w+): (#\w{6})", line))
+        for line in css.splitlines()
+        if "--paper:" in line
+    ]
+    assert len(themes) == 2
+    for theme in themes:
+        for ground in ("paper", "panel"):
+            for ink in ("ink", "quiet", "bad", "good", "warn", "name"):
+                assert contrast(theme[ink], theme[ground]) >= 4.5, (ink, ground)
+        assert contrast(theme["ink"], theme["mark"]) >= 4.5
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no headless browser")
+def test_nothing_is_cut_off_on_a_phone(tmp_path):
+    """At 390 pixels no page is wider than its window: a browser says so."""
+    wide = "document.documentElement.scrollWidth + ' of ' + innerWidth"
+    probe = f"<script>document.title = {wide};</script>"
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    for name in ("trace", "diff", "batch", "grade"):
+        file = tmp_path / f"{name}.html"
+        framed = tmp_path / f"framed-{name}.html"  # a window of Chromium is at least 500 wide
+        text = as_document(PAGES[name], name).replace("default-src 'none'; ", "")
+        tell = probe.replace("document.title", "parent.document.title")
+        file.write_text(text.replace("</body>", f"{tell}</body>"))
+        framed.write_text(f'<iframe width="390" height="800" src="{file.name}"></iframe>')
+        command = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", profile]
+        command += ["--allow-file-access-from-files", "--virtual-time-budget=5000", "--dump-dom"]
+        said = subprocess.run(
+            [*command, f"file://{framed}"], capture_output=True, text=True, timeout=120, check=False
+        )
+        found = re.search(r"<title>(\d+) of (\d+)</title>", said.stdout)
+        assert found, said.stderr[-500:]
+        assert found[2] == "390"
+        assert int(found[1]) <= int(found[2]), name
