@@ -18,6 +18,7 @@ PAGES = [
     "docs/challenge-format.md",
     "docs/program-format.md",
     "docs/isolation.md",
+    "docs/classroom.md",
 ]
 COMMANDS = {m.name for m in pkgutil.iter_modules(commands.__path__)} - commands.SHARED
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Protocol
 
 from attnlab.batch.normal import normal_digest
-from attnlab.batch.submissions import digest_submission
+from attnlab.batch.submissions import digest_submission, printable
 from attnlab.catalogue.load import Catalogue
 from attnlab.catalogue.programs import compose
 from attnlab.catalogue.texts import shipped_text, solution_text
 from attnlab.errors import AttnlabError, Unreadable
+from attnlab.files import shown_path
 from attnlab.records import Challenge, CheckResult, Job, Limits, Report, Verdict
 from attnlab.records.batch import BatchRun, Graded, Submission
 from attnlab.records.program import GoalResult, PartResult, Program, ProgramJob, ProgramReport
@@ -76,7 +77,7 @@ class ChallengeGrader:
 
     def task(self, submission: Submission, run: BatchRun) -> Task:
         digest = digest_submission(submission, ())
-        file = f"{submission.name}.py"
+        file = shown_file(submission)
         try:
             if submission.problem:
                 raise Unreadable(submission.problem)
@@ -91,7 +92,7 @@ class ChallengeGrader:
 
     def verdict(self, task: Task, report: AnyReport) -> Verdict:
         assert isinstance(report, Report)
-        return make_verdict(self.challenge, f"{task.submission.name}.py", report)
+        return make_verdict(self.challenge, shown_file(task.submission), report)
 
 
 class RoundGrader:
@@ -118,15 +119,16 @@ class RoundGrader:
         try:
             chosen = started_round(self.program, Path(path))
         except AttnlabError as error:
-            problem = error.message.replace(path, submission.name)
-            return Task(submission, digest, "", None, problem)
+            return Task(submission, digest, "", None, printable(error.message))
         job = round_job(chosen, GRADE, run.limits, run.seed)
         texts = read_files(self.program, Path(path)).values()
-        return Task(submission, digest, normal_digest(texts), replace(job, label=submission.name))
+        return Task(
+            submission, digest, normal_digest(texts), replace(job, label=shown_file(submission))
+        )
 
     def verdict(self, task: Task, report: AnyReport) -> Verdict:
         assert isinstance(report, ProgramReport)
-        return round_verdict(self.slug, f"{task.submission.name}/", report)
+        return round_verdict(self.slug, f"{shown_file(task.submission)}/", report)
 
 
 def find_grader(catalogue: Catalogue, what: str) -> Grader:
@@ -162,6 +164,11 @@ def round_verdict(slug: str, file: str, report: ProgramReport) -> Verdict:
     )
 
 
+def shown_file(submission: Submission) -> str:
+    """What was handed in, as messages show it."""
+    return printable(shown_path(Path(submission.path)))
+
+
 def conclude(grader: Grader, task: Task, report: AnyReport | None, fault: str = "") -> Graded:
     """The verdict on a task; `fault` says why attnlab itself has no report."""
     if report is not None:
@@ -169,7 +176,7 @@ def conclude(grader: Grader, task: Task, report: AnyReport | None, fault: str = 
     else:
         verdict = Verdict(
             challenge=grader.slug,
-            file=task.submission.name,
+            file=shown_file(task.submission),
             outcome="error" if fault else "unreadable",
             score=0.0,
             checks=(),

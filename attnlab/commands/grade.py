@@ -23,7 +23,7 @@ from attnlab.commands.base import (
     run_program,
     select_file,
 )
-from attnlab.commands.output import Html, emit_also
+from attnlab.commands.output import Format, Html, emit_also
 
 if TYPE_CHECKING:
     from attnlab.commands.base import Selection
@@ -67,6 +67,7 @@ def command(
     steps: Steps = False,
     reveal: Reveal = False,
     html: Html = "",
+    form: Format = "",
     json: Json = False,
 ) -> int:
     """Grade your file, or a program's folder: passed or failed, and why.
@@ -83,7 +84,7 @@ def command(
 
     if chosen_round := find_round(ctx, what, file):
         bounds = limits(timeout, memory, usual=SECONDS)
-        return _grade_round(chosen_round, bounds, parse_seed(seed), reveal, json, html)
+        return _grade_round(chosen_round, bounds, parse_seed(seed), reveal, json, html, form)
     chosen = select_file(ctx, what, file)
     whole = everything or chosen.challenge.bugs  # which bugs are gone takes all checks
     stages: tuple[Literal["trace", "check"], ...] = ("trace", "check") if steps else ("check",)
@@ -107,7 +108,7 @@ def command(
         note_reveal(chosen, page.diagnosis, reveal)
     if steps and report.trace and verdict.outcome != "passed":
         page = replace(page, steps=steps_around(report.trace, verdict))
-    return emit_also(page, json, EXIT_CODES[verdict.outcome], html)
+    return emit_also(page, json, EXIT_CODES[verdict.outcome], html, form)
 
 
 def _next_of_track(ctx: typer.Context, passed: Challenge) -> str:
@@ -150,7 +151,13 @@ def _compare_with_solution(chosen: Selection, job: Job) -> tuple[Diagnosis, ...]
 
 
 def _grade_round(
-    chosen: SelectedRound, bounds: Limits, seed: int | None, reveal: bool, json: bool, html: str
+    chosen: SelectedRound,
+    bounds: Limits,
+    seed: int | None,
+    reveal: bool,
+    json: bool,
+    html: str,
+    form: str,
 ) -> int:
     """Grade a program: parts are counted, and named once the round has ended."""
     from dataclasses import replace
@@ -191,7 +198,7 @@ def _grade_round(
         skipped = bool(chosen.stage and not chosen.bugs)
         page = replace(page, next=next_stage(program, report, skipped) + page.next)
     _keep_round_grade(chosen, interview, report, reveal)
-    return emit_also(page, json, EXIT_CODES[grade_outcome(report)], html)
+    return emit_also(page, json, EXIT_CODES[grade_outcome(report)], html, form)
 
 
 def _keep_round_grade(

@@ -15,13 +15,44 @@ if TYPE_CHECKING:
 Html = Annotated[
     str, typer.Option("--html", metavar="FILE", help="Also write the page to a file, to be sent.")
 ]
+FORMATS = ("github", "sarif", "junit")
 
 
-def emit_also(page: Page, json: bool, code: int = 0, html: str = "") -> int:
-    """Print the page or its document, and write it to the file `html`; returns `code`."""
+def _known_format(form: str) -> str:
+    """Raises `Refused` where nothing is called so: before anything runs."""
+    from attnlab.errors import Refused
+    from attnlab.suggest import did_you_mean
+
+    if form and form not in FORMATS:
+        hint = did_you_mean(form, FORMATS) or "github, sarif or junit"
+        raise Refused(f"--format {form}: there is no such format", hint, "--format")
+    return form
+
+
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Print what other programs read instead: github, sarif or junit.",
+        autocompletion=lambda incomplete: [n for n in FORMATS if n.startswith(incomplete)],
+        callback=_known_format,
+    ),
+]
+
+
+def emit_also(page: Page, json: bool, code: int = 0, html: str = "", form: str = "") -> int:
+    """Print the page, its document or the format `form`, and write it to the file `html`; returns
+    `code`."""
     if html:
         _write_html(page, html)
-    return emit(page, json, code)
+    if json or not form:
+        return emit(page, json, code)
+    from attnlab.render.exchange import exchange
+    from attnlab.render.json import write_text
+
+    write_text(exchange(page, form))
+    return code
 
 
 def _write_html(page: Page, file: str) -> None:

@@ -16,7 +16,7 @@ from attnlab.commands.base import (
     run_job,
     whole_number,
 )
-from attnlab.commands.output import Html, emit_also
+from attnlab.commands.output import Format, Html, emit_also
 from attnlab.commands.target_flags import (
     OWN_TIME,
     NamedTarget,
@@ -102,6 +102,7 @@ def command(
     everything: Everything = False,
     reveal: Reveal = False,
     html: Html = "",
+    form: Format = "",
     json: Json = False,
 ) -> int:
     """Say what is likely wrong with code that runs and does not work.
@@ -157,7 +158,7 @@ def command(
         note_triage(named.ctx, typed.target)
     unseen = found.outcome == "error" and not found.looked_at
     code = NOT_COMPARED if unseen else int(found.outcome != "nothing-found")
-    return emit_also(page, json, code, html)
+    return emit_also(page, json, code, html, form)
 
 
 def _must_train(target: str, stages: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnlab.commands.base import NOT_COMPARED, Json, Timeout, limits, note_reveal, run_job
-from attnlab.commands.output import Html, emit_also
+from attnlab.commands.output import Format, Html, emit_also
 from attnlab.commands.target_flags import (
     OWN_TIME,
     NamedTarget,
@@ -39,6 +39,7 @@ def command(
     timeout: Timeout = "",
     reveal: Reveal = False,
     html: Html = "",
+    form: Format = "",
     json: Json = False,
 ) -> int:
     """Check what a module of your own promises: causality, masks, padding, batch, order.
@@ -83,7 +84,7 @@ def command(
         page = replace(page, next=next_of_puzzle(chosen, outcome == "passed", solved))
         if not (solved or reveal):
             page = replace(page, checks=tuple(map(_without_line, page.checks)), hidden=broken)
-    return emit_also(page, json, {"passed": 0, "error": NOT_COMPARED}.get(outcome, 1), html)
+    return emit_also(page, json, {"passed": 0, "error": NOT_COMPARED}.get(outcome, 1), html, form)
 
 
 def _without_line(check: CheckResult) -> CheckResult:

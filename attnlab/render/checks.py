@@ -33,7 +33,8 @@ def _show_failure(check: CheckResult, screen: Screen, advice: str) -> None:
     rows = (("should", check.title), ("but", check.message), ("at", seen), ("do", advice))
     for label, text in rows:
         if text:
-            screen.hang((f"  {label:<6}  ", "title" if label == "do" else "aside"), text)
+            link = screen.link("", check.file) if label == "at" and place else ""
+            screen.hang((f"  {label:<6}  ", "title" if label == "do" else "aside"), (text, link))
 
 
 def _show_folded(folded: Sequence[CheckResult], screen: Screen) -> None:

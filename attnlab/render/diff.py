@@ -72,7 +72,8 @@ class DiffPage:
 
 def show_diagnosis(found: Diagnosis, screen: Screen) -> None:
     span = f"{found.line}" if found.end_line == found.line else f"{found.line}-{found.end_line}"
-    screen.one_line((f"{found.file}:{span}", "title"), f"  {found.source}")
+    place = (f"{found.file}:{span}", screen.link("title", found.file))
+    screen.one_line(place, f"  {found.source}")
     screen.hang(("  wrong   ", "title"), found.message)
     if found.their_source:
         where = f"  ({found.their_file}:{found.their_line})" if found.their_line else ""

@@ -61,6 +61,11 @@ def as_fragment(page: Page, title: str) -> str:
     return _fill(page, title, whole=False)
 
 
+def fill_template(name: str, **values: object) -> str:
+    """A template with these values, all of them escaped."""
+    return _environment().get_template(name).render(values)
+
+
 def _fill(page: Page, title: str, *, whole: bool) -> str:
     kind = KINDS.get(type(page), "plain")
     uid = f"a{zlib.crc32(repr((title, kind)).encode('utf-8', 'replace')):08x}"  # cells share a page

@@ -8,7 +8,9 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any, Literal
 
 from rich.cells import cell_len, set_cell_size
@@ -106,6 +108,16 @@ class Screen(Console):
         }
         return known.get(outcome, (marks.unsure, "warn"))
 
+    def link(self, style: str, file: str) -> str:
+        """`style`, with a link to the file where it is there and the terminal opens such."""
+        path = Path(file)
+        if not (self.is_terminal and self.color_system and opens_links(os.environ)):
+            return style
+        with suppress(OSError, ValueError):
+            if path.is_file():
+                return f"{style} link {path.absolute().as_uri()}".strip()
+        return style
+
     def on_broken_pipe(self) -> None:
         self.quiet = True
         discard_output(self.file)
@@ -164,6 +176,18 @@ class Screen(Console):
         if text:
             self.gap()
             self.hang(("next: ", "next"), text)
+
+
+def opens_links(environment: Mapping[str, str]) -> bool:
+    """Whether this terminal is one that knows OSC 8."""
+    program = environment.get("TERM_PROGRAM", "").lower()
+    vte = environment.get("VTE_VERSION", "")
+    return (
+        program in ("iterm.app", "wezterm", "vscode", "ghostty", "hyper")
+        or environment.get("TERM", "") in ("xterm-kitty", "alacritty", "foot", "xterm-ghostty")
+        or bool(environment.get("WT_SESSION"))
+        or (vte.isdecimal() and int(vte) >= 5000)
+    )
 
 
 def _text(parts: Sequence[str | tuple[str, str]]) -> Text:

@@ -97,7 +97,8 @@ def _show_suspicion(suspicion: Suspicion, screen: Screen) -> None:
     place = format_place(suspicion.file, suspicion.line or 0) if suspicion.file else ""
     screen.say(
         (f"{suspicion.rank}. {suspicion.rule}", look),
-        (f"  {place}", "name"),
+        "  ",
+        (place, screen.link("name", suspicion.file)),
         (f"  {describe_likelihood(suspicion.confidence)}", "aside"),
     )
     screen.say(suspicion.message, indent=3)

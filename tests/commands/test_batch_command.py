@@ -89,7 +89,7 @@ def test_one_bad_submission_costs_one_submission(shell, worker, hand_in):
         "dan": "error",
         **dict.fromkeys(("eve", "fay", "gus", "hal"), "unreadable"),
     }
-    assert worker.said.count("cid.py") == worker.said.count("dan.py") == 2
+    assert worker.said.count("class/cid.py") == worker.said.count("class/dan.py") == 2
     assert said.json["failures"][0] == {
         "check": "unreadable",
         "names": ["eve", "fay", "gus", "hal"],
@@ -108,7 +108,7 @@ def test_resume_grades_what_has_no_verdict(shell, worker, hand_in):
     Path("class/zoe.py").unlink()
     worker.said.clear()
     said = grade(shell, "--resume", "--json")
-    assert worker.said == ["bob.py", "dan.py", "eve.py"]
+    assert worker.said == ["class/bob.py", "class/dan.py", "class/eve.py"]
     assert outcomes(said) == dict.fromkeys(("ann", "bob", "dan", "eve"), "passed")
     assert said.code == 0
     worker.said.clear()
@@ -237,7 +237,7 @@ def test_a_class_in_a_round(shell, lasting_worker, monkeypatch, worker):
     }
     assert rows == {
         "ann": ("failed", "training", "failed: training: it does not"),
-        "bob": ("unreadable", "", "bob/model.py is missing"),
+        "bob": ("unreadable", "", "class/bob/model.py is missing"),
     }
 
 

@@ -20,8 +20,8 @@ from attnlab.commands.base import (
     note,
     whole_number,
 )
-from attnlab.commands.batch.show import Csv, show_run
-from attnlab.commands.output import Html
+from attnlab.commands.batch.show import Csv, Output, show_run
+from attnlab.commands.output import Format, Html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,6 +74,7 @@ def grade(
     seed: Seed = "",
     csv: Csv = False,
     html: Html = "",
+    form: Format = "",
     json: Json = False,
 ) -> int:
     """Grade a folder of submissions, or those of a manifest; parts of rounds are named.
@@ -100,9 +101,7 @@ def grade(
         given = before.seed if before and given is None else given
         store.begin(plan_run(grader, submissions, bounds, given), resume)
         _grade_left(grader, store, submissions, size)
-        return show_run(
-            ctx, store, json=json, csv=csv, html=html, next_=f"attnlab batch show {file}"
-        )
+        return show_run(ctx, store, Output(json, csv, html, form), f"attnlab batch show {file}")
 
 
 def _grade_left(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from attnlab.commands.base import Json, catalogue
-from attnlab.commands.output import Html, emit_also
+from attnlab.commands.output import Format, Html, emit_also
 
 if TYPE_CHECKING:
     from attnlab.batch.run import BatchStore
@@ -17,22 +18,31 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help="The file of a run.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print a row for each submission instead.")]
 
 
+class Output(NamedTuple):
+    """Where the page goes, as the flags say."""
+
+    json: bool
+    csv: bool
+    html: str
+    form: str
+
+
 def show(
-    ctx: typer.Context, run: Run, csv: Csv = False, html: Html = "", json: Json = False
+    ctx: typer.Context,
+    run: Run,
+    csv: Csv = False,
+    html: Html = "",
+    form: Format = "",
+    json: Json = False,
 ) -> int:
     """Show who fails what, the first failures, and who says the same as others."""
     from attnlab.batch.run import BatchStore
 
-    store = BatchStore(Path(run), writing=False)
-    try:
-        return show_run(ctx, store, json=json, csv=csv, html=html)
-    finally:
-        store.close()
+    with closing(BatchStore(Path(run), writing=False)) as store:
+        return show_run(ctx, store, Output(json, csv, html, form))
 
 
-def show_run(
-    ctx: typer.Context, store: BatchStore, *, json: bool, csv: bool, html: str, next_: str = ""
-) -> int:
+def show_run(ctx: typer.Context, store: BatchStore, output: Output, next_: str = "") -> int:
     """Print what a run says; returns the exit code."""
     from attnlab.batch.grader import find_grader
     from attnlab.batch.summary import summarize
@@ -49,7 +59,7 @@ def show_run(
     page = BatchPage(summary=summary, next=next_)
     passed = summary.outcomes.get("passed", 0) == run.total
     code = Broken.exit_code if "error" in summary.outcomes else 0 if passed else 1
-    if csv and not json:
+    if output.csv and not output.json:
         write_text(page.table())
         return code
-    return emit_also(page, json, code, html)
+    return emit_also(page, output.json, code, output.html, output.form)
