@@ -14,7 +14,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
-PEERS := tests/references/peers tests/accuracy/peers
+PEERS := tests/references/peers tests/accuracy/peers tests/catalogue/peers
 
 .PHONY: faults hostile demo test check strength accuracy triage lint docs test-peers clean
 

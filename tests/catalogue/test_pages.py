@@ -3,14 +3,24 @@
 import doctest
 import pkgutil
 import re
+import warnings
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import attnlab.commands
 from attnlab.catalogue.load import page_text, pages
+from attnlab.references.alibi import ALiBi
+from attnlab.references.attention import masked_softmax
+from attnlab.references.learned import LearnedPositionalEncoding
+from attnlab.references.positional import SinusoidalPositionalEncoding
+from attnlab.references.relative import T5RelativeBias, t5_buckets
+from attnlab.references.rotary import RotaryEmbedding
+from attnlab.references.transformer_xl import TransformerXLAttention
+from attnlab.references.xpos import XPos, xpos_table
 
 SUBJECTS = [name for name in pages() if name != "rules"]
 LARGEST = 76  # columns of code on a screen of 80
@@ -57,34 +67,126 @@ def test_the_table_of_number_types():
         assert counted[2] in (last, last + 2)  # the one in between does not exist
 
 
-def hidden_by_true(where: str, argument: str) -> bool:
-    """Whether a True hides a key, as PyTorch computes it."""
-    x = torch.eye(4)[None]
-    mask = torch.zeros(4, 4, dtype=torch.bool)
-    mask[:, 2] = True
-    if where == "F.scaled_dot_product_attention":
-        return bool((F.scaled_dot_product_attention(x, x, x, attn_mask=mask)[..., 2] == 0).all())
-    if where == "nn.MultiheadAttention":
-        mha = nn.MultiheadAttention(4, 1, batch_first=True).eval()
-        given = mask[:1] if argument == "key_padding_mask" else mask
-        return bool((mha(x, x, x, **{argument: given})[1][..., 2] == 0).all())
+def attend(x, mask):
+    return F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+
+def by_mha(x, mask, argument="attn_mask"):
+    mha = nn.MultiheadAttention(4, 1, batch_first=True).eval()
+    return mha(x, x, x, **{argument: mask})[1]
+
+
+def by_encoder(x, mask):
+    """Where the others' outputs do not change with key 2."""
     layer = nn.TransformerEncoderLayer(4, 1, 8, batch_first=True).eval()
     encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
     other = x.clone()
     other[:, 2] = 5.0
-    outs = [encoder(t, src_key_padding_mask=mask[:1])[:, :2] for t in (x, other)]
-    return torch.allclose(*outs, atol=1e-6)
+    first, second = (encoder(t, src_key_padding_mask=mask[:1]) for t in (x, other))
+    return (first - second)[:, :2].abs().round(decimals=5).sum(-1, keepdim=True).expand(-1, -1, 4)
+
+
+def by_flex(x, mask):
+    blocks = create_block_mask(lambda b, h, q, k: mask[q, k], None, None, 4, 4, device="cpu")
+    with warnings.catch_warnings(action="ignore"):  # it is slow where it is not compiled
+        return flex_attention(x[None], x[None], x[None], block_mask=blocks)
+
+
+# What each row does with x = eye(4) and a mask that is True at key 2: weights, or outputs.
+MASKS = {
+    "F.scaled_dot_product_attention": attend,
+    "nn.MultiheadAttention attn_mask": by_mha,
+    "nn.MultiheadAttention key_padding_mask": lambda x, m: by_mha(x, m[:1], "key_padding_mask"),
+    "nn.TransformerEncoder": by_encoder,
+    "flex_attention": by_flex,
+    "the references of attnlab": lambda x, m: masked_softmax(x @ x.mT, m),
+}
+ELSEWHERE = ("transformers", "JAX", "Keras")  # in tests/catalogue/peers, or a source on the page
 
 
 def test_the_table_of_masks():
-    """What True means to PyTorch's own functions is what they do with it."""
-    ours = ("F.scaled", "nn.")
-    rows = [[c.replace("`", "") for c in r] for r in table("masks", "where")]
-    rows = [row for row in rows if row[0].startswith(ours)]
-    assert len(rows) == 4
-    for where, argument, meaning in rows:
-        hides = meaning != "may attend"
-        assert hidden_by_true(where, argument.partition(",")[0]) is hides
+    """What True means is what PyTorch's functions and our references do with it; of libraries
+    that are not looked at, the page names the source."""
+    known = dict(MASKS)
+    text = page_text("masks")
+    for where, argument, meaning in table("masks", "where"):
+        name, flag = where.replace("`", ""), argument.replace("`", "").partition(",")[0]
+        if name.startswith(ELSEWHERE):
+            continue
+        if "float" in name:
+            assert meaning.startswith("it is added")
+            bias = torch.randn(4, 4)
+            added = ((torch.eye(4) @ torch.eye(4) / 2) + bias).softmax(-1)
+            assert torch.allclose(attend(torch.eye(4)[None], bias)[0], added)
+            continue
+        mask = torch.zeros(4, 4, dtype=torch.bool)
+        mask[:, 2] = True
+        compute = known.pop(name, None) or known.pop(f"{name} {flag}")
+        seen = compute(torch.eye(4)[None], mask).reshape(-1, 4)[:2, 2]
+        assert bool((seen == 0).all()) is (meaning != "may attend"), where
+    assert not known
+    for source in ("jax.nn.dot_product_attention", "flax.linen", "keras.layers"):
+        assert source in text.partition("Sources")[2]
+
+
+def parameters_of(scheme: str, heads: int = 6, dim: int = 24, length: int = 40) -> list[int]:
+    """How many numbers each parameter of our reference of a scheme has."""
+    made = {
+        "sinusoidal": lambda: SinusoidalPositionalEncoding(dim, length),
+        "learned": lambda: LearnedPositionalEncoding(dim, length),
+        "RoPE": lambda: RotaryEmbedding(dim),
+        "ALiBi": lambda: ALiBi(heads),
+        "T5 bias": lambda: T5RelativeBias(heads, 32, 128),
+        "xPos": lambda: XPos(dim),
+        "Transformer-XL": lambda: TransformerXLAttention(dim, heads),
+    }[scheme]()
+    own = [(name, p.numel()) for name, p in made.named_parameters()]
+    if scheme == "Transformer-XL":  # those that attention without positions has, too
+        own = [(name, n) for name, n in own if not re.match(r"(q|k|v|qkv|out)_proj", name)]
+    return [n for _, n in own]
+
+
+def test_the_tables_of_positions():
+    """Parameters are those of our references, which others confirm; what a page says of papers
+    has its source, and what it says of models is in tests/catalogue/peers."""
+    D, H, M = 24, 6, 40
+    said = {
+        "none": [],
+        "M * D": [M * D],
+        "buckets * H": [32 * H],
+        "one projection, two vectors a head": sorted([D * D, D, D]),
+    }
+    rows = table("positions", "scheme")
+    assert len(rows) == 7
+    for scheme, _, parameters in rows:
+        assert sorted(parameters_of(scheme)) == said[parameters], scheme
+    with pytest.raises(ValueError, match="max_seq_len"):
+        LearnedPositionalEncoding(D, M)(torch.zeros(1, M + 1, D))
+    assert t5_buckets(torch.tensor([-128, -500, -9999])).unique().numel() == 1
+    fade = (xpos_table(2000, D) @ xpos_table(2000, D, key=True).T)[-1].flip(0)  # by distance
+    assert fade[1000:].abs().max() < 0.5 * fade[0]
+    for number in re.findall(r"\d{4}\.\d{5}", page_text("positions")):
+        assert number in page_text("positions").partition("Sources")[2].partition("\n\n")[0]
+
+
+def test_what_the_page_on_debugging_says_of_detect_anomaly():
+    """Its warning holds the line of the forward pass that made the NaN of a gradient."""
+    x = torch.zeros(3, requires_grad=True)
+    watched = warnings.catch_warnings(record=True, action="always")
+    with watched as said, torch.autograd.detect_anomaly():
+        loss = torch.where(x > 0, x.sqrt(), x).sum()
+        with pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan"):
+            loss.backward()
+    assert any("loss = torch.where(x > 0, x.sqrt(), x).sum()" in str(w.message) for w in said)
+
+
+def test_a_quantised_embedding_only_reads():
+    """It has a scale for each row, and nothing that an optimizer would find."""
+    with warnings.catch_warnings(action="ignore"):
+        weight = torch.ao.nn.quantized.Embedding(4, 8).weight()
+        assert list(torch.ao.nn.quantized.Embedding(4, 8).parameters()) == []
+    assert weight.q_per_channel_scales().numel() == 4
+    assert weight.q_per_channel_axis() == 0
 
 
 BATCH = torch.zeros(2, 6, 4)
