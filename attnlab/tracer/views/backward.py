@@ -70,7 +70,9 @@ class GradientRecorder(Recorder):
                 t.register_hook(self._hook(row + i))
 
     def _hook(self, row: int) -> Any:
-        def note(gradient: Tensor) -> None:
+        def note(gradient: Tensor | None) -> None:
+            if gradient is None:  # of a part of unbind that does not reach the output
+                return
             self.gradients.setdefault(row, gradient_norm(gradient))
 
         return note

@@ -48,6 +48,18 @@ def test_every_row_and_parameter_has_the_norm_of_its_gradient():
     assert all(op.grad > 0 for op in trace.ops)
 
 
+def test_a_part_that_reaches_no_output_has_no_norm():
+    """Of what unbind returns, autograd hands over no gradient for a part that is detached."""
+
+    def body(net, x):
+        q, v = net.p(x).unflatten(-1, (2, 4)).unbind(-2)
+        return (q @ q.mT).detach() @ v
+
+    trace = back(body)
+    assert (trace.backward.message, norms(trace)["p.weight"] > 0) == (
+        "no gradient reached q.weight, q.bias", True)  # fmt: skip
+
+
 def test_a_right_module_has_nothing_to_say():
     """No message, no finding, no origin."""
     trace = back(lambda net, x: net.q(net.p(x).relu()))
