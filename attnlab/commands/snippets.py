@@ -39,7 +39,7 @@ def command(
     from attnlab.target.options import parse_row
     from attnlab.target.snippets import write_snippets
 
-    target = named.name
+    target, at = named.name, parse_row(row)
     job = named.job(limits(timeout or OWN_TIME, ""), TraceOptions(cost=True))
     if job.contract is None:
         raise Refused(f"{target}: a demo makes its own inputs", "name its class, as file.py:Net")
@@ -50,7 +50,7 @@ def command(
             f"{target}: {report.message or report.outcome}",
             replace(named.typed, verb="trace").command() + " looks closer",
         )
-    found = write_snippets(job, report, parse_row(row))
+    found = write_snippets(job, report, at)
     names = [s.id for s in found]
     for name in only or ():
         if name not in names:

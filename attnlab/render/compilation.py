@@ -19,7 +19,7 @@ def show_compilation(seen: Compilation, screen: Screen) -> None:
         screen.hang((f"  {screen.marks.warn} ", "warn"), spot, f"  {place.reason}")
         screen.say((place.source, "aside"), indent=6)
     for change in seen.recompilations:
-        screen.hang(("  ", "aside"), f"{change.axis}: {_cost(change)}")
+        screen.hang(f"  {change.axis}: ", _cost(change))
     if seen.breaks:
         screen.say(("fullgraph=True makes a break an error, with its line", "aside"), indent=2)
 

@@ -44,7 +44,8 @@ def _filled(words: Mapping[str, str], holds: set[str]) -> Iterator[Snippet]:
     text = Path(__file__).parent.parent.joinpath("catalogue", "snippets.md").read_text("utf-8")
     for id_, title, needs, code in SECTION.findall(text):
         wanted = Template(code).get_identifiers()
-        if (not needs or needs in holds) and all(words.get(word) for word in wanted):
+        known = id_ == "setup" or all(words.get(word) for word in wanted)
+        if (not needs or needs in holds) and known:
             said, filled = (Template(part).substitute(words) for part in (title, code))
             yield Snippet(id=id_, title=said, code=filled)
 
@@ -77,9 +78,10 @@ def _setup_words(job: Job, contract: Contract, module: bool) -> dict[str, str]:
     given |= {n: _literal(v, sizes) for n, v in contract.arguments.items()}
     makers = {m for v in contract.init.values() for m in re.findall(r"^(\w+)\(", str(v))}
     symbols = [s for s in sizes if s.isidentifier()]
+    values = [str(sizes[s]) for s in symbols]
     return {
         "imports": _imports(job, sorted({name, *makers & {*defined}})),
-        "sizes": f"{', '.join(symbols)} = {', '.join(str(sizes[s]) for s in symbols)}",
+        "sizes": " = ".join(filter(None, map(", ".join, (symbols, values)))),
         "build": name if plain else f"{name}({_pairs(init)})" + ".eval()" * module,
         "inputs": "\n".join(f'    "{n}": {v},' for n, v in given.items()),
         "call": "model(**{**inputs, **changes})"

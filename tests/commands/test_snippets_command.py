@@ -41,6 +41,10 @@ class Frozen(nn.Module):
     def forward(self, x, cache, scale=2):
         return x * scale + cache[0].sum(1, keepdim=True)
 
+class Alone(nn.Module):
+    def forward(self):
+        return torch.ones(3).softmax(0)
+
 def attend(q, k, mask):
     scores = (q @ k.mT).masked_fill(mask, float("-inf"))
     return scores.softmax(-1) @ k
@@ -112,6 +116,13 @@ def test_a_container_and_a_value_are_passed(snippets, execute):
     execute(codes)
 
 
+def test_a_module_without_inputs_is_set_up_too(snippets, execute):
+    """It has no sizes either, and the rest builds on the setup."""
+    codes = snippets("Alone")
+    assert "setup" in codes
+    execute(codes)
+
+
 def test_only_properties_that_hold_become_tests(snippets):
     """A module that looks ahead has no test that it does not."""
     codes = snippets("Leaky")
@@ -159,6 +170,10 @@ def test_the_whole_screen_is_one_script(shell):
         (("net.py:Net", "--row", "x"), "--row x: the number of a row"),
         (("net.py:Net", "--only", "nam"), 'there is no "nam"'),
         (("net.py:Nut",), "defines no Nut"),
+        (
+            ("net.py:Frozen", *PAIR, "--sizes", "S=999999999999"),
+            "takes 96 TB, and a run gets 2.15 GB",
+        ),
         (("gone.py",), "gone.py"),
     ],
 )
