@@ -113,18 +113,14 @@ def test_the_table_of_masks():
         name, flag = where.replace("`", ""), argument.replace("`", "").partition(",")[0]
         if name.startswith(ELSEWHERE):
             continue
-        if "float" in name:
-            assert meaning.startswith("it is added")
-            bias = torch.randn(4, 4)
-            added = ((torch.eye(4) @ torch.eye(4) / 2) + bias).softmax(-1)
-            assert torch.allclose(attend(torch.eye(4)[None], bias)[0], added)
-            continue
         mask = torch.zeros(4, 4, dtype=torch.bool)
         mask[:, 2] = True
         compute = known.pop(name, None) or known.pop(f"{name} {flag}")
         seen = compute(torch.eye(4)[None], mask).reshape(-1, 4)[:2, 2]
         assert bool((seen == 0).all()) is (meaning != "may attend"), where
     assert not known
+    bias, x = torch.randn(4, 4), torch.eye(4)[None]  # "a float mask is added to the scores"
+    assert torch.allclose(attend(x, bias), (x / 2 + bias).softmax(-1))
     for source in ("jax.nn.dot_product_attention", "flax.linen", "keras.layers"):
         assert source in text.partition("Sources")[2]
 

@@ -76,9 +76,7 @@ def test_what_lies_beyond_the_trained_length(name: str) -> None:
 
 def test_a_padding_mask_of_transformers_is_0_at_padding() -> None:
     """As the page on masks says: a token under 0 is not seen by the others, one under 1 is."""
-    assert "| transformers | `attention_mask`, (B, S) of 0 and 1 | a token; 0 is padding |" in (
-        page_text("masks")
-    )
+    assert "| transformers | `attention_mask` (B, S) | a token, 0 padding |" in page_text("masks")
     model, keep = build("BERT"), torch.tensor([[1, 1, 1, 0]])
     ids = torch.tensor([[5, 6, 7, 8], [5, 6, 7, 9], [5, 6, 4, 8]])
     with torch.no_grad():
