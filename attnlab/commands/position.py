@@ -26,8 +26,7 @@ Length = Annotated[str, typer.Option("--length", metavar="S", help="Positions: 6
 Heads = Annotated[str, typer.Option("--heads", metavar="H", help="Attention heads: 8.")]
 Base = Annotated[str, typer.Option("--base", metavar="B", help="Of the frequencies: 10000.")]
 Layout = Annotated[
-    str,
-    typer.Option("--layout", help="Of the pairs: interleaved, concatenated, half for rope."),
+    str, typer.Option("--layout", help="Of the pairs: interleaved, concatenated, half for rope.")
 ]
 Scaling = Annotated[
     str,
@@ -43,9 +42,7 @@ Trained = Annotated[
 Other = Annotated[
     str,
     typer.Option(
-        "--vs",
-        metavar="OTHER",
-        help='Compare with: alibi, base=500000, "rope scaling=yarn:4".',
+        "--vs", metavar="OTHER", help='Compare with: alibi, base=500000, "rope scaling=yarn:4".'
     ),
 ]
 

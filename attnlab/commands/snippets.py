@@ -19,11 +19,7 @@ Row = Annotated[
 
 @takes_target
 def command(
-    named: NamedTarget,
-    only: Only = None,
-    row: Row = "",
-    timeout: Timeout = "",
-    json: Json = False,
+    named: NamedTarget, only: Only = None, row: Row = "", timeout: Timeout = "", json: Json = False
 ) -> int:
     """Write Python to paste beside a module: shapes asserted, NaN caught, a profile, tests.
 

@@ -10,14 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attnlab.records.position import (
-    USES,
-    Frequency,
-    Kind,
-    PositionJob,
-    PositionReport,
-    Statistic,
-)
+from attnlab.records.position import USES, Frequency, Kind, PositionJob, PositionReport, Statistic
 from attnlab.references.alibi import alibi_bias, alibi_slopes
 from attnlab.references.analysis import (
     Distances,

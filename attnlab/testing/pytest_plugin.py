@@ -119,9 +119,7 @@ class Page:
 
 
 def _page(
-    item: pytest.Item,
-    error: PropertyFailed | AttnlabError,
-    traceback: Iterable[TracebackEntry],
+    item: pytest.Item, error: PropertyFailed | AttnlabError, traceback: Iterable[TracebackEntry]
 ) -> Page:
     """The page of an error, with file, line and source of the assertion in the user's test."""
     entries = list(traceback)

@@ -1,4 +1,4 @@
-"""Special tokens: ids of 0 that count as none, ends that no loss asks for, tokens read elsewhere."""
+"""Special tokens: ids of 0 that count as none, ends that no loss asks for, tokens misread."""
 
 import pytest
 

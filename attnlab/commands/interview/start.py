@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 LARGEST = 2**31 - 1
 Round = Annotated[
-    str,
-    typer.Argument(metavar="[ROUND]", help="A program.", autocompletion=complete_slug),
+    str, typer.Argument(metavar="[ROUND]", help="A program.", autocompletion=complete_slug)
 ]
 Minutes = Annotated[
     str, typer.Option("--minutes", metavar="N", help="The time limit; the program's own if left.")
