@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,36 +122,33 @@ class NamedTarget:
 
 def takes_target(command: Callable[..., int], argument: object = Target) -> Callable[..., int]:
     """The command with TARGET and its flags in place of its parameter `named`."""
-    kinds = {"target": argument, "init": Init, "sizes": Sizes, "inputs": Inputs, "case": Case}
-    defaults = {"target": inspect.Parameter.empty, "case": ""}
-    flags = [
-        _parameter(name, annotation=kind, default=defaults.get(name))
-        for name, kind in kinds.items()
-    ]
+    context, target, *flags = _keywords(_named)
+    flags.insert(0, target.replace(annotation=argument))
+    names = [flag.name for flag in flags]
 
     @wraps(command)
     def with_flags(ctx: typer.Context, **given: Any) -> int:
-        return command(named=_named(ctx, **{name: given.pop(name) for name in kinds}), **given)
+        return command(named=_named(ctx, **{name: given.pop(name) for name in names}), **given)
 
-    written = inspect.signature(command, eval_str=True).parameters.values()
-    others = [p.replace(kind=p.KEYWORD_ONLY) for p in written]
-    places = [flags if p.name == "named" else [p] for p in others]
-    context = _parameter("ctx", annotation=typer.Context)
-    signature = inspect.Signature([context, *(p for place in places for p in place)])
+    places = [flags if each.name == "named" else [each] for each in _keywords(command)]
+    signature = inspect.Signature([context, *(each for place in places for each in place)])
     with_flags.__signature__ = signature  # type: ignore[attr-defined]
     return with_flags
 
 
-_parameter = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+def _keywords(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Its parameters as keywords, among which those without a default may stand anywhere."""
+    found = inspect.signature(function, eval_str=True).parameters.values()
+    return [each.replace(kind=each.KEYWORD_ONLY) for each in found]
 
 
 def _named(
     ctx: typer.Context,
-    target: str,
-    init: list[str] | None,
-    sizes: list[str] | None,
-    inputs: list[str] | None,
-    case: str,
+    target: Target,
+    init: Init = None,
+    sizes: Sizes = None,
+    inputs: Inputs = None,
+    case: Case = "",
 ) -> NamedTarget:
     from attnlab.target.command_line import TraceCommand
     from attnlab.target.rounds import training_script
