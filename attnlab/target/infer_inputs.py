@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import chain, groupby
+from math import prod
 
 from attnlab.catalogue.inputs import parse_input
 from attnlab.catalogue.literals import Scalar, Symbol
 from attnlab.errors import Refused
-from attnlab.records import Input
+from attnlab.records import Contract, Input, Limits
+from attnlab.sizes import UnknownSize, format_bytes, measure
 from attnlab.suggest import did_you_mean
-from attnlab.target.command_line import UserOptions
+from attnlab.target.command_line import TraceCommand, UserOptions, input_flag
 from attnlab.target.conventions import ARGUMENTS, DIMENSIONS, FEEDS, PLAIN, usual_feed
 from attnlab.target.outline import Definition, Parameter, Signature, format_signature
 
@@ -89,6 +92,19 @@ def must_take(flag: str, name: str, forward: Signature) -> None:
     if name not in forward.names() and not forward.keywords:
         hint = did_you_mean(name, forward.names()) or f"It takes {format_signature(forward)}."
         raise Refused(f"{flag}: forward takes no {name}", hint, flag)
+
+
+def must_fit(contract: Contract, typed: TraceCommand, limits: Limits) -> None:
+    """Raise `Refused` where one input alone is larger than the memory of a run."""
+    for entry in contract.inputs:
+        with suppress(UnknownSize):
+            needed = 4 * prod(measure(axis, contract.sizes) for axis in entry.axes)
+            if needed > limits.memory:
+                room = format_bytes(limits.memory)
+                says = f"{input_flag(entry)} takes {format_bytes(needed)}, and a run gets {room}"
+                sizes = ", ".join(f"{s}={n}" for s, n in contract.sizes.items())
+                hint = f'attnlab cost {typed.target} --at "S=4096" counts any sizes without data'
+                raise Refused(f"{says} ({sizes})", hint, typed.target)
 
 
 def _cannot_feed(forward: Signature, missing: list[Parameter], said: UserOptions) -> Refused:

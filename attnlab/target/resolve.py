@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 from typing import Literal
 
@@ -33,9 +31,8 @@ from attnlab.records import (
     UserEnvironment,
     record,
 )
-from attnlab.sizes import UnknownSize, format_bytes, measure
 from attnlab.suggest import did_you_mean, either
-from attnlab.target.command_line import TraceCommand, UserOptions, input_flag
+from attnlab.target.command_line import TraceCommand, UserOptions
 from attnlab.target.environment import (
     find_module_file,
     package_environment,
@@ -43,7 +40,7 @@ from attnlab.target.environment import (
     with_package_roots,
 )
 from attnlab.target.infer import TINY, complete_contract
-from attnlab.target.infer_inputs import call_signatures, must_take, takes_inputs
+from attnlab.target.infer_inputs import call_signatures, must_fit, must_take, takes_inputs
 from attnlab.target.outline import Definition, Outline, format_signature, read_outline
 from attnlab.target.source import parse, read_source
 
@@ -147,7 +144,7 @@ def own_job(
     flags = typed.describes_module or typed.tiny
     contract = base if answer and not flags else _contract(base, said, found, flags)
     if contract:
-        _must_fit(contract, typed, limits or Limits())
+        must_fit(contract, typed, limits or Limits())
     _, forward = call_signatures(found.seen, said)
     if options and options.feed and forward and contract:
         must_take("--feed", options.feed, forward)
@@ -159,19 +156,6 @@ def own_job(
         own=found.own,
         options=options or TraceOptions(),
     )
-
-
-def _must_fit(contract: Contract, typed: TraceCommand, limits: Limits) -> None:
-    """Raise `Refused` where one input alone is larger than the memory of a run."""
-    for entry in contract.inputs:
-        with suppress(UnknownSize):
-            needed = 4 * prod(measure(axis, contract.sizes) for axis in entry.axes)
-            if needed > limits.memory:
-                room = format_bytes(limits.memory)
-                says = f"{input_flag(entry)} takes {format_bytes(needed)}, and a run gets {room}"
-                sizes = ", ".join(f"{s}={n}" for s, n in contract.sizes.items())
-                hint = f'attnlab cost {typed.target} --at "S=4096" counts any sizes without data'
-                raise Refused(f"{says} ({sizes})", hint, typed.target)
 
 
 def _training_job(typed: TraceCommand, limits: Limits, options: TraceOptions) -> Job:

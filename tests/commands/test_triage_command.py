@@ -257,11 +257,13 @@ if __name__ == "__main__":
 """
 
 
-def test_a_loop_without_an_optimizer_of_torch_is_said_not_to_have_been_seen(shell, net):
-    """Nothing was found because nothing was seen, which is no clean bill."""
+def test_a_loop_without_an_optimizer_of_torch_is_watched(shell, net):
+    """What trains nothing was not seen, which is no clean bill."""
     net(OWN_LOOP)
+    assert "20 steps without an optimizer" in shell("triage", "net.py").out
+    assert "trains without an optimizer" in shell("trace", "net.py", "--step", "1").err
+    net(OWN_LOOP.replace("range(30)", "range(0)"))
     said = shell("triage", "net.py")
     assert said.code == 3
     assert "nothing could be looked at, so nothing is known" in said.out
     assert "no optimizer of torch.optim took a step" in " ".join(said.out.split())
-    assert "trains without an optimizer" in shell("trace", "net.py", "--step", "1").err
