@@ -60,8 +60,9 @@ def test_a_teacher_may_see_a_view_of_its_own():
     assert "draws-differ" not in rules(step)
 
 
+@pytest.mark.parametrize("axes", ["B D", "N D"])
 @pytest.mark.parametrize(("dim", "found"), [(0, True), (-1, False)])
-def test_vectors_are_normalised_over_their_features(dim, found):
-    """Not over the batch."""
-    trace = attnlab.trace(lambda x: F.normalize(x, dim=dim), torch.randn(4, 6), dims={"x": "B D"})
+def test_vectors_are_normalised_over_their_features(dim, found, axes):
+    """Not over the batch, nor over rows of no known kind."""
+    trace = attnlab.trace(lambda x: F.normalize(x, dim=dim), torch.randn(4, 6), dims={"x": axes})
     assert ("batch-contraction" in [f.rule for f in trace.findings]) == found

@@ -73,8 +73,10 @@ def power(flow: Flow, call: Call) -> TracedTensor:
 
 
 def normalize(flow: Flow, call: Call) -> TracedTensor | list[TracedTensor]:
-    axis = leaves(call.x.axes[call.dim(2, 1)])
-    if any(a.kind == "batch" for a in axis):
+    at = call.dim(2, 1)
+    axis = leaves(call.x.axes[at])
+    rows = at == 0 and len(call.x.shape) == 2 and [a.name for a in axis] == ["N"]
+    if rows or any(a.kind == "batch" for a in axis):
         flow.report(
             call.row,
             "batch-contraction",
