@@ -16,7 +16,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 PEERS := tests/references/peers tests/accuracy/peers tests/catalogue/peers
 
-.PHONY: faults hostile demo test check strength accuracy triage lint docs test-peers clean
+.PHONY: faults hostile demo test check strength accuracy triage lint docs quiz-check test-peers clean
 
 demo: $(READY)
 	@$(BIN)/attnlab run crash-at-out-proj || test $$? -eq 1  # the flagship crashes: that is the demo
@@ -57,6 +57,10 @@ diagnosis: $(READY)
 
 triage: $(READY)
 	$(BIN)/python -m benchmarks.triage --write docs/triage-accuracy.md $(if $(UNOPENED),--unopened $(UNOPENED))
+
+# Draws ten thousand questions of the kinds that are drawn by seed, and one for every bug.
+quiz-check: $(READY)
+	$(BIN)/python -m benchmarks.quiz
 
 docs: $(READY)
 	$(BIN)/python docs/make.py

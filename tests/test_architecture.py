@@ -33,6 +33,7 @@ ROOMS = (
     {"worker"},
     {"batch"},
     {"doctor"},
+    {"questions"},
     {"render"},
     {"testing", "api"},  # for the user's own tests and notebooks
     {"commands"},
@@ -48,6 +49,7 @@ FRONT = {
     "progress",
     "practice",
     "batch",
+    "questions",
     "suspicions",
     "verdict",
     "catalogue",

@@ -47,6 +47,11 @@ class Catalogue:
         """Of the folders `<topic>/<slug>`."""
         self._folders = tuple(folders)
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """All folders, those of programs among them, none of them read."""
+        return self._folders
+
     @cached_property
     def _all(self) -> _Reading:
         return _read_all(self._folders)

@@ -219,7 +219,7 @@ class ProgramJob:
     program: Program
     files: Files  # the candidate's, those that are given among them
     label: str  # the folder, as messages show it
-    stages: tuple[Literal["train", "material", "grade", "stage", "goals", "bugs"], ...]
+    stages: tuple[Literal["train", "measure", "material", "grade", "stage", "goals", "bugs"], ...]
     open_stage: str = ""  # the one after the bugs that "stage" grades
     bugs: tuple[str, ...] = ()  # of the round, in which "bugs" looks
     seed: int = 0
@@ -287,6 +287,7 @@ class TrainingRun:
     failed_step: int | None = None  # at which it raised, or its loss was NaN, from 1
     error: str = ""  # "train.py:41: RuntimeError: ..."
     trace: Trace | None = None  # of that step
+    evidence: dict[str, str] = field(default_factory=dict)  # measurements by what one asks for
 
 
 @record

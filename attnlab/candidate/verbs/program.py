@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnlab.candidate.evidence import train_and_measure
 from attnlab.candidate.process_state import set_seed
 from attnlab.candidate.program import (
     CandidateProgram,
@@ -176,6 +177,12 @@ def train_model(session: Session, seed: int, steps: int) -> Any:
     answer["modes"] = watch.training_modes
     answer["seconds"] = time.monotonic() - began
     return answer
+
+
+@verb
+def measure_training(session: Session, seed: int, steps: int) -> Any:
+    """Such a training, and what can be measured of it, as texts by what one asks for."""
+    return train_and_measure(_program(session), seed, steps)
 
 
 @verb

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.commands.base import (
+    Json,
+    catalogue,
+    emit,
+    note,
+    parse_seed,
+    progress,
+    whole_number,
+)
+from attnlab.errors import AttnlabError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from attnlab.questions.base import Part, Runner
+    from attnlab.records.quiz import QuizVerdict
+    from attnlab.run_store import RunStore
+
+PLACE = 68
+NUMBERS = 10**6  # seeds that are drawn
+
+
+def complete_kind(incomplete: str) -> list[tuple[str, str]]:
+    try:
+        from attnlab.questions.base import kinds
+
+        return [(k.id, k.title) for k in kinds().values() if k.id.startswith(incomplete)]
+    except Exception:  # completion must never print an error
+        return []
+
+
+KindName = Annotated[
+    str,
+    typer.Argument(metavar="[KIND]", help="What to ask; any.", autocompletion=complete_kind),
+]
+Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Ask this question of the kind.")]
+Answer = Annotated[
+    str, typer.Option("--answer", metavar="ID=ANSWER", help="Judge an answer to a question.")
+]
+Ask = Annotated[
+    str, typer.Option("--ask", metavar="ID=N", help="Make a measurement of an incident.")
+]
+About = Annotated[
+    str, typer.Option("--about", metavar="CATEGORY", help="Only about such bugs: mask, loss.")
+]
+Count = Annotated[str, typer.Option("--count", metavar="N", help="End after N questions.")]
+
+
+def command(
+    ctx: typer.Context,
+    kind: KindName = "",
+    seed: Seed = "",
+    answer: Answer = "",
+    ask: Ask = "",
+    about: About = "",
+    count: Count = "",
+    json: Json = False,
+) -> int:
+    """Ask what an interviewer asks: shapes, bugs to spot, numbers, reasons.
+
+    Questions are drawn from the challenges; answers are compared with what the code really does.
+    Without a terminal one question is shown, and --answer judges.
+    """
+    import random
+
+    from attnlab.errors import Refused
+    from attnlab.questions.base import draw_about, find_kind, kinds
+    from attnlab.render.quiz import KindsPage, QuestionPage
+
+    if (answer or ask) and (kind or seed or count or about or (answer and ask)):
+        flag = "--answer" if answer else "--ask"
+        raise Refused(f"{flag} names a question by its id alone", "leave out the rest", flag)
+    number = parse_seed(seed)
+    most = whole_number("--count", count, 1, 1000) if count else 0
+    asks = sys.stdin.isatty() and not json
+    if not (kind or answer or ask or asks):
+        return emit(KindsPage(kinds={k.id: k.title for k in kinds().values()}), json)
+    with warm_runner() as runner:
+        if answer or ask:
+            return _judge(ctx, answer or ask, runner, json, measure=bool(ask))
+        chosen = [find_kind(kind)] if kind else list(kinds().values())
+        number = random.randrange(NUMBERS) if number is None else number
+        if not asks:
+            parts = draw_about(about, chosen[0], number, catalogue(ctx), runner)
+            return emit(QuestionPage(question=parts[0].question), json)
+        seeds = itertools.count(number)
+        drawn = (
+            draw_about(about, chosen[n % len(chosen)], n, catalogue(ctx), runner) for n in seeds
+        )
+        return _sit(itertools.islice(drawn, most or 1 if most or seed else None))
+
+
+def _judge(ctx: typer.Context, answer: str, runner: Runner, json: bool, measure: bool) -> int:
+    """The verdict on `ID=ANSWER`, or what was measured."""
+    from attnlab.errors import Refused
+    from attnlab.questions.base import draw_parts, find_measurement, judge, read_id
+    from attnlab.render.quiz import MeasurementPage, QuizVerdictPage
+
+    name, equals, typed = answer.partition("=")
+    if not equals:
+        raise Refused(f'there is no = in "{answer}"', "as in --answer shapes.17=ANSWER")
+    asked = read_id(name.strip())
+    parts = draw_parts(asked.kind, asked.seed, catalogue(ctx), runner)
+    if asked.number > len(parts):
+        raise Refused(f"{name} is not asked: that question has {len(parts)} parts", "", "--answer")
+    if measure:
+        found = find_measurement(parts[asked.number - 1], typed)
+        return emit(MeasurementPage(measurement=found), json)
+    verdict = judge(parts, asked.number, typed)
+    _record(parts[asked.number - 1], verdict)
+    return emit(QuizVerdictPage(verdict=verdict), json, int(verdict.outcome != "right"))
+
+
+def _record(part: Part, verdict: QuizVerdict) -> None:
+    from attnlab.records.practice import Event
+
+    with progress() as store:
+        store.add_event(
+            Event(
+                kind="quiz",
+                base=part.base,
+                bug=part.bug,
+                category=part.category,
+                question=verdict.kind,
+                outcome=verdict.outcome,
+                seconds=verdict.seconds,
+                text=verdict.id,
+            )
+        )
+
+
+@contextmanager
+def warm_runner() -> Iterator[Runner]:
+    """Runs what questions need; the worker starts with the first job."""
+    from contextlib import ExitStack
+    from functools import cache
+
+    from attnlab.doctor import isolated_worker
+    from attnlab.questions.base import Runner
+
+    with ExitStack() as stack:
+        worker = cache(lambda: stack.enter_context(isolated_worker(note)))
+        yield Runner(
+            lambda job: worker().run_job(job), lambda job: worker().run_program(job), _kept_runs()
+        )
+
+
+def _kept_runs() -> RunStore | None:
+    """What was run for questions before; None where nothing can be kept."""
+    from attnlab.errors import AttnlabError
+    from attnlab.run_store import RunStore
+
+    with progress() as store:
+        folder = store.path and store.path.parent
+    try:
+        return RunStore(folder / "runs.db") if folder else None
+    except AttnlabError:
+        return None
+
+
+# ---------------------------------------------------------------- at a terminal
+
+
+def _sit(drawn: Iterator[Sequence[Part]]) -> int:
+    """Ask one question after the other until the person leaves."""
+    from attnlab.render.quiz import show_session
+    from attnlab.render.screen import stdout
+
+    verdicts: list[QuizVerdict] = []
+    try:
+        for parts in drawn:
+            _ask(parts, verdicts)
+            stdout().gap()
+    except (typer.Abort, KeyboardInterrupt, EOFError):
+        stdout().gap()  # the prompt stands there
+    show_session(verdicts, stdout())
+    return 0
+
+
+def _ask(parts: Sequence[Part], verdicts: list[QuizVerdict]) -> None:
+    """One question and what follows it; each answer is recorded at once."""
+    from attnlab.questions.base import find_measurement, judge
+    from attnlab.render.quiz import show_measurement, show_question, show_verdict
+    from attnlab.render.screen import stdout
+
+    for number, part in enumerate(parts, 1):
+        show_question(part.question, stdout(), again=number > 1)
+        begun, measured = time.monotonic(), 0
+        while True:
+            typed = type_line(_expected(part, measured))
+            try:
+                if part.evidence and typed.isdecimal():
+                    show_measurement(find_measurement(part, typed, measured), stdout())
+                    measured += 1
+                    continue
+                verdict = judge(parts, number, typed, time.monotonic() - begun, measured)
+                break
+            except AttnlabError as error:
+                note(error.message + (f": {error.hint}" if error.hint else ""))
+        _record(part, verdict)
+        verdicts.append(verdict)
+        show_verdict(verdict, stdout())
+        if part.show and type_line("run it? [y/n]") in ("y", "yes"):
+            stdout().say(part.show())
+
+
+def _expected(part: Part, measured: int) -> str:
+    """What may be typed."""
+    from attnlab.records.quiz import BUDGET
+
+    if part.evidence and measured < BUDGET:
+        return f"the number of a measurement, {BUDGET - measured} left, or a letter"
+    return part.question.expects or "a letter"
+
+
+def type_line(text: str) -> str:
+    """A line that was typed; raises `Abort` for q."""
+    typed = str(typer.prompt(f"{text} (q leaves)", default="", show_default=False)).strip()
+    if typed.lower() == "q":
+        raise typer.Abort
+    return typed

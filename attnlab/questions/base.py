@@ -1,0 +1,293 @@
+"""The frame of the kinds of questions: how one is drawn by its seed, asked and judged.
+
+A kind is one file in `kinds/`: the file name is what `attnlab quiz` calls it, the docstring
+explains it, and a function `draw` turns a piece of material and a die into the parts of a question:
+the question itself and what is asked next about the same code. `MATERIAL` says what it draws from.
+
+A question is known by its id alone, "shapes.17": kind and seed give the same question again, so
+that nothing is kept between asking and judging.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pkgutil
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+from attnlab import __version__
+from attnlab.catalogue.load import Catalogue
+from attnlab.errors import Broken, Refused
+from attnlab.questions.material import Material
+from attnlab.records import Job, Report
+from attnlab.records.program import ProgramJob, ProgramReport, TrainingRun
+from attnlab.records.quiz import BUDGET, Mark, Measurement, Question, QuizVerdict
+from attnlab.records.trace import Op, Trace
+from attnlab.run_store import RunStore
+from attnlab.suggest import did_you_mean
+
+R = TypeVar("R")
+SEARCHED = 300  # seeds among which one is looked for about a category
+TRIES = 60  # pieces of material that may not fit before it is our own fault
+LETTERS = "abcdefghijklmnop"
+SEEDS = 10**9
+
+
+class Judged(NamedTuple):
+    """What an answer is worth, as it was understood, and how it differs from the right one."""
+
+    mark: Mark
+    answer: str
+    message: str
+
+
+class Runner:
+    """Runs jobs in the worker that `run_job` and `run_program` reach; a trace is made once."""
+
+    def __init__(
+        self,
+        run_job: Callable[[Job], Report],
+        run_program: Callable[[ProgramJob], ProgramReport],
+        kept: RunStore | None = None,
+    ) -> None:
+        self.run_job, self.run_program = run_job, run_program
+        self.kept = kept
+        self._here: dict[str, Any] = {}
+
+    def trace(self, job: Job) -> Trace:
+        """Of what ran; nothing where it could not be run."""
+        return self.once(job, Trace, lambda: self.run_job(job).trace or Trace())
+
+    def evidence(self, job: ProgramJob) -> TrainingRun | None:
+        """The run of a program with what was measured; None where it ended early."""
+        empty = TrainingRun(steps=0, losses=(), expected_start=0.0, seconds=0.0)
+        run = self.once(job, TrainingRun, lambda: self.run_program(job).run or empty)
+        return run if run.losses else None
+
+    def once(self, job: object, kind: type[R], make: Callable[[], R]) -> R:
+        """What came of the same job before, here or by another command, or is made now."""
+        name = hashlib.sha256(f"{__version__} {job!r}".encode()).hexdigest()
+        if name not in self._here:
+            found = self.kept.get(name, kind) if self.kept else None
+            if found is None:
+                found = make()
+                if self.kept:
+                    self.kept.add(name, kind.__name__, found)
+            self._here[name] = found
+        known: R = self._here[name]
+        return known
+
+
+@dataclass(frozen=True)
+class Part:
+    """A question with what only the judge knows."""
+
+    question: Question
+    right: str  # the right answer in words
+    judge: Callable[[str], Judged]  # raises `Refused` where an answer cannot be understood
+    why: str = ""
+    rows: Sequence[Op] = ()
+    base: str = ""  # slug of the material
+    bug: str = ""
+    category: str = ""
+    show: Callable[[], str] | None = None  # run it: what was seen, in a line
+    evidence: Mapping[str, str] = field(default_factory=dict)  # measurements by their names
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of question, as its file defines it."""
+
+    id: str
+    title: str  # the first line of its docstring
+    text: str  # all of it
+    material: str  # what of the catalogue a question is made of; "" of none
+    draw: Callable[[Any, random.Random, Runner], Sequence[Part] | None]  # None: it does not fit
+
+
+@cache
+def kinds() -> dict[str, Kind]:
+    """All kinds by their names."""
+    import attnlab.questions.kinds as folder
+
+    names = sorted(found.name for found in pkgutil.iter_modules(folder.__path__))
+    modules = {n: importlib.import_module(f"{folder.__name__}.{n}") for n in names}
+    return {
+        name: Kind(
+            id=name,
+            title=(module.__doc__ or "").partition("\n")[0].rstrip("."),
+            text=(module.__doc__ or "").strip(),
+            material=module.MATERIAL,
+            draw=module.draw,
+        )
+        for name, module in modules.items()
+    }
+
+
+def find_kind(name: str) -> Kind:
+    """The kind of that name; raises `Refused` where there is none."""
+    known = kinds()
+    if name in known:
+        return known[name]
+    hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+    raise Refused(f'no kind of question is called "{name}"', hint)
+
+
+def draw_parts(kind: Kind, seed: int, catalogue: Catalogue, runner: Runner) -> list[Part]:
+    """The question of this seed and what follows it, with their ids."""
+    dice = random.Random(f"{kind.id} {seed}")
+    material = Material(catalogue)
+    for _ in range(TRIES):
+        piece = material.draw(kind.material, dice)
+        fits = piece is not None or not kind.material
+        if fits and (parts := kind.draw(piece, dice, runner)):
+            return number_parts(kind.id, seed, parts)
+    raise Broken(f"no question of the kind {kind.id} could be drawn with seed {seed}")
+
+
+def about(part: Part, code: dict[str, Any], material: dict[str, Any]) -> Part:
+    """The part with the code that it asks about, and what that was drawn from."""
+    return replace(part, question=replace(part.question, **code), **material)
+
+
+def asked(prompt: str, expects: str) -> Question:
+    """A question without choices."""
+    return Question(id="", kind="", seed=0, prompt=prompt, expects=expects)
+
+
+def draw_about(
+    category: str, kind: Kind, seed: int, catalogue: Catalogue, runner: Runner
+) -> list[Part]:
+    """The first question from this seed on that is about such bugs; any where none is named.
+    Raises `Refused` where there is none."""
+    material, seen = Material(catalogue), set[str]()
+    for number in range(seed, seed + (SEARCHED if category else 1)):
+        piece = material.draw(kind.material, random.Random(f"{kind.id} {number}"))
+        first = getattr(piece, "category", category)  # cheap to look at; what is made of it is not
+        seen.add(first)
+        if first == category or not category:
+            parts = draw_parts(kind, number, catalogue, runner)
+            seen |= {part.category for part in parts}
+            if not category or parts[0].category == category:
+                return parts
+    hint = did_you_mean(category, seen) or f"there are {', '.join(sorted(filter(None, seen)))}"
+    raise Refused(f"--about {category}: {kind.id} asks nothing about that", hint, "--about")
+
+
+def number_parts(kind: str, seed: int, parts: Iterable[Part]) -> list[Part]:
+    """The parts with ids, the first `KIND.SEED`, the others `KIND.SEED.2` and so on."""
+    return [
+        replace(part, question=replace(part.question, id=_id(kind, seed, n), kind=kind, seed=seed))
+        for n, part in enumerate(parts, 1)
+    ]
+
+
+def _id(kind: str, seed: int, number: int) -> str:
+    return f"{kind}.{seed}" + (f".{number}" if number > 1 else "")
+
+
+class QuestionId(NamedTuple):
+    kind: Kind
+    seed: int
+    number: int
+
+
+def read_id(text: str) -> QuestionId:
+    """Kind, seed and number of the part; raises `Refused` where it is no id."""
+    name, _, rest = text.partition(".")
+    seed, _, number = rest.partition(".")
+    kind = find_kind(name)
+    numbers = [int(each) if each.isdecimal() and len(each) < 11 else -1 for each in (seed, number)]
+    if not number and "." not in rest:
+        numbers[1] = 1
+    if not (0 <= numbers[0] < SEEDS and numbers[1] > 0):
+        raise Refused(f'"{text}" is no id of a question', "as in --answer shapes.17=ANSWER")
+    return QuestionId(kind, *numbers)
+
+
+def find_measurement(part: Part, typed: str, before: int = 0) -> Measurement:
+    """One that is asked for by its number or name, after so many others; raises `Refused`."""
+    names, word = part.question.measurements, typed.strip()
+    if not names:
+        raise Refused(f"{part.question.id} has nothing to measure", "incidents have")
+    if before >= BUDGET:
+        raise Refused("no measurement is left", "name the cause")
+    numbered = word.isdecimal() and len(word) < 4 and 0 < int(word) <= len(names)
+    name = names[int(word) - 1] if numbered else word.lower()
+    if name not in names:
+        hint = did_you_mean(name, names) or f"type a number from 1 to {len(names)}"
+        raise Refused(f'"{typed}" is no measurement', hint)
+    left = BUDGET - before - 1
+    return Measurement(id=part.question.id, name=name, value=part.evidence[name], left=left)
+
+
+def judge(
+    parts: Sequence[Part], number: int, typed: str, seconds: float = 0.0, measured: int = 0
+) -> QuizVerdict:
+    """The verdict on an answer to one of the parts; raises `Refused` where it says nothing."""
+    part = parts[number - 1]
+    if not typed.strip():
+        raise Refused("an empty answer says nothing", _expected(part.question))
+    found = part.judge(typed.strip())
+    return QuizVerdict(
+        id=part.question.id,
+        kind=part.question.kind,
+        outcome=found.mark,
+        answer=found.answer,
+        right=part.right,
+        message=found.message,
+        why=part.why,
+        rows=tuple(part.rows),
+        next=parts[number].question.id if number < len(parts) else "",
+        seconds=seconds,
+        measured=measured,
+    )
+
+
+def _expected(question: Question) -> str:
+    if question.choices:
+        return f"type a letter from a to {LETTERS[len(question.choices) - 1]}"
+    return f"type {question.expects}"
+
+
+# ---------------------------------------------------------------- choices
+
+
+def choice(
+    dice: random.Random, right: str, wrong: Iterable[str], prompt: str, ordered: bool = False
+) -> tuple[Question, str, Callable[[str], Judged]]:
+    """A question with choices, the right answer, and its judge. Choices come in a drawn order, or,
+    where they are `ordered`, as they stand in `wrong`, the right one among them."""
+    choices = list(dict.fromkeys(wrong if ordered else (right, *wrong)))
+    if not ordered:
+        dice.shuffle(choices)
+    question = Question(id="", kind="", seed=0, prompt=prompt, choices=tuple(choices))
+    return question, right, lambda typed: _judge_choice(typed, tuple(choices), right)
+
+
+def _judge_choice(typed: str, choices: tuple[str, ...], right: str) -> Judged:
+    chosen = _chosen(typed, choices)
+    if chosen == right:
+        return Judged("right", chosen, "")
+    return Judged("wrong", chosen, f"you said: {chosen}")
+
+
+def _chosen(typed: str, choices: tuple[str, ...]) -> str:
+    """The choice that is meant: its letter, its number from 1, or its words."""
+    whole = " ".join(typed.lower().split())
+    word = whole.strip(" .)(")
+    same = [c for c in choices if " ".join(c.lower().split()) in (whole, word)]
+    begun = [c for c in choices if len(word) > 2 and c.lower().startswith(word)]
+    if same or len(begun) == 1:
+        return (same or begun)[0]
+    place = LETTERS.find(word) if len(word) == 1 and word.isalpha() else -1
+    if word.isdecimal() and len(word) < 3:
+        place = int(word) - 1
+    if not 0 <= place < len(choices):
+        last = LETTERS[len(choices) - 1]
+        raise Refused(f'"{typed}" is none of the choices', f"type a letter from a to {last}")
+    return choices[place]

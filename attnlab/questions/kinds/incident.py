@@ -1,0 +1,96 @@
+"""Find the cause of an incident, asking for one measurement at a time.
+
+A symptom, and the log of a broken program that really ran. Five measurements may be asked for, by
+their numbers; each tells what that run gave. Then name the cause. What counts is the cause, and how
+few measurements it took.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from attnlab.errors import AttnlabError
+from attnlab.questions.base import Part, Runner, about, choice
+from attnlab.questions.material import Patched, files_of
+from attnlab.records import Limits
+from attnlab.records.program import ProgramBug, ProgramJob, TrainingRun
+
+MATERIAL = "program"
+LOGGED, LONGEST = 8, 240  # losses of the log; characters of a cause
+FEWEST = 3  # measurements that there must be to ask for
+SENTENCE = re.compile(r"(?<=[.!?])\s+")
+SILENT = ("crash", "memory")  # effects that a log tells at once, or never
+
+
+def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
+    others = list(_other_causes(one, dice))
+    if one.effect in SILENT or len(others) < 2:
+        return None
+    try:
+        run = runner.evidence(evidence_job(one))
+    except AttnlabError:
+        return None
+    if run is None or len(run.evidence) < FEWEST:
+        return None
+    prompt = f"{_joined(one.symptom)} What is the cause?"
+    question, right, judge = choice(dice, _cause(one.why), others[:3], prompt)
+    names = tuple(run.evidence)
+    question = replace(question, log=tuple(_log(run)), measurements=names)
+    part = Part(question=question, right=right, judge=judge, why=one.why, evidence=run.evidence)
+    material = {"base": one.base, "bug": one.id, "category": one.category}
+    return [about(part, {}, material)]
+
+
+def evidence_job(one: Patched) -> ProgramJob:
+    assert one.program is not None
+    return ProgramJob(
+        program=one.program,
+        files=files_of(one),
+        label="",
+        stages=("measure",),
+        limits=Limits(seconds=60.0),
+    )
+
+
+def _other_causes(one: Patched, dice: random.Random) -> Iterator[str]:
+    """What other bugs of the program would be; it has none of them. Each is of another category,
+    so that no two mean the same."""
+    assert one.program is not None
+    seen, mine = {one.category}, one.program.patches[one.id]
+    bugs = dice.sample(one.program.bugs, len(one.program.bugs))
+    for bug in bugs:
+        if bug.category not in seen and not _near(bug, mine):
+            seen.add(bug.category)
+            yield _cause(bug.why)
+
+
+def _near(bug: ProgramBug, other: ProgramBug) -> bool:
+    return bug.overlaps(other) or bug.effect == "crash"
+
+
+def _cause(why: str) -> str:
+    """The first sentences that are not too long together."""
+    sentences = SENTENCE.split(_joined(why))
+    found = sentences[0]
+    for sentence in sentences[1:]:
+        if len(found) + len(sentence) >= LONGEST:
+            break
+        found += f" {sentence}"
+    return found
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _log(run: TrainingRun) -> Iterator[str]:
+    """What the run printed: losses at a few steps, and what the model says at the end."""
+    count = len(run.losses)
+    places = sorted({round(n * (count - 1) / (LOGGED - 1)) for n in range(LOGGED)})
+    yield f"a model that knows nothing has the loss {run.expected_start:.3f}"
+    yield from (f"step {n + 1:>4}   loss {run.losses[n]:.4f}" for n in places)
+    if run.sample:
+        yield f"sample: {run.sample.splitlines()[0][:70]}"

@@ -1,0 +1,105 @@
+"""Read 20 to 40 lines and find the bug, unrun, if there is one.
+
+Type the number of the line that is wrong, or `nothing`: some are right, and some only look wrong.
+Then: what kind of bug is it, and what would be seen?
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+
+from attnlab.errors import Refused
+from attnlab.questions.base import Judged, Part, Runner, about, asked, choice
+from attnlab.questions.effects import effect_of
+from attnlab.questions.kinds.effect import ask_effect
+from attnlab.questions.material import Excerpt, Patched, excerpt, tree_of
+
+MATERIAL = "patched"
+CLEAN = 0.2  # share of the bugs whose right file is shown in place of them
+NEAR = 2  # lines from the bug that count half
+NOTHING = {"nothing", "none", "no", "clean", "ok", "0"}
+# Of a group only one is offered: a bug of one may be called one of another.
+KIN = (
+    {"attention", "mask", "normalisation", "residual"},
+    {"positions", "embedding", "data"},
+    {"optimizer", "training", "dropout"},
+    {"loss", "evaluation"},
+    {"generation"},
+)
+
+
+def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
+    if len(one.files) > 1:
+        return None
+    if not one.is_right and dice.random() < CLEAN:
+        one = replace(one, text=one.right, id="", category="", why="The file is as it should be.")
+    wrong = wrong_lines(one)
+    if one.id and not wrong:
+        return None
+    place = min(wrong) if wrong else dice.choice(_body_lines(one.text))
+    shown = excerpt(one.text, place)
+    inside = {n for n in wrong if shown.first <= n <= shown.last}
+    material = {"base": one.base, "bug": one.id, "category": one.category or "clean"}
+    first = Part(
+        question=asked("Which line is wrong, if one is?", "the number of a line, or nothing"),
+        right="nothing is wrong" if one.is_right else _name_lines(inside, one.text),
+        judge=lambda typed: judge_line(typed, set() if one.is_right else inside, shown),
+        why=one.why or "Nothing was changed in it.",
+    )
+    parts = [first]
+    if not one.is_right:
+        parts.append(_ask_category(one, dice))
+        found = effect_of(one, runner)
+        if found and found.worst:
+            parts.append(replace(ask_effect(one, found, runner), why=found.message))
+    return [about(part, shown.code(one.file), material) for part in parts]
+
+
+def wrong_lines(one: Patched) -> set[int]:
+    """Lines of the patched text that differ from the right one; beside what was taken out, those
+    around the gap."""
+    before, after = one.right.splitlines(), one.text.splitlines()
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    changed = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+    spans = (range(j1, j2) if j2 > j1 else range(j1 - 1, j1 + 1) for *_, j1, j2 in changed)
+    return {n + 1 for n in chain(*spans) if 0 <= n < len(after) and after[n].strip()}
+
+
+def _body_lines(text: str) -> list[int]:
+    functions = (n for n in ast.walk(tree_of(text)) if isinstance(n, ast.FunctionDef))
+    return [statement.lineno for function in functions for statement in function.body] or [1]
+
+
+def _name_lines(lines: set[int], text: str) -> str:
+    all_lines = text.splitlines()
+    return "; ".join(f"line {n}: {all_lines[n - 1].strip()}" for n in sorted(lines)[:3])
+
+
+def judge_line(typed: str, bad: set[int], shown: Excerpt) -> Judged:
+    word = typed.lower().removeprefix("line").strip(" :.")
+    if word in NOTHING or word.startswith("nothing"):
+        message = "a line of it is wrong" if bad else ""
+        return Judged("wrong" if bad else "right", "nothing", message)
+    if not word.isdecimal() or not shown.first <= int(word[:9]) <= shown.last:
+        hint = f"type a number from {shown.first} to {shown.last}, or nothing"
+        raise Refused(f'"{typed[:40]}" is no line that is shown', hint)
+    number = int(word)
+    if number in bad:
+        return Judged("right", f"line {number}", "")
+    if not bad:
+        return Judged("wrong", f"line {number}", "that line is right, and so are the others")
+    if min(abs(number - line) for line in bad) <= NEAR:
+        return Judged("partly", f"line {number}", "close: the bug is beside it")
+    return Judged("wrong", f"line {number}", "that line is right")
+
+
+def _ask_category(one: Patched, dice: random.Random) -> Part:
+    groups = [sorted(group) for group in KIN if one.category not in group]
+    wrong = [dice.choice(group) for group in dice.sample(groups, min(3, len(groups)))]
+    question, right, judge = choice(dice, one.category, wrong, "What kind of bug is it?")
+    return Part(question=question, right=right, judge=judge)

@@ -1,0 +1,153 @@
+"""A question of a quiz, the verdict on an answer, and what came of several."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from attnlab.records import Trace, record
+from attnlab.records.quiz import Measurement, Question, QuizVerdict
+from attnlab.render.code import highlight_python
+from attnlab.render.json import Document, pick
+from attnlab.render.screen import Screen, escape_control, plural
+from attnlab.render.steps import show_table
+
+LETTERS = "abcdefghijklmnop"
+STYLES = {"right": "ok", "partly": "warn", "wrong": "bad"}
+
+
+@record
+class QuestionPage:
+    question: Question
+
+    def show(self, screen: Screen) -> None:
+        show_question(self.question, screen)
+        answer = f"attnlab quiz --answer {self.question.id}=ANSWER"
+        screen.do_next(f"{answer} judges an answer; at a terminal quiz asks for it")
+
+    def document(self) -> Document:
+        names = ("id", "kind", "seed", "prompt", "code", "choices")
+        more = ("first", "line", "sizes", "file", "log", "expects", "measurements")
+        return pick(self.question, *names, *more)
+
+
+@record
+class KindsPage:
+    """What there is to ask, where there is no terminal to ask it at."""
+
+    kinds: dict[str, str]  # titles by name
+
+    def show(self, screen: Screen) -> None:
+        screen.say(("quiz  ", "title"), "one question after another, each under two minutes")
+        screen.gap()
+        wide = max(map(len, self.kinds))
+        for name, title in self.kinds.items():
+            screen.hang((f"  {name:<{wide}}  ", "name"), title)
+        screen.do_next(f"attnlab quiz {next(iter(self.kinds))}")
+
+    def document(self) -> Document:
+        return {"kinds": [{"id": name, "title": title} for name, title in self.kinds.items()]}
+
+
+@record
+class MeasurementPage:
+    measurement: Measurement
+
+    def show(self, screen: Screen) -> None:
+        show_measurement(self.measurement, screen)
+        screen.do_next(f"attnlab quiz --answer {self.measurement.id}=ANSWER names the cause")
+
+    def document(self) -> Document:
+        return pick(self.measurement, "id", "name", "value")
+
+
+@record
+class QuizVerdictPage:
+    verdict: QuizVerdict
+
+    def show(self, screen: Screen) -> None:
+        show_verdict(self.verdict, screen)
+        if self.verdict.next:
+            screen.do_next(f"attnlab quiz --answer {self.verdict.next}=ANSWER is asked next")
+
+    def document(self) -> Document:
+        names = ("id", "kind", "outcome", "score", "answer", "right", "message", "why")
+        return pick(self.verdict, *names, "rows", "next", "seconds", "measured")
+
+
+def show_question(question: Question, screen: Screen, again: bool = False) -> None:
+    """The code, unless it was shown for the part before, and what is asked about it."""
+    if again:
+        screen.gap()
+    else:
+        _show_head(question, screen)
+        if question.code:
+            screen.gap()
+            _show_code(question, screen)
+        if question.log:
+            screen.gap()
+        for line in question.log:
+            style = {"-": "bad", "+": "ok"}.get(line[:1], "")
+            screen.say((line, style), indent=2)
+        screen.gap()
+    for number, name in enumerate(question.measurements, 1):
+        screen.hang((f"  {number:>2}  ", "name"), name)
+    if question.measurements:
+        screen.gap()
+    screen.say((question.prompt, "title"))
+    for letter, each in zip(LETTERS, question.choices, strict=False):
+        screen.hang((f"  {letter}  ", "name"), each)
+
+
+def _show_head(question: Question, screen: Screen) -> None:
+    sizes = " ".join(f"{name}={size}" for name, size in question.sizes.items())
+    parts = [(f"{question.id}  ", "name"), (question.file, "aside")]
+    screen.say(*parts, (f"  {sizes}" if sizes else "", "name"))
+
+
+def _show_code(question: Question, screen: Screen) -> None:
+    """Numbered lines; one that is too long goes on below itself, as all of it may count."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    lines = highlight_python(escape_control(question.code)).split("\n", allow_blank=True)
+    if lines and not lines[-1].plain:
+        lines.pop()
+    for number, line in enumerate(lines, question.first):
+        marked = number == question.line
+        head = Text(f"{'>' if marked else ' '} {number}", style="bold" if marked else "dim")
+        table.add_row(head, line, style="bold" if marked else "")
+    screen.print(table)
+
+
+def show_measurement(found: Measurement, screen: Screen) -> None:
+    screen.hang((f"  {found.name}: ", "name"), found.value)
+
+
+def show_verdict(verdict: QuizVerdict, screen: Screen) -> None:
+    marks = {"right": screen.marks.ok, "partly": screen.marks.unsure, "wrong": screen.marks.bad}
+    style = STYLES[verdict.outcome]
+    screen.gap()
+    head = f"{marks[verdict.outcome]} {verdict.outcome}"
+    screen.hang((head, style), f": {verdict.message}" if verdict.message else "")
+    screen.hang(("  answer  ", "title"), (verdict.right, "bold"))
+    if verdict.rows:
+        screen.gap()
+        show_table(Trace(ops=verdict.rows), screen)
+    if verdict.why:
+        screen.gap()
+        screen.prose(verdict.why, indent=2)
+
+
+def show_session(verdicts: Sequence[QuizVerdict], screen: Screen) -> None:
+    """What came of the answers of one sitting."""
+    screen.gap()
+    if not verdicts:
+        screen.say(("nothing was answered, nothing is recorded", "aside"))
+        return
+    points = sum(verdict.score for verdict in verdicts)
+    screen.say(
+        (f"{points:g} of {len(verdicts)} right", "title"),
+        f"; {plural(len(verdicts), 'answer')} recorded",
+    )
+    screen.do_next("attnlab quiz KIND goes on; --seed N asks one again")

@@ -1,0 +1,159 @@
+"""Draw many questions of `attnlab quiz`, and look whether each has exactly one right answer.
+
+    python -m benchmarks.quiz [--count N] [--kind KIND]   N of each kind that is drawn by seed
+    python -m benchmarks.quiz --effects                   grade every bug, write effects.json
+
+Of the kinds about bugs, every bug and decoy of the catalogue is drawn once. Exits with 1 where a
+question has no right answer, or several, or a number of `numbers.toml` is not what torch counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+from attnlab.catalogue.load import load
+from attnlab.errors import AttnlabError
+from attnlab.questions import effects
+from attnlab.questions.base import LETTERS, Kind, Part, Runner, draw_parts, kinds, number_parts
+from attnlab.questions.kinds import numbers
+from attnlab.questions.material import Material, Patched
+from attnlab.records import to_json
+from attnlab.worker.client import Worker
+
+DRAWN = 10_000
+
+
+def problems(parts: Sequence[Part]) -> Iterator[str]:
+    """What is wrong with a question and with what follows it."""
+    for part in parts:
+        name = part.question.id
+        if part.question.choices:
+            yield from _choice_problems(part, name)
+        elif part.question.kind == "numbers":
+            yield from _number_problems(part, name)
+        elif part.question.kind == "shapes":
+            yield from _shape_problems(part, name)
+        elif part.question.kind == "spot":
+            yield from _line_problems(part, name)
+
+
+def _marks(part: Part, answers: Sequence[str]) -> list[str]:
+    return [part.judge(answer).mark for answer in answers]
+
+
+def _choice_problems(part: Part, name: str) -> Iterator[str]:
+    choices = part.question.choices
+    by_letter = _marks(part, LETTERS[: len(choices)])
+    if Counter(by_letter)["right"] != 1:
+        yield f"{name}: {by_letter.count('right')} of its choices are right"
+    if by_letter != _marks(part, choices):
+        yield f"{name}: a choice by its words is judged otherwise than by its letter"
+    if len(choices) < 2 or len({c.lower() for c in choices}) != len(choices):
+        yield f"{name}: its choices are {choices}"
+
+
+def _number_problems(part: Part, name: str) -> Iterator[str]:
+    value = numbers.read_number(part.right.partition(" (")[0])
+    near, far = (value * 1.04, value / 1.04), (value * 1.06, value / 1.06, -value, value * 1000)
+    if _marks(part, [repr(v) for v in (value, *near)]) != ["right"] * 3:
+        yield f"{name}: its right answer {part.right} is not taken"
+    if "right" in _marks(part, [repr(v) for v in far]):
+        yield f"{name}: a number that is 6 % off is taken"
+
+
+def _shape_problems(part: Part, name: str) -> Iterator[str]:
+    row = part.rows[-1]
+    sizes = [str(n) for n in row.shape]
+    names = " ".join(row.axes)
+    if _marks(part, [" ".join(sizes), names]) != ["right", "right"]:
+        yield f"{name}: {names} = {sizes} is not taken"
+    for other in set(permutations(sizes)) - {tuple(sizes)} if len(sizes) < 6 else ():
+        if _marks(part, [" ".join(other)]) != ["partly"]:
+            yield f"{name}: {other} in place of {sizes} does not count half"
+    for place in range(len(sizes)):
+        wrong = [str(int(n) + 1) if i == place else n for i, n in enumerate(sizes)]
+        if "right" in _marks(part, [" ".join(wrong), " ".join([*sizes, "1"])]):
+            yield f"{name}: {wrong} is taken for {sizes}"
+
+
+def _line_problems(part: Part, name: str) -> Iterator[str]:
+    first = part.question.first
+    lines = [str(first + n) for n in range(part.question.code.count("\n") + 1)]
+    marks = _marks(part, [*lines, "nothing"])
+    if "right" not in marks or (marks[-1] == "right" and marks.count("right") > 1):
+        yield f"{name}: no line is right, or nothing and a line"
+
+
+# ---------------------------------------------------------------- what is drawn
+
+
+def drawn(kind: Kind, count: int, runner: Runner) -> Iterator[list[Part]]:
+    """So many by their seeds; of the kinds about bugs, one for every bug and decoy."""
+    catalogue = load()
+    if kind.material not in ("patched", "program"):
+        yield from (draw_parts(kind, seed, catalogue, runner) for seed in range(count))
+        return
+    for number, one in enumerate(Material(catalogue).all(kind.material)):
+        parts = kind.draw(one, random.Random(f"{kind.id} {number}"), runner)
+        if parts:
+            yield number_parts(kind.id, number, parts)
+
+
+def check(kind: Kind, count: int, runner: Runner) -> int:
+    """Print what is wrong, and how many were drawn."""
+    begun, asked, wrong = time.monotonic(), 0, 0
+    bugs = set()
+    for parts in drawn(kind, count, runner):
+        asked += len(parts)
+        bugs |= {(part.base, part.bug) for part in parts if part.bug}
+        for problem in problems(parts):
+            wrong += 1
+            print(problem)
+    about = f", {len(bugs)} bugs and decoys" if bugs else ""
+    seconds = time.monotonic() - begun
+    print(f"{kind.id:<10}{asked:>7} questions{about}: {wrong} wrong ({seconds:.0f} s)")
+    return wrong
+
+
+def write_effects(runner: Runner) -> None:
+    """Grade every bug and decoy that the file lacks, and keep what comes of it."""
+    found = dict(effects.known())
+    for one in Material(load()).all("patched"):
+        assert isinstance(one, Patched)
+        if one.id and effects.key(one) not in found:
+            try:
+                found[effects.key(one)] = effects.measure(one, runner)
+            except AttnlabError as error:
+                print(f"{effects.key(one)}: {error}")
+            effects.FILE.write_text(effects_text(found), "utf-8")
+
+
+def effects_text(found: dict[str, effects.Effect]) -> str:
+    """The file, one bug on a line."""
+    lines = (f"{to_json(name)}: {to_json(effect)}" for name, effect in sorted(found.items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=DRAWN)
+    parser.add_argument("--kind", default="")
+    parser.add_argument("--effects", action="store_true")
+    given = parser.parse_args()
+    with Worker() as worker:
+        runner = Runner(worker.run_job, worker.run_program)
+        if given.effects:
+            write_effects(runner)
+            return 0
+        chosen = [kind for name, kind in kinds().items() if given.kind in ("", name)]
+        return int(sum(check(kind, given.count, runner) for kind in chosen) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,241 @@
+"""What holds of every question: one right answer, the same again by its id, no secret in it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from attnlab.catalogue.load import load
+from attnlab.errors import Refused
+from attnlab.questions import effects
+from attnlab.questions.base import (
+    Runner,
+    draw_parts,
+    find_kind,
+    find_measurement,
+    judge,
+    kinds,
+    read_id,
+)
+from attnlab.questions.kinds import numbers, shapes, spot, why
+from attnlab.questions.kinds.incident import evidence_job
+from attnlab.questions.material import Excerpt, Material, Patched
+from attnlab.records.program import ProgramReport, TrainingRun
+from attnlab.records.trace import Op, Trace
+from benchmarks.quiz import problems
+
+
+@pytest.fixture(scope="session")
+def runner(worker):
+    return Runner(worker.run_job, worker.run_program)
+
+
+def refuse(job):
+    raise Refused("nothing is run here")
+
+
+def parts_of(kind, seed, runner):
+    return draw_parts(find_kind(kind), seed, load(), runner)
+
+
+def test_a_question_is_the_same_again_and_says_no_answer(runner):
+    """Nothing is kept between asking and judging."""
+    for kind in ("numbers", "why", "spot"):
+        one, other = parts_of(kind, 3, runner), parts_of(kind, 3, runner)
+        assert [part.question for part in one] == [part.question for part in other]
+        assert [part.right for part in one] == [part.right for part in other]
+        if kind == "numbers":
+            assert one[0].right not in str(one[0].question)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "why"])
+def test_drawn_questions_have_one_right_answer(kind, runner):
+    """A sample of what `make quiz-check` draws."""
+    for seed in range(200):
+        assert not list(problems(parts_of(kind, seed, runner)))
+
+
+def test_drawn_shapes_have_one_right_answer(runner):
+    for seed in (0, 5):
+        assert not list(problems(parts_of("shapes", seed, runner)))
+
+
+def test_every_bug_can_be_spotted():
+    """Its line is in the excerpt that is shown; where nothing is wrong, nothing is right."""
+    left = {"cached-decoder", "padded-causal", "tutorial-embedding"}
+    nothing = Runner(refuse, refuse)  # what comes of shipped bugs is known
+    for folder in load().folders:
+        if folder.name not in left:
+            continue
+        material = Material(load())
+        found = [one for one in material.of(folder, "patched") if isinstance(one, Patched)]
+        for number, one in enumerate(found):
+            parts = spot.draw(one, random.Random(number), nothing) or ()
+            assert not list(problems(parts[:1])), one.id
+
+
+def test_no_choice_stands_twice_in_the_reasons():
+    """Ids are unique, and each reason has three wrong answers besides."""
+    ids = [entry["id"] for entry in why.entries()]
+    assert len(ids) == len({*ids}) > 40
+    for entry in why.entries():
+        assert len({entry["right"], *entry["wrong"]}) == 4
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [
+        ("12.6M", 12.6e6), ("1.5e9", 1.5e9), ("2 GiB", 2**31), ("4*768**2", 4 * 768**2),
+        ("4*768^2", 4 * 768**2), ("1,234", 1234), ("3 million", 3e6), ("2GB", 2e9),
+        ("sqrt(512)", 512**0.5), ("2*pi", 6.283185), ("10 kB", 1e4), ("-3", -3),
+    ],
+)  # fmt: skip
+def test_numbers_are_read_as_people_write_them(typed, number):
+    assert numbers.read_number(typed) == pytest.approx(number)
+
+
+@pytest.mark.parametrize(
+    "typed", ["abc", "9**9**9**9", "1e400", "inf", "()", "x" * 1000, "__import__('os')", "1" * 90]
+)
+def test_nonsense_is_no_number(typed):
+    """One line that says what can be typed; nothing is run."""
+    with pytest.raises(Refused, match="number"):
+        numbers.read_number(typed)
+
+
+def test_the_numbers_are_those_that_torch_counts():
+    """The formulas of parameters against modules that have them."""
+    from torch import nn
+
+    by_id = {entry["id"]: entry["value"] for entry in numbers.templates()}
+    attention = nn.MultiheadAttention(24, 3)
+    block = nn.TransformerEncoderLayer(24, 3, dim_feedforward=96)
+
+    def count(module):
+        return sum(p.numel() for p in module.parameters())
+
+    assert numbers.evaluate(by_id["attention-parameters"], {"D": 24, "H": 3}) == count(attention)
+    assert numbers.evaluate(by_id["block-parameters"], {"D": 24}) == count(block)
+
+
+ROW = Op(
+    index=0, op="view", line=3, file="m.py", source="", shape=(4, 6, 11, 5),
+    axes=("B", "H", "S", "hd"), dtype="float32", stride=(1, 1, 1, 1), view=True,
+)  # fmt: skip
+SIZES = {"B": 4, "H": 6, "S": 11, "hd": 5, "D": 30}
+
+
+@pytest.mark.parametrize(
+    ("typed", "mark"),
+    [
+        ("B H S hd", "right"), ("(B, H, S, D//H)", "right"), ("4x6x11x5", "right"),
+        ("b h s HD", "right"), ("B S H hd", "partly"), ("4 11 6 5", "partly"),
+        ("B H S D", "wrong"), ("B S D", "wrong"), ("4 6 11 6", "wrong"),
+    ],
+)  # fmt: skip
+def test_shapes_are_judged_by_names_and_numbers(typed, mark):
+    """Right sizes in another order count half."""
+    run = shapes.Run(Trace(), SIZES)
+    assert shapes.judge_axes(typed, [ROW], [run]).mark == mark
+
+
+def test_a_shape_that_is_right_by_chance_is_wrong():
+    """S is 6 as H is: a name is judged at both sets of sizes."""
+    other = Op(
+        **{name: getattr(ROW, name) for name in ROW.__dataclass_fields__} | {"shape": (4, 7, 11, 5)}
+    )
+    runs = [shapes.Run(Trace(), SIZES | {"G": 6}), shapes.Run(Trace(), SIZES | {"H": 7, "G": 6})]
+    found = shapes.judge_axes("B G S hd", [ROW, other], runs)
+    assert (found.mark, "chance" in found.message) == ("wrong", True)
+
+
+def test_a_line_beside_the_bug_counts_half():
+    shown = Excerpt(10, "a\nb\nc\nd\ne\nf")
+    marks = [
+        spot.judge_line(typed, {12}, shown).mark for typed in ("12", "line 13", "15", "nothing")
+    ]
+    assert marks == ["right", "partly", "wrong", "wrong"]
+    assert spot.judge_line("nothing is wrong", set(), shown).mark == "right"
+    for typed in ("9", "16", "seven", "1" * 40):
+        with pytest.raises(Refused, match="no line"):
+            spot.judge_line(typed, {12}, shown)
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "shapes", "shapes.", "shapes.x", "shapes.1.0", "tunes.3", "shapes.1.2.3"]
+)
+def test_an_id_that_is_none_is_refused(typed):
+    with pytest.raises(Refused):
+        read_id(typed)
+
+
+def test_a_choice_is_taken_by_letter_number_and_words(runner):
+    """An empty answer, and one that is no choice, say nothing."""
+    parts = parts_of("why", 4, runner)
+    choices = parts[0].question.choices
+    place = choices.index(parts[0].right)
+    for typed in ("abcd"[place], str(place + 1), parts[0].right, f" {'abcd'[place]}) "):
+        assert judge(parts, 1, typed).outcome == "right"
+    for typed in ("", "  ", "e", "9", "zebra"):
+        with pytest.raises(Refused):
+            judge(parts, 1, typed)
+
+
+EVIDENCE = {"learning rate over the run": "0.1", "scores before softmax": "-1 to 1", "rows": "1"}
+
+
+@pytest.fixture
+def incident():
+    """Its parts, from a run that never was."""
+    run = TrainingRun(
+        steps=9,
+        losses=(3.0, 2.0, 1.0),
+        expected_start=3.3,
+        seconds=1.0,
+        sample="abc",
+        evidence=EVIDENCE,
+    )
+    runner = Runner(refuse, lambda job: ProgramReport(outcome="passed", run=run))
+    return parts_of("incident", 3, runner)
+
+
+def test_an_incident_gives_one_measurement_at_a_time(incident):
+    """By number or name, five at most; each costs a tenth of the points."""
+    (part,) = incident
+    assert not list(problems(incident))
+    assert find_measurement(part, "1").value == "0.1"
+    assert find_measurement(part, "rows", 4).left == 0
+    for typed, before in (("9", 0), ("0", 0), ("weather", 0), ("1", 5)):
+        with pytest.raises(Refused):
+            find_measurement(part, typed, before)
+    assert judge(incident, 1, part.right, measured=2).score == pytest.approx(0.8)
+    assert not {*EVIDENCE.values()} & {*part.question.log}
+
+
+def test_a_program_is_measured_while_it_trains(worker):
+    """What is told is what happened: rates, gradients, attention, what evaluation leaves behind."""
+    material = Material(load())
+    folder = next(f for f in material.folders if f.name == "char-gpt")
+    one = next(o for o in material.of(folder, "program") if o.id == "eval-mode-stays")
+    report = worker.run_program(replace(evidence_job(one), steps=3))
+    found = report.run.evidence
+    assert len(report.run.losses) == 3
+    assert found["learning rate over the run"].endswith("of 3 steps")
+    assert found["mode of the model after evaluate"] == "eval"
+    assert found["largest weight on a later key"] == "0"
+    assert found["parameters that never moved"] == "none"
+    assert found["sums of the attention rows"] == "1 to 1"
+
+
+def test_what_comes_of_every_bug_is_known():
+    """effects.json has each bug and decoy: `python -m benchmarks.quiz --effects` adds new ones."""
+    found = {effects.key(one) for one in Material(load()).all("patched") if one.id}
+    assert not found - effects.known().keys()
+    assert {effect.worst for effect in effects.known().values()} <= {*effects.EFFECTS, ""}
+
+
+def test_every_kind_explains_itself():
+    """Its docstring is what a person sees of it."""
+    assert all(kind.title and len(kind.text.split("\n")) > 1 for kind in kinds().values())
