@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.commands.base import Json, Timeout, emit, limits, note, run_job
+from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
+
+if TYPE_CHECKING:
+    from attnlab.records.walk import WalkStep
+    from attnlab.render.walk import WalkPage
+    from attnlab.sizes import Sizes
+
+PLACE = 101
+Quiz = Annotated[
+    bool, typer.Option("--quiz", help="Ask for the shape that a line gives before it is shown.")
+]
+
+
+@takes_target
+def command(
+    named: NamedTarget, quiz: Quiz = False, timeout: Timeout = "", json: Json = False
+) -> int:
+    """Walk through any module line by line: what each does, to which axes, why it is there.
+
+    The lines come in the order in which they ran, with views, copies and costs. For a challenge it
+    tells what the lines do, not whether they are right.
+    """
+    from attnlab.errors import Refused
+    from attnlab.questions.walk import walk
+    from attnlab.records import TraceOptions
+    from attnlab.render.walk import WalkPage
+    from attnlab.verdict import hide_findings
+
+    if quiz and (json or not sys.stdin.isatty()):
+        raise Refused("--quiz asks at a terminal", "leave it out to see the walk", "--quiz")
+    job = named.job(limits(timeout or OWN_TIME, ""), TraceOptions(cost=True, memory=True))
+    named.announce("walking through", job)
+    report = run_job(job)
+    trace = report.trace
+    if trace and named.chosen:  # what is wrong with a challenge is for the person to find
+        trace = hide_findings(trace)
+    sizes = {**(job.contract.sizes if job.contract else {}), **(trace.sizes if trace else {})}
+    page = WalkPage(
+        target=report.target or named.name,
+        outcome="crashed" if trace and trace.crash else report.outcome,
+        sizes=sizes,
+        steps=walk(trace) if trace else (),
+        crash=trace.crash if trace else None,
+        message=report.message,
+        notes=trace.notes if trace else (),
+    )
+    if quiz:
+        _ask_each(page)
+        return 0
+    return emit(page, json, 0 if page.outcome == "ok" else 1)
+
+
+def _ask_each(page: WalkPage) -> None:
+    """Each line by itself: the shape is asked for, then the line is explained."""
+    from attnlab.render.screen import stdout
+    from attnlab.render.walk import show_head, show_source, show_step
+
+    screen, points, asked = stdout(), 0.0, 0
+    show_head(page, screen)
+    try:
+        for step in page.steps:
+            screen.gap()
+            show_source(step, screen)
+            points += _ask(step, page.sizes)
+            asked += 1
+            show_step(step, screen)
+    except (typer.Abort, KeyboardInterrupt, EOFError):
+        screen.gap()
+    screen.say((f"{points:g} of {asked} shapes right", "title"))
+
+
+def _ask(step: WalkStep, sizes: Sizes) -> float:
+    """What the answer is worth."""
+    from attnlab.commands.quiz import type_line
+    from attnlab.errors import AttnlabError
+    from attnlab.questions.kinds.shapes import judge_shape
+    from attnlab.records.quiz import POINTS
+
+    while True:
+        typed = type_line("which axes does the line give?")
+        try:
+            found = judge_shape(typed, step.rows[-1].axes, step.rows[-1].shape, sizes)
+        except AttnlabError as error:
+            note(f"{error.message}: {error.hint}")
+            continue
+        note(f"{found.mark}: {found.message}" if found.message else found.mark)
+        return POINTS[found.mark]
