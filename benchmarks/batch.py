@@ -3,6 +3,7 @@
     python -m benchmarks.batch              rate, memory, and how long a finished run takes again
     python -m benchmarks.batch --kill       each process of the run is killed in turn
     python -m benchmarks.batch --count 100  a smaller class
+    python -m benchmarks.batch --dask       a scheduler, one and two workers, and one of two killed
     python -m benchmarks.batch --seconds 20 another limit: a busy machine is slow
 
 70 % of the class pass, 25 % fail, 3 % crash and 2 % never end, with a limit of 2 s. Both sides
@@ -11,6 +12,7 @@ slows both. The rate is that between the first verdict and the last: both start 
 """
 
 import argparse
+import json
 import os
 import signal
 import sqlite3
@@ -20,7 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -67,7 +69,8 @@ def judges_alone(folder: Path) -> float:
     """Verdicts a second of two workers that take one job after the other."""
     grader = ChallengeGrader(load().find(CHALLENGE))
     found = find_submissions(str(folder), grader.file, round_=False)
-    run = plan_run(grader, found, Limits(seconds=float(os.environ["BATCH_SECONDS"])), None)
+    limits = Limits(seconds=float(os.environ["BATCH_SECONDS"]))
+    run = plan_run(grader, limits, 7, len(found))
     tasks = [grader.task(one, run) for one in found]
     todo: SimpleQueue[object] = SimpleQueue()
     for task in tasks:
@@ -94,10 +97,10 @@ def command(folder: Path, *more: str) -> list[str]:
     return [*ATTNLAB, "batch", "grade", str(folder), "--challenge", CHALLENGE, *limit, *more]
 
 
-def batch(folder: Path, run: Path, memory: list[int]) -> float:
+def batch(folder: Path, run: Path, memory: list[int], *more: str) -> float:
     """Verdicts a second of the command; adds what its processes hold together after each tenth."""
     with subprocess.Popen(
-        command(folder, "--run", str(run)),
+        command(folder, "--run", str(run), *more),
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
@@ -206,17 +209,76 @@ def kill_next(pid: int, killed: Counter[str]) -> None:
         killed["command" if victim == pid else "others"] += 1
 
 
+# ---------------------------------------------------------------- a cluster on this machine
+
+
+@contextmanager
+def cluster(home: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a scheduler in another process, and its workers."""
+    known = home / f"scheduler-{time.monotonic_ns()}.json"
+    tell = ["--no-dashboard", "--scheduler-file", str(known)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    start = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
+    begun = [subprocess.Popen([*start, "--host", "127.0.0.1", *tell], **quiet)]
+    try:
+        while not known.exists() or not known.read_text().strip():
+            time.sleep(0.2)
+        node = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "1"]
+        node += ["--no-nanny", *tell]
+        begun += [subprocess.Popen(node, **quiet) for _ in range(workers)]
+        yield json.loads(known.read_text())["address"], begun[1:]
+    finally:
+        for process in reversed(begun):
+            process.kill()
+            process.wait()
+
+
+def on_cluster(count: int, home: Path) -> bool:
+    """Rates of one and two workers beside one and two slots here; then a worker is killed."""
+    folder = home / "class"
+    expected = write_class(folder, count)
+    for number in (1, 2):
+        local = batch(folder, home / f"local-{number}.run", [], "--slots", str(number))
+        with cluster(home, number) as (address, _):
+            warm = home / "warm"
+            if not warm.exists():
+                write_class(warm, 4)
+            where = ["--scheduler", address]
+            batch(warm, home / f"warm-{number}.run", [], *where)  # each has imported torch
+            far = batch(folder, home / f"dask-{number}.run", [], *where)
+        print(
+            f"{number} here {local:.2f}/s, {number} workers {far:.2f}/s: {far / local:.2f}",
+            flush=True,
+        )
+    run = home / "killed.run"
+    with cluster(home, 2) as (address, workers):
+        process = subprocess.Popen(
+            command(folder, "--run", str(run), "--scheduler", address), stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        for seen, _ in enumerate(process.stderr):
+            if seen == count // 3:
+                workers[0].kill()
+    found = verdicts(run)
+    wrong = [(name, what) for name, what in found if what != expected[name]]
+    names = len({name for name, _ in found})
+    print(f"one of two workers killed: {len(found)} verdicts on {names} names, {len(wrong)} "
+          f"not as expected {wrong[:3]}")  # fmt: skip
+    return len(found) == names == count
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--dask", action="store_true")
     parser.add_argument("--seconds", default=SECONDS, help="limit of a submission")
     asked = parser.parse_args()
     os.environ["BATCH_SECONDS"] = asked.seconds
     os.environ["ATTNLAB_SERVER"] = "0"
     with tempfile.TemporaryDirectory() as home:
         os.environ["ATTNLAB_HOME"] = home
-        act = kill_in_turn if asked.kill else compare
+        act = kill_in_turn if asked.kill else on_cluster if asked.dask else compare
         return 0 if act(asked.count, Path(home)) else 1
 
 

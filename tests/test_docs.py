@@ -19,6 +19,7 @@ PAGES = [
     "docs/program-format.md",
     "docs/isolation.md",
     "docs/classroom.md",
+    "docs/scale.md",
 ]
 COMMANDS = {m.name for m in pkgutil.iter_modules(commands.__path__)} - commands.SHARED
 

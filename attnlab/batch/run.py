@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from attnlab import __version__
-from attnlab.batch.grader import AnyReport, Grader, Task, conclude
+from attnlab.batch.grader import AnyJob, AnyReport, Grader, Task, conclude
 from attnlab.batch.submissions import digest_submission
 from attnlab.errors import Broken, Refused
 from attnlab.files import shown_path
@@ -40,13 +40,8 @@ class Runner(Protocol):
     def run_program(self, job: ProgramJob) -> ProgramReport: ...
 
 
-def plan_run(
-    grader: Grader, submissions: list[Submission], limits: Limits, seed: int | None
-) -> BatchRun:
-    """How all of them will be graded. A seed that is not given is drawn from their names, so that
-    parts of a class that are graded apart have the same."""
-    names = " ".join(submission.name for submission in submissions)
-    drawn = int.from_bytes(hashlib.sha256(names.encode()).digest()[:4])
+def plan_run(grader: Grader, limits: Limits, seed: int, total: int) -> BatchRun:
+    """How all submissions of a run will be graded."""
     return BatchRun(
         challenge=grader.slug,
         digest=folder_digest(grader.folder),
@@ -54,9 +49,15 @@ def plan_run(
         sources=package_digest(),
         torch=torch_version(),
         limits=limits,
-        seed=drawn if seed is None else seed,
-        total=len(submissions),
+        seed=seed,
+        total=total,
     )
+
+
+def draw_seed(submissions: Iterable[Submission]) -> int:
+    """A seed of their names, so that parts of a class that are graded apart have the same."""
+    names = "\n".join(submission.name for submission in submissions)
+    return int.from_bytes(hashlib.sha256(names.encode()).digest()[:4])
 
 
 def torch_version() -> str:
@@ -226,18 +227,22 @@ def grade_one(grader: Grader, runner: Runner, task: Task) -> Graded:
     """The verdict on one submission, whatever becomes of the process that grades it."""
     if task.job is None:
         return conclude(grader, task, None)
+    return conclude(grader, task, *run_safely(runner, task.job))
+
+
+def run_safely(runner: Runner, job: AnyJob) -> tuple[AnyReport | None, str]:
+    """The report on a job, or why there is none; what was killed is tried again."""
     report: AnyReport | None = None
     fault = ""
     for _ in range(TRIES):
         try:
-            job = task.job
             report = runner.run_job(job) if isinstance(job, Job) else runner.run_program(job)
         except Broken as error:
             fault = f"attnlab failed twice: {error.message}"
             continue
         if KILLED not in to_json(report):
             break
-    return conclude(grader, task, report, fault)
+    return report, fault
 
 
 def at_once(items: Iterable[T], work: Callable[[T], R], size: int) -> Iterator[R]:

@@ -293,3 +293,27 @@ def test_a_page_to_send(shell, worker, hand_in):
     refused = shell("batch", "show", "class.run", "--html", "no/such/folder.html")
     assert refused.code == 2
     assert "--html no/such/folder.html cannot be written" in refused.err
+
+
+def test_parts_of_a_class_are_merged(shell, worker, hand_in):
+    """Each part has its own file and the seed of the whole; together they are one run."""
+    hand_in(ann="right", bob="wrong", cid="right", dan="right", eve="right")
+    for part in ("1/2", "2/2"):
+        grade(shell, "--shard", part)
+    assert worker.said == [f"class/{n}.py" for n in ("ann", "cid", "eve", "bob", "dan")]
+    parts = ("class-1-of-2.run", "class-2-of-2.run")
+    said = shell("batch", "merge", "all.run", *parts, parts[0], "--json")
+    passed = dict.fromkeys(("ann", "cid", "dan", "eve"), "passed")
+    assert outcomes(said) == {**passed, "bob": "failed"}
+    assert (said.code, said.json["total"], said.json["graded"]) == (1, 5, 5)
+    again = shell("batch", "merge", "all.run", *parts)
+    assert "all.run holds 5 of 5 verdicts" in again.err
+    assert "a part of so many is needed" in grade(shell, "--shard", "3/2").err
+    hand_in(ann="anew")
+    grade(shell, "--run", "other.run", "--seed", str(said.json["run"]["seed"]))
+    wrong = shell("batch", "merge", "new.run", parts[0], "other.run")
+    assert "class-1-of-2.run and other.run graded different files of ann" in wrong.err
+    grade(shell, "--run", "seed.run", "--seed", "5")
+    wrong = shell("batch", "merge", "new.run", parts[0], "seed.run")
+    assert re.search(r"do not belong together: seed was \d+ and is 5", wrong.err)
+    assert "there is no such run" in shell("batch", "merge", "new.run", "gone.run").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -24,11 +25,11 @@ from attnlab.commands.batch.show import Csv, Output, show_run
 from attnlab.commands.output import Format, Html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from attnlab.batch.grader import Grader
+    from attnlab.batch.grader import Grader, Task
     from attnlab.batch.run import BatchStore, Progress
-    from attnlab.records.batch import BatchProgress, Submission
+    from attnlab.records.batch import BatchProgress, BatchRun, Graded, Submission
 
 MOST_SLOTS = 256
 Where = Annotated[
@@ -60,6 +61,15 @@ Slots = Annotated[
 Seed = Annotated[
     str, typer.Option("--seed", metavar="N", help="Of what all are tried with; drawn else.")
 ]
+Scheduler = Annotated[
+    str,
+    typer.Option(
+        "--scheduler", metavar="tcp://...", help="Grade on the workers of this Dask scheduler."
+    ),
+]
+Shard = Annotated[
+    str, typer.Option("--shard", metavar="I/N", help="Grade one part of N; attnlab batch merge.")
+]
 
 
 def grade(
@@ -72,6 +82,8 @@ def grade(
     memory: Memory = "",
     slots: Slots = "",
     seed: Seed = "",
+    scheduler: Scheduler = "",
+    shard: Shard = "",
     csv: Csv = False,
     html: Html = "",
     form: Format = "",
@@ -83,11 +95,14 @@ def grade(
     with a run that was ended, however that happened.
     """
     from attnlab.batch.grader import find_grader
-    from attnlab.batch.run import BatchStore, plan_run
+    from attnlab.batch.merge import parse_shard
+    from attnlab.batch.run import BatchStore, draw_seed, plan_run
     from attnlab.batch.submissions import find_submissions
     from attnlab.doctor import count_cores
     from attnlab.errors import Refused
 
+    if scheduler and os.environ.get("ATTNLAB_REQUIRE_ISOLATION", "none") != "none":
+        raise Refused("--require-isolation cannot be asked of other machines", "leave it out")
     if not challenge:
         raise Refused("--challenge is missing: what were they asked?", "attnlab list shows names")
     grader = find_grader(catalogue(ctx), challenge)
@@ -95,21 +110,26 @@ def grade(
     size = whole_number("--slots", slots, 1, MOST_SLOTS) if slots else count_cores()
     given = whole_number("--seed", seed, 0, SEEDS, "as in 7") if seed else None
     submissions = find_submissions(where, grader.file, bool(grader.files()))
-    file = Path(run or f"{Path(where).resolve().stem}.run")
+    drawn, stem = draw_seed(submissions), Path(where).resolve().stem
+    if shard:
+        number, count = parse_shard(shard)
+        submissions, stem = submissions[number - 1 :: count], f"{stem}-{number}-of-{count}"
+    file = Path(run or f"{stem}.run")
     with closing(BatchStore(file)) as store:
         before = store.run()
-        given = before.seed if before and given is None else given
-        store.begin(plan_run(grader, submissions, bounds, given), resume)
-        _grade_left(grader, store, submissions, size)
+        drawn = before.seed if before else drawn
+        store.begin(
+            plan_run(grader, bounds, drawn if given is None else given, len(submissions)), resume
+        )
+        _grade_left(grader, store, submissions, size, scheduler)
         return show_run(ctx, store, Output(json, csv, html, form), f"attnlab batch show {file}")
 
 
 def _grade_left(
-    grader: Grader, store: BatchStore, submissions: list[Submission], size: int
+    grader: Grader, store: BatchStore, submissions: list[Submission], size: int, scheduler: str
 ) -> None:
     """Grade what has no verdict, and show how far that is."""
-    from attnlab.batch.run import Progress, find_ungraded, grade_all
-    from attnlab.doctor import isolated_pool
+    from attnlab.batch.run import Progress, find_ungraded
     from attnlab.files import shown_path
 
     left = find_ungraded(grader, submissions, store)
@@ -125,9 +145,14 @@ def _grade_left(
     run = store.require_run()
     tasks = (grader.task(submission, run) for submission in left)
     try:
-        with isolated_pool(note, min(size, len(left))) as pool, _watch(progress) as tell:
+        with (
+            _on_cluster(grader, tasks, run, scheduler, len(left))
+            if scheduler
+            else _here(grader, tasks, progress, min(size, len(left))) as verdicts,
+            _watch(progress) as tell,
+        ):
             progress.start()
-            for graded in grade_all(grader, pool, tasks, progress, size):
+            for graded in verdicts:
                 store.add(graded)
                 progress.add(graded)
                 tell(progress.now(graded))
@@ -135,6 +160,29 @@ def _grade_left(
         done = sum(progress.outcomes.values())
         note(f"{done} of {progress.total} verdicts are kept; --resume goes on with the rest")
         raise
+
+
+@contextmanager
+def _here(
+    grader: Grader, tasks: Iterable[Task], progress: Progress, slots: int
+) -> Iterator[Iterator[Graded]]:
+    """Verdicts of workers on this machine."""
+    from attnlab.batch.run import grade_all
+    from attnlab.doctor import isolated_pool
+
+    with isolated_pool(note, slots) as pool:
+        yield grade_all(grader, pool, tasks, progress, slots)
+
+
+@contextmanager
+def _on_cluster(
+    grader: Grader, tasks: Iterable[Task], run: BatchRun, scheduler: str, count: int
+) -> Iterator[Iterator[Graded]]:
+    """Verdicts of the nodes of a cluster."""
+    from attnlab.batch.cluster import connect, grade_on
+
+    with connect(scheduler, run) as client:
+        yield grade_on(client, grader, run, tasks, count)
 
 
 @contextmanager

@@ -1,0 +1,25 @@
+"""`attnlab batch merge`: one run of several parts."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnlab.commands.base import Json
+from attnlab.commands.batch.show import Output, show_run
+
+Into = Annotated[str, typer.Argument(metavar="RUN", help="The file to write.")]
+Parts = Annotated[list[str], typer.Argument(metavar="PART...", help="Runs of --shard.")]
+
+
+def merge(ctx: typer.Context, run: Into, parts: Parts, json: Json = False) -> int:
+    """Put runs of parts of a class into one, with one verdict for each submission."""
+    from attnlab.batch.merge import merge_runs
+    from attnlab.batch.run import BatchStore
+
+    with closing(BatchStore(Path(run))) as store:
+        merge_runs(store, [Path(part) for part in parts])
+        return show_run(ctx, store, Output(json, csv=False, html="", form=""))
