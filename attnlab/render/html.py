@@ -12,18 +12,17 @@ from attnlab.records import Op, Trace
 from attnlab.render.batch import BatchPage
 from attnlab.render.diff import DiffPage
 from attnlab.render.fold import Repeat, arrange_rows
-from attnlab.render.formats import format_number, has_nan_or_inf, value_range
+from attnlab.render.formats import format_number, format_seconds, has_nan_or_inf, value_range
 from attnlab.render.grade import WORDS, GradePage
 from attnlab.render.interview import ScorecardPage
 from attnlab.render.json import Page
 from attnlab.render.png import heat_uri
 from attnlab.render.round import RoundGradePage, count_right, grade_word
-from attnlab.render.screen import CONTROL, plain_text
+from attnlab.render.screen import CONTROL, plain_text, plural
 from attnlab.render.trace import TracePage
 from attnlab.render.triage import TriagePage, describe_likelihood
 from attnlab.render.verify import UNCOMPARED, VerifyPage
 from attnlab.render.verify import WORDS as HOLDS
-from attnlab.sizes import format_bytes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -86,7 +85,8 @@ def _environment() -> "Environment":
     )  # fmt: skip
     made.filters |= {
         "number": format_number,
-        "bytes": format_bytes,
+        "seconds": format_seconds,
+        "plural": plural,
         "range": lambda op: value_range(op, "…"),
         "ill": has_nan_or_inf,
         "png": heat_uri,
