@@ -186,7 +186,7 @@ def find_ungraded(
     grader: Grader, submissions: Iterable[Submission], store: BatchStore
 ) -> list[Submission]:
     """Those without a verdict. What was handed in anew since, and where attnlab itself failed, is
-    graded again; verdicts on what is no longer there are dropped."""
+    graded again; verdicts on what was there before are dropped."""
     known = {one.name: one for one in map(_small, store.graded())}
     files = grader.files()
     left = []
@@ -194,7 +194,7 @@ def find_ungraded(
         one = known.pop(submission.name, None)
         if one is None or one.error or one.digest != digest_submission(submission, files):
             left.append(submission)
-    store.drop(known)
+    store.drop([*known, *(submission.name for submission in left)])
     return left
 
 

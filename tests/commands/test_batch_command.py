@@ -109,6 +109,7 @@ def test_resume_grades_what_has_no_verdict(shell, worker, hand_in):
     worker.said.clear()
     said = grade(shell, "--resume", "--json")
     assert worker.said == ["class/bob.py", "class/dan.py", "class/eve.py"]
+    assert re.findall(r"^(\d) of 4: ", said.err, re.MULTILINE) == ["2", "3", "4"]
     assert outcomes(said) == dict.fromkeys(("ann", "bob", "dan", "eve"), "passed")
     assert said.code == 0
     worker.said.clear()

@@ -131,17 +131,18 @@ def _grade_left(
     """Grade what has no verdict, and show how far that is."""
     from attnlab.batch.run import Progress, find_ungraded
     from attnlab.files import shown_path
+    from attnlab.render.screen import plural
 
     left = find_ungraded(grader, submissions, store)
     progress = Progress(total=len(submissions))
     for one in store.graded():
-        if one.verdict.outcome != "error":
-            progress.count(one)
+        progress.count(one)
     if not left:
         return
     shown = shown_path(store.path)
-    known = f", {len(submissions) - len(left)} have a verdict" if progress.outcomes else ""
-    note(f"grading {len(left)} submissions to {grader.slug}{known}; verdicts are kept in {shown}")
+    known = f" ({len(submissions) - len(left)} were graded before)" if progress.outcomes else ""
+    count = plural(len(left), "submission")
+    note(f"grading {count} to {grader.slug}{known}; verdicts are kept in {shown}")
     run = store.require_run()
     tasks = (grader.task(submission, run) for submission in left)
     try:
