@@ -28,7 +28,7 @@ from attnlab.commands.base import (
 if TYPE_CHECKING:
     from attnlab.records import Job, Limits, TraceOptions
     from attnlab.target.command_line import TraceCommand
-    from attnlab.target.resolve import Answer
+    from attnlab.target.find_target import Answer
 
 OWN_TIME = "60"  # seconds: the user's own code may import large packages
 Target = Annotated[
@@ -93,7 +93,7 @@ class NamedTarget:
     @cached_property
     def answer(self) -> Answer | None:
         """The file of a challenge as an answer to it; None where another class of it is meant."""
-        from attnlab.target.resolve import Answer
+        from attnlab.target.find_target import Answer
 
         name, chosen = self.typed.target.partition(".py:")[2], self.chosen
         if chosen is None or name not in ("", chosen.challenge.class_name):

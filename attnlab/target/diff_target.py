@@ -12,7 +12,8 @@ from attnlab.files import shown_path
 from attnlab.records import Code, Contract, Job, Limits, UserEnvironment
 from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import TraceCommand
-from attnlab.target.resolve import find_target, own_job
+from attnlab.target.find_target import find_target
+from attnlab.target.resolve import own_job
 from attnlab.target.source import parse
 
 LIBRARY = "ref:"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import field, replace
 from typing import Literal
@@ -63,6 +64,7 @@ class Outline:
     climbs: int = 0  # the most dots of a relative import
     roots: tuple[str, ...] = ()  # the modules that no other class of the file uses
     imports: tuple[str, ...] = ()  # first parts of the names of what it imports
+    trains: bool = False  # running it takes optimizer steps, or updates of its own
 
     def modules(self) -> list[str]:
         return [d.name for d in self.definitions.values() if d.module]
@@ -105,6 +107,7 @@ def read_outline(tree: ast.Module) -> Outline:
         climbs=max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0),
         roots=tuple(usage.roots(modules)),
         imports=tuple(dict.fromkeys(_imports(tree))),
+        trains=_trains(tree),
     )
 
 
@@ -132,6 +135,34 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(getattr(node, block, []))
         for handler in getattr(node, "handlers", []):
             yield from _statements(handler.body)
+
+
+def _trains(tree: ast.Module) -> bool:
+    """Whether running the file takes steps: it holds a gradient, `X.step(...)` or an update of its
+    own such as `w -= lr * w.grad`, and code that runs."""
+    nodes = list(ast.walk(tree))
+    called = {
+        node.func.attr
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    updates = any(
+        isinstance(node, ast.AugAssign)
+        and isinstance(node.op, (ast.Sub, ast.Add))
+        and re.search(
+            r"grad|\b(lr|eta|alpha|step_size|learning_rate)\b|^[\d.e-]+ \* \w+$",
+            ast.unparse(node.value),
+            re.IGNORECASE,
+        )
+        for node in nodes
+    )
+    runs = any(
+        isinstance(node, (ast.If, ast.For, ast.While, ast.With, ast.Try))
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        for node in tree.body
+    )
+    steps = "step" in called or updates or {"sub_", "add_"} & called
+    return runs and bool(steps) and bool({"backward", "grad"} & called)
 
 
 def _is_demo(node: ast.stmt) -> bool:

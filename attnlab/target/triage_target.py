@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections.abc import Callable
@@ -13,8 +12,9 @@ from attnlab.errors import Refused, Unreadable
 from attnlab.records import Job, Limits, Report, TrainingReport
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.conventions import names_mask
+from attnlab.target.find_target import Answer
 from attnlab.target.outline import read_outline
-from attnlab.target.resolve import Answer, own_job, script_job
+from attnlab.target.resolve import own_job, script_job
 from attnlab.target.source import parse, read_source
 from attnlab.target.source_findings import source_findings
 from attnlab.target.trace_advice import omitted_inputs
@@ -39,7 +39,7 @@ def triage_job(
     path = Path(typed.target)
     if typed.target.endswith(".py") and not typed.describes_module:
         code = read_source(path, typed.target)
-        if trains(parse(code.text, code.file)):
+        if read_outline(parse(code.text, code.file)).trains:
             job = script_job(typed.target, limits, arguments)
             return replace(job, stages=("training",), steps=steps, overfit=overfit)
     if arguments:
@@ -177,34 +177,6 @@ def look_at(
         return _without_module(report, alone) if alone else report
     note(f"it took no optimizer step: looking at {alone.candidate.name} alone")
     return _merge_reports(report, run(alone))
-
-
-def trains(tree: ast.Module) -> bool:
-    """Whether running the file takes steps: it holds a gradient, `X.step(...)` or an update of its
-    own such as `w -= lr * w.grad`, and code that runs."""
-    nodes = list(ast.walk(tree))
-    called = {
-        node.func.attr
-        for node in nodes
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    }
-    updates = any(
-        isinstance(node, ast.AugAssign)
-        and isinstance(node.op, (ast.Sub, ast.Add))
-        and re.search(
-            r"grad|\b(lr|eta|alpha|step_size|learning_rate)\b|^[\d.e-]+ \* \w+$",
-            ast.unparse(node.value),
-            re.IGNORECASE,
-        )
-        for node in nodes
-    )
-    runs = any(
-        isinstance(node, (ast.If, ast.For, ast.While, ast.With, ast.Try))
-        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
-        for node in tree.body
-    )
-    steps = "step" in called or updates or {"sub_", "add_"} & called
-    return runs and bool(steps) and bool({"backward", "grad"} & called)
 
 
 def ignored_lines(files: frozenset[str]) -> dict[tuple[str, int], frozenset[str]]:

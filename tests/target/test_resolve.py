@@ -46,6 +46,21 @@ def refused(target, **flags):
     return caught.value
 
 
+LOOP = """
+for _ in range(3):
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("text", [LOOP, NET + NET.replace("Net", "Two") + LOOP])
+def test_a_script_that_trains_says_how_it_is_traced(here, text):
+    """Where it has no module, or several, the command that shows a step of it comes first."""
+    (here / "train.py").write_text(text)
+    assert refused("train.py").hint.startswith("attnlab trace train.py --step 1 shows a step")
+    assert "--step" not in refused("train.py:Nothing").hint
+
+
 # ---------------------------------------------------------------- a challenge's file
 
 
