@@ -7,7 +7,7 @@ grade many mutants of one challenge and to look, apart from all checks, at what 
 
 from typing import Literal
 
-from attnlab.records import Code, Job, Report, record
+from attnlab.records import Code, Contract, Job, Report, record
 from attnlab.records.program import Files, Program, ProgramReport
 
 Fate = Literal["killed", "equivalent", "survived"]
@@ -81,3 +81,61 @@ def passes(report: Report) -> bool:
     """Nothing failed, and nothing could not be told."""
     bad = any(c.outcome in ("failed", "error") for c in report.checks)
     return report.outcome == "ok" and not bad
+
+
+# ---------------------------------------------------------------- a user's own tests
+
+
+@record
+class SuiteCandidate:
+    """A mutant that the tests pass, and the classes and functions in which it may differ."""
+
+    text: str
+    names: tuple[str, ...]
+
+
+@record
+class SuiteRequest:
+    """What is asked of a process that holds a user's tests: to run them with `text` in place of
+    their module; or, with contracts, how `candidates` differ from it."""
+
+    text: str
+    seconds: float
+    candidates: tuple[SuiteCandidate, ...] = ()
+    contracts: tuple[tuple[str, Contract], ...] = ()  # of classes and functions, by name
+
+
+@record
+class Comparison:
+    """How a mutant differs from the module, and the classes and functions that were compared."""
+
+    difference: str = ""
+    compared: tuple[str, ...] = ()
+
+
+@record
+class SuiteRun:
+    """How a run of the tests ended; `unused`: nothing imported the module."""
+
+    outcome: Literal["passed", "failed", "crashed", "timeout", "unused"]
+    tests: int = 0  # that were run, or collected where none was
+    test: str = ""  # the first that failed, or the file that could not be collected
+    message: str = ""
+    seconds: float = 0.0
+    comparisons: tuple[Comparison, ...] = ()
+    imported: tuple[str, ...] = ()  # modules that the run imported, but for those of the project
+
+
+@record
+class SuiteStrength:
+    """Which bugs a user's tests reject."""
+
+    module: str
+    suite: str  # the tests, as they were named
+    tests: int
+    seconds: float  # that they take on the module as it is
+    trials: tuple[Trial, ...]
+    unproved: int = 0  # survivors that could not be compared with the module: some may do the same
+
+    def of_fate(self, fate: Fate) -> tuple[Trial, ...]:
+        return tuple(trial for trial in self.trials if trial.fate == fate)

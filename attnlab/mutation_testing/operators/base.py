@@ -372,6 +372,20 @@ def load_mutations() -> tuple[Mutation, ...]:
     return tuple(sorted(found, key=lambda mutation: mutation.id.replace("-", "_")))
 
 
+def mutation_named(name: str) -> Mutation:
+    return next(mutation for mutation in load_mutations() if mutation.id == name)
+
+
+def bug_of(mutation: str) -> str:
+    """What bug a mutation puts in, in a sentence."""
+    return mutation_named(mutation).doc.partition("\n\n")[0].replace("\n", " ")
+
+
+def family_of(mutation: str) -> str:
+    """The file of a mutation: `masks`."""
+    return mutation_named(mutation).edits.__module__.rpartition(".")[2]
+
+
 def mutants(text: str, *only: str) -> Iterator[Mutant]:
     """Every mutant of a source that compiles and differs in its syntax tree, each once."""
     source = Source(text)
