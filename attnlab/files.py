@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,11 @@ from attnlab.suggest import did_you_mean
 # them together, and raises a SystemError where one gives way to another within a tree.
 PARSING = threading.Lock()
 
+# Where the system keeps a user's data: a variable that may say so, and the usual folder.
+DATA_VARIABLE, DATA_FOLDER = {
+    "darwin": ("XDG_DATA_HOME", "~/Library/Application Support"),
+    "win32": ("LOCALAPPDATA", "~/AppData/Local"),
+}.get(sys.platform, ("XDG_DATA_HOME", "~/.local/share"))
 # O_NONBLOCK: opening a FIFO that nobody writes to would wait for ever.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _KINDS = {
@@ -126,3 +132,17 @@ def _names(folder: Path) -> list[str]:
         return sorted(entry.name for entry in folder.iterdir())
     except OSError:
         return []
+
+
+def data_folder() -> Path:
+    """Where what a user has done is kept: ATTNLAB_HOME, or where the system keeps such data.
+
+    Raises `RuntimeError` where this user has no home.
+    """
+    if named := os.environ.get("ATTNLAB_HOME"):
+        return Path(named).absolute()
+    for named in (os.environ.get(DATA_VARIABLE, ""), os.path.expanduser(DATA_FOLDER)):  # noqa: PTH111 - it does not raise
+        folder = Path(named, "attnlab")
+        if folder.is_absolute():  # an unexpanded "~" would become a folder of that name right here
+            return folder
+    raise RuntimeError("this user has no home folder")

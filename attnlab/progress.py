@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,16 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
+from attnlab.files import data_folder
 from attnlab.records import ChallengeProgress, plain
 from attnlab.records.practice import Event
 
 T = TypeVar("T")
 FILE = "progress.db"
-# Where the system keeps a user's data: a variable that may say so, and the usual folder.
-DATA_VARIABLE, DATA_FOLDER = {
-    "darwin": ("XDG_DATA_HOME", "~/Library/Application Support"),
-    "win32": ("LOCALAPPDATA", "~/AppData/Local"),
-}.get(sys.platform, ("XDG_DATA_HOME", "~/.local/share"))
 WAIT = 5.0  # seconds to wait for another attnlab that is writing
 
 # Each script lifts the schema by one version; `PRAGMA user_version` holds how many have run.
@@ -107,7 +102,7 @@ class Progress:
     def open(cls, folder: Path | None = None) -> Progress:
         """Progress kept in `folder`, or in ATTNLAB_HOME, or where the system keeps such data."""
         try:
-            home = folder or _home()
+            home = folder or data_folder()
             home.mkdir(parents=True, exist_ok=True)
         except (OSError, RuntimeError) as error:
             return cls(_memory(), None, _not_saved(_why(error)))
@@ -233,17 +228,6 @@ def _challenge_progress(
 
 
 # ---------------------------------------------------------------- the file
-
-
-def _home() -> Path:
-    """Raises `RuntimeError` where this user has no home."""
-    if named := os.environ.get("ATTNLAB_HOME"):
-        return Path(named).absolute()
-    for named in (os.environ.get(DATA_VARIABLE, ""), os.path.expanduser(DATA_FOLDER)):  # noqa: PTH111 - it does not raise
-        folder = Path(named, "attnlab")
-        if folder.is_absolute():  # an unexpanded "~" would become a folder of that name right here
-            return folder
-    raise RuntimeError("this user has no home folder")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

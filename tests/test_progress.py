@@ -110,10 +110,10 @@ def test_the_system_says_where_else(tmp_path, monkeypatch):
     says counts where it is a whole path, else the usual folder of the home."""
     monkeypatch.delenv("ATTNLAB_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("attnlab.progress.DATA_FOLDER", "~/.local/share")
+    monkeypatch.setattr("attnlab.files.DATA_FOLDER", "~/.local/share")
     for said, place in (("data", "home/.local/share"), (str(tmp_path / "data"), "data")):
         monkeypatch.setenv("XDG_DATA_HOME", said)
-        monkeypatch.setattr("attnlab.progress.DATA_VARIABLE", "XDG_DATA_HOME")
+        monkeypatch.setattr("attnlab.files.DATA_VARIABLE", "XDG_DATA_HOME")
         with opened(None) as found:
             assert found.path == tmp_path / place / "attnlab" / FILE
 
@@ -125,7 +125,7 @@ def test_without_a_home_progress_lives_in_memory(tmp_path, monkeypatch):
     """A container user without a home can practise, and no folder named ~ appears."""
     monkeypatch.delenv("ATTNLAB_HOME", raising=False)
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    monkeypatch.setattr("attnlab.progress.DATA_FOLDER", "~a-user-that-is-not-there/share")
+    monkeypatch.setattr("attnlab.files.DATA_FOLDER", "~a-user-that-is-not-there/share")
     monkeypatch.chdir(tmp_path)
     with opened(None) as found:
         assert found.warning.startswith("progress is not saved: this user has no home folder")

@@ -30,6 +30,7 @@ from attnlab.records.patch import Edit
 from attnlab.suggest import did_you_mean
 
 DESCRIPTION = "base.toml"
+SABOTAGED = "sabotage"  # the topic of a user's own modules with a bug
 SOLUTION = "solution.py"
 PARTS = {"bugs": BASE_BUG, "tasks": BASE_TASK}
 
@@ -77,13 +78,14 @@ def _read_shared(folder: Path) -> Base:
     check_format(document)
     found = document.read(BASE)
     text = read_text(Path(find_file(folder, SOLUTION)))
+    yours = folder.parent.name == SABOTAGED  # of a user's own module there is one version
     return Base(
         slug=read_slug(folder),
         folder=folder,
         text=text,
         found=found,
         contract=read_contract(document, found),
-        alternatives=find_files(folder, "alternatives", ALTERNATIVES),
+        alternatives=find_files(folder, "alternatives", 0 if yours else ALTERNATIVES),
         decoys=_decoys(folder, text),
     )
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -14,12 +15,13 @@ from attnlab.catalogue.programs import TOPIC as PROGRAMS
 from attnlab.catalogue.programs import ProgramEntry, read_program_entry
 from attnlab.catalogue.toml_rules import read_document
 from attnlab.errors import AttnlabError, Broken, Refused, Unreadable
-from attnlab.files import shown_path
+from attnlab.files import data_folder, shown_path
 from attnlab.records import Challenge, record
 from attnlab.suggest import did_you_mean, either
 
 DESCRIPTION = "challenge.toml"
 TOPICS = ("attention", "position")  # in this order; topics of other catalogues follow
+DRAWN = "drawn"  # the topic of challenges that were drawn for this user
 PAGES = Path(__file__).with_name("pages")  # on a subject, in Markdown
 MUTANTS = 6
 
@@ -124,7 +126,14 @@ def load(extra: Path | None = None) -> Catalogue:
         own = [f for f in _extra_folders(Path(more), said) if f.resolve() not in seen]
         opened_topics.update(str(folder.resolve().parent) for folder in own)
         folders += own
+    with suppress(OSError, RuntimeError):  # most users have none
+        folders += _folders(drawn_folder())
     return Catalogue(folders)
+
+
+def drawn_folder() -> Path:
+    """Where challenges are kept that were drawn for this user; raises as `data_folder` does."""
+    return data_folder() / "challenges"
 
 
 def shipped_folder() -> Path:

@@ -90,11 +90,11 @@ class Selection(NamedTuple):
         return self.file if self.yours else f"{self.path.name} as shipped"
 
 
-def catalogue(ctx: typer.Context) -> Catalogue:
+def catalogue(ctx: typer.Context, anew: bool = False) -> Catalogue:
     from attnlab.catalogue.load import load
 
     kept: dict[str, Catalogue] = ctx.find_root().meta
-    if "catalogue" not in kept:
+    if anew or "catalogue" not in kept:
         kept["catalogue"] = load(ctx.obj)
     return kept["catalogue"]
 

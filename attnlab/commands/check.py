@@ -81,6 +81,8 @@ def command(
     Every broken file must fail as it should and every solution pass, mutants must be rejected, and
     no hint may quote the fix.
     """
+    from attnlab.catalogue.bases import SABOTAGED
+    from attnlab.catalogue.load import DRAWN
     from attnlab.catalogue.validate import unreadable_challenge
     from attnlab.render.check import CheckPage
     from attnlab.run_store import RunStore
@@ -92,7 +94,8 @@ def command(
     modules = [slug for slug in slugs or () if slug not in names]
     wanted = [c for slug in modules for c in found.find_base(slug) or [found.find(slug)]]
     if not slugs:
-        wanted, programs = list(found.challenges), list(found.programs)
+        wanted = [c for c in found.challenges if c.topic not in (DRAWN, SABOTAGED)]
+        programs = list(found.programs)
     store = RunStore(resume)
     with WorkerPool(AT_ONCE) as workers:
         if strength:

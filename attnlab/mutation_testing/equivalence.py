@@ -113,6 +113,16 @@ def difference(candidate: Code, standards: Sequence[Standard]) -> str:
     return ""
 
 
+def first_difference(candidate: Code, right: Code, contract: Contract, seed: int = 0) -> str:
+    """As `difference` from one right file, which goes no further than to where they differ."""
+    file = LoadedFile(right, contract)
+    for scenario in make_scenarios(contract, seed):
+        found = difference(candidate, [_make_standard([file], [scenario], contract, seed)])
+        if found:
+            return found
+    return ""
+
+
 def _describe_step(scenario: Scenario, number: int) -> str:
     sizes = ", ".join(f"{name}={size}" for name, size in scenario.sizes.items())
     place = f"{sizes}, {str(scenario.dtype).removeprefix('torch.')}"

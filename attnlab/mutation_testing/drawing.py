@@ -1,0 +1,290 @@
+"""Draw a bug for practice: a mutant as a person might have written it, vetted by the grader.
+
+One is taken that two grades with different seeds reject, that an experiment of the command line
+shows (a property that fails, a finding of the trace, a line that `grade --reveal` confirms), and
+that the grader passes once its edits are undone.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from attnlab.catalogue.bases import DESCRIPTION, SOLUTION
+from attnlab.catalogue.load import DRAWN
+from attnlab.catalogue.patches import read_text
+from attnlab.catalogue.toml_rules import read_document
+from attnlab.checks.base import Check, Tier, load_checks
+from attnlab.mutation_testing.measure import JobRunner
+from attnlab.mutation_testing.operators.base import (
+    Mutant,
+    bug_of,
+    changed_lines,
+    family_of,
+    mutants,
+    mutation_named,
+)
+from attnlab.records import Challenge, Code, Limits, Report, Verdict, record
+from attnlab.records.patch import FollowUp
+from attnlab.target.drawn import DrawnBug, write_drawn
+from attnlab.target.resolve import challenge_job
+from attnlab.verdict import make_verdict
+
+FAMILIES = ("axes", "expressions", "layers", "masks", "numbers", "positions", "scores", "slices")
+# Nobody writes these by mistake, or they show at a glance.
+UNREAL = {
+    "allocated-only",
+    "another-exception",
+    "call-doubled",
+    "condition-negated",
+    "dropout-added",
+    "heads-averaged",
+    "mask-as-number",
+    "number-changed",
+    "positions-stop-growing",
+    "rolled-by-one",
+    "scores-clamped",
+    "softmax-dropped",
+    "term-twice",
+}
+GIVEN_AWAY = re.compile(r"\.to\(torch\.(b?float16|half)|\bpass\b|\bTrue if\b|lambda")
+NEEDLESS = re.compile(r"(?<![\w\])])\((\w+)\)(?=[.\[])")  # the parentheses of `(mask)[:1]`
+WIDEST = 8  # lines that one bug changes
+TRIES = 60  # mutants of one module
+VALUES = ("matches-reference", "gradients-match")  # that say nothing but that values differ
+LIMITS = Limits(seconds=20.0)
+# By family; what a line or a module is about comes first.
+CATEGORIES = {"positions": "positions", "masks": "mask", "layers": "normalisation"}
+LEVELS = {Tier.SHAPE: 1, Tier.FINITE: 1, Tier.SAMPLES: 2, Tier.ORDER: 2, Tier.MASKS: 2}
+
+
+@record
+class Vetted:
+    """A mutant that the grader rejects, and what shows it."""
+
+    mutant: Mutant
+    edit: tuple[str, str]
+    verdict: Verdict
+    experiment: str
+
+    @property
+    def first(self) -> str:
+        """The check that fails first; "" where it crashed before any."""
+        return next((c.id for c in self.verdict.checks if c.outcome == "failed"), "")
+
+
+@dataclass(frozen=True)
+class Drawer:
+    """Draws bugs for the right file of a challenge."""
+
+    challenge: Challenge  # its solution is the right file
+    right: str  # the text of it
+    runner: JobRunner
+
+    def draw(
+        self, seed: int, level: str = "", bugs: int = 1, *, crashes: bool = True
+    ) -> DrawnBug | None:
+        """So many bugs, as one; None where none of this level is found."""
+        dice = random.Random(seed)
+        found: list[Vetted] = []
+        for mutant in self._shuffled(dice):
+            if len(found) == bugs:
+                break
+            if any(_close(mutant, other.mutant) for other in found):
+                continue
+            vetted = self.vet(mutant, seed)
+            if vetted is None or (vetted.verdict.outcome == "crashed" and not crashes):
+                continue
+            if level in ("", str(_level(vetted))):
+                found.append(vetted)
+        return self._describe(found) if len(found) == bugs else None
+
+    def _shuffled(self, dice: random.Random) -> Iterator[Mutant]:
+        """Mutants that a person might have written, no bug and no line much more likely."""
+        by_bug: dict[str, list[Mutant]] = {}
+        for mutant in mutants(self.right):
+            if family_of(mutant.mutation) in FAMILIES and mutant.mutation not in UNREAL:
+                by_bug.setdefault(mutant.mutation, []).append(mutant)
+        drawn = [m for some in by_bug.values() for m in dice.sample(some, min(3, len(some)))]
+        dice.shuffle(drawn)
+        natural = (_tidy(m) for m in drawn if not GIVEN_AWAY.search(_added(m)))
+        yield from (m for m, _ in zip(natural, range(TRIES), strict=False))
+
+    def vet(self, mutant: Mutant, seed: int) -> Vetted | None:
+        """The mutant, if two grades reject it and an experiment shows it."""
+        edit = unique_edit(self.right, mutant.text)
+        if edit is None or edit[1].count("\n") > WIDEST:
+            return None
+        verdicts = [self.grade(mutant.text, seed % 1000 + more) for more in (0, 1)]
+        if any(v.outcome not in ("failed", "crashed") or not v.checks for v in verdicts):
+            return None
+        experiment = self._experiment(mutant.text, verdicts[0])
+        if not experiment:
+            return None
+        return Vetted(mutant=mutant, edit=edit, verdict=verdicts[0], experiment=experiment)
+
+    def grade(self, text: str, seed: int) -> Verdict:
+        """What `attnlab grade` says of a file."""
+        job = challenge_job(self.challenge, self._code(text), stages=("check",), limits=LIMITS)
+        report = self.runner.run_job(replace(job, until="reason", seed=seed))
+        return make_verdict(self.challenge, f"{self.challenge.name}.py", report)
+
+    def _code(self, text: str) -> Code:
+        return Code(file=f"{self.challenge.name}.py", text=text)
+
+    def _experiment(self, text: str, verdict: Verdict) -> str:
+        """What shows the bug besides that values differ; "" where nothing does."""
+        failed = [c.id for c in verdict.checks if c.outcome == "failed" and c.trusted]
+        seen = next((check for check in failed if check not in VALUES), "")
+        if seen:
+            return f"`attnlab explain {seen}` says which property fails, and how it is looked at"
+        job = challenge_job(self.challenge, self._code(text), stages=("trace",), limits=LIMITS)
+        trace = self.runner.run_job(job).trace
+        if trace and (trace.crash or trace.grave):
+            return "`attnlab run` shows it: look at the rows of the trace"
+        right = self._code(self.right)
+        asked = replace(
+            job,
+            reference=replace(right, name=self.challenge.class_name),
+            stages=("diff",),
+        )
+        report: Report = self.runner.run_job(asked)
+        if report.diff and any(found.line and found.confirmed for found in report.diff.diagnosis):
+            return (
+                "compare values step by step: `attnlab grade --reveal` names the line that differs"
+            )
+        return ""
+
+    def _describe(self, found: Sequence[Vetted]) -> DrawnBug:
+        checks = {check.id: check for check in load_checks()}
+        firsts = [vetted.first for vetted in found]
+        return DrawnBug(
+            title=f"{self.challenge.title}, with {_count(len(found))}",
+            level=min(5, max(map(_level, found)) + len(found) - 1),
+            category=self._category(found[0]),
+            symptom=" ".join(dict.fromkeys(_symptom(v, checks) for v in found)),
+            expected=tuple(dict.fromkeys(filter(None, firsts))) or ("output-shape",),
+            hints=(
+                " ".join(dict.fromkeys(f"{v.experiment}." for v in found)),
+                " ".join(f"Look into `{self._function_of(v)}`." for v in found),
+                "\n\n".join(f"Look at this:\n\n```python\n{_wrong(v)}\n```" for v in found),
+            ),
+            why="\n\n".join(map(_why, found)),
+            find=" ".join(dict.fromkeys(f"{v.experiment}." for v in found)),
+            edits=tuple(v.edit for v in found),
+            follow_ups=_questions(found[0], checks),
+        )
+
+    def _category(self, vetted: Vetted) -> str:
+        changed = f"{vetted.mutant.before} {vetted.mutant.after}"
+        family = CATEGORIES.get(family_of(vetted.mutant.mutation), "")
+        if "mask" in changed or family == "mask":
+            return "mask"
+        return family or ("positions" if self.challenge.topic == "position" else "attention")
+
+    def _function_of(self, vetted: Vetted) -> str:
+        """The function or class whose head stands last above the change."""
+        above = self.right.splitlines()[: vetted.mutant.line]
+        heads = re.findall(r"^\s*(?:def|class) (\w+)", "\n".join(above), re.MULTILINE)
+        return heads[-1] if heads else self.challenge.class_name
+
+
+def unique_edit(right: str, wrong: str) -> tuple[str, str] | None:
+    """The lines that differ, with as many around them as make them stand once in the right text."""
+    a, b = right.splitlines(keepends=True), wrong.splitlines(keepends=True)
+    first, _, _ = changed_lines(right, wrong)
+    start, end = first - 1, 0
+    while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
+        end += 1
+    for around in range(len(a)):
+        top, bottom = max(0, start - around), max(0, end - around)
+        old = "".join(a[top : len(a) - bottom])
+        if old.strip() and right.count(old) == 1:
+            return old, "".join(b[top : len(b) - bottom])
+    return None
+
+
+def _tidy(mutant: Mutant) -> Mutant:
+    """The mutant without parentheses that an operator put around a name."""
+    added = {line for line in _added(mutant).splitlines() if NEEDLESS.search(line)}
+    lines = mutant.text.splitlines(keepends=True)
+    text = "".join(NEEDLESS.sub(r"\1", line) if line.strip() in added else line for line in lines)
+    return replace(mutant, text=text, after=NEEDLESS.sub(r"\1", mutant.after))
+
+
+def _added(mutant: Mutant) -> str:
+    """The lines of the mutant that the right text has not."""
+    before = set(mutant.before.splitlines())
+    return "\n".join(line for line in mutant.after.splitlines() if line not in before)
+
+
+def _close(one: Mutant, other: Mutant) -> bool:
+    """Whether two changes may touch the same lines."""
+    return abs(one.line - other.line) <= WIDEST
+
+
+def _level(vetted: Vetted) -> int:
+    if vetted.verdict.outcome == "crashed" or not vetted.first:
+        return 1
+    tier = next((c.tier for c in load_checks() if c.id == vetted.first), Tier.VALUES)
+    return LEVELS.get(tier, 3 if tier <= Tier.VALUES else 4)
+
+
+def _symptom(vetted: Vetted, checks: dict[str, Check]) -> str:
+    if vetted.verdict.outcome == "crashed" or not vetted.first:
+        return "A call raises an exception."
+    if vetted.first in VALUES:
+        what = "values" if vetted.first == VALUES[0] else "gradients"
+        return f"It runs, and its {what} are not those that the task asks for."
+    return f"It runs, but this does not hold: {checks[vetted.first].title}."
+
+
+def _why(vetted: Vetted) -> str:
+    """What the bug is, and an example of right and wrong."""
+    doc = mutation_named(vetted.mutant.mutation).doc
+    return re.sub(r"^(Right|Wrong): ", r"* \1: ", doc, flags=re.MULTILINE)
+
+
+def _wrong(vetted: Vetted) -> str:
+    """The lines of the bug; where it left something out, what stands around."""
+    return _added(vetted.mutant) or vetted.edit[1].strip("\n")
+
+
+def _questions(vetted: Vetted, checks: dict[str, Check]) -> tuple[FollowUp, ...]:
+    check = checks.get(vetted.first)
+    test = f"{check.title}: {check.doc.strip().partition(chr(10) * 2)[0]}" if check else "Any call."
+    return (
+        FollowUp(question="Which property would a test of this have to look at?", answer=test),
+        FollowUp(
+            question="What is this kind of mistake, and how does the right code look?",
+            answer=bug_of(vetted.mutant.mutation),
+        ),
+    )
+
+
+def _count(bugs: int) -> str:
+    return "a bug" if bugs == 1 else f"{bugs} bugs"
+
+
+def draw_from_base(
+    base: Challenge, seed: int, runner: JobRunner, level: str = "", bugs: int = 1
+) -> str:
+    """Keep a challenge about one of the right versions of a base, in a folder of its own; returns
+    its slug, "" where no bug was found."""
+    folder = Path(base.folder)
+    paths = [base.solution, *base.alternatives]
+    texts = [read_text(Path(path)) for path in paths]
+    at = random.Random(seed).randrange(len(paths))
+    title = str(read_document(folder / DESCRIPTION).data["title"])
+    version = replace(base, title=title, solution=paths[at])
+    bug = Drawer(version, texts[at], runner).draw(seed, level, bugs)
+    if bug is None:
+        return ""
+    slug = f"{DRAWN}/{folder.name}-{seed}"
+    files = {SOLUTION: texts[at]}
+    files |= {f"alternatives/v{n}.py": text for n, text in enumerate(texts) if n != at}
+    write_drawn(slug, read_text(folder / DESCRIPTION), files, bug)
+    return slug
