@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from attnlab.files import data_folder
-from attnlab.records import ChallengeProgress, plain
-from attnlab.records.practice import Event
+from attnlab.records import FORMAT, ChallengeProgress, plain
+from attnlab.records.practice import Event, KeptChallenge, KeptGrade, KeptProgress
 
 T = TypeVar("T")
 FILE = "progress.db"
@@ -67,6 +67,11 @@ _SCHEMA = (
 )
 _EVENT = tuple(field.name for field in fields(Event))
 _ADD_EVENT = f"INSERT INTO event ({', '.join(_EVENT)}) VALUES ({', '.join('?' * len(_EVENT))})"  # noqa: S608
+_GRADE = tuple(field.name for field in fields(KeptGrade))
+_CHALLENGE = tuple(field.name for field in fields(KeptChallenge))
+_ADD_GRADE = f"INSERT INTO grade ({', '.join(_GRADE)}) VALUES ({', '.join('?' * len(_GRADE))})"  # noqa: S608
+_GRADES = f"SELECT {', '.join(_GRADE)} FROM grade ORDER BY id"  # noqa: S608
+_CHALLENGES = f"SELECT {', '.join(_CHALLENGE)} FROM challenge ORDER BY slug"  # noqa: S608
 _EVENTS = f"SELECT {', '.join(_EVENT)} FROM event ORDER BY id"  # noqa: S608
 _ALL_PROGRESS = """
     SELECT slug, max(started), max(hints), max(revealed), max(solution_seen), max(peeked),
@@ -187,6 +192,45 @@ class Progress:
         rows = self._do(lambda db: db.execute(_EVENTS).fetchall(), "BEGIN")
         return [Event(**dict(zip(_EVENT, row, strict=True))) for row in rows]
 
+    def export(self) -> KeptProgress:
+        """Everything that was done."""
+
+        def read(db: sqlite3.Connection) -> list[list[tuple[Any, ...]]]:
+            return [db.execute(query).fetchall() for query in (_GRADES, _CHALLENGES)]
+
+        grades, challenges = self._do(read, "BEGIN")
+        return KeptProgress(
+            format=FORMAT,
+            events=tuple(self.events()),
+            grades=tuple(KeptGrade(**dict(zip(_GRADE, row, strict=True))) for row in grades),
+            challenges=tuple(
+                KeptChallenge(**dict(zip(_CHALLENGE, row, strict=True))) for row in challenges
+            ),
+        )
+
+    def merge(self, kept: KeptProgress) -> int:
+        """Add what was done elsewhere and is not known here; returns how many things that were.
+
+        An interview of the other machine gets a number of its own.
+        """
+        known = self.export()
+        numbers = _free_numbers(known.events, kept.events)
+        moved = [replace(e, interview=numbers.get(e.interview, e.interview)) for e in kept.events]
+        events = [e for e, old in zip(moved, kept.events, strict=True) if old not in known.events]
+        grades = [grade for grade in kept.grades if grade not in known.grades]
+        rows = [tuple(plain(event)[name] for name in _EVENT) for event in events]
+
+        def add(db: sqlite3.Connection) -> None:
+            db.executemany(_ADD_EVENT, rows)
+            db.executemany(_ADD_GRADE, [tuple(plain(g)[name] for name in _GRADE) for g in grades])
+            for challenge in kept.challenges:
+                values = plain(challenge)
+                for column in _CHALLENGE[1:]:
+                    _mark(db, challenge.slug, column, f"max({column}, {int(values[column])})")
+
+        self._do(add)
+        return len(events) + len(grades)
+
     def _do(self, act: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
         """`act` as one transaction; in memory from now on where the file refuses it."""
         try:
@@ -206,6 +250,15 @@ def _mark(db: sqlite3.Connection, slug: str, column: str, value: str = "1") -> N
     """Sets one column of a challenge's row. Column and value are ours, never a user's."""
     db.execute("INSERT OR IGNORE INTO challenge (slug) VALUES (?)", (slug,))
     db.execute(f"UPDATE challenge SET {column} = {value} WHERE slug = ?", (slug,))  # noqa: S608
+
+
+def _free_numbers(mine: Sequence[Event], theirs: Sequence[Event]) -> dict[int, int]:
+    """Numbers for interviews that are not known here, by those that they have elsewhere."""
+    known = {event.interview: event for event in reversed(mine) if event.interview}
+    new = {event.interview: event for event in reversed(theirs) if event.interview}
+    free = max(known, default=0) + 1
+    moved = [n for n, event in sorted(new.items()) if n not in known or known[n] != event]
+    return {number: free + place for place, number in enumerate(moved)}
 
 
 def _challenge_progress(

@@ -36,6 +36,7 @@ def command(
     """Copy a challenge's file, or a program's folder, to this folder for you to fix."""
     from attnlab.catalogue.starter import write_starter
     from attnlab.errors import Refused
+    from attnlab.records.practice import Event
     from attnlab.render.challenge import StartPage
 
     if looks_like_path(slug):
@@ -53,6 +54,7 @@ def command(
     file, kept = write_starter(challenge, replace=force)
     with progress() as store:
         store.mark_started(challenge.slug)
+        store.add_event(Event(kind="start", base=challenge.slug))
     return emit(StartPage(challenge=challenge, file=file, kept=kept), json)
 
 

@@ -249,3 +249,121 @@ class Trend:
     rounds: tuple[RoundSummary, ...]  # the last ones, the newest last
     categories: tuple[CategoryTrend, ...]  # the weakest first
     weakest: str  # the category to practise; "" where nothing was missed lately
+
+
+# ---------------------------------------------------------------- memory
+
+Mark = Literal["right", "partly", "wrong"]
+
+
+@record
+class Answer:
+    """One question that was answered, or one bug that was looked for."""
+
+    category: str  # of the bug: "mask"
+    kind: str  # of the question: "fix", "spot"
+    mark: Mark  # right: at the first try and without help
+    seconds: float  # 0 where that is not known
+    at: float  # seconds since 1970
+
+    @property
+    def right(self) -> bool:
+        return self.mark == "right"
+
+
+@record
+class CategoryStats:
+    """What became of all questions about one kind of bug, or of one kind."""
+
+    name: str
+    answers: int
+    right: int  # at the first try
+    median_seconds: float
+    lately: tuple[bool, ...]  # of the last ones, whether each was right; the newest last
+    earlier: tuple[bool, ...]
+
+    @property
+    def lately_share(self) -> float:
+        return sum(self.lately) / max(1, len(self.lately))
+
+    @property
+    def trend(self) -> Literal["", "better", "worse", "same"]:
+        """How the last ones compare with those before; "" where there are none."""
+        if not self.earlier:
+            return ""
+        before = sum(self.earlier) / len(self.earlier)
+        if self.lately_share == before:
+            return "same"
+        return "better" if self.lately_share > before else "worse"
+
+
+@record
+class Stats:
+    """How good a person's answers are."""
+
+    answers: int
+    right: int
+    categories: tuple[CategoryStats, ...]  # the weakest first
+    kinds: tuple[CategoryStats, ...]
+
+
+@record
+class DueCard:
+    """A kind of question about a kind of bug that is to be asked again."""
+
+    category: str
+    kind: str
+    due: float  # seconds since 1970
+    recall: float  # how likely it is known now, 0 to 1
+    minutes: float  # that it takes
+    command: str = ""  # which asks it, in another variant
+
+
+@record
+class PlanStep:
+    minutes: float
+    command: str
+    why: str
+
+
+@record
+class PlanDay:
+    number: int
+    steps: tuple[PlanStep, ...]
+
+    @property
+    def minutes(self) -> float:
+        return sum(step.minutes for step in self.steps)
+
+
+@record
+class KeptGrade:
+    """A grade as the file of progress keeps it."""
+
+    slug: str
+    at: str
+    outcome: str
+    score: float
+    file: str
+
+
+@record
+class KeptChallenge:
+    """What was done with a challenge, as the file of progress keeps it."""
+
+    slug: str
+    started: int = 0
+    hints: int = 0
+    revealed: int = 0
+    solution_seen: int = 0
+    peeked: int = 0
+
+
+@record
+class KeptProgress:
+    """Everything that was done, to be taken to another machine."""
+
+    format: int
+    events: tuple[Event, ...] = ()
+    grades: tuple[KeptGrade, ...] = ()
+    challenges: tuple[KeptChallenge, ...] = ()

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.commands.base import Json, catalogue, emit, progress, whole_number
+
+if TYPE_CHECKING:
+    from attnlab.records import Challenge
+    from attnlab.records.practice import DueCard
+
+PLACE = 71
+Minutes = Annotated[str, typer.Option("--minutes", metavar="N", help="How long; 10.")]
+
+
+def command(ctx: typer.Context, minutes: Minutes = "10", json: Json = False) -> int:
+    """Say what to practise again now: what you are about to forget, ten minutes of it.
+
+    A kind of question about a kind of bug comes back when it is due, in another variant each time.
+    """
+    from dataclasses import replace
+
+    from attnlab.commands.stats import answers
+    from attnlab.practice.memory import due_cards, fill_minutes
+    from attnlab.practice.plan import MINUTES
+    from attnlab.render.memory import ReviewPage
+
+    limit = whole_number("--minutes", minutes, 1, 600, "as in 10")
+    answered = answers(ctx)
+    due = due_cards(answered, MINUTES, time.time())
+    left = unsolved(ctx)
+    now = [replace(c, command=_command(c, left)) for c in fill_minutes(due, limit)] if due else []
+    page = ReviewPage(now=tuple(now), due=len(due), answers=len(answered), clock=time.time())
+    return emit(page, json)
+
+
+def unsolved(ctx: typer.Context) -> list[Challenge]:
+    """The challenges with a bug that are not solved, easier ones first."""
+    with progress() as store:
+        standings = store.all_progress()
+    solved = {slug for slug, standing in standings.items() if standing.status == "solved"}
+    found = [c for c in catalogue(ctx).challenges if c.slug not in solved and c.kind == "debug"]
+    return sorted(found, key=lambda challenge: (challenge.level, challenge.slug))
+
+
+def _command(card: DueCard, left: list[Challenge]) -> str:
+    """The command that asks another question of the card."""
+    from attnlab.practice.answers import FIX, ROUND
+
+    if card.kind == ROUND:
+        return f"attnlab interview start --about {card.category}"
+    if card.kind != FIX:
+        return f"attnlab quiz {card.kind} --count 1"
+    fits = next((c for c in left if card.category in (c.category, c.topic)), None)
+    return f"attnlab start {fits.name}" if fits else "attnlab new"

@@ -1,0 +1,105 @@
+"""What a person answered, whatever was asked: challenges fixed, quizzes, bugs of interviews.
+
+It is read off the events, so nothing is kept besides them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from attnlab.records.practice import Answer, CategoryStats, Event, Mark, Scorecard, Stats
+
+FIX, ROUND = "fix", "round"  # kinds of questions besides those of quizzes
+OTHER = "other"  # of a quiz that is about no kind of bug
+AWAY = 3600.0  # seconds between two events after which nobody was at work
+LATELY = 4  # answers of a category by which its trend is told
+
+
+def all_answers(
+    events: Sequence[Event], categories: Mapping[str, str], cards: Iterable[Scorecard]
+) -> list[Answer]:
+    """Every answer, the first one first. `categories` are those of challenges, by slug."""
+    found = [*_fixes(events, categories), *_quizzes(events), *_rounds(cards)]
+    return sorted(found, key=lambda answer: answer.at)
+
+
+def _quizzes(events: Iterable[Event]) -> Iterator[Answer]:
+    for event in events:
+        if event.kind == "quiz":
+            mark: Mark = event.outcome if event.outcome in ("right", "partly") else "wrong"  # type: ignore[assignment]
+            yield Answer(
+                category=event.category or OTHER,
+                kind=event.question,
+                mark=mark,
+                seconds=event.seconds,
+                at=event.at,
+            )
+
+
+def _fixes(events: Iterable[Event], categories: Mapping[str, str]) -> Iterator[Answer]:
+    """One for each time that a challenge was passed, or its solution looked up before."""
+    under_way: dict[str, list[Event]] = {}
+    for event in events:
+        if event.interview or event.base not in categories:
+            continue
+        mine = under_way.setdefault(event.base, [])
+        mine.append(event)
+        passed = event.kind == "grade" and event.outcome == "passed"
+        if passed or event.kind == "solution":
+            if passed or any(e.kind != "solution" for e in mine):
+                yield _fix(mine, categories[event.base], passed)
+            del under_way[event.base]
+
+
+def _fix(events: Sequence[Event], category: str, passed: bool) -> Answer:
+    helped = sum(e.kind in ("hint", "grade") for e in events) - passed
+    mark: Mark = "wrong" if not passed else "partly" if helped else "right"
+    worked = sum(min(b.at - a.at, AWAY) for a, b in pairwise(events))
+    return Answer(category=category, kind=FIX, mark=mark, seconds=worked, at=events[-1].at)
+
+
+def _rounds(cards: Iterable[Scorecard]) -> Iterator[Answer]:
+    for card in cards:
+        for bug in card.bugs:
+            mark: Mark = "right" if bug.fixed else "partly" if bug.found else "wrong"
+            yield Answer(
+                category=bug.category,
+                kind=ROUND,
+                mark=mark,
+                seconds=0.0,  # of one bug alone is not known
+                at=card.started + card.seconds,
+            )
+
+
+# ---------------------------------------------------------------- figures
+
+
+def build_stats(answers: Sequence[Answer]) -> Stats:
+    """By category and by kind of question; the weakest first."""
+    return Stats(
+        answers=len(answers),
+        right=sum(answer.right for answer in answers),
+        categories=_by([(answer.category, answer) for answer in answers]),
+        kinds=_by([(answer.kind, answer) for answer in answers]),
+    )
+
+
+def _by(pairs: Sequence[tuple[str, Answer]]) -> tuple[CategoryStats, ...]:
+    groups: dict[str, list[Answer]] = {}
+    for name, answer in pairs:
+        groups.setdefault(name, []).append(answer)
+    rows = [_row(name, group) for name, group in groups.items()]
+    return tuple(sorted(rows, key=lambda row: (row.name == OTHER, row.lately_share, row.name)))
+
+
+def _row(name: str, answers: Sequence[Answer]) -> CategoryStats:
+    times = sorted(answer.seconds for answer in answers if answer.seconds)
+    return CategoryStats(
+        name=name,
+        answers=len(answers),
+        right=sum(answer.right for answer in answers),
+        median_seconds=times[len(times) // 2] if times else 0.0,
+        lately=tuple(answer.right for answer in answers[-LATELY:]),
+        earlier=tuple(answer.right for answer in answers[:-LATELY]),
+    )

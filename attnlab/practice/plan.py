@@ -1,0 +1,95 @@
+"""A plan of some days: what is weak or was never asked comes first, and a round ends each day.
+
+It is made anew from the answers each time, so it adapts to them: what is solved is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from attnlab.practice.answers import FIX
+from attnlab.records import Challenge
+from attnlab.records.practice import CategoryStats, PlanDay, PlanStep, Stats
+
+MINUTES = {"": 2.0, FIX: 15.0, "round": 60.0, "spot": 3.0, "incident": 4.0, "tests": 10.0}
+REVIEW, QUIZ, ROUND = 10.0, 10.0, 60.0  # minutes of a step
+QUIZZES = ("shapes", "spot", "effect", "why", "numbers", "incident")
+GOOD = 0.75  # of the last answers right: such a category can wait
+
+
+def build_plan(
+    stats: Stats, unsolved: Sequence[Challenge], days: int, hours: float, reviewed: bool
+) -> list[PlanDay]:
+    """The steps of each day. `reviewed`: there is something to review from the first day on."""
+    left = _by_weakness(stats, unsolved)
+    kinds = _weak_first(stats.kinds, QUIZZES)
+    found = []
+    for day in range(days):
+        last = day == days - 1
+        budget = hours * 60
+        steps = list(_frame(kinds[day % len(kinds)], budget, reviewed or day > 0, last))
+        budget -= sum(step.minutes for step in steps)
+        fixes = list(_fixes(left, budget))
+        found.append(PlanDay(number=day + 1, steps=tuple(_order(steps, fixes))))
+    return found
+
+
+def _frame(kind: str, budget: float, review: bool, last: bool) -> Iterator[PlanStep]:
+    """What every day has, as far as it fits."""
+    if review:
+        yield PlanStep(minutes=REVIEW, command="attnlab review", why="what is due")
+    yield PlanStep(minutes=QUIZ, command=f"attnlab quiz {kind} --count 5", why=f"read code: {kind}")
+    if budget >= ROUND + REVIEW + QUIZ:
+        why = "a last round as in the interview" if last else "a whole program against the clock"
+        yield PlanStep(minutes=ROUND, command="attnlab interview start", why=why)
+
+
+def _order(frame: Sequence[PlanStep], fixes: Sequence[PlanStep]) -> list[PlanStep]:
+    """Short things first, the round at the end."""
+    rounds = [step for step in frame if step.minutes == ROUND]
+    return [*(s for s in frame if s not in rounds), *fixes, *rounds]
+
+
+def _fixes(left: list[tuple[Challenge, str]], budget: float) -> Iterator[PlanStep]:
+    """Challenges for so many minutes, each taken off the list; a drawn one where none is left."""
+    while budget >= MINUTES[FIX]:
+        budget -= MINUTES[FIX]
+        if left:
+            challenge, why = left.pop(0)
+            command = f"attnlab start {challenge.name}"
+        else:
+            command, why = "attnlab new", "every challenge is solved: a fresh one"
+        yield PlanStep(minutes=MINUTES[FIX], command=command, why=why)
+
+
+def _by_weakness(stats: Stats, unsolved: Sequence[Challenge]) -> list[tuple[Challenge, str]]:
+    """Unsolved challenges: one of each category in turn, the weakest first, then what was never
+    asked; easier ones first."""
+    known = {row.name: row for row in stats.categories}
+    groups: dict[str, list[Challenge]] = {}
+    for challenge in sorted(unsolved, key=lambda c: (c.level, c.slug)):
+        groups.setdefault(challenge.category or challenge.topic, []).append(challenge)
+    order = sorted(groups, key=lambda name: (_rank(known.get(name)), -len(groups[name]), name))
+    found: list[tuple[Challenge, str]] = []
+    while any(groups.values()):
+        asked = [name for name in order if groups[name]]
+        found += [(groups[name].pop(0), _reason(name, known.get(name))) for name in asked]
+    return found
+
+
+def _rank(row: CategoryStats | None) -> float:
+    """What is weak comes before what was never asked, that before what is good."""
+    if row is None:
+        return 1.0
+    return row.lately_share if row.lately_share < GOOD else 1.0 + row.lately_share
+
+
+def _reason(name: str, row: CategoryStats | None) -> str:
+    if row is None:
+        return f"{name}: not tried yet"
+    return f"{name}: {sum(row.lately)} of {len(row.lately)} right lately"
+
+
+def _weak_first(rows: Sequence[CategoryStats], kinds: Sequence[str]) -> list[str]:
+    known = {row.name: row for row in rows}
+    return sorted(kinds, key=lambda kind: (_rank(known.get(kind)), kinds.index(kind)))

@@ -1,0 +1,133 @@
+"""What a person's answers show: figures, what is due again, a plan of some days."""
+
+from collections.abc import Sequence
+
+from attnlab.records import plain, record
+from attnlab.records.practice import CategoryStats, DueCard, PlanDay, Stats
+from attnlab.render.json import Document, pick
+from attnlab.render.screen import Screen, bare_table, plural
+
+DAY = 86400.0
+BEGIN = "nothing was answered yet: attnlab next starts a challenge, attnlab quiz asks a question"
+
+
+@record
+class StatsPage:
+    stats: Stats
+
+    def show(self, screen: Screen) -> None:
+        found = self.stats
+        if not found.answers:
+            screen.say(BEGIN)
+            return
+        share = found.right / found.answers
+        screen.say(
+            ("stats  ", "title"),
+            f"{plural(found.answers, 'answer')}, {share:.0%} right at the first try without help",
+        )
+        _show_rows("by kind of bug", found.categories, screen)
+        _show_rows("by kind of question", found.kinds, screen)
+        weak = found.categories[0]
+        if weak.lately_share < 1:
+            missed = len(weak.lately) - sum(weak.lately)
+            why = (
+                f"{weak.name} is weakest: {missed} of the last {len(weak.lately)} not right at once"
+            )
+            screen.do_next(f"{why}; attnlab review says what is due")
+
+    def document(self) -> Document:
+        return {"outcome": "ok", **pick(self.stats, "answers", "right"), **_documents(self.stats)}
+
+
+def _documents(stats: Stats) -> Document:
+    return {
+        name: [plain(row) | {"trend": row.trend} for row in rows]
+        for name, rows in (("categories", stats.categories), ("kinds", stats.kinds))
+    }
+
+
+def _show_rows(title: str, rows: Sequence[CategoryStats], screen: Screen) -> None:
+    marks = screen.marks
+    table = bare_table(title, "answers", "right", "median", "lately", "trend")
+    for row in rows:
+        lately = " ".join(marks.ok if right else marks.bad for right in row.lately)
+        median = f"{row.median_seconds / 60:.1f} min" if row.median_seconds else ""
+        share = f"{row.right / row.answers:.0%}"
+        table.add_row(row.name, str(row.answers), share, median, lately, row.trend)
+    screen.gap()
+    screen.print(table)
+
+
+@record
+class ReviewPage:
+    now: tuple[DueCard, ...]  # what fits into the time
+    due: int
+    answers: int
+    clock: float  # seconds since 1970
+
+    def show(self, screen: Screen) -> None:
+        if not self.now:
+            screen.say(BEGIN if not self.answers else "nothing is due now")
+            if self.answers:
+                screen.do_next("attnlab plan goes on with what is new")
+            return
+        minutes = sum(card.minutes for card in self.now)
+        screen.say(
+            ("review  ", "title"),
+            f"{self.due} due; {plural(len(self.now), 'question')} for about {minutes:.0f} minutes",
+        )
+        screen.gap()
+        table = bare_table("bug", "question", "recall", "due", "command")
+        table.columns[4].min_width = max(len(card.command) for card in self.now)
+        for card in self.now:
+            since = self._since(card)
+            table.add_row(card.category, card.kind, f"{card.recall:.0%}", since, card.command)
+        screen.print(table)
+        screen.do_next(self.now[0].command)
+
+    def _since(self, card: DueCard) -> str:
+        days = int((self.clock - card.due) / DAY)
+        return f"{plural(days, 'day')} ago" if days else "today"
+
+    def document(self) -> Document:
+        return {"outcome": "ok", **pick(self, "due", "answers"), "now": plain(self.now)}
+
+
+@record
+class PlanPage:
+    days: tuple[PlanDay, ...]
+    answers: int
+
+    def show(self, screen: Screen) -> None:
+        if not self.answers:
+            screen.say("nothing was answered yet, so nothing is known to be weak")
+        for day in self.days:
+            screen.gap()
+            screen.say((f"day {day.number}  ", "title"), f"{day.minutes / 60:.1f} hours")
+            table = bare_table("minutes", "command", "why")
+            table.columns[1].min_width = max(len(step.command) for step in day.steps)
+            for step in day.steps:
+                table.add_row(f"{step.minutes:.0f}", step.command, step.why)
+            screen.print(table)
+        left = len(self.days) - 1
+        again = f"; tomorrow attnlab plan --days {left} adapts to your results" if left else ""
+        screen.do_next(f"{self.days[0].steps[0].command}{again}")
+
+    def document(self) -> Document:
+        return {"outcome": "ok", **pick(self, "answers", "days")}
+
+
+@record
+class KeptPage:
+    file: str
+    count: int
+    imported: bool
+
+    def show(self, screen: Screen) -> None:
+        done = "added from" if self.imported else "written to"
+        screen.say(
+            (f"{screen.marks.ok} ", "ok"), f"{self.count} events and grades {done} ", self.file
+        )
+
+    def document(self) -> Document:
+        return {"outcome": "ok", **pick(self, "file", "count", "imported")}

@@ -1,0 +1,94 @@
+"""`attnlab stats`, `review` and `plan`: from what was done to what to do."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from attnlab.progress import Progress
+from attnlab.records.practice import Event
+
+
+def answer(kind: str, outcome: str, category: str = "mask", ago: float = 86400.0) -> None:
+    with Progress.open() as store:
+        store.add_event(
+            Event(
+                kind="quiz",
+                base="attention/too-sharp",
+                question=kind,
+                outcome=outcome,
+                category=category,
+                seconds=30.0,
+                at=time.time() - ago,
+            )
+        )
+
+
+def test_nothing_done_says_how_to_begin(shell):
+    """No empty tables."""
+    assert "attnlab next starts a challenge" in shell("stats").out
+    assert "attnlab next starts a challenge" in shell("review").out
+    plan = shell("plan", "--days", "1", "--hours", "1", "--json").json
+    assert plan["days"][0]["steps"][0]["command"].startswith("attnlab quiz")
+
+
+def test_answers_show_in_the_figures_and_come_back(shell):
+    """A wrong answer is counted, is due, and its kind of question is asked again."""
+    answer("spot", "wrong")
+    answer("why", "right", "loss")
+    stats = shell("stats", "--json").json
+    assert [row["name"] for row in stats["categories"]] == ["mask", "loss"]
+    assert "mask is weakest: 1 of the last 1 not right at once" in " ".join(
+        shell("stats").out.split()
+    )
+    review = shell("review", "--json").json
+    assert review["now"][0]["command"] == "attnlab quiz spot --count 1"
+    assert "attnlab review" in shell("plan", "--days", "2").out
+
+
+def test_a_fix_that_is_due_is_asked_with_another_challenge(shell):
+    """A card asks a new variant: one of the kind that is not solved yet."""
+    with Progress.open() as store:
+        at = time.time() - 90 * 86400
+        passed = Event(kind="grade", base="attention/too-sharp", outcome="passed", at=at)
+        store.add_grade("attention/too-sharp", "passed", 1.0, "x.py", passed)
+    command = shell("review", "--json").json["now"][0]["command"]
+    assert command.startswith("attnlab start ")
+    assert not command.endswith(" too-sharp")
+
+
+def test_progress_goes_to_another_machine_once(shell, monkeypatch, tmp_path):
+    """What is exported is added elsewhere, and adding it again changes nothing."""
+    answer("spot", "wrong")
+    shell("start", "too-sharp")
+    assert shell("stats", "--export", "kept.json").code == 0
+    assert json.loads(Path("kept.json").read_text(encoding="utf-8"))["format"] == 1
+    assert shell("stats", "--export", "kept.json").code == 2
+    monkeypatch.setenv("ATTNLAB_HOME", str(tmp_path / "other"))
+    assert shell("stats", "--import", "kept.json", "--json").json["count"] == 2
+    assert shell("stats", "--import", "kept.json", "--json").json["count"] == 0
+    assert shell("stats", "--json").json["answers"] == 1
+    assert shell("list", "--status", "started", "--json").json["challenges"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("plan", "--days", "0"), "a whole number from 1 to 60"),
+        (("plan", "--hours", "much"), "a whole number from 1 to 12"),
+        (("review", "--minutes", "-1"), "a whole number from 1 to 600"),
+        (("stats", "--import", "gone.json"), "no such file"),
+        (("stats", "--import", "bad.json"), "is not what attnlab stats --export writes"),
+        (("stats", "--import", "new.json"), "format 2"),
+    ],
+)
+def test_nonsense_is_refused_in_a_line(shell, args, said):
+    """Nothing is changed by a file or a number that means nothing."""
+    Path("bad.json").write_text('{"format": 1, "events": [7]}', encoding="utf-8")
+    Path("new.json").write_text('{"format": 2}', encoding="utf-8")
+    refused = shell(*args)
+    assert refused.code == 2
+    assert said in refused.err

@@ -1,0 +1,59 @@
+"""What was answered is read off the events: how often it was right, at once, and how fast."""
+
+from __future__ import annotations
+
+from attnlab.practice.answers import all_answers, build_stats
+from attnlab.records.practice import Answer, Event, Mark
+
+SLUG, CATEGORIES = "attention/leaks", {"attention/leaks": "mask"}
+
+
+def event(kind: str, at: float, **more: object) -> Event:
+    return Event(kind=kind, base=SLUG, at=at, **more)
+
+
+def answered(*marks: Mark, category: str = "mask") -> list[Answer]:
+    return [
+        Answer(category=category, kind="spot", mark=mark, seconds=10.0 * n, at=float(n))
+        for n, mark in enumerate(marks, 1)
+    ]
+
+
+def test_a_challenge_counts_once_it_is_passed_or_given_up():
+    """At once is right, after help or a wrong try partly; the solution before that is wrong."""
+    passed = event("grade", 200, outcome="passed")
+    failed = event("grade", 150, outcome="failed")
+    again = event("grade", 400, outcome="passed")
+    cases = {
+        ("right",): [event("start", 100), passed],
+        ("partly",): [event("start", 100), failed, passed],
+        ("wrong",): [event("start", 100), event("hint", 110), event("solution", 120)],
+        (): [event("start", 100), failed],
+        ("right", "partly"): [event("start", 1), passed, event("hint", 300), again],
+    }
+    for marks, events in cases.items():
+        found = all_answers(events, CATEGORIES, [])
+        assert tuple(answer.mark for answer in found) == marks
+    assert all_answers(cases[("right",)], CATEGORIES, [])[0].seconds == 100
+
+
+def test_a_solution_read_after_the_pass_is_no_answer():
+    """Who compares the own fix with the solution has not looked it up."""
+    events = [event("grade", 100, outcome="passed"), event("solution", 200)]
+    assert [a.mark for a in all_answers(events, CATEGORIES, [])] == ["right"]
+
+
+def test_a_night_does_not_count_as_work():
+    """The clock of a challenge that lay over night stops."""
+    events = [event("start", 0), event("grade", 50_000, outcome="passed")]
+    assert all_answers(events, CATEGORIES, [])[0].seconds == 3600
+
+
+def test_the_weakest_kind_of_bug_stands_first():
+    """By the last answers, so that what was learned counts; the trend compares them with before."""
+    better = answered("wrong", "wrong", "right", "right", "right", "right")
+    worse = answered("right", "wrong", "wrong", "wrong", "wrong", category="loss")
+    rows = build_stats([*better, *worse]).categories
+    assert [(row.name, row.trend) for row in rows] == [("loss", "worse"), ("mask", "better")]
+    assert rows[1].median_seconds == 40.0
+    assert (rows[1].answers, rows[1].right) == (6, 4)

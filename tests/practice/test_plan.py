@@ -1,0 +1,42 @@
+"""A plan of some days follows what is weak, and fits into the hours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnlab.catalogue.load import load
+from attnlab.practice.answers import build_stats
+from attnlab.practice.plan import build_plan
+from attnlab.records.practice import Answer, Mark
+
+UNSOLVED = [c for c in load().challenges if c.kind == "debug" and c.base]
+EMPTY = build_stats([])
+
+
+def answered(category: str, *marks: Mark) -> list[Answer]:
+    return [Answer(category=category, kind="fix", mark=m, seconds=1.0, at=1.0) for m in marks]
+
+
+@settings(max_examples=20, deadline=None)
+@given(days=st.integers(1, 30), hours=st.integers(1, 12), count=st.integers(0, 40))
+def test_every_day_fits_and_no_challenge_comes_twice(days, hours, count):
+    """Whatever the time: no day is longer than asked, and each has something to do."""
+    plan = build_plan(EMPTY, UNSOLVED[:count], days, hours, reviewed=True)
+    assert [day.number for day in plan] == list(range(1, days + 1))
+    assert all(0 < day.minutes <= 60 * hours for day in plan)
+    started = [s.command for d in plan for s in d.steps if s.command.startswith("attnlab start")]
+    assert len(started) == len(set(started)) <= count
+
+
+def test_what_is_weak_comes_before_what_is_new_and_that_before_what_is_good():
+    """The plan adapts to results."""
+    one = {c.category: c for c in UNSOLVED}
+    weak, new, good = (replace(one[name], level=1) for name in ("mask", "positions", "attention"))
+    stats = build_stats([*answered("mask", "wrong"), *answered("attention", "right", "right")])
+    plan = build_plan(stats, [good, new, weak], 1, 2, reviewed=False)
+    started = [s.command for s in plan[0].steps if s.command.startswith("attnlab start")]
+    assert started == [f"attnlab start {c.name}" for c in (weak, new, good)][: len(started)]
+    assert len(started) >= 2
