@@ -99,6 +99,7 @@ EXAMPLES = {
     "NAME": "{path} NAME; attnlab list shows the names",
     "TARGET": "{path} model.py:MyAttention",
     "KIND": "{path} sinusoidal",
+    "MODULE": "{path} my_model.py --tests tests/",
 }
 
 

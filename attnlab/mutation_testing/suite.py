@@ -78,7 +78,7 @@ def measure_suite(
         seconds = max(run.seconds for run in runs[1:])  # the first imports what the others find
         tester = MutantTester(suite, servers, store, key, SLOWER * seconds + LEAST)
         to_try = sorted(_drawn(suite.text, percent), key=_field_first)
-        note(f"{runs[0].tests} tests in {seconds:.1f} s; {len(to_try)} mutants of {suite.shown}")
+        note(f"the tests take {seconds:.1f} s; {len(to_try)} mutants of {suite.shown}")
         tried = []
         for number, trial in enumerate(pool.map(tester.trial, to_try), 1):
             tried.append((trial, to_try[number - 1]))
@@ -118,7 +118,7 @@ def _run_unmutated(suite: Suite, server: SuiteProcess) -> SuiteRun:
         )
     if run.outcome == "unused":
         hint = f"the tests must import {module} itself, not an installed copy of it"
-        raise Refused(f"none of the {run.tests} tests in {tests} imports {module}", hint, tests)
+        raise Refused(f"no test in {tests} imports {module}", hint, tests)
     if run.outcome == "timeout":
         says = f"the tests do not end within {suite.seconds:g} s on {module} as it is"
         raise Refused(says, f"{again} --durations=5 shows the slow ones; or --timeout 300", tests)

@@ -29,10 +29,7 @@ class StatsPage:
         _show_rows("by kind of question", found.kinds, screen)
         weak = found.categories[0]
         if weak.lately_share < 1:
-            missed = len(weak.lately) - sum(weak.lately)
-            why = (
-                f"{weak.name} is weakest: {missed} of the last {len(weak.lately)} not right at once"
-            )
+            why = f"{weak.name} is weakest, {sum(weak.lately)} of {len(weak.lately)} right lately"
             screen.do_next(f"{why}; attnlab review says what is due")
 
     def document(self) -> Document:
@@ -104,8 +101,9 @@ class PlanPage:
         for day in self.days:
             screen.gap()
             screen.say((f"day {day.number}  ", "title"), f"{day.minutes / 60:.1f} hours")
-            table = bare_table("minutes", "command", "why")
+            table = bare_table("min", "command", "why")
             table.columns[1].min_width = max(len(step.command) for step in day.steps)
+            table.columns[2].no_wrap = False
             for step in day.steps:
                 table.add_row(f"{step.minutes:.0f}", step.command, step.why)
             screen.print(table)

@@ -34,7 +34,8 @@ class MutatePage:
         screen.gap()
         mark, style = (screen.marks.bad, "bad") if groups else (screen.marks.ok, "ok")
         screen.say((f"{mark} {self.score()}", style))
-        screen.say((self._rest(), "aside"))
+        if rest := self._rest():
+            screen.say((rest, "aside"))
         if shown:
             first = shown[0][0]
             screen.do_next(f"write a test that fails with the change at line {first.line}")
@@ -68,14 +69,14 @@ class MutatePage:
         return f"{plural(self.measured.tests, 'test')} in {self.measured.suite}"
 
     def _rest(self) -> str:
-        same = plural(len(self.measured.of_fate("equivalent")), "mutant")
-        text = f"{same} left out: the module does the same with them"
-        if self.percent < 100:
-            text += f"; {self.percent} % of all bugs were tried"
-        if self.measured.unproved:
-            count = plural(self.measured.unproved, "survivor")
-            text += f"; {count} could not be compared, and may do so too"
-        return text
+        same = len(self.measured.of_fate("equivalent"))
+        parts = {
+            f"{plural(same, 'mutant')} left out, with which the module does the same": same,
+            f"{self.percent} % of all bugs were tried": self.percent < 100,
+            f"{plural(self.measured.unproved, 'survivor')} could not be compared, and may do so "
+            "too": self.measured.unproved,
+        }
+        return "; ".join(text for text, holds in parts.items() if holds)
 
 
 def _alike(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
