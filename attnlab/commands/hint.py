@@ -9,6 +9,7 @@ from attnlab.commands.base import (
     NameOrFile,
     emit,
     join_interview,
+    looks_like_path,
     progress,
     select_file,
 )
@@ -35,7 +36,9 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
         more = standing.hints < len(challenge.hints)
         taken = store.add_hint(challenge.slug) if more else len(challenge.hints)
     solved = standing.status == "solved"
-    return emit(HintPage(challenge=challenge, taken=taken, more=more, solved=solved), json)
+    typed = what if looks_like_path(what) else ""
+    page = HintPage(challenge=challenge, taken=taken, more=more, solved=solved, typed=typed)
+    return emit(page, json)
 
 
 def _hint_round(chosen: SelectedRound, json: bool) -> int:

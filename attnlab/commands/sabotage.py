@@ -30,6 +30,8 @@ def command(
     Your file is not changed. The copy is graded against it with attnlab grade; hint helps in steps,
     and solution shows the change.
     """
+    from dataclasses import replace
+
     from attnlab.catalogue.starter import write_starter
     from attnlab.doctor import isolated_worker
     from attnlab.errors import Refused
@@ -41,7 +43,7 @@ def command(
     job = named.job(limits(OWN_TIME, ""))
     named.announce("looking at", job)
     with isolated_worker(note, own=True) as worker:
-        report = worker.run_job(job)
+        report = worker.run_job(replace(job, stages=("trace", "check")))
         _must_run(named, job, report)
         own = _gradable(worker, own_challenge(job, report, number))
         note("looking for a bug that can be seen")
@@ -84,19 +86,21 @@ def _must_run(named: NamedTarget, job: Job, report: Report) -> None:
 
 
 def _gradable(worker: Worker, own: Challenge) -> Challenge:
-    """The challenge with as many sizes drawn afresh as the module itself takes."""
+    """The challenge with the promises that the module keeps, and the sizes that it takes."""
     from dataclasses import replace
 
     from attnlab.errors import Refused
     from attnlab.mutation_testing.drawing import Drawer
 
     text = Path(own.solution).read_text(encoding="utf-8")
-    verdict = None
-    for vary in (("B", "S", "D", "H"), ("B", "S"), ("B",), ()):
-        tried = replace(own, contract=replace(own.contract, vary=vary))
-        verdict = Drawer(tried, text, worker).grade(text, 0)
-        if verdict.outcome == "passed":
-            return tried
+    contract, verdict = own.contract, None
+    for promises in dict.fromkeys((contract.promises, ())):
+        for vary in ("BSDH", "BS", "B", ""):
+            fits = tuple(symbol for symbol in vary if symbol in contract.sizes)
+            tried = replace(own, contract=replace(contract, vary=fits, promises=promises))
+            verdict = Drawer(tried, text, worker).grade(text, 0)
+            if verdict.outcome == "passed":
+                return tried
     said = verdict.message if verdict else ""
     hint = "a graded file stands alone, and gives the same for the same inputs"
     raise Refused(f"{Path(own.solution).name} is not graded as equal to itself: {said}", hint)

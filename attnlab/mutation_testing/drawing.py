@@ -51,8 +51,9 @@ UNREAL = {
     "term-twice",
 }
 GIVEN_AWAY = re.compile(r"\.to\(torch\.(b?float16|half)|\bpass\b|\bTrue if\b|lambda")
-NEEDLESS = re.compile(r"(?<![\w\])])\((\w+)\)(?=[.\[])")  # the parentheses of `(mask)[:1]`
+NEEDLESS = re.compile(r"(?<![\w\])])\(([^\W\d]\w*)\)(?=[.\[])")  # the parentheses of `(mask)[:1]`
 WIDEST = 8  # lines that one bug changes
+CRASHES = 0.15  # of the challenges
 TRIES = 60  # mutants of one module
 VALUES = ("matches-reference", "gradients-match")  # that say nothing but that values differ
 LIMITS = Limits(seconds=20.0)
@@ -85,20 +86,21 @@ class Drawer:
     runner: JobRunner
 
     def draw(
-        self, seed: int, level: str = "", bugs: int = 1, *, crashes: bool = True
+        self, seed: int, level: str = "", bugs: int = 1, *, crashes: bool | None = None
     ) -> DrawnBug | None:
-        """So many bugs, as one; None where none of this level is found."""
+        """So many bugs, as one; None where none of this level is found. `crashes`: whether they may
+        raise; if it is not said, few do, as few real ones do."""
         dice = random.Random(seed)
+        if crashes is None:
+            crashes = level == "1" or dice.random() < CRASHES
         found: list[Vetted] = []
         for mutant in self._shuffled(dice):
             if len(found) == bugs:
                 break
             if any(_close(mutant, other.mutant) for other in found):
                 continue
-            vetted = self.vet(mutant, seed)
-            if vetted is None or (vetted.verdict.outcome == "crashed" and not crashes):
-                continue
-            if level in ("", str(_level(vetted))):
+            vetted = self.vet(mutant, seed, crashes)
+            if vetted and level in ("", str(_level(vetted))):
                 found.append(vetted)
         return self._describe(found) if len(found) == bugs else None
 
@@ -113,18 +115,20 @@ class Drawer:
         natural = (_tidy(m) for m in drawn if not GIVEN_AWAY.search(_added(m)))
         yield from (m for m, _ in zip(natural, range(TRIES), strict=False))
 
-    def vet(self, mutant: Mutant, seed: int) -> Vetted | None:
+    def vet(self, mutant: Mutant, seed: int, crashes: bool) -> Vetted | None:
         """The mutant, if two grades reject it and an experiment shows it."""
         edit = unique_edit(self.right, mutant.text)
         if edit is None or edit[1].count("\n") > WIDEST:
             return None
-        verdicts = [self.grade(mutant.text, seed % 1000 + more) for more in (0, 1)]
-        if any(v.outcome not in ("failed", "crashed") or not v.checks for v in verdicts):
-            return None
-        experiment = self._experiment(mutant.text, verdicts[0])
+        wanted = ("failed", "crashed") if crashes else ("failed",)
+        for again in (1, 0):
+            verdict = self.grade(mutant.text, seed % 1000 + again)
+            if verdict.outcome not in wanted or not verdict.checks:
+                return None
+        experiment = self._experiment(mutant.text, verdict)
         if not experiment:
             return None
-        return Vetted(mutant=mutant, edit=edit, verdict=verdicts[0], experiment=experiment)
+        return Vetted(mutant=mutant, edit=edit, verdict=verdict, experiment=experiment)
 
     def grade(self, text: str, seed: int) -> Verdict:
         """What `attnlab grade` says of a file."""

@@ -55,6 +55,7 @@ class HintPage:
     taken: int
     more: bool = True  # False: all hints had been shown before
     solved: bool = False
+    typed: str = ""  # what was typed for it, where that is a file
 
     def show(self, screen: Screen) -> None:
         total = len(self.challenge.hints)
@@ -62,6 +63,7 @@ class HintPage:
         hints = enumerate(self.challenge.hints[: self.taken], 1)
         show_hints([(f"hint {n} of {total}", text) for n, text in hints], self.more, screen)
         name = self.challenge.name
+        typed = self.typed or name
         if not self.more:
             screen.gap()
             screen.say((f"There is no further hint: these are all {total}.", "warn"))
@@ -70,9 +72,9 @@ class HintPage:
             return
         last = ""
         if self.taken == total:
-            line = f"attnlab grade {name} --reveal names the line of your file that differs"
+            line = f"attnlab grade {typed} --reveal names the line of your file that differs"
             last = f"; {line}; if all else fails, attnlab solution {name}"
-        screen.do_next(f"fix it, then attnlab grade {name}{last}")
+        screen.do_next(f"fix it, then attnlab grade {typed}{last}")
 
     def document(self) -> Document:
         return {

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.catalogue.bases import DESCRIPTION, SABOTAGED, SOLUTION
+from attnlab.catalogue.contract_facts import PROMISES
 from attnlab.catalogue.load import drawn_folder
 from attnlab.errors import Refused
 from attnlab.files import write_whole
@@ -107,7 +108,8 @@ def own_challenge(job: Job, report: Report, seed: int) -> Challenge:
     """A user's own module as the right file of a challenge."""
     path = Path(job.candidate.path)
     name = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "module"
-    contract = job.contract or Contract()
+    seems = tuple(p.name for p in report.promises if p.name in PROMISES)
+    contract = replace(job.contract or Contract(), promises=seems)
     return Challenge(
         slug=f"{SABOTAGED}/{name}-{seed}",
         title=path.name,
