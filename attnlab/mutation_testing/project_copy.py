@@ -33,7 +33,8 @@ def find_project(module: Path, tests: Path) -> Path:
 @contextmanager
 def project_copies(root: Path, count: int) -> Iterator[list[Path]]:
     """So many copies of a project, for as long as they are used; raises `Refused`."""
-    with TemporaryDirectory(prefix="attnlab-mutate-", ignore_cleanup_errors=True) as folder:
+    prefix = f"attnlab-worker-{os.getpid()}-"  # of one that is killed, the next worker removes it
+    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
         copies = [Path(folder, str(number), root.name or "project") for number in range(count)]
         try:
             files = list(_files(root))
