@@ -1,6 +1,9 @@
 """Turn the report on a file into its verdict. Pure: no files, no processes."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from attnlab.records import (
     Bug,
@@ -12,8 +15,10 @@ from attnlab.records import (
     Triage,
     Verdict,
 )
-from attnlab.records.program import ProgramReport
 from attnlab.target.command_line import TraceCommand, input_flag
+
+if TYPE_CHECKING:
+    from attnlab.records.program import ProgramReport
 
 EXIT_CODES: dict[GradeOutcome, int] = {
     "passed": 0,

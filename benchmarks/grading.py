@@ -21,7 +21,7 @@ from rich.table import Table
 
 from attnlab.catalogue.load import load
 from attnlab.records import Until
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 from attnlab.worker.client import Worker
 
 ROUNDS, LIMIT = 7, 1.5

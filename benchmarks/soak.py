@@ -26,7 +26,7 @@ from attacks import ENDINGS, candidate
 
 from attnlab.catalogue.load import load
 from attnlab.records import Code, Limits
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 from attnlab.verdict import make_verdict
 from attnlab.worker.client import Worker
 from attnlab.worker.warm_start import ask_servers

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Thread
 
 from attnlab.catalogue.load import load
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 from attnlab.worker.client import Worker
 
 SECONDS = 6.0

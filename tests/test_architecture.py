@@ -255,7 +255,7 @@ from pathlib import Path
 from attnlab.catalogue.load import read_challenge
 from attnlab.candidate.host import LocalHost
 from attnlab.grading.pipeline import run_job
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 
 torch.set_num_threads(1)
 for folder in sys.argv[1:]:

@@ -18,7 +18,7 @@ from attnlab.files import shown_path
 from attnlab.records import Challenge, CheckResult, Job, Limits, Report, Verdict
 from attnlab.records.batch import BatchRun, Graded, Submission
 from attnlab.records.program import GoalResult, PartResult, Program, ProgramJob, ProgramReport
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 from attnlab.target.rounds import GRADE, SECONDS, read_files, round_job, started_round
 from attnlab.target.source import read_source
 from attnlab.verdict import grade_outcome, make_verdict

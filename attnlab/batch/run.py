@@ -20,7 +20,7 @@ from attnlab.records import Job, Limits, Report, to_json
 from attnlab.records.batch import LAYOUT, BatchProgress, BatchRun, Graded, Submission
 from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.run_store import RunStore, folder_digest, package_digest
-from attnlab.worker.requests import KILLED
+from attnlab.worker.wire import KILLED
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from attnlab.catalogue.rounds import MARK
+from attnlab.catalogue.round_mark import MARK
 from attnlab.errors import AttnlabError, Refused
 from attnlab.files import read_bytes, shown_path
 from attnlab.records.batch import Submission

@@ -4,7 +4,6 @@ from typing import Any, get_args
 
 from attnlab.catalogue import schema
 from attnlab.catalogue.contract_facts import PROMISES
-from attnlab.catalogue.program_schema import CATEGORIES, EDIT_TEXTS, FOLLOW_UP, ID
 from attnlab.catalogue.toml_rules import (
     Document,
     InvalidValue,
@@ -22,7 +21,13 @@ from attnlab.catalogue.toml_rules import (
     whole,
 )
 from attnlab.records import FORMAT, Bug, ChallengeKind, Contract
+from attnlab.records.patch import FollowUp
 
+ID = r"[a-z0-9]+(-[a-z0-9]+)*"
+CATEGORIES = (
+    "attention", "positions", "mask", "normalisation", "residual", "embedding", "dropout",
+    "optimizer", "loss", "data", "evaluation", "generation", "training",
+)  # fmt: skip
 SLUG = ID
 FILES = {"debug": "buggy.py", "implement": "starter.py"}
 TASK_LINES = 20
@@ -33,6 +38,18 @@ def _task(value: Any) -> str:
     if (count := said.count("\n") + 1) > TASK_LINES:
         raise expected(value, f"at most {TASK_LINES} lines, it has {count}")
     return said
+
+
+def verbatim(value: Any) -> str:
+    """A text as it is, empty or not."""
+    if not isinstance(value, str):
+        raise expected(value, "source text")
+    return value
+
+
+TEXTS: dict[str, Rule] = {"old": verbatim, "new": verbatim}
+EDIT_TEXTS = table(TEXTS, required=tuple(TEXTS))
+FOLLOW_UP = fields_of(FollowUp, {"question": text, "answer": text}, required=("question", "answer"))
 
 
 def _reference(value: Any) -> str:

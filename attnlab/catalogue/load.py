@@ -10,9 +10,9 @@ from attnlab.catalogue.bases import DESCRIPTION as BASE_FILE
 from attnlab.catalogue.bases import PARTS, read_base
 from attnlab.catalogue.challenge_schema import CHALLENGE, FILES, check_format, read_contract
 from attnlab.catalogue.folders import ALTERNATIVES, find_file, find_files, read_slug
-from attnlab.catalogue.programs import DESCRIPTION as PROGRAM_FILE
-from attnlab.catalogue.programs import TOPIC as PROGRAMS
-from attnlab.catalogue.programs import ProgramEntry, read_program_entry
+from attnlab.catalogue.program_entries import DESCRIPTION as PROGRAM_FILE
+from attnlab.catalogue.program_entries import TOPIC as PROGRAMS
+from attnlab.catalogue.program_entries import ProgramEntry, read_program_entry
 from attnlab.catalogue.toml_rules import read_document
 from attnlab.errors import AttnlabError, Broken, Refused, Unreadable
 from attnlab.files import data_folder, shown_path

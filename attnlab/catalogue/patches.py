@@ -1,13 +1,18 @@
 """Texts of a program's files, and edits of them."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnlab.catalogue.toml_rules import Document, InvalidValue
 from attnlab.files import read_bytes, shown_path
 from attnlab.records.patch import Edit
-from attnlab.records.program import Files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from attnlab.records.program import Files
 
 LARGEST = 256 << 10  # bytes of a file of a program
 

@@ -1,11 +1,11 @@
 """What the files of a program may say: program.toml, units, bugs and decoys."""
 
-from typing import Any, get_args
+from typing import get_args
 
 from attnlab.catalogue import schema
+from attnlab.catalogue.challenge_schema import CATEGORIES, FOLLOW_UP, ID, TEXTS, verbatim
 from attnlab.catalogue.toml_rules import (
     Rule,
-    expected,
     fields_of,
     line,
     listing,
@@ -19,29 +19,11 @@ from attnlab.catalogue.toml_rules import (
     whole,
 )
 from attnlab.records import FORMAT
-from attnlab.records.patch import FollowUp
 from attnlab.records.program import ENTRIES, FORWARD, PARTS, Effect, Goal, StageCheck
-
-ID = r"[a-z0-9]+(-[a-z0-9]+)*"
-CATEGORIES = (
-    "attention", "positions", "mask", "normalisation", "residual", "embedding", "dropout",
-    "optimizer", "loss", "data", "evaluation", "generation", "training",
-)  # fmt: skip
 
 FILE = matching(r"[a-z_][a-z0-9_]*\.py", "the name of a Python file, such as model.py")
 NAME_IN = matching(r"[a-z_][a-z0-9_]*\.[A-Za-z_]\w*", "MODULE.NAME, such as train.STEPS")
-
-
-def _verbatim(value: Any) -> str:
-    if not isinstance(value, str):
-        raise expected(value, "source text")
-    return value
-
-
-_TEXTS: dict[str, Rule] = {"old": _verbatim, "new": _verbatim}
-EDIT_TEXTS = table(_TEXTS, required=tuple(_TEXTS))
-EDIT = table({"file": FILE, **_TEXTS}, required=("file", *_TEXTS))
-FOLLOW_UP = fields_of(FollowUp, {"question": text, "answer": text}, required=("question", "answer"))
+EDIT = table({"file": FILE, **TEXTS}, required=("file", *TEXTS))
 DECOY: dict[str, Rule] = {"edits": listing(EDIT, least=1), "why": text}
 BUG: dict[str, Rule] = {
     **DECOY,
@@ -110,7 +92,7 @@ STAGE_CHECK = fields_of(
     {
         "id": matching(ID, "an id such as decode"),
         "title": line,
-        "setup": _verbatim,
+        "setup": verbatim,
         "value": line,
         "right": line,
         "tolerance": number,

@@ -16,12 +16,12 @@ from typing import Any
 
 from attnlab.catalogue import schema
 from attnlab.catalogue.patches import apply_edits, read_edits, read_files, read_styles
+from attnlab.catalogue.program_entries import DESCRIPTION, described
 from attnlab.catalogue.program_schema import BUG, DECOY, FIXES, PROGRAM, UNIT
 from attnlab.catalogue.stages import read_stages
 from attnlab.catalogue.toml_rules import Document, read_document, table
 from attnlab.errors import Refused, Unreadable
 from attnlab.files import shown_path
-from attnlab.records import record
 from attnlab.records.program import (
     ENTRIES,
     FORWARD,
@@ -34,8 +34,6 @@ from attnlab.records.program import (
 )
 from attnlab.suggest import did_you_mean
 
-DESCRIPTION = "program.toml"
-TOPIC = "programs"
 BUGS = 4  # of a round that is drawn
 # Keys of program.toml that a program has as they are.
 OWN = ("title", "level", "minutes", "symptom", "task", "source", "edit", "given", "goals")
@@ -44,53 +42,16 @@ OWN = ("title", "level", "minutes", "symptom", "task", "source", "edit", "given"
 # ---------------------------------------------------------------- reading
 
 
-@record
-class ProgramEntry:
-    """What `attnlab list` shows of a program."""
-
-    slug: str
-    title: str
-    level: int
-    minutes: int
-    bugs: int
-    folder: str
-    source: str = ""
-    stages: int = 0
-    kind: str = "program"
-
-    @property
-    def topic(self) -> str:
-        return self.slug.partition("/")[0]
-
-    @property
-    def name(self) -> str:
-        return self.slug.partition("/")[2]
-
-
-def read_program_entry(folder: Path) -> ProgramEntry:
-    """The program in `folder` in a line; raises `Unreadable`."""
-    found = read_document(folder / DESCRIPTION).read(PROGRAM)
-    return ProgramEntry(
-        slug=f"{folder.parent.name}/{folder.name}",
-        **{key: found[key] for key in ("title", "level", "minutes", "source")},
-        bugs=len(_described(folder / "bugs")),
-        folder=str(folder),
-        stages=len(list(folder.glob("stages/*/stage.toml"))),
-    )
-
-
 def read_program(folder: Path) -> Program:
     """The program in `folder`; raises `Unreadable`, which names file, line and key."""
     folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links: another slug
     document = read_document(folder / DESCRIPTION)
     found = document.read(PROGRAM)
     files = read_files(folder / "base", (*found["edit"], *found["given"]))
-    units = tuple(_read_unit(path, files) for path in _described(folder / "units"))
+    units = tuple(_read_unit(path, files) for path in described(folder / "units"))
     training = _training(document, found["training"], units)
-    bugs = tuple(_read_patch(path, files, found["edit"]) for path in _described(folder / "bugs"))
-    decoys = tuple(
-        _read_patch(path, files, found["edit"]) for path in _described(folder / "decoys")
-    )
+    bugs = tuple(_read_patch(path, files, found["edit"]) for path in described(folder / "bugs"))
+    decoys = tuple(_read_patch(path, files, found["edit"]) for path in described(folder / "decoys"))
     program = Program(
         slug=f"{folder.parent.name}/{folder.name}",
         **{key: found[key] for key in OWN},
@@ -107,10 +68,6 @@ def read_program(folder: Path) -> Program:
     )
     _check_ids(document, program)
     return program
-
-
-def _described(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.toml"))
 
 
 def _read_unit(path: Path, files: Files) -> Unit:

@@ -1,30 +1,14 @@
 """Rounds on disk: a folder ./NAME/ with the files of a program and some of its bugs in them."""
 
-import base64
-import json
 import os
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from attnlab.catalogue.programs import check_compatible, compose, draw_round
-from attnlab.errors import Refused, Unreadable
-from attnlab.files import read_bytes, shown_path, write_whole
-from attnlab.records import FORMAT, record
+from attnlab.catalogue.round_mark import MARK, mark_text
+from attnlab.errors import Refused
+from attnlab.files import shown_path, write_whole
 from attnlab.records.program import Files, Program, Stage
-
-MARK = ".attnlab.json"  # in the folder: which program it is, and which bugs it was given
-LARGEST = 64 << 10
-
-
-@record
-class RoundMark:
-    """What the folder of a round says of itself."""
-
-    program: str  # its slug
-    bugs: tuple[str, ...]  # bugs and decoys that it was given
-    stage: str = ""  # the one after the bugs that is open
 
 
 def choose_bugs(program: Program, bugs: str, seed: int | None) -> tuple[str, ...]:
@@ -55,7 +39,7 @@ def write_round(
         )
     if anew:
         _remove_given(program, folder)
-    return _write_all(folder, compose(program, bugs) | _mark(program, bugs))
+    return _write_all(folder, compose(program, bugs) | {MARK: mark_text(program.slug, bugs)})
 
 
 def _remove_given(program: Program, folder: Path) -> None:
@@ -70,12 +54,7 @@ def write_stage(program: Program, stage: Stage, folder: Path, bugs: Sequence[str
     """Put the files of a stage into the folder of a round with these bugs; into one that is not
     there yet, those of the right program as well. Returns where files that stood there are kept."""
     files = {} if folder.is_dir() else program.files
-    return _write_all(folder, files | stage.given | _mark(program, bugs, stage.id))
-
-
-def _mark(program: Program, bugs: Sequence[str], stage: str = "") -> Files:
-    known = {"format": FORMAT, "program": program.slug, "bugs": _hidden(bugs)}
-    return {MARK: json.dumps(known | ({"stage": stage} if stage else {})) + "\n"}
+    return _write_all(folder, files | stage.given | {MARK: mark_text(program.slug, bugs, stage.id)})
 
 
 def _write_all(folder: Path, texts: Files) -> list[str]:
@@ -111,31 +90,3 @@ def _write(path: Path, text: str) -> str:
     if path.is_file() and path.read_bytes() == text.encode():
         return ""
     return write_whole(path, text, keep=path.name != MARK)
-
-
-def read_mark(folder: Path) -> RoundMark | None:
-    """What `attnlab start` noted in the folder; None where there is no note, or none to be read."""
-    path = folder / MARK
-    if not path.is_file():
-        return None
-    try:
-        found = json.loads(read_bytes(path, shown_path(path), LARGEST))
-        if found["format"] != FORMAT:
-            raise Unreadable(
-                f"{path} was written by another version of attnlab (format {found['format']})",
-                f"attnlab reset {folder.name} writes the round anew and keeps your files",
-                str(path),
-            )
-        bugs, stage = _shown(found["bugs"]), str(found.get("stage", ""))
-        return RoundMark(program=str(found["program"]), bugs=bugs, stage=stage)
-    except (ValueError, KeyError, TypeError, zlib.error):
-        return None
-
-
-def _hidden(bugs: Sequence[str]) -> str:
-    """Ids that nobody reads by accident: they would name what is to be found."""
-    return base64.b64encode(zlib.compress(json.dumps(list(bugs)).encode())).decode()
-
-
-def _shown(text: Any) -> tuple[str, ...]:
-    return tuple(map(str, json.loads(zlib.decompress(base64.b64decode(text)))))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from attnlab.catalogue.programs import ProgramEntry
+from attnlab.catalogue.program_entries import ProgramEntry
 from attnlab.catalogue.tracks import read_tracks
 from attnlab.errors import Refused
 from attnlab.records import Challenge, ChallengeProgress, record

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from functools import cache
 
+from attnlab.catalogue.challenge_schema import CATEGORIES, ID
 from attnlab.catalogue.load import shipped_folder
-from attnlab.catalogue.program_schema import CATEGORIES, ID
-from attnlab.catalogue.programs import ProgramEntry
+from attnlab.catalogue.program_entries import ProgramEntry
 from attnlab.catalogue.toml_rules import fields_of, line, listing, matching, one_of, read_document
 from attnlab.catalogue.toml_rules import table as table_of
 from attnlab.records import Challenge, record

@@ -1,3 +1,3 @@
 """The commands, a file each, and what they share."""
 
-SHARED = {"base", "output", "target_flags"}  # files of this folder that are no command
+SHARED = {"base", "output", "rounds", "target_flags"}  # files of this folder that are no command

@@ -23,7 +23,7 @@ import typer
 
 if TYPE_CHECKING:
     from attnlab.catalogue.load import Catalogue
-    from attnlab.catalogue.programs import ProgramEntry
+    from attnlab.catalogue.program_entries import ProgramEntry
     from attnlab.progress import Progress
     from attnlab.records import Challenge, Code, Job, Limits, Report
     from attnlab.records.practice import Interview
@@ -175,7 +175,7 @@ def _may_belong_to(file: Path, slug: str) -> bool:
 
 def challenge_job_for(chosen: Selection, bounds: Limits, *stages: Literal["trace", "check"]) -> Job:
     """The job that runs the chosen file, under its name in messages."""
-    from attnlab.target.resolve import challenge_job
+    from attnlab.target.challenge_job import challenge_job
 
     return challenge_job(chosen.challenge, selected_code(chosen), stages=stages, limits=bounds)
 
@@ -318,7 +318,7 @@ def join_interview(
     where none is about it."""
     from dataclasses import replace
 
-    from attnlab.catalogue.rounds import MARK
+    from attnlab.catalogue.round_mark import MARK
     from attnlab.practice.stages import open_stage
     from attnlab.target.rounds import with_stage
 

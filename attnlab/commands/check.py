@@ -12,7 +12,7 @@ import typer
 from attnlab.commands.base import Json, catalogue, complete_slug, emit, note
 
 if TYPE_CHECKING:
-    from attnlab.catalogue.programs import ProgramEntry
+    from attnlab.catalogue.program_entries import ProgramEntry
     from attnlab.catalogue.validate import Validation
     from attnlab.mutation_testing.measure import Strength
     from attnlab.mutation_testing.measure_all import Measurement
@@ -131,7 +131,7 @@ def _examine(
 ) -> Iterator[Validation]:
     from attnlab.catalogue.validate import Validation, validate
     from attnlab.run_store import result_key
-    from attnlab.target.resolve import challenge_job
+    from attnlab.target.challenge_job import challenge_job
     from attnlab.verdict import make_verdict
 
     def grade(challenge: Challenge, code: Code) -> Verdict:

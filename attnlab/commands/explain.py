@@ -165,7 +165,7 @@ def _parting(challenge: Challenge) -> DiffReport | None:
     from attnlab.catalogue.texts import shipped_code, solution_text
     from attnlab.errors import AttnlabError
     from attnlab.records import Code, Limits
-    from attnlab.target.resolve import challenge_job
+    from attnlab.target.challenge_job import challenge_job
 
     name, path = challenge.class_name, challenge.solution
     wrong = replace(shipped_code(challenge), name=name)

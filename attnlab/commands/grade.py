@@ -77,7 +77,7 @@ def command(
     """
     from dataclasses import replace
 
-    from attnlab.commands.interview.shared import find_round
+    from attnlab.commands.rounds import find_round
     from attnlab.render.grade import GradePage
     from attnlab.target.rounds import SECONDS
     from attnlab.verdict import EXIT_CODES, make_verdict, steps_around

@@ -25,7 +25,7 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
 
     The first is about the symptom, the second about the place, the third about the line.
     """
-    from attnlab.commands.interview.shared import find_round
+    from attnlab.commands.rounds import find_round
     from attnlab.render.challenge import HintPage
 
     if chosen := find_round(ctx, what):

@@ -9,7 +9,7 @@ import typer
 from attnlab.commands.base import Json, catalogue, emit, progress, started_here, warn
 
 if TYPE_CHECKING:
-    from attnlab.catalogue.programs import ProgramEntry
+    from attnlab.catalogue.program_entries import ProgramEntry
     from attnlab.records import Challenge
     from attnlab.render.list import ListPage
 
@@ -76,7 +76,7 @@ def overview(ctx: typer.Context, json: bool) -> int:
 
 def list_page(ctx: typer.Context) -> ListPage:
     """The challenges and programs, and how far the user is with each."""
-    from attnlab.catalogue.rounds import MARK
+    from attnlab.catalogue.round_mark import MARK
     from attnlab.records import ChallengeProgress
     from attnlab.render.list import ListPage
 

@@ -39,7 +39,8 @@ def command(ctx: typer.Context, what: NameOrFile, file: File = None, json: Json 
 
 def _reset_round(entry: str, file: str | None, json: bool) -> int:
     from attnlab.catalogue.programs import read_program
-    from attnlab.catalogue.rounds import read_mark, restore_file, write_round
+    from attnlab.catalogue.round_mark import read_mark
+    from attnlab.catalogue.rounds import restore_file, write_round
     from attnlab.errors import Refused, Unreadable
     from attnlab.render.round import RoundStartPage
 

@@ -46,7 +46,7 @@ def command(
     Findings that name the cause are left out; --reveal shows them. In an interview no NAME is
     needed.
     """
-    from attnlab.commands.interview.shared import find_round
+    from attnlab.commands.rounds import find_round
     from attnlab.records import Trace
     from attnlab.render.run import RunPage
     from attnlab.verdict import EXIT_CODES, hide_findings, make_verdict

@@ -24,7 +24,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json = False) -> int:
     """Show the solution; asks first unless you solved it."""
     from attnlab.catalogue.texts import notes_text, shipped_text, solution_text
-    from attnlab.commands.interview.shared import find_round
+    from attnlab.commands.rounds import find_round
     from attnlab.practice.stages import events_of_round, has_passed
     from attnlab.render.challenge import SolutionPage
     from attnlab.render.round import RoundSolutionPage

@@ -112,7 +112,7 @@ def command(
     """
     from dataclasses import replace
 
-    from attnlab.commands.interview.shared import note_triage
+    from attnlab.commands.rounds import note_triage
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
     from attnlab.target.trace_advice import untried_inputs

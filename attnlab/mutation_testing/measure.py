@@ -20,7 +20,7 @@ from attnlab.errors import AttnlabError
 from attnlab.mutation_testing.operators.base import Mutant, mutants
 from attnlab.records import Challenge, Code, Job, Limits, Report, record
 from attnlab.records.trial import Fate, Trial, TrialJob, TrialReport, TrialResult
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 from attnlab.target.source import read_source
 from attnlab.verdict import make_verdict
 

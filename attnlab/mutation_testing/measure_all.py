@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from attnlab.catalogue.programs import ProgramEntry, read_program
+from attnlab.catalogue.program_entries import ProgramEntry
+from attnlab.catalogue.programs import read_program
 from attnlab.mutation_testing.measure import ALL, JobRunner, Strength, measure
 from attnlab.mutation_testing.measure_program import ProgramRunner, measure_program
 from attnlab.records import Challenge

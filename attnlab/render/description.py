@@ -1,6 +1,6 @@
 """What a challenge or program asks, before it is started."""
 
-from attnlab.catalogue.programs import ProgramEntry
+from attnlab.catalogue.program_entries import ProgramEntry
 from attnlab.records import Challenge, ChallengeProgress, record
 from attnlab.render.json import Document, pick
 from attnlab.render.list import progress_label

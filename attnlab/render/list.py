@@ -5,7 +5,7 @@ from itertools import groupby
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.catalogue.programs import ProgramEntry
+from attnlab.catalogue.program_entries import ProgramEntry
 from attnlab.catalogue.tracks import Track, read_tracks
 from attnlab.records import Challenge, ChallengeProgress, record
 from attnlab.render.json import Document, pick

@@ -4,25 +4,30 @@ Colours are the eight plain ANSI ones that read on dark and on light backgrounds
 no white; and no colour says anything that a mark or a word does not say too.
 """
 
+from __future__ import annotations
+
 import io
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, OverflowMethod
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
 from attnlab.errors import AttnlabError
 from attnlab.records import record
 from attnlab.render.streams import discard_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Mapping, Sequence
+
+    from rich.table import Table
 
 READABLE = 120  # cells; a longer line of prose is lost on the way back to the margin
 # All but the line break and the tab; also what turns the direction of writing.
@@ -130,12 +135,10 @@ class Screen(Console):
 
     def hang(self, *parts: str | tuple[str, str]) -> None:
         """A paragraph whose last part wraps under itself, not under the parts before it."""
-        head = _text(parts[:-1])
-        table = Table.grid(expand=True)
-        table.add_column(width=cell_len(head.plain), no_wrap=True)
-        table.add_column(ratio=1, overflow="fold")
-        table.add_row(head, _text(parts[-1:]))
-        self.print(table)
+        head, text = _text(parts[:-1]), _text(parts[-1:])
+        lines = text.wrap(self, max(self.width - head.cell_len, 1), overflow="fold")
+        margin = Text("\n" + " " * head.cell_len)
+        self.print(head + margin.join(lines), soft_wrap=True)
 
     def message(self, *parts: str | tuple[str, str]) -> None:
         """A message that stays on one line however long it is: scripts look for it."""
@@ -216,6 +219,8 @@ def bare_table(
     *titles: str | Text, right: Container[str | Text] = (), gap: int = 2, header: str = "bold"
 ) -> Table:
     """A table without lines, whose cells stay on one line; the columns of `right` end there."""
+    from rich.table import Table  # a short page needs none, and does not wait for it
+
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style=header)
     for title in titles:
         table.add_column(title, no_wrap=True, justify="right" if title in right else "left")

@@ -1,11 +1,11 @@
 """The table of a trace: one row for each operation, one terminal line for each row."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from __future__ import annotations
+
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
-from rich.table import Table
 from rich.text import Text
 
 from attnlab.records import Crash, Op, Trace, record
@@ -22,6 +22,11 @@ from attnlab.render.formats import (
 )
 from attnlab.render.screen import ASCII, Marks, Screen, bare_table, escape_control, truncate
 from attnlab.sizes import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from rich.table import Table
 
 GAP = 2  # blank cells between two columns
 SOURCE = 16  # a source column narrower than this says too little

@@ -6,25 +6,14 @@ import ast
 from collections.abc import Callable, Mapping
 from operator import add, floordiv, mul, sub
 
+from attnlab.target.top_level import bound_names
+
 ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: add,
     ast.Sub: sub,
     ast.Mult: mul,
     ast.FloorDiv: floordiv,
 }
-
-
-def bound_names(node: ast.stmt) -> list[str]:
-    """The names that a statement binds."""
-    if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-        return [node.name]
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
-    targets = list(node.targets) if isinstance(node, ast.Assign) else []
-    if isinstance(node, ast.AnnAssign) and node.value is not None:
-        targets = [node.target]
-    nodes = [n for target in targets for n in ast.walk(target)]
-    return [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
 def integer_constants(body: list[ast.stmt]) -> dict[str, int]:

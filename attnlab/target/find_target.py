@@ -10,7 +10,7 @@ from pathlib import Path
 from attnlab.errors import Refused
 from attnlab.files import exists
 from attnlab.records import Challenge, Code, UserEnvironment, record
-from attnlab.suggest import did_you_mean, either
+from attnlab.suggest import either
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.environment import (
     find_module_file,
@@ -20,6 +20,7 @@ from attnlab.target.environment import (
 )
 from attnlab.target.outline import Definition, Outline, read_outline
 from attnlab.target.source import parse, read_source
+from attnlab.target.top_level import no_such_name
 
 MOST = 6  # names that a list shows
 FORMS = "TARGET is file.py:Class, file.py:function, file.py or package.module:Class."
@@ -139,9 +140,7 @@ def find_definition(seen: Outline, name: str, code: Code) -> Definition | None:
         return None if found.kind == "other" else found
     if not seen.complete:
         return None
-    classes = ", ".join(seen.classes()) or "no class"
-    hint = did_you_mean(name, seen.definitions) or f"It defines {classes}."
-    raise Refused(f"{code.file} defines no {name}", hint, code.file)
+    raise no_such_name(code.file, name, seen.definitions, seen.classes())
 
 
 def trains_when_run(target: str) -> bool:

@@ -10,9 +10,10 @@ from typing import Literal
 
 from attnlab.catalogue.literals import Scalar
 from attnlab.records import record
-from attnlab.target.constants import bound_names, fill_in_defaults, integer_constants
+from attnlab.target.constants import fill_in_defaults, integer_constants
 from attnlab.target.conventions import CHANNELS, PICTURE_SIZES, names_mask
 from attnlab.target.layer_widths import layer_widths
+from attnlab.target.top_level import is_demo, may_bind_more, read_names
 from attnlab.target.usage import IDS, PICTURE, VECTORS, ClassUsage
 
 # Bases that take no constructor arguments and define no forward.
@@ -77,32 +78,20 @@ def read_outline(tree: ast.Module) -> Outline:
     """The names of a file's top level, those inside `if`, `try` and `with` included."""
     constants = integer_constants(tree.body)
     fill_in_defaults(tree, constants)
-    classes: dict[str, ast.ClassDef] = {}
-    functions: dict[str, FunctionDef] = {}
-    found: dict[str, Definition] = {}
-    complete = True
-    for node in _statements(tree.body):
-        for name in bound_names(node):
-            classes.pop(name, None)
-            functions.pop(name, None)
-            found[name] = Definition(name=name, kind="other")
-        if isinstance(node, ast.ClassDef):
-            classes[node.name] = node
-        elif isinstance(node, FunctionDef):
-            functions[node.name] = node
-            build = _signature(node.args, bound=False)
-            found[node.name] = Definition(name=node.name, kind="function", build=build)
-        complete &= not ({"*", "__getattr__"} & set(bound_names(node)))
+    names = read_names(tree.body)
+    classes = {name: node for name, node in names.items() if isinstance(node, ast.ClassDef)}
+    functions = {name: node for name, node in names.items() if isinstance(node, FunctionDef)}
     usage = ClassUsage(classes, functions)
+    found = {name: Definition(name=name, kind="other") for name in names}
     found |= {name: _class(name, classes, usage) for name in classes}
-    for name in functions:
-        build = found[name].build or Signature()
-        found[name] = replace(found[name], build=_with_feeds(build, usage, name, None))
+    for name, node in functions.items():
+        build = _with_feeds(_signature(node.args, bound=False), usage, name, None)
+        found[name] = Definition(name=name, kind="function", build=build)
     modules = [name for name in classes if found[name].module]
     return Outline(
         definitions=found,
-        complete=complete,
-        demo=any(_is_demo(node) for node in tree.body),
+        complete=not may_bind_more(names),
+        demo=any(is_demo(node) for node in tree.body),
         constants=constants,
         climbs=max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0),
         roots=tuple(usage.roots(modules)),
@@ -117,24 +106,6 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             yield node.module.partition(".")[0]
-
-
-# ---------------------------------------------------------------- statements
-
-
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run when the file is imported, blocks opened."""
-    for node in body:
-        yield node
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        if _is_demo(node):
-            yield from _statements(node.orelse if isinstance(node, ast.If) else [])
-            continue
-        for block in ("body", "orelse", "finalbody"):
-            yield from _statements(getattr(node, block, []))
-        for handler in getattr(node, "handlers", []):
-            yield from _statements(handler.body)
 
 
 def _trains(tree: ast.Module) -> bool:
@@ -163,14 +134,6 @@ def _trains(tree: ast.Module) -> bool:
     )
     steps = "step" in called or updates or {"sub_", "add_"} & called
     return runs and bool(steps) and bool({"backward", "grad"} & called)
-
-
-def _is_demo(node: ast.stmt) -> bool:
-    """`if __name__ == "__main__":`"""
-    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
-        return False
-    sides = {ast.unparse(side) for side in (node.test.left, *node.test.comparators)}
-    return {"__name__", "'__main__'"} <= sides
 
 
 # ---------------------------------------------------------------- classes

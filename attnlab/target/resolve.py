@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from attnlab.catalogue import schema
 from attnlab.catalogue.challenge_schema import TABLES
@@ -17,8 +16,6 @@ from attnlab.catalogue.schema import parse_init, parse_sizes
 from attnlab.catalogue.toml_rules import read_document, table
 from attnlab.errors import Refused
 from attnlab.records import (
-    Challenge,
-    Code,
     Container,
     Contract,
     Input,
@@ -32,7 +29,6 @@ from attnlab.target.find_target import (
     Answer,
     Target,
     find_answer,
-    find_definition,
     find_target,
     name_choices,
     outline_code,
@@ -46,30 +42,6 @@ from attnlab.target.source import read_source
 
 # A challenge.toml may serve as a case: what it says beyond the case is left aside.
 CASE = table({**dict.fromkeys(TABLES, lambda value: value), **schema.TABLES})
-
-
-def challenge_job(
-    challenge: Challenge,
-    answer: Path | Code,
-    *,
-    stages: tuple[Literal["trace", "check", "diff"], ...] = ("trace", "check"),
-    limits: Limits | None = None,
-    seed: int | None = None,
-) -> Job:
-    """The job that looks at a file, or at code, as an answer to `challenge`."""
-    code = answer if isinstance(answer, Code) else read_source(answer)
-    find_definition(outline_code(code), challenge.class_name, code)
-    reference: str | Code = challenge.reference
-    if reference == "solution.py":
-        reference = replace(read_source(Path(challenge.solution)), name=challenge.class_name)
-    return Job(
-        candidate=replace(code, name=challenge.class_name),
-        contract=challenge.contract,
-        reference=reference,
-        stages=stages,
-        limits=limits or Limits(),
-        seed=seed,
-    )
 
 
 def tiny_job(job: Job) -> Job:

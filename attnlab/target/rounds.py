@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from attnlab.catalogue.load import Catalogue
-from attnlab.catalogue.programs import compose, read_program
-from attnlab.catalogue.rounds import MARK, read_mark
+from attnlab.catalogue.round_mark import MARK, read_mark
 from attnlab.errors import AttnlabError, Refused, Unreadable
 from attnlab.files import shown_folder
 from attnlab.records import Limits, record
-from attnlab.records.program import Files, Program, ProgramJob
 from attnlab.suggest import did_you_mean
 from attnlab.target.source import read_source
+
+if TYPE_CHECKING:  # every command about a file asks whether it is a round: that must cost nothing
+    from attnlab.records.program import Files, Program, ProgramJob
 
 SECONDS = 60.0  # that a program may take, where nothing else is asked for
 SCRIPT = "train.py"  # of every program: the file that trains
@@ -75,6 +76,8 @@ def select_round(
             )
         if entry is None:
             return None
+    from attnlab.catalogue.programs import compose, read_program
+
     program = read_program(Path(entry.folder))
     if path is None and Path(program.name).is_dir():
         path = Path(program.name)
@@ -165,6 +168,8 @@ def round_job(
     chosen: SelectedRound, stages: tuple[Stage, ...], limits: Limits, seed: int = 0
 ) -> ProgramJob:
     """The job that trains or grades the files of a round, and a stage of it that is open."""
+    from attnlab.records.program import ProgramJob
+
     if "grade" in stages and chosen.stage:
         stages = (*(stage for stage in stages if stage != "bugs"), "stage")
     return ProgramJob(

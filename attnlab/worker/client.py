@@ -1,37 +1,33 @@
 """The front's end of the worker: a `Job` goes in, a `Report` comes out. No torch here."""
 
+from __future__ import annotations
+
 import os
 import socket
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from attnlab.catalogue.load import opened_topics
 from attnlab.errors import Broken
-from attnlab.records import Job, Report, from_json
-from attnlab.records.position import PositionJob, PositionReport
-from attnlab.records.program import ProgramJob, ProgramReport
-from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
+from attnlab.records import Job, Report, from_json, to_json
 from attnlab.worker.cold_start import ColdStart
-from attnlab.worker.requests import (
-    JOB,
-    POSITION,
-    PROGRAM,
-    PROGRAM_TRIALS,
-    TRIALS,
-    Answer,
-    Request,
-    Sent,
-)
 from attnlab.worker.warm_start import warm_start, why_unwanted
 from attnlab.worker.wire import TooLong, receive, send
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from attnlab.records.position import PositionJob, PositionReport
+    from attnlab.records.program import ProgramJob, ProgramReport
+    from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
 
 START_TIME = 120.0  # seconds that importing torch may take on a slow disk
 POSITION_TIME = 120.0  # seconds that the largest table may take on a busy machine
 RIGHT_FILES_TIME = 120.0  # seconds that all right files of a challenge may take together
 JUDGE_TIME = 30.0  # seconds the judge has for its own work, after the job's deadline
-TrialAnswer = TypeVar("TrialAnswer", TrialReport, ProgramTrialReport)
+Answer = TypeVar("Answer")
+Tried = TypeVar("Tried", "TrialReport", "ProgramTrialReport")
 
 
 class Worker:
@@ -59,52 +55,55 @@ class Worker:
 
     def run_job(self, job: Job) -> Report:
         """Wait for the judge's answer; raises `Broken` if there is none."""
-        return self._request(JOB, job, job.limits.seconds + JUDGE_TIME)
+        return self._request(job, Report, job.limits.seconds + JUDGE_TIME)
 
     def run_program(self, job: ProgramJob) -> ProgramReport:
         """Train or grade a program; raises `Broken` as `run_job` does."""
-        return self._request(PROGRAM, job, job.limits.seconds + JUDGE_TIME)
+        from attnlab.records.program import ProgramReport
+
+        return self._request(job, ProgramReport, job.limits.seconds + JUDGE_TIME)
 
     def position(self, job: PositionJob) -> PositionReport:
         """Compute tables and plots of a positional encoding; raises `Broken` as `run_job` does."""
-        return self._request(POSITION, job, POSITION_TIME)
+        from attnlab.records.position import PositionReport
+
+        return self._request(job, PositionReport, POSITION_TIME)
 
     def trials(self, job: TrialJob) -> TrialReport:
         """Grade mutants; raises `Broken` as `run_job` does."""
-        return self._try(TRIALS, job, job.seconds * len(job.candidates))
+        from attnlab.records.trial import TrialReport
+
+        return _checked(self._request(job, TrialReport, _trial_time(job)))
 
     def program_trials(self, job: ProgramTrialJob) -> ProgramTrialReport:
         """Grade mutants of a program; raises `Broken` as `run_job` does."""
-        return self._try(PROGRAM_TRIALS, job, job.seconds * len(job.candidates))
+        from attnlab.records.trial import ProgramTrialReport
 
-    def _try(self, request: Request[Sent, TrialAnswer], job: Sent, seconds: float) -> TrialAnswer:
-        report = self._request(request, job, RIGHT_FILES_TIME + seconds)
-        if report.fault:
-            raise Broken(report.fault, "ATTNLAB_DEBUG=1 shows more")
-        return report
+        return _checked(self._request(job, ProgramTrialReport, _trial_time(job)))
 
-    def _request(self, request: Request[Sent, Answer], record: Sent, seconds: float) -> Answer:
+    def _request(self, job: object, answer: type[Answer], seconds: float) -> Answer:
+        """Send a job under the name of its record; the judge answers with a record of this kind."""
         if self.retired:
             raise Broken("the worker was ended")
         if self.sock.fileno() < 0:  # the last request ended it
             self._start()
-        message = request.encode(record)
+        message = f"{type(job).__name__}\n{to_json(job)}".encode()
         try:
-            answer = self._exchange(message, seconds)
+            text = self._exchange(message, seconds)
         except EOFError as error:
             if self.retired or not self.connection.warm:
                 raise Broken("the worker ended before its answer", self._last_words()) from error
             self.close()
             self.notes.append("the warm judge ended before its answer; the job ran again without")
             self._start()
-            return self._request(request, record, seconds)
+            return self._request(job, answer, seconds)
         except TimeoutError:
             self.close()  # a late answer must not be read as the next job's
             raise Broken(
                 "the worker does not answer", "try again; `attnlab doctor` may tell"
             ) from None
         try:
-            return from_json(request.answer, answer)
+            return from_json(answer, text)
         except ValueError as error:
             self.close()
             raise Broken(f"the worker's answer makes no sense: {str(error)[:200]}") from error
@@ -140,6 +139,16 @@ class Worker:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _trial_time(job: TrialJob | ProgramTrialJob) -> float:
+    return RIGHT_FILES_TIME + job.seconds * len(job.candidates)
+
+
+def _checked(report: Tried) -> Tried:
+    if report.fault:
+        raise Broken(report.fault, "ATTNLAB_DEBUG=1 shows more")
+    return report
 
 
 class WorkerPool:

@@ -21,14 +21,13 @@ from typing import Any
 from attnlab.candidate.host import Died
 from attnlab.grading.pipeline import run_job
 from attnlab.probe.reference import BadReference, ReferenceCache
-from attnlab.records import Job, Limits, Report, plain, to_json
+from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
 from attnlab.worker.child import BROKEN, MEMORY
-from attnlab.worker.requests import JOB, KILLED, POSITION, PROGRAM, PROGRAM_TRIALS, TRIALS, decode
 from attnlab.worker.tensors import Malformed, pack, unpack
-from attnlab.worker.wire import Channel, TooLong, receive, receive_line, send
+from attnlab.worker.wire import KILLED, Channel, TooLong, receive, receive_line, send
 
 GRACE = 0.2  # seconds for a child that closed its socket to end by itself, with a clearer status
 
@@ -44,8 +43,9 @@ def serve(job: socket.socket, zygote: socket.socket) -> None:
         if number == 1:  # all modules are imported: they need no garbage collection
             gc.collect()
             gc.freeze()
-        tag, record = decode(message)
-        send(job, to_json(HANDLERS[tag](judge, record)).encode())
+        name, _, text = message.partition(b"\n")
+        kind, answer = HANDLERS[name.decode()]
+        send(job, to_json(answer(judge, from_json(kind, text))).encode())
 
 
 class Judge:
@@ -112,12 +112,16 @@ class Judge:
 
 
 Answer = Report | PositionReport | TrialReport | ProgramReport | ProgramTrialReport
-HANDLERS: dict[str, Callable[[Judge, Any], Answer]] = {
-    JOB.tag: Judge.run_job,
-    POSITION.tag: Judge.position,
-    TRIALS.tag: Judge.trials,
-    PROGRAM.tag: Judge.run_program,
-    PROGRAM_TRIALS.tag: Judge.program_trials,
+# What may be asked, by the name of the record that is sent.
+HANDLERS: dict[str, tuple[type, Callable[[Judge, Any], Answer]]] = {
+    kind.__name__: (kind, answer)
+    for kind, answer in (
+        (Job, Judge.run_job),
+        (PositionJob, Judge.position),
+        (TrialJob, Judge.trials),
+        (ProgramJob, Judge.run_program),
+        (ProgramTrialJob, Judge.program_trials),
+    )
 }
 
 

@@ -7,6 +7,8 @@ import struct
 import time
 from collections.abc import Callable
 
+# How a child ends that itself, another process or the system killed: nobody can tell which.
+KILLED = "was killed, or closed its connection to the judge"
 HEAD = struct.Struct("<Q")
 CAP = 256 << 20  # bytes in one frame
 CHUNK = 1 << 20

@@ -23,7 +23,7 @@ from attnlab.catalogue.validate import (
 )
 from attnlab.checks.base import load_checks, parts_of
 from attnlab.records import Challenge, Code, Limits, Verdict
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 from attnlab.verdict import make_verdict
 from attnlab.worker.client import Worker
 

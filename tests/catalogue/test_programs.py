@@ -9,14 +9,10 @@ import pytest
 
 from attnlab.catalogue.load import load, shipped_folder
 from attnlab.catalogue.patches import apply_edits
-from attnlab.catalogue.programs import (
-    check_compatible,
-    compose,
-    draw_round,
-    read_program,
-    read_program_entry,
-)
-from attnlab.catalogue.rounds import MARK, choose_bugs, read_mark, restore_file, write_round
+from attnlab.catalogue.program_entries import read_program_entry
+from attnlab.catalogue.programs import check_compatible, compose, draw_round, read_program
+from attnlab.catalogue.round_mark import MARK, read_mark
+from attnlab.catalogue.rounds import choose_bugs, restore_file, write_round
 from attnlab.catalogue.validate_program import (
     ProgramCase,
     case_problem,

@@ -12,7 +12,7 @@ from sample_records import check
 from attnlab.batch.run import BatchStore, at_once
 from attnlab.errors import Broken
 from attnlab.records import Report
-from attnlab.worker.requests import KILLED
+from attnlab.worker.wire import KILLED
 
 RIGHT = "import torch\n\nclass MultiHeadAttention(torch.nn.Module):\n    pass\n"
 NAME = "too-sharp"

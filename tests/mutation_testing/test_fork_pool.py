@@ -10,7 +10,7 @@ import pytest
 from attnlab.catalogue.load import read_challenge
 from attnlab.errors import Broken
 from attnlab.records.trial import TrialJob
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 
 FOLDER = Path(__file__).parent.parent.parent / "challenges" / "attention" / "peeks-ahead"
 

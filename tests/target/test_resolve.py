@@ -14,7 +14,8 @@ from own_target import own_job
 from attnlab.catalogue.load import read_challenge
 from attnlab.errors import AttnlabError, Refused, Unreadable
 from attnlab.records import Code, Input, Job, Limits, TraceOptions, from_json, to_json
-from attnlab.target.resolve import challenge_job, resized_job, tiny_job
+from attnlab.target.challenge_job import challenge_job
+from attnlab.target.resolve import resized_job, tiny_job
 
 NET = """\
 from torch import nn

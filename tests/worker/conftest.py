@@ -10,7 +10,7 @@ from attacks import HONEST
 
 from attnlab.catalogue.load import read_challenge
 from attnlab.records import Challenge, Code, Job, Limits, Report, Verdict
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 from attnlab.verdict import make_verdict
 from attnlab.worker.client import Worker
 

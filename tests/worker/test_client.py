@@ -138,11 +138,11 @@ def played(monkeypatch, tmp_path):
 
 
 def test_a_job_goes_out_and_a_report_comes_in(played):
-    """Both as JSON in one frame, the job after its tag."""
+    """Both as JSON in one frame, the job after the name of its record."""
     worker, ends = played
     send(ends[0], to_json(Report(outcome="ok", seed=5)).encode())
     assert worker.run_job(JOB) == Report(outcome="ok", seed=5)
-    assert receive(ends[0]) == b"job\n" + to_json(JOB).encode()
+    assert receive(ends[0]) == b"Job\n" + to_json(JOB).encode()
 
 
 @pytest.mark.parametrize(

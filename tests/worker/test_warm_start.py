@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from attnlab.catalogue.load import read_challenge
-from attnlab.records import Code, Job, Limits
-from attnlab.target.resolve import challenge_job
+from attnlab.records import Code, Job, Limits, to_json
+from attnlab.target.challenge_job import challenge_job
 from attnlab.worker import client, server_address, warm_start
 from attnlab.worker.client import Worker
-from attnlab.worker.requests import JOB
 from attnlab.worker.server_address import find_address, private_folder
 from attnlab.worker.warm_start import ask_servers
 from attnlab.worker.wire import send
@@ -126,7 +125,7 @@ def test_a_command_that_is_killed_ends_its_processes(home, job):
     worker = Worker()
     assert worker.connection.warm
     folder = Path(worker.connection.folder)
-    send(worker.sock, JOB.encode(sleeping(job)))
+    send(worker.sock, f"Job\n{to_json(sleeping(job))}".encode())
     serving = until(lambda: [pid for pid in family(running().pid) if works_in(pid, folder)])
     until(lambda: threads_and_children(serving[0])[1])  # the candidate
     worker.sock.close()  # as the kernel does for a killed process

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from attnlab.commands.base import Json, Memory, Timeout, emit, note, progress
-from attnlab.commands.interview.shared import (
+from attnlab.commands.output import Html, emit_also
+from attnlab.commands.rounds import (
     grade_interview,
     interview_folder,
     interview_program,
     interview_round,
     past_scorecards,
 )
-from attnlab.commands.output import Html, emit_also
 from attnlab.files import shown_folder
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attnlab.commands.base import Json, Memory, Timeout, emit, progress, show_clock
-from attnlab.commands.interview.shared import (
+from attnlab.commands.rounds import (
     grade_interview,
     interview_folder,
     interview_program,

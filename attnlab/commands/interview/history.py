@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from attnlab.commands.base import Json, emit, progress
-from attnlab.commands.interview.shared import past_scorecards
+from attnlab.commands.rounds import past_scorecards
 
 Number = Annotated[
     str, typer.Argument(metavar="[NUMBER]", help="Of one interview: its scorecard again.")

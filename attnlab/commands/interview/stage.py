@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attnlab.commands.base import Json, catalogue, emit, progress, show_clock
-from attnlab.commands.interview.shared import interview_folder, interview_program
+from attnlab.commands.rounds import interview_folder, interview_program
 from attnlab.files import shown_path
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _next_stage(
     store: Progress, program: Program, wanted: str, interview: Interview | None
 ) -> tuple[Stage, Path, tuple[str, ...]]:
     """The stage that opens in the folder of the round, and the bugs that were in it."""
-    from attnlab.catalogue.rounds import read_mark
+    from attnlab.catalogue.round_mark import read_mark
     from attnlab.errors import Refused
     from attnlab.practice.stages import choose_stage, events_of_round
 

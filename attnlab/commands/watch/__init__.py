@@ -222,8 +222,8 @@ class Watch:
 
 def _current(ctx: typer.Context) -> str:
     """What is under way: the round of a running interview, else what was saved last here."""
-    from attnlab.catalogue.rounds import MARK
-    from attnlab.commands.interview.shared import interview_folder
+    from attnlab.catalogue.round_mark import MARK
+    from attnlab.commands.rounds import interview_folder
     from attnlab.errors import Refused
     from attnlab.files import shown_path
     from attnlab.practice.interviews import current

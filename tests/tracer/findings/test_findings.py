@@ -26,7 +26,7 @@ from attnlab.catalogue.load import load
 from attnlab.grading.pipeline import run_job
 from attnlab.records import Contract
 from attnlab.references.attention import MultiHeadSelfAttention
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 
 UNLESS = ", unless a weight or an input held one"
 LAYER = "self.proj = nn.Linear(width, width)"

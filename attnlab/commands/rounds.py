@@ -1,4 +1,4 @@
-"""What the commands of an interview share: its program, its folder, its grade."""
+"""What commands share about rounds: which one is meant, and the interview that it belongs to."""
 
 from __future__ import annotations
 
@@ -90,7 +90,6 @@ def note_triage(ctx: typer.Context, target: str) -> None:
 def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> SelectedRound | None:
     """The round that WHAT names, or None. In an interview about a program its name means the files
     of the interview, from whatever folder it is typed; no name at all means them, too."""
-    from attnlab.practice.interviews import current
     from attnlab.target.rounds import select_round
 
     if not what:
@@ -98,6 +97,8 @@ def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> Sele
     chosen = select_round(catalogue(ctx), what, folder)
     if chosen is None or chosen.yours:
         return chosen
+    from attnlab.practice.interviews import current  # slow, and of no use to a single file
+
     with progress() as store:
         interview = current(store)
     if interview is None or interview.slug != chosen.program.slug:
@@ -122,7 +123,7 @@ def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:
     """The folder of an interview, whatever its mark says of its bugs."""
     from dataclasses import replace
 
-    from attnlab.catalogue.rounds import MARK
+    from attnlab.catalogue.round_mark import MARK
     from attnlab.practice.stages import open_stage
     from attnlab.target.rounds import select_round, with_stage
 
