@@ -2,18 +2,22 @@
 
     python -m benchmarks.latency [RUNS]
 
-Wall and CPU seconds of whole processes, medians of runs in turns, as ratios to
-`python -c "import torch"`. The judge that serves them is started for this and stopped at the end.
+Wall and CPU seconds of whole processes, medians and least of runs in turns, as ratios to
+`python -c "import torch"`; and memory, as `Pss` has it, which counts a shared page once among all.
+The judge that serves them is started for this and stopped at the end. On a machine that others use,
+the ratios of what is least tell the most.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -41,7 +45,14 @@ class Mix(nn.Module):
 """
 ATTNLAB = [sys.executable, "-m", "attnlab"]
 TORCH = [sys.executable, "-c", "import torch"]
-FRONT = [sys.executable, "-c", "import typer, rich, pydantic"]
+# What a small command line application imports, and what every grade has to import.
+FRONTS = ("typer, rich, pydantic", "typer, rich.console, msgspec")
+CHILDREN = 8  # at once, whose memory is looked at
+HOLD = f"""
+import pathlib, torch
+torch.nn.Linear(4, 4)(torch.zeros(1, 4))
+print(pathlib.Path("/proc/self/smaps_rollup").read_text())
+"""
 LIMITS = {"second grade": 0.20, "trace of a small file": 0.25, "verdict after a save": 0.30}
 
 
@@ -53,6 +64,7 @@ def measure(command: list[str], environment: dict[str, str]) -> tuple[float, flo
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode in (0, 1), command  # 1: a wrong file was graded
     return time.perf_counter() - begun, usage.ru_utime + usage.ru_stime
 
 
@@ -83,13 +95,26 @@ def _read_verdict(readline: Callable[[], str]) -> None:
         pass
 
 
-def measure_throughput(environment: dict[str, str], folder: Path) -> tuple[float, float]:
-    """Passing and first failing grades a second, two at once, through two warm workers."""
+def measure_first(grade: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """A grade that finds no judge and starts one."""
+    subprocess.run([*ATTNLAB, "server", "stop"], env=environment, check=True, capture_output=True)
+    time.sleep(1.0)
+    return measure(grade, environment)
+
+
+def measure_two_slots(environment: dict[str, str], folder: Path) -> list[float]:
+    """What throughput.py prints."""
     code = Path(__file__).with_name("throughput.py")
     said = subprocess.run([sys.executable, str(code)], env=environment, cwd=folder, check=True,
                           capture_output=True, text=True).stdout  # fmt: skip
-    passing, failing = map(float, said.split())
-    return passing, failing
+    return [float(number) for number in said.split()]
+
+
+def measure_bare_torch(environment: dict[str, str]) -> float:
+    """Megabytes of a process that has imported torch and called one layer."""
+    code = [sys.executable, "-c", HOLD]
+    said = subprocess.run(code, env=environment, check=True, capture_output=True, text=True).stdout
+    return int(re.findall(r"^Pss: +(\d+)", said, re.MULTILINE)[0]) / 1000
 
 
 def main() -> None:
@@ -104,43 +129,57 @@ def main() -> None:
         grade = [*ATTNLAB, "grade", "too-sharp"]
         trace = [*ATTNLAB, "trace", str(folder / "plain.py"), "--init", "width=8, heads=2"]
         programs = {
-            "import torch": (TORCH, environment),
-            "import typer, rich, pydantic": (FRONT, environment),
-            "grade without a judge": (grade, cold),
-            "second grade": (grade, environment),
-            "trace of a small file": (trace, environment),
+            "import torch": lambda: measure(TORCH, environment),
+            **{f"import {names}": partial(measure, [sys.executable, "-c", f"import {names}"], cold)
+               for names in FRONTS},
+            "second grade": lambda: measure(grade, environment),
+            "trace of a small file": lambda: measure(trace, environment),
+        }  # fmt: skip
+        firsts = {
+            "grade without a judge": lambda: measure(grade, cold),
+            "first grade, which starts the judge": lambda: measure_first(grade, environment),
         }
-        first = measure(grade, environment)
-        measure(grade, environment)
-        taken = {name: [measure(*program) for _ in range(1)] for name, program in programs.items()}
-        for _ in range(runs - 1):
-            for name, program in programs.items():
-                taken[name].append(measure(*program))
-        saved = measure_watch(folder, environment, runs)
-        rates = measure_throughput(environment, folder)
-        status = [*ATTNLAB, "server", "status"]
-        told = subprocess.run(status, env=environment, capture_output=True, text=True, check=True)
-        subprocess.run(
-            [*ATTNLAB, "server", "stop"], env=environment, check=True, capture_output=True
-        )
-    rows = {name: tuple(map(median, zip(*times, strict=True))) for name, times in taken.items()}
-    rows["first grade, which starts the judge"] = first
-    rows["verdict after a save"] = (median(saved), 0.0)
-    show(rows, runs)
-    print(f"two at once: {rates[0]:.1f} passing grades/s, {rates[1]:.1f} first failing verdicts/s")
-    print(told.stdout.splitlines()[0])
+        for _ in range(2):
+            measure(grade, environment)
+        taken = in_turns(programs, runs)
+        taken["verdict after a save"] = [(s, 0.0) for s in measure_watch(folder, environment, runs)]
+        passing, failing, idle, busy = measure_two_slots(environment, folder)
+        taken |= in_turns(firsts, min(runs, 5))
+        bare = measure_bare_torch(environment)
+        stop = [*ATTNLAB, "server", "stop"]
+        subprocess.run(stop, env=environment, check=True, capture_output=True)
+    show(taken, runs)
+    print(f"two at once: {passing:.1f} passing grades/s, {failing:.1f} first failing verdicts/s")
+    print(f"memory: judge {idle:.0f} MB, {idle / bare:.2f} of a bare torch process ({bare:.0f} MB); "
+          f"with {CHILDREN} commands at once {busy:.0f} MB")  # fmt: skip
 
 
-def show(rows: dict[str, tuple[float, ...]], runs: int) -> None:
-    wall = rows["import torch"][0]
-    table = Table(
-        "what", "wall s", "of import torch", "limit", "CPU s", title=f"{runs} runs, medians"
-    )
-    for name, (seconds, cpu) in rows.items():
+def in_turns(
+    programs: Mapping[str, Callable[[], tuple[float, float]]], runs: int
+) -> dict[str, list[tuple[float, float]]]:
+    """Wall and CPU seconds of each, so many times; what slows the machine slows them all."""
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
+    for _ in range(runs):
+        for name, run in programs.items():
+            taken[name].append(run())
+    return taken
+
+
+def show(taken: dict[str, list[tuple[float, float]]], runs: int) -> None:
+    table = Table("what", title=f"{runs} runs, seconds: least / median")
+    for title in ("wall", "of import torch", "limit", "CPU"):
+        table.add_column(title, justify="right")
+    torch = [seconds for seconds, _ in taken["import torch"]]
+    for name, times in taken.items():
+        walls, cpus = zip(*times, strict=True)
         limit = f"{LIMITS[name]:.2f}" if name in LIMITS else ""
-        shown = f"{cpu:.3f}" if cpu else ""
-        table.add_row(name, f"{seconds:.3f}", f"{seconds / wall:.2f}", limit, shown)
+        ratios = f"{min(walls) / min(torch):.2f} / {median(walls) / median(torch):.2f}"
+        table.add_row(name, _both(walls), ratios, limit, _both(cpus) if any(cpus) else "")
     Console(width=100).print(table)
+
+
+def _both(seconds: Sequence[float]) -> str:
+    return f"{min(seconds):.3f} / {median(seconds):.3f}"
 
 
 if __name__ == "__main__":

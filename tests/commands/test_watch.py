@@ -147,7 +147,7 @@ def played(monkeypatch):
 def test_every_save_is_graded_and_every_key_is_a_command(shell, played):
     """Without a name it is the file that is under way here; the exit code is the last grade's."""
     shell("start", "too-sharp")
-    grade = ["grade", "too-sharp.py", "--steps"]
+    grade = ["grade", "too-sharp", "--steps"]
 
     def save():
         Path("too-sharp.py").write_text(Path("too-sharp.py").read_text() + "\n")

@@ -99,7 +99,9 @@ class Watch:
                 hint = f"attnlab start {chosen.challenge.name} writes it"
                 raise Refused(f"there is no ./{chosen.challenge.name}.py here", hint, what)
             self.name, self.paths = chosen.challenge.name, [chosen.path]
-            self.look = ["grade", what, "--steps"]
+            # by its name: the line of the file that says what it is for may be gone with a save
+            usual = chosen.path == Path(f"{self.name}.py")
+            self.look = ["grade", self.name, *([] if usual else [what]), "--steps"]
         self.files = Files(self.paths)
 
     def run(self) -> int:
