@@ -48,7 +48,7 @@ TORCH = [sys.executable, "-c", "import torch"]
 # What a small command line application imports, and what every grade has to import.
 FRONTS = ("typer, rich, pydantic", "typer, rich.console, msgspec")
 CHILDREN = 8  # at once, whose memory is looked at
-HOLD = f"""
+HOLD = """
 import pathlib, torch
 torch.nn.Linear(4, 4)(torch.zeros(1, 4))
 print(pathlib.Path("/proc/self/smaps_rollup").read_text())
@@ -150,7 +150,7 @@ def main() -> None:
         subprocess.run(stop, env=environment, check=True, capture_output=True)
     show(taken, runs)
     print(f"two at once: {passing:.1f} passing grades/s, {failing:.1f} first failing verdicts/s")
-    print(f"memory: judge {idle:.0f} MB, {idle / bare:.2f} of a bare torch process ({bare:.0f} MB); "
+    print(f"memory: judge {idle:.0f} MB, {idle / bare:.2f} of bare torch ({bare:.0f} MB); "
           f"with {CHILDREN} commands at once {busy:.0f} MB")  # fmt: skip
 
 

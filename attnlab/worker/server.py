@@ -34,7 +34,6 @@ from contextlib import suppress
 from functools import cache, partial
 
 from attnlab.candidate.process_state import Surroundings
-from attnlab.worker import prefork
 from attnlab.worker.sandbox import layers
 from attnlab.worker.scratch import remove_left_scratches
 from attnlab.worker.server_address import Address, hash_sources
@@ -152,8 +151,6 @@ class Server:
     def _count_command(self) -> None:
         self.used = time.monotonic()
         self.commands += 1
-        if self.commands == 1:
-            prefork.large_pages()  # every later fork takes half the time
         if self.commands == COMMANDS:
             self._start_successor()
 
