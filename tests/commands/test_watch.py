@@ -160,7 +160,7 @@ def test_every_save_is_graded_and_every_key_is_a_command(shell, played):
         grade,
         ["trace", "too-sharp.py"],
         ["list"],
-        ["run", "too-sharp.py", "--reveal"],
+        ["run", "too-sharp", "--reveal"],
         grade,
     ]
 
@@ -186,6 +186,13 @@ def test_any_file_is_traced_or_triaged(flags, look, shell, played):
     called = played("h", "q")
     shell("watch", "./mine.py", *flags)
     assert called == [look]
+
+
+def test_a_file_is_named_once_though_its_folder_is_watched_too(shell, played):
+    """What it imports may lie beside it, so a save is seen in the folder as well."""
+    Path("mine.py").write_text("x = 1\n")
+    played(lambda: Path("mine.py").write_text("x = 22\n"))
+    assert "after a change of mine.py\n" in shell("watch", "mine.py").out
 
 
 def test_the_keys_stand_beside_the_verdict(shell, played, monkeypatch):

@@ -91,7 +91,7 @@ class Watch:
             path = Path(what.partition(":")[0])
             if not path.is_file():
                 raise Refused(f"{path}: no such file", NOTHING, what)
-            self.own, self.paths = True, [path, path.absolute().parent]
+            self.own, self.paths = True, [path, path.parent]
             self.look = ["triage", what] if self.triage else ["trace", what, "--only-findings"]
         else:
             chosen = select_file(self.ctx, what)
