@@ -73,6 +73,8 @@ def hash_sources() -> str:
 
 def private_folder() -> Path | None:
     """A folder that nobody else can enter, made where there is none; None where that fails."""
+    if not hasattr(os, "getuid"):  # Windows: nobody could say whose it is
+        return None
     for above in (os.environ.get("XDG_RUNTIME_DIR", ""), os.environ.get("TMPDIR", ""), "/tmp"):  # noqa: S108 - owner and rights of the folder in it are checked
         folder = Path(above) / f"attnlab-{os.getuid()}"
         short = len(os.fsencode(folder)) <= LONGEST_FOLDER

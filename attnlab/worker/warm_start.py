@@ -45,6 +45,8 @@ class ServerState:
 
 def why_unwanted() -> str:
     """Why this command does without a warm judge; "" where it may use one."""
+    if not hasattr(os, "fork"):
+        return "this system cannot fork processes"
     said = os.environ.get("ATTNLAB_SERVER", "").lower()
     if said in YES:
         return ""

@@ -10,6 +10,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from attnlab.worker.requests import KILLED
 
 from attnlab.batch import cluster
 from attnlab.batch.cluster import CHUNK, connect, grade_on, node_versions
@@ -20,7 +21,6 @@ from attnlab.catalogue.load import load
 from attnlab.catalogue.texts import solution_text
 from attnlab.errors import Broken, Refused
 from attnlab.records import Limits, Report
-from attnlab.worker.requests import KILLED
 
 
 class FakeWorker:

@@ -269,6 +269,15 @@ def test_without_a_folder_there_is_no_judge(monkeypatch):
     assert warm_start.warm_start("", []) is None
 
 
+def test_a_system_without_users_and_fork_has_no_judge(monkeypatch):
+    """As Windows: `attnlab server status` says so, and nothing else of it is asked."""
+    monkeypatch.delattr(os, "getuid")
+    monkeypatch.delattr(os, "fork")
+    assert warm_start.why_unwanted() == "this system cannot fork processes"
+    assert find_address() is None
+    assert not list(ask_servers("status"))
+
+
 def test_other_sources_or_settings_have_another_address(place, monkeypatch):
     """A command never talks to a judge with other code."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
