@@ -202,9 +202,8 @@ class Watch:
             mark, style = self.screen.look(self.outcome)
             graded = self.look[0] == "grade" and self.outcome
             verdict = f"{mark} {self.outcome}  " if graded else ""
-            self.screen.hang(
-                (verdict, style), (f"watching {self.name}   ", "title"), (told, "aside")
-            )
+            self.screen.say((verdict, style), (f"watching {self.name}", "title"))
+            self.screen.say((told, "aside"))  # whole on any screen: no key apart from its word
 
     def _edit(self) -> None:
         """Open the user's editor at the first failure."""
