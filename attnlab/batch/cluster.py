@@ -21,11 +21,11 @@ from attnlab import __version__
 from attnlab.batch.grader import Grader, Task, conclude
 from attnlab.batch.run import run_safely, torch_version
 from attnlab.errors import Broken, Refused
-from attnlab.records import Job, from_json, record, to_json
+from attnlab.records import Job, Report, from_json, record, to_json
 from attnlab.records.batch import BatchRun, Graded
+from attnlab.records.program import ProgramJob, ProgramReport
 from attnlab.run_store import package_digest
-from attnlab.worker.client import Worker
-from attnlab.worker.requests import JOB, PROGRAM, Request, decode
+from attnlab.worker.client import Worker, encode_job
 
 CHUNK = 25  # submissions: some seconds of work, and as many messages as one takes
 AHEAD = 2  # chunks for each thread of a node: one that is graded, one that waits there
@@ -68,11 +68,16 @@ def grade_chunk(expected: str, packed: bytes) -> bytes:
         worker = Worker()
     found = []
     for message in lzma.decompress(packed).split(BREAK):
-        report, fault = run_safely(worker, decode(message)[1])
+        report, fault = run_safely(worker, _decode(message))
         outcome = Outcome(fault=fault) if report is None else Outcome(report=to_json(report))
         found.append(to_json(outcome).encode())
     _idle.put(worker)
     return lzma.compress(BREAK.join(found), preset=1)
+
+
+def _decode(message: bytes) -> Job | ProgramJob:
+    name, _, text = message.partition(b"\n")
+    return from_json(Job, text) if name == b"Job" else from_json(ProgramJob, text)
 
 
 # ---------------------------------------------------------------- at the front
@@ -171,12 +176,8 @@ def _lost() -> Broken:
 
 def _pack(tasks: Sequence[Task]) -> bytes:
     """The jobs of a chunk; what they have in common is packed once."""
-    messages = [_request(task).encode(task.job) for task in tasks]
+    messages = [encode_job(task.job) for task in tasks]
     return lzma.compress(BREAK.join(messages), preset=1)
-
-
-def _request(task: Task) -> Request[Any, Any]:
-    return JOB if isinstance(task.job, Job) else PROGRAM
 
 
 def _conclude_chunk(
@@ -194,6 +195,6 @@ def _conclude_chunk(
     if outcomes[0].versions:
         raise _other_versions("that came later", outcomes[0].versions, expected)
     for task, outcome in zip(tasks, outcomes, strict=True):
-        kind = _request(task).answer
+        kind: Any = Report if isinstance(task.job, Job) else ProgramReport
         report = from_json(kind, outcome.report) if outcome.report else None
         yield conclude(grader, task, report, outcome.fault)

@@ -18,7 +18,7 @@ from attnlab.questions.material import Patched, files_of
 from attnlab.records import Code, Job, Limits, from_json, record
 from attnlab.records.check_results import CheckResult
 from attnlab.records.program import PartResult, ProgramJob, Unit
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 
 FILE = Path(__file__).with_name("effects.json")
 # By precedence: where several come of it, the first one is asked for.

@@ -26,7 +26,7 @@ from attnlab.probe.inputs.sizes import rounds
 from attnlab.records import Challenge, Code, Contract, Job, record
 from attnlab.records.program import Files, Program, ProgramBug
 from attnlab.sizes import Sizes
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 
 LONGEST, LEAST = 40, 20  # lines that are shown of a file
 

@@ -82,12 +82,12 @@ class Worker:
         return _checked(self._request(job, ProgramTrialReport, _trial_time(job)))
 
     def _request(self, job: object, answer: type[Answer], seconds: float) -> Answer:
-        """Send a job under the name of its record; the judge answers with a record of this kind."""
+        """The judge's answer, a record of this kind."""
         if self.retired:
             raise Broken("the worker was ended")
         if self.sock.fileno() < 0:  # the last request ended it
             self._start()
-        message = f"{type(job).__name__}\n{to_json(job)}".encode()
+        message = encode_job(job)
         try:
             text = self._exchange(message, seconds)
         except EOFError as error:
@@ -149,6 +149,11 @@ def _checked(report: Tried) -> Tried:
     if report.fault:
         raise Broken(report.fault, "ATTNLAB_DEBUG=1 shows more")
     return report
+
+
+def encode_job(job: object) -> bytes:
+    """A job as it travels: the name of its record, and the record."""
+    return f"{type(job).__name__}\n{to_json(job)}".encode()
 
 
 class WorkerPool:

@@ -10,7 +10,6 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from attnlab.worker.requests import KILLED
 
 from attnlab.batch import cluster
 from attnlab.batch.cluster import CHUNK, connect, grade_on, node_versions
@@ -21,6 +20,7 @@ from attnlab.catalogue.load import load
 from attnlab.catalogue.texts import solution_text
 from attnlab.errors import Broken, Refused
 from attnlab.records import Limits, Report
+from attnlab.worker.wire import KILLED
 
 
 class FakeWorker:
