@@ -24,7 +24,7 @@ from attnlab.commands.new import BASES, bases_of
 from attnlab.mutation_testing.drawing import draw_from_base
 from attnlab.mutation_testing.equivalence import first_difference
 from attnlab.records import Challenge, Code, Limits, Verdict
-from attnlab.target.resolve import challenge_job
+from attnlab.target.challenge_job import challenge_job
 from attnlab.verdict import make_verdict
 from attnlab.worker.client import Worker
 

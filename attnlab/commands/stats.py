@@ -40,7 +40,7 @@ def command(ctx: typer.Context, to: Export = "", source: Import = "", json: Json
 
 def answers(ctx: typer.Context) -> list[Answer]:
     """All that was answered so far."""
-    from attnlab.commands.interview.shared import past_scorecards
+    from attnlab.commands.rounds import past_scorecards
     from attnlab.practice.answers import all_answers
     from attnlab.practice.interviews import all_interviews
 

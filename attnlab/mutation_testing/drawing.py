@@ -29,8 +29,8 @@ from attnlab.mutation_testing.operators.base import (
 )
 from attnlab.records import Challenge, Code, Limits, Report, Verdict, record
 from attnlab.records.patch import FollowUp
+from attnlab.target.challenge_job import challenge_job
 from attnlab.target.drawn import DrawnBug, write_drawn
-from attnlab.target.resolve import challenge_job
 from attnlab.verdict import make_verdict
 
 FAMILIES = ("axes", "expressions", "layers", "masks", "numbers", "positions", "scores", "slices")
