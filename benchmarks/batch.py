@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from statistics import median
 from threading import Thread
 
 from attnlab.batch.grader import ChallengeGrader, conclude
@@ -155,10 +156,11 @@ def compare(count: int, home: Path) -> bool:
     write_class(whole, count)
     memory = []
     rate = batch(whole, home / "whole.run", memory)
-    early, late = memory[1], memory[-1]
+    third = len(memory) // 3
+    early, late = median(memory[third : 2 * third]), median(memory[-third:])
     print(
-        f"all {count} in one run: {rate:.2f}/s; memory of all processes after 20: {early} MiB, "
-        f"at the end: {late} MiB, most: {max(memory)} MiB"
+        f"all {count} in one run: {rate:.2f}/s; memory of all processes, second third "
+        f"{early:.0f} MiB, last {late:.0f} MiB"
     )
     begun = time.monotonic()
     subprocess.run(
