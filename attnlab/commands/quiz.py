@@ -191,7 +191,7 @@ def _sit(drawn: Iterator[Sequence[Part]]) -> int:
 
 def _ask(parts: Sequence[Part], verdicts: list[QuizVerdict]) -> None:
     """One question and what follows it; each answer is recorded at once."""
-    from attnlab.questions.base import find_measurement, judge
+    from attnlab.questions.base import find_kind, find_measurement, judge
     from attnlab.render.quiz import show_measurement, show_question, show_verdict
     from attnlab.render.screen import stdout
 
@@ -199,7 +199,10 @@ def _ask(parts: Sequence[Part], verdicts: list[QuizVerdict]) -> None:
         show_question(part.question, stdout(), again=number > 1)
         begun, measured = time.monotonic(), 0
         while True:
-            typed = type_line(_expected(part, measured))
+            typed = type_line(f"{_expected(part, measured)}, ? explains")
+            if typed == "?":
+                stdout().prose(find_kind(part.question.kind).text, indent=2)
+                continue
             try:
                 if part.evidence and typed.isdecimal():
                     show_measurement(find_measurement(part, typed, measured), stdout())

@@ -15,6 +15,7 @@ import importlib
 import pkgutil
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
@@ -76,7 +77,8 @@ class Runner:
             if found is None:
                 found = make()
                 if self.kept:
-                    self.kept.add(name, kind.__name__, found)
+                    with suppress(Refused):  # where it cannot be kept, it is made again
+                        self.kept.add(name, kind.__name__, found)
             self._here[name] = found
         known: R = self._here[name]
         return known

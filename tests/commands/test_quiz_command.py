@@ -85,11 +85,12 @@ def typed(monkeypatch):
 
 def test_a_sitting_goes_on_until_the_person_leaves(shell, typed):
     """Nonsense is asked for again; what was answered is recorded, what was not is not."""
-    typed("zebra", "", "a", "b", "^C")
+    typed("zebra", "?", "", "a", "b", "^C")
     said = shell("quiz", "why", "--seed", "4", "--count", "9")
     assert said.code == 0
     assert "of 2 right; 2 answers recorded" in said.out
     assert said.err.count("type a letter") == 2
+    assert "what is often said" in said.out  # ? explains the kind
     assert len(events()) == 2
     assert all(event.seconds >= 0 for event in events())
 
