@@ -73,7 +73,8 @@ class GradientRecorder(ValueRecorder):
     def _listen(self, index: int, tensor: Tensor) -> None:
         """Remember the gradient that will reach a value, once it can have one."""
         value = self.values[index]
-        if value.live or not tensor.requires_grad:
+        made_untracked = value.call >= 0 and not torch.is_grad_enabled()  # as initial values are
+        if value.live or made_untracked or not tensor.requires_grad:
             return
         value.live = True
         value.backward = _own_backward(tensor)

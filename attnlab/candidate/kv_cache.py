@@ -6,6 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
+from attnlab.tracer.nested_tensors import held_tensors
+
+OTHERS = ("_parameters", "_modules")  # of a module: no cache
+
 
 @dataclass
 class KVCache:
@@ -17,6 +21,8 @@ class KVCache:
     new: str
     reset: str
     reorder: str
+    most: str = ""  # limits, which the judge looks at
+    in_place: bool = False
     cache: Any = None
 
     def begin(self, batch: int, length: int) -> None:
@@ -40,6 +46,16 @@ class KVCache:
             raise TypeError(f"forward returned {what}, not the pair (output, cache)")
         self.cache = out[1]
         return out[0]
+
+    def tensors(self) -> list[Tensor]:
+        """What is kept: in the cache, or beside its parameters by a module that has it inside."""
+        if self.form != "inner":
+            return list(held_tensors(self.cache, set()))
+        kept = [
+            {name: each for name, each in vars(part).items() if name not in OTHERS}
+            for part in self.target.modules()
+        ]
+        return list(held_tensors(kept, set()))
 
     def reorder_rows(self, parents: Tensor) -> None:
         """Row b of the cache becomes what row parents[b] was."""

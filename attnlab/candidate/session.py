@@ -50,7 +50,7 @@ class Session:
         self.set_aside: Any = None  # the target that waits for `take_back`
         self.arguments: dict[str, Any] = {}  # of forward, that are no tensors
         self.containers: dict[str, Container] = {}  # of inputs, by their names
-        self.cache_form: dict[str, str] = {}  # how targets keep keys and values between calls
+        self.cache_form: dict[str, Any] = {}  # how targets keep keys and values between calls
         self.cache: KVCache | None = None
         self.program: CandidateProgram | None = None  # of several files, with a training loop
         self.parameter_positions = ParameterPositions()

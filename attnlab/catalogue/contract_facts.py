@@ -123,6 +123,7 @@ HOLDS: dict[str, Callable[[Contract], bool]] = {
     "context": lambda c: key_axis(c) == "Sk" and query_axis(c) in c.output,
     "packing": lambda c: _has_role(c, "segments"),
     "cache": lambda c: c.cache is not None and "S" in c.output,
+    "cache-memory": lambda c: c.cache is not None and bool(c.cache.most or c.cache.in_place),
     "beams": _can_reorder_cache,
     "position": _position(("sinusoidal", "rotary", "alibi"), grid=False),
     "table": _position(forms=("returned", "added")),

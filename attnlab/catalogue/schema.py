@@ -103,6 +103,8 @@ CACHE = fields_of(
     {
         "form": one_of("returned", "given", "inner"),
         **dict.fromkeys(("argument", "new", "reset", "reorder"), name),
+        "most": matching(SYMBOL, "a symbol of [sizes]"),
+        "in_place": truth,
     },
 )
 TABLES: dict[str, Rule] = {

@@ -18,6 +18,11 @@ ids, from which each step computes all keys again: the outputs are right, and no
 Right: what is kept is the keys and values themselves, so that a change of the weights between two
 steps changes only those that come after it.
 
+Memory: where the task says so, the cache holds no more positions than a window, or its tensors
+are made by the first call and later only written to. Wrong: all keys kept, and those outside of the
+window masked; a larger tensor for each step, into which the old one is copied. Right: what leaves
+the window is dropped, or overwritten; `keys[:, used : used + new] = k`.
+
 Beams: in beam search row b of the next step continues row `parents[b]` of this one. Wrong: keys
 reordered and values not; positions or lengths that are not reordered. Right:
 `index_select(0, parents)` of everything that the cache holds for a row.
@@ -158,6 +163,38 @@ def _computed_once(probe: Probe) -> Failure | None:
             f"keys and values of {prompt} were computed again in the step behind it: with other "
             f"weights there, its output differs at {at} from what follows from those of the prompt"
         ),
+    )
+
+
+@check(
+    id="cache-memory",
+    title="The cache takes no more memory than the task allows",
+    needs=("cache-memory", "sequence"),
+    tier=Tier.ASIDE,
+    advice="Print the shapes of what the cache holds after each step.",
+    trusted=False,
+    once=True,
+)
+def _memory(probe: Probe) -> Failure | None:
+    cache = probe.contract.cache
+    assert cache is not None  # the fact that it needs
+    if cache.in_place:
+        steps = size_from_two(probe, "S", "one position is one step")
+        calls = cached_calls(probe.contract, causal_inputs(probe), [1] * steps)
+        first, *later = (each.places for each in probe.held_by_cache(calls))
+        moved = next((i for i, places in enumerate(later, 1) if places != first), 0)
+        return (
+            Failure(message=f"step {moved + 1} makes new tensors for its cache") if moved else None
+        )
+    most = probe.measure(cache.most)
+    long = probe.variant({"S": 2 * most + 3})
+    calls = cached_calls(long.contract, causal_inputs(long), [1] * (2 * most + 3))
+    held = [each.numbers for each in long.held_by_cache(calls)]
+    if max(held) <= held[most - 1]:
+        return None
+    return Failure(
+        message=f"after {len(held)} steps the cache holds {held[-1]} numbers, after {most} "
+        f"{held[most - 1]}: it keeps more than the last {cache.most} = {most} positions"
     )
 
 

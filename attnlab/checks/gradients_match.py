@@ -16,9 +16,11 @@ of zeros counts as none for a matrix; the bias of the keys may have one, since s
 
 Inside a network inputs are no leaves of the graph nor contiguous, the incoming gradient is a view,
 and may be large; the layer is called again before backward, gradients accumulate, and parameters
-may be frozen. Wrong: a custom `backward` that calls `view` on its gradient; weights kept on `self`
-for backward; `if not x.is_leaf: x = x.detach()`; `zero_grad()` in forward; a hook that clamps
-gradients. Right: `ctx.save_for_backward`, and a forward that does not depend on the graph.
+may be frozen. A residual connection around it shares the incoming gradient. Wrong: a custom
+`backward` that calls `view` on its gradient, or `mul_`, which the residual's gradient is as well;
+weights kept on `self` for backward; `if not x.is_leaf: x = x.detach()`; `zero_grad()` in forward;
+a hook that clamps gradients. Right: `ctx.save_for_backward`, and a forward that does not depend on
+the graph.
 """
 
 from dataclasses import replace
@@ -39,6 +41,7 @@ TITLE = "Gradients equal the reference's"
 ENOUGH = 3  # positions: with one, a softmax has nothing to choose and no gradient
 LONG = 150  # positions: more than blocks of 128 have
 PATIENCE, FEWER = 0.5, 24  # seconds that such a call may take; positions where it takes longer
+SHARE = 0.02  # of the largest gradient that rounding to half precision explains
 AGAIN = 1  # the call that is made once more
 
 
@@ -158,12 +161,16 @@ def _in_a_network(probe: Probe) -> Failure | None:
     more = LONG if probe.expected_seconds(LONG) <= PATIENCE else FEWER
     calls = [calm[0], probe.draw("causal"), one, probe.draw("random", longer=more, alone=True)]
     found = probe.interleaved_gradients(calls, train="dropout" not in probe.contract.promises)
-    return _each_call(probe, calls, found) or failure_at(
-        far(found.after, calm[1]),
-        lambda where: (
-            "after gradients in train mode, the output in eval mode is another than "
-            f"before at {where}, by up to {(found.after - calm[1]).abs().max().item():.2g}"
-        ),
+    return (
+        _each_call(probe, calls, found)
+        or _changed_skip(found)
+        or failure_at(
+            far(found.after, calm[1]),
+            lambda where: (
+                "after gradients in train mode, the output in eval mode is another than "
+                f"before at {where}, by up to {(found.after - calm[1]).abs().max().item():.2g}"
+            ),
+        )
     )
 
 
@@ -188,6 +195,19 @@ def _each_call(probe: Probe, calls: list[Inputs], found: InterleavedGradients) -
             total = {n: total[n] + g for n, g in right.parameters.items()}
     many = f", the sum of {len(calls) + 1} calls,"
     return gradient_mismatch(probe, found.parameters, total, many)
+
+
+def _changed_skip(found: InterleavedGradients) -> Failure | None:
+    """A backward that writes to the gradient that it is given writes to that of others."""
+    for number, gradient in found.skips.items():
+        gap = (gradient - found.cotangents[int(number)]).abs().max().item()
+        if gap > SHARE * found.cotangents[int(number)].abs().max().item():
+            return Failure(
+                message="a skip connection around the module gets a wrong gradient, by up to "
+                f"{gap:.2g}: backward changes the tensor that it is given in place",
+                advice="Write `grad * scale` in place of `grad.mul_(scale)`: others have it, too.",
+            )
+    return None
 
 
 def _wrong_output(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:

@@ -28,6 +28,7 @@ from attnlab.checks.base import Failure, Probe, Steps, Tier, check
 from attnlab.checks.shared.compare import failure_at, far, first_failure, mask_kinds, mask_name
 from attnlab.checks.shared.explain import factor_beside
 from attnlab.checks.shared.inputs import (
+    EPS,
     at_sizes_of,
     cached_calls,
     causal_inputs,
@@ -230,14 +231,20 @@ def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:
     near = [inputs, *sharp]
     outputs = probe.cast_calls([COARSE], [*near, *others])[0]
     found = [
-        *(
-            dtype_mismatch(out, probe.expected(x), COARSE)
-            for x, out in zip(near, outputs, strict=False)
-        ),
+        *(_unlike_coarse(probe, x, out) for x, out in zip(near, outputs, strict=False)),
         *(early_change(probe, outputs[0], other, COARSE) for other in outputs[len(near) :]),
     ]
     failure = first_failure(found)
     return failure and replace(failure, message=f"{failure.message}, for long sequences")
+
+
+def _unlike_coarse(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
+    """What is more than rounding of the inputs changes, as where two keys are nearly equal."""
+    right = probe.expected(inputs)
+    if not dtype_mismatch(out, right, COARSE):
+        return None
+    moved = probe.expected(nudged(probe, inputs, EPS[COARSE])) - right
+    return dtype_mismatch(out, right, COARSE, ROOM * moved.abs().max().item())
 
 
 def _larger(probe: Probe, inputs: Inputs, factor: float) -> Inputs:

@@ -8,8 +8,7 @@ from attnlab.commands.base import Json, catalogue, complete_slug, emit, progress
 
 if TYPE_CHECKING:
     from attnlab.records import Challenge
-    from attnlab.records.diagnosis import DiffReport
-    from attnlab.render.explain import ExplainPage
+    from attnlab.render.explain import Evidence, ExplainPage
 
 PLACE = 70
 DIFF_TIME = 20.0  # seconds that comparing with the solution may take
@@ -154,26 +153,32 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
         kind="challenge",
         title=challenge.title,
         text=notes_text(challenge),
-        parting=_parting(challenge) if challenge.kind == "debug" else None,
+        evidence=show_how_it_fails(challenge),
     )
 
 
-def _parting(challenge: Challenge) -> DiffReport | None:
-    """Where the trace of the shipped file parts from that of the solution."""
+def show_how_it_fails(challenge: Challenge) -> Evidence | None:
+    """Where the shipped file parts from the solution, traced anew; what a grade says of it where no
+    plain call shows it. None of a file that is still to be written."""
     from dataclasses import replace
 
     from attnlab.catalogue.texts import shipped_code, solution_text
     from attnlab.errors import AttnlabError
     from attnlab.records import Code, Limits
+    from attnlab.render.explain import Evidence
     from attnlab.target.challenge_job import challenge_job
 
+    if challenge.kind in ("implement", "port"):
+        return None
     name, path = challenge.class_name, challenge.solution
-    wrong = replace(shipped_code(challenge), name=name)
     right = Code(file="solution.py", text=solution_text(challenge), path=path, name=name)
+    bounds = Limits(seconds=DIFF_TIME)
+    job = challenge_job(challenge, shipped_code(challenge), stages=("diff",), limits=bounds, seed=0)
     try:
-        job = challenge_job(
-            challenge, wrong, stages=("diff",), limits=Limits(seconds=DIFF_TIME), seed=0
-        )
-        return run_job(replace(job, reference=right)).diff
+        diff = run_job(replace(job, reference=right)).diff
+        if diff and diff.outcome == "different":
+            return Evidence(parting=diff)
+        checks = run_job(replace(job, stages=("check",), until="reason")).checks
     except AttnlabError:  # the notes are there without it
         return None
+    return Evidence(parting=diff, failure=next((c for c in checks if c.outcome == "failed"), None))

@@ -24,6 +24,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json = False) -> int:
     """Show the solution; asks first unless you solved it."""
     from attnlab.catalogue.texts import notes_text, shipped_text, solution_text
+    from attnlab.commands.explain import show_how_it_fails
     from attnlab.commands.rounds import find_round
     from attnlab.practice.stages import events_of_round, has_passed
     from attnlab.render.challenge import SolutionPage
@@ -55,6 +56,7 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
         shipped=shipped_text(challenge),
         solution=solution_text(challenge),
         notes=notes_text(challenge),
+        evidence=show_how_it_fails(challenge),
         solved=standing.status == "solved",
     )
     return emit(shown, json)

@@ -51,7 +51,18 @@ class InterleavedGradients:
     parameters: Mapping[str, Tensor]  # the sum of all
     cotangents: tuple[Tensor, ...]
     frozen: Mapping[str, Tensor]  # gradients of the first inputs where no parameter requires one
+    skips: Mapping[
+        str, Tensor
+    ]  # gradients of what outputs were added to, by the number of the call
     after: Tensor  # the output for the first inputs in eval mode, after all that
+
+
+@record
+class HeldByCache:
+    """What a cache holds after a call. The candidate process's own word."""
+
+    numbers: int  # of all its tensors
+    places: tuple[int, ...]  # of their memory
 
 
 @record

@@ -26,6 +26,7 @@ from attnlab.probe.answers import (
     CannotTell,
     FreshInstance,
     Gradients,
+    HeldByCache,
     Inputs,
     InputsAfterCall,
     InterleavedGradients,
@@ -472,6 +473,20 @@ class Probe:
             )
         return outputs
 
+    def held_by_cache(self, calls: Sequence[Inputs]) -> list[HeldByCache]:
+        """What the cache holds after each of these calls."""
+        answer = self._ask("cached_steps", **self._steps(calls, negate=False))
+        held = [each for each in list_in(answer.get("held")) if isinstance(each, dict)]
+        if len(held) != len(calls):
+            raise UnexpectedOutput("the calls with a cache did not come to their end")
+        return [
+            HeldByCache(
+                numbers=sum(n for n in [each.get("numbers")] if isinstance(n, int)),
+                places=tuple(n for n in list_in(each.get("places")) if isinstance(n, int)),
+            )
+            for each in held
+        ]
+
     def _steps(self, calls: Sequence[Inputs], negate: bool) -> dict[str, Any]:
         spec = data_inputs(self.contract, "S")[0]
         return {
@@ -632,6 +647,7 @@ class Probe:
             parameters=in_units(tensors_in(answer, "weights"), STEEP),
             cotangents=tuple(cotangents),
             frozen=in_units(tensors_in(answer, "frozen"), STEEP),
+            skips=in_units(tensors_in(answer, "skips"), STEEP),
             after=after,
         )
 

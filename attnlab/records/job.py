@@ -81,6 +81,8 @@ class Cache:
     new: str = ""  # the module's method that makes an empty one for (B, length); "" = None
     reset: str = ""  # the module's method that empties its own
     reorder: str = ""  # a method of the cache, or of the module: row b goes on from parents[b]
+    most: str = ""  # a symbol: of so many positions it holds keys and values, and of no more
+    in_place: bool = False  # its tensors are made in the first call, and later only written to
 
 
 @record

@@ -6,6 +6,7 @@ from difflib import unified_diff
 from rich.text import Text
 
 from attnlab.records import Challenge, record
+from attnlab.render.explain import Evidence
 from attnlab.render.json import Document
 from attnlab.render.screen import Screen, level_marks
 
@@ -93,6 +94,7 @@ class SolutionPage:
     shipped: str  # the texts of the two files, and of the notes
     solution: str
     notes: str
+    evidence: Evidence | None = None
     solved: bool = False
 
     def show(self, screen: Screen) -> None:
@@ -105,6 +107,8 @@ class SolutionPage:
         else:
             _show_diff(_diff(self), screen)
         screen.prose(self.notes)
+        if self.evidence:
+            self.evidence.show(screen)
         if self.solved:
             screen.do_next("attnlab list shows what is left")
         else:
@@ -116,6 +120,7 @@ class SolutionPage:
             "solution": self.solution,
             "diff": "\n".join(_diff(self)),
             "notes": self.notes,
+            **(self.evidence.document() if self.evidence else {}),
         }
 
 

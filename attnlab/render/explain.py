@@ -2,13 +2,41 @@
 
 import re
 
-from attnlab.records import plain, record
+from attnlab.records import CheckResult, plain, record
 from attnlab.records.diagnosis import DiffReport
+from attnlab.render.checks import show_failures
 from attnlab.render.diff import show_diagnosis, show_steps
 from attnlab.render.json import Document, pick
-from attnlab.render.screen import Screen
+from attnlab.render.screen import Screen, plural
 
 PARAGRAPH_START = re.compile(r"\n(?=(?:Right|Wrong): )")  # they start a paragraph of their own
+
+
+@record
+class Evidence:
+    """How the bug of a challenge shows in what its file computes."""
+
+    parting: DiffReport | None  # of the shipped file from the solution
+    failure: CheckResult | None = None  # where no step of a plain call tells them apart
+
+    def show(self, screen: Screen) -> None:
+        screen.gap()
+        screen.say(("Where it shows", "title"))
+        found = self.parting
+        if found and found.outcome == "different":
+            for each in found.diagnosis:
+                show_diagnosis(each, screen)
+            show_steps(found, screen, sides=("as shipped", "solution"))
+            return
+        if found and found.outcome == "same":
+            count = plural(len(found.steps), "step")
+            screen.prose(
+                f"All {count} of a plain call equal the solution's. What tells them apart:"
+            )
+        show_failures([self.failure] if self.failure else [], screen)
+
+    def document(self) -> Document:
+        return {"parting": plain(self.parting), "failure": plain(self.failure)}
 
 
 @record
@@ -18,7 +46,7 @@ class ExplainPage:
     title: str
     text: str
     advice: str = ""
-    parting: DiffReport | None = None  # of the shipped file from the solution
+    evidence: Evidence | None = None
 
     def show(self, screen: Screen) -> None:
         screen.say((self.title, "title"), (f"  {self.kind} {self.id}", "name"))
@@ -28,29 +56,9 @@ class ExplainPage:
         if self.advice:
             screen.gap()
             screen.say(("when it fails: ", "next"), self.advice)
-
-        if self.parting:
-            _show_parting(self.parting, screen)
+        if self.evidence:
+            self.evidence.show(screen)
 
     def document(self) -> Document:
         found = pick(self, "id", "kind", "title", "text", "advice")
-        return {**found, "parting": plain(self.parting)} if self.parting else found
-
-
-def _show_parting(found: DiffReport, screen: Screen) -> None:
-    """The rows of the trace where it went wrong, of the file as it was shipped."""
-    screen.gap()
-    screen.say(("Where it shows in the trace", "title"))
-    if found.outcome == "crashed":
-        screen.prose(found.message)
-    elif found.outcome != "different":
-        screen.prose(
-            "A plain call gives what the solution gives, row by row: it takes another mode, dtype, "
-            "length or call, or a backward pass, to see it."
-            if found.outcome == "same"
-            else f"Its rows cannot be paired with the solution's: {found.message}."
-        )
-    else:
-        for each in found.diagnosis:
-            show_diagnosis(each, screen)
-        show_steps(found, screen, sides=("as shipped", "solution"))
+        return {**found, **(self.evidence.document() if self.evidence else {})}

@@ -50,7 +50,7 @@ def copy_arguments(change: Callable[[Tensor], Any], value: Any) -> Any:
         if isinstance(held, nn.Module):
             return held
         with torch._C.DisableTorchFunction():
-            memo = {id(t): _own(change(t), t) for t in _held(held, set())}
+            memo = {id(t): _own(change(t), t) for t in held_tensors(held, set())}
             try:
                 return copy.deepcopy(held, memo)
             except Exception:  # a lock, an open file
@@ -63,11 +63,11 @@ def _own(new: Any, old: Tensor) -> Any:
     return old.detach().clone() if new is old else new
 
 
-def _held(value: Any, seen: set[int]) -> Iterator[Tensor]:
+def held_tensors(value: Any, seen: set[int]) -> Iterator[Tensor]:
     """The tensors that an object, and what it holds, have as attributes or in containers."""
     if isinstance(value, Tensor):
         yield value
     elif id(value) not in seen and not isinstance(value, (type, nn.Module)):
         seen.add(id(value))
         for part in (*_parts(value), *getattr(value, "__dict__", {}).values()):
-            yield from _held(part, seen)
+            yield from held_tensors(part, seen)

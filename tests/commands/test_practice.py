@@ -203,14 +203,14 @@ def test_notes_open_with_the_solution(shell):
 
 def test_notes_end_with_the_rows_that_went_wrong(shell):
     """They are traced anew: the place is that of the edit, and another bug has another place. Of a
-    bug that no plain call shows, that is said."""
-    shell("solution", "too-sharp", "--yes")
-    page = shell("explain", "too-sharp")
-    assert "as shipped" in page.out
-    assert "hd" in page.out.partition("Where it shows in the trace")[2]
-    shell("solution", "not-at-half-the-price", "--yes")
-    shown = shell("explain", "not-at-half-the-price", "--json").json["parting"]
-    assert shown["outcome"] == "same"
+    bug that no plain call shows, the check that fails is told."""
+    solved = shell("solution", "too-sharp", "--yes").out.partition("Where it shows")[2]
+    assert "as shipped" in solved
+    assert "hd" in solved
+    assert shell("explain", "too-sharp").out.partition("Where it shows")[2] in solved
+    shown = shell("solution", "not-at-half-the-price", "--yes", "--json").json
+    assert shown["parting"]["outcome"] == "same"
+    assert shown["failure"]["id"] == "dtype-parity"
 
 
 def test_explain_shows_a_mutation(shell):

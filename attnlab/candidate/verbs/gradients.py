@@ -61,14 +61,19 @@ def interleaved_gradients(
     leaves = [_requiring_gradients(given) for given in inputs]
     answers: list[dict[str, Any]] = []
     before: tuple[Any, ...] = ()
+    skips = [torch.zeros_like(each, requires_grad=True) for each in cotangents]
     with torch.enable_grad():
         calls = [*map(_as_of_a_layer, leaves), fresh(inputs[1])]
-        for given, cotangent in zip(calls, [*cotangents, cotangents[1]], strict=True):
+        around = zip(calls, [*cotangents, cotangents[1]], [*skips, None], strict=True)
+        for given, cotangent, skip in around:
+            residual = (
+                None if skip is None else skip * 1
+            )  # older than the call: gets its share last
             out = session.invoke(given)
             answers.append(output(out))
             if before:  # sends its gradient back after the next was called
                 _backward(*before)
-            before = out, cotangent
+            before = out, cotangent, residual
         _backward(*before)
         learnt = {n: w.grad for n, w in weights.items() if w.grad is not None}
         frozen = _input_gradients_frozen(session, inputs[0], cotangents[0])
@@ -77,6 +82,7 @@ def interleaved_gradients(
         "inputs": [_gradients(given) for given in leaves],
         "weights": learnt,
         "frozen": frozen,
+        "skips": {str(i): skip.grad for i, skip in enumerate(skips) if skip.grad is not None},
     }
 
 
@@ -116,9 +122,12 @@ def _as_of_a_layer(given: Given) -> Given:
     return [(n, reverse_strides(t) if t is not None and t.requires_grad else t) for n, t in given]
 
 
-def _backward(out: object, cotangent: Tensor) -> None:
-    """The gradient of (output * cotangent).sum(), as a view that has the axes in another order."""
+def _backward(out: object, cotangent: Tensor, residual: Tensor | None = None) -> None:
+    """The gradient of ((output + residual) * cotangent).sum(), as a view that has the axes in
+    another order."""
     if isinstance(out, Tensor) and out.requires_grad:
+        if residual is not None and residual.shape == out.shape:
+            out = out + residual.to(out.dtype)
         back = list(range(out.dim()))[::-1]
         turned = cotangent.to(out.dtype).permute(back).contiguous()
         (out.permute(back) * turned).sum().backward()  # type: ignore[no-untyped-call]

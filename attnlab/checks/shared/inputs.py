@@ -284,8 +284,8 @@ def _gradient_differs(
 # ---------------------------------------------------------------- in another dtype
 
 
-def dtype_mismatch(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
-    """What to say of an output in a dtype that is not near the exact one."""
+def dtype_mismatch(out: Tensor, exact: Tensor, dtype: str, room: float = 0.0) -> Failure | None:
+    """What to say of an output in a dtype that is further than `room` from the exact one."""
     if str(out.dtype).removeprefix("torch.") != dtype:
         return Failure(
             message=f"the module and its inputs are {dtype}, but the output is {out.dtype}"
@@ -299,7 +299,7 @@ def dtype_mismatch(out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
         ),
     )
     gap = (out.double() - exact.double()).abs().max().item()
-    limit = ROUNDINGS * EPS[dtype] * max(1.0, exact.abs().max().item())
+    limit = max(room, ROUNDINGS * EPS[dtype] * max(1.0, exact.abs().max().item()))
     if failure or gap <= limit:
         return failure
     return Failure(

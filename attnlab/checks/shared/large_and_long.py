@@ -120,7 +120,7 @@ def large(probe: Probe, way: Way) -> Inputs:
     return inputs
 
 
-def nudged(probe: Probe, inputs: Inputs) -> Inputs:
+def nudged(probe: Probe, inputs: Inputs, by: float = ULP) -> Inputs:
     """The same with each value moved by about one rounding."""
     moving = {n: t for n, t in inputs.items() if t is not None and t.is_floating_point()}
-    return inputs | {n: t + t * probe.noise(t, ULP) for n, t in moving.items()}
+    return inputs | {n: t + t * probe.noise(t, by) for n, t in moving.items()}

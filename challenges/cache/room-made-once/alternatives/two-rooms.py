@@ -26,7 +26,7 @@ class Decoder(nn.Module):
         for name, t in (("k", k), ("v", v)):
             if name not in self.kept:
                 self.kept[name] = t.new_zeros(b, self.heads, self.room, t.shape[-1])
-            self.kept[name] = self.kept[name].index_copy(2, where, t)
+            self.kept[name].index_copy_(2, where, t)
         self.length += s
         seen = torch.arange(self.room, device=x.device) <= where[:, None]
         y = F.scaled_dot_product_attention(q, self.kept["k"], self.kept["v"], attn_mask=seen)

@@ -17,6 +17,7 @@ class Projection(torch.autograd.Function):
 
 
 class M(nn.Module):"""
+VIEWED = "g.view(-1).view(g.shape)"
 SAME = """
 class Same(torch.autograd.Function):
     @staticmethod
@@ -85,6 +86,9 @@ WRONG = {
     ),
     "a view of the gradient": Case(changed(ATTENTION, ("\nclass M(nn.Module):", SAME),
                                            (LAST, f"return Same.apply({LAST[7:]})"))),
+    "backward writes to its gradient": Case(
+        changed(ATTENTION, ("\nclass M(nn.Module):", SAME.replace(VIEWED, "g.mul_(2) / 2")),
+                (LAST, f"return Same.apply({LAST[7:]})"))),
 }  # fmt: skip
 RIGHT = {
     "by hand": Case(ATTENTION),
