@@ -106,6 +106,7 @@ class SolutionPage:
             screen.print(highlight_python(self.solution), soft_wrap=True)
         else:
             _show_diff(_diff(self), screen)
+        screen.gap()
         screen.prose(self.notes)
         if self.evidence:
             self.evidence.show(screen)
