@@ -13,12 +13,10 @@ import pytest
 from attnlab import __version__, cli, commands
 from attnlab.cli import move_global_options, wants_json
 
-ORDER = """list show start new sabotage next run grade batch watch hint solution interview
-explain review stats plan reset trace diff triage verify cost snippets mutate position
-lesson check doctor server
+ORDER = """list show start new sabotage next run grade batch watch hint solution quiz interview
+explain review stats plan reset trace walk diff triage verify cost snippets mutate position lesson
+check doctor server
 """.split()  # noqa: SIM905
-for _name, _after in (("quiz", "interview"), ("walk", "diff")):
-    ORDER.insert(ORDER.index(_after), _name)
 
 
 def attnlab(*args, **environment):
