@@ -248,8 +248,8 @@ def _symptom(vetted: Vetted, checks: dict[str, Check]) -> str:
 
 def _why(vetted: Vetted) -> str:
     """What the bug is, and an example of right and wrong."""
-    doc = mutation_named(vetted.mutant.mutation).doc
-    return re.sub(r"^(Right|Wrong): ", r"* \1: ", doc, flags=re.MULTILINE)
+    said, _, example = mutation_named(vetted.mutant.mutation).doc.partition("\n\n")
+    return f"{said}\n\n```text\n{example.replace('`', '')}\n```"
 
 
 def _wrong(vetted: Vetted) -> str:
