@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from attnlab.catalogue.bases import DESCRIPTION, SOLUTION
@@ -27,7 +28,7 @@ from attnlab.mutation_testing.operators.base import (
     mutants,
     mutation_named,
 )
-from attnlab.records import Challenge, Code, Limits, Report, Verdict, record
+from attnlab.records import Challenge, Code, Limits, Verdict, record
 from attnlab.records.patch import FollowUp
 from attnlab.target.challenge_job import challenge_job
 from attnlab.target.drawn import DrawnBug, write_drawn
@@ -97,12 +98,20 @@ class Drawer:
         for mutant in self._shuffled(dice):
             if len(found) == bugs:
                 break
-            if any(_close(mutant, other.mutant) for other in found):
-                continue
             vetted = self.vet(mutant, seed, crashes)
-            if vetted and level in ("", str(_level(vetted))):
+            apart = vetted and not any(self._overlap(vetted, other) for other in found)
+            if vetted and apart and level in ("", str(_level(vetted))):
                 found.append(vetted)
         return self._describe(found) if len(found) == bugs else None
+
+    def _overlap(self, one: Vetted, other: Vetted) -> bool:
+        """Whether two bugs change the same or neighbouring text."""
+        (a, b), (c, d) = (
+            (start, start + len(vetted.edit[0]))
+            for vetted in (one, other)
+            for start in (self.right.index(vetted.edit[0]),)
+        )
+        return a <= d and c <= b
 
     def _shuffled(self, dice: random.Random) -> Iterator[Mutant]:
         """Mutants that a person might have written, no bug and no line much more likely."""
@@ -113,7 +122,7 @@ class Drawer:
         drawn = [m for some in by_bug.values() for m in dice.sample(some, min(3, len(some)))]
         dice.shuffle(drawn)
         natural = (_tidy(m) for m in drawn if not GIVEN_AWAY.search(_added(m)))
-        yield from (m for m, _ in zip(natural, range(TRIES), strict=False))
+        yield from islice(natural, TRIES)
 
     def vet(self, mutant: Mutant, seed: int, crashes: bool) -> Vetted | None:
         """The mutant, if two grades reject it and an experiment shows it."""
@@ -149,17 +158,10 @@ class Drawer:
         trace = self.runner.run_job(job).trace
         if trace and (trace.crash or trace.grave):
             return "`attnlab run` shows it: look at the rows of the trace"
-        right = self._code(self.right)
-        asked = replace(
-            job,
-            reference=replace(right, name=self.challenge.class_name),
-            stages=("diff",),
-        )
-        report: Report = self.runner.run_job(asked)
-        if report.diff and any(found.line and found.confirmed for found in report.diff.diagnosis):
-            return (
-                "compare values step by step: `attnlab grade --reveal` names the line that differs"
-            )
+        right = replace(self._code(self.right), name=self.challenge.class_name)
+        diff = self.runner.run_job(replace(job, reference=right, stages=("diff",))).diff
+        if diff and any(found.line and found.confirmed for found in diff.diagnosis):
+            return "`attnlab grade --reveal` compares values step by step, and names the line"
         return ""
 
     def _describe(self, found: Sequence[Vetted]) -> DrawnBug:
@@ -169,7 +171,7 @@ class Drawer:
             title=f"{self.challenge.title}, with {_count(len(found))}",
             level=min(5, max(map(_level, found)) + len(found) - 1),
             category=self._category(found[0]),
-            symptom=" ".join(dict.fromkeys(_symptom(v, checks) for v in found)),
+            symptom=f"{'; '.join(dict.fromkeys(_symptom(v, checks) for v in found))}.",
             expected=tuple(dict.fromkeys(filter(None, firsts))) or ("output-shape",),
             hints=(
                 " ".join(dict.fromkeys(f"{v.experiment}." for v in found)),
@@ -225,11 +227,6 @@ def _added(mutant: Mutant) -> str:
     return "\n".join(line for line in mutant.after.splitlines() if line not in before)
 
 
-def _close(one: Mutant, other: Mutant) -> bool:
-    """Whether two changes may touch the same lines."""
-    return abs(one.line - other.line) <= WIDEST
-
-
 def _level(vetted: Vetted) -> int:
     if vetted.verdict.outcome == "crashed" or not vetted.first:
         return 1
@@ -239,11 +236,11 @@ def _level(vetted: Vetted) -> int:
 
 def _symptom(vetted: Vetted, checks: dict[str, Check]) -> str:
     if vetted.verdict.outcome == "crashed" or not vetted.first:
-        return "A call raises an exception."
+        return "A call raises an exception"
     if vetted.first in VALUES:
         what = "values" if vetted.first == VALUES[0] else "gradients"
-        return f"It runs, and its {what} are not those that the task asks for."
-    return f"It runs, but this does not hold: {checks[vetted.first].title}."
+        return f"It runs, and its {what} are not those that the task asks for"
+    return f"It runs, but this does not hold: {checks[vetted.first].title}"
 
 
 def _why(vetted: Vetted) -> str:
