@@ -204,7 +204,7 @@ def main(root: str, target: str, *tests: str) -> NoReturn:
     plugin = FirstFailure()
     more = [o for name, o in OPTIONS.items() if importlib.util.find_spec(name)]
     sys.dont_write_bytecode = False  # tests are compiled once
-    quiet = ["-q", "-s", "-x", "-p", "no:cacheprovider", "-p", "no:unraisableexception"]
+    quiet = ["-q", "-s", "-x", "-p", "no:unraisableexception"]
     run = plugin.run(pytest.main([*quiet, *more, *tests], plugins=[plugin]))
     if server.text is None:
         run = SuiteRun(outcome="unused", tests=plugin.collected, test=run.test, message=run.message)
