@@ -23,6 +23,7 @@ from attnlab.mutation_testing.measure import JobRunner
 from attnlab.mutation_testing.operators.base import (
     Mutant,
     bug_of,
+    category_of,
     changed_lines,
     family_of,
     mutants,
@@ -58,8 +59,6 @@ CRASHES = 0.15  # of the challenges
 TRIES = 60  # mutants of one module
 VALUES = ("matches-reference", "gradients-match")  # that say nothing but that values differ
 LIMITS = Limits(seconds=20.0)
-# By family; what a line or a module is about comes first.
-CATEGORIES = {"positions": "positions", "masks": "mask", "layers": "normalisation"}
 LEVELS = {Tier.SHAPE: 1, Tier.FINITE: 1, Tier.SAMPLES: 2, Tier.ORDER: 2, Tier.MASKS: 2}
 
 
@@ -185,11 +184,12 @@ class Drawer:
         )
 
     def _category(self, vetted: Vetted) -> str:
-        changed = f"{vetted.mutant.before} {vetted.mutant.after}"
-        family = CATEGORIES.get(family_of(vetted.mutant.mutation), "")
-        if "mask" in changed or family == "mask":
+        """What the line is about, else the bug, else the module."""
+        if "mask" in f"{vetted.mutant.before} {vetted.mutant.after}":
             return "mask"
-        return family or ("positions" if self.challenge.topic == "position" else "attention")
+        found = category_of(vetted.mutant.mutation)
+        of_positions = found == "attention" and self.challenge.topic == "position"
+        return "positions" if of_positions else found
 
     def _function_of(self, vetted: Vetted) -> str:
         """The function or class whose head stands last above the change."""

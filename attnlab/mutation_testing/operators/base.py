@@ -42,6 +42,13 @@ SYMBOLS: dict[type[ast.AST], str] = {
     ast.RShift: ">>",
 }
 FACTORIES = {"arange", "empty", "empty_like", "full", "ones", "zeros", "tril", "triu", "all"}
+# What bugs are called that the operators of a file make; the others are of attention.
+CATEGORIES = {
+    "masks": "mask",
+    "positions": "positions",
+    "layers": "normalisation",
+    "training": "training",
+}
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 
 
@@ -384,6 +391,11 @@ def bug_of(mutation: str) -> str:
 def family_of(mutation: str) -> str:
     """The file of a mutation: `masks`."""
     return mutation_named(mutation).edits.__module__.rpartition(".")[2]
+
+
+def category_of(mutation: str) -> str:
+    """What bugs of this kind are called, as a challenge's category: `mask`."""
+    return CATEGORIES.get(family_of(mutation), "attention")
 
 
 def mutants(text: str, *only: str) -> Iterator[Mutant]:

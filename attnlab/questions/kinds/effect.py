@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from attnlab.mutation_testing.operators.base import load_mutations, mutants
+from attnlab.mutation_testing.operators.base import bug_of, category_of, mutants
 from attnlab.questions.base import Part, Runner, about, choice
 from attnlab.questions.effects import EFFECTS, Effect, effect_of, measure
 from attnlab.questions.material import Patched, excerpt
@@ -20,8 +20,6 @@ from attnlab.questions.material import Patched, excerpt
 MATERIAL = "patched"
 LONGEST = 10  # lines of a change
 MUTATED = 0.15  # share of the right files into which a generated bug is put
-# What bugs are called that operators of a file make; the others are of attention.
-CATEGORIES = {"masks": "mask", "positions": "positions", "training": "training"}
 PROMPT = "What is the worst that comes of it?"
 
 
@@ -48,13 +46,12 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
 def _mutated(one: Patched, dice: random.Random) -> Patched:
     """A right file with a generated bug in it."""
     chosen = dice.choice(list(mutants(one.right)))
-    made = next(m for m in load_mutations() if m.id == chosen.mutation)
     return replace(
         one,
         text=chosen.text,
         id=f"mutant-{chosen.mutation}",
-        category=CATEGORIES.get(made.edits.__module__.rpartition(".")[2], "attention"),
-        why=made.doc.partition("\n")[0],
+        category=category_of(chosen.mutation),
+        why=bug_of(chosen.mutation),
     )
 
 
