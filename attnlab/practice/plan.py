@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from attnlab.catalogue.program_schema import CATEGORIES
 from attnlab.practice.answers import FIX
 from attnlab.records import Challenge
 from attnlab.records.practice import CategoryStats, PlanDay, PlanStep, Stats
@@ -23,25 +24,28 @@ def build_plan(
     """The steps of each day. `reviewed`: there is something to review from the first day on."""
     left = _by_weakness(stats, unsolved)
     kinds = _weak_first(stats.kinds, QUIZZES)
+    weak = [row.name for row in stats.categories if _rank(row) < 1 and row.name in CATEGORIES]
     found = []
     for day in range(days):
-        last = day == days - 1
+        last = day == days - 1  # its round is drawn as in the interview
         budget = hours * 60
-        steps = list(_frame(kinds[day % len(kinds)], budget, reviewed or day > 0, last))
+        about = weak[day] if day < len(weak) and not last else ""
+        steps = list(_frame(kinds[day % len(kinds)], about, budget, reviewed or day > 0))
         budget -= sum(step.minutes for step in steps)
         fixes = list(_fixes(left, budget))
         found.append(PlanDay(number=day + 1, steps=tuple(_order(steps, fixes))))
     return found
 
 
-def _frame(kind: str, budget: float, review: bool, last: bool) -> Iterator[PlanStep]:
+def _frame(kind: str, about: str, budget: float, review: bool) -> Iterator[PlanStep]:
     """What every day has, as far as it fits."""
     if review:
         yield PlanStep(minutes=REVIEW, command="attnlab review", why="what is due")
     yield PlanStep(minutes=QUIZ, command=f"attnlab quiz {kind} --count 5", why=f"read code: {kind}")
     if budget >= ROUND + REVIEW + QUIZ:
-        why = "a last round as in the interview" if last else "a whole program against the clock"
-        yield PlanStep(minutes=ROUND, command="attnlab interview start", why=why)
+        flag = f" --about {about}" if about else ""
+        why = "a program against the clock" + (f", half its bugs of {about}" if about else "")
+        yield PlanStep(minutes=ROUND, command=f"attnlab interview start{flag}", why=why)
 
 
 def _order(frame: Sequence[PlanStep], fixes: Sequence[PlanStep]) -> list[PlanStep]:

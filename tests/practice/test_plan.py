@@ -40,3 +40,11 @@ def test_what_is_weak_comes_before_what_is_new_and_that_before_what_is_good():
     started = [s.command for s in plan[0].steps if s.command.startswith("attnlab start")]
     assert started == [f"attnlab start {c.name}" for c in (weak, new, good)][: len(started)]
     assert len(started) >= 2
+
+
+def test_the_round_is_about_what_is_weak_but_for_the_last_day():
+    """Bugs of training loops stand in programs alone, so the round practises them."""
+    stats = build_stats([*answered("loss", "wrong"), *answered("mask", "right")])
+    plan = build_plan(stats, UNSOLVED, 2, 2, reviewed=False)
+    rounds = [s.command for d in plan for s in d.steps if "interview" in s.command]
+    assert rounds == ["attnlab interview start --about loss", "attnlab interview start"]
