@@ -35,6 +35,12 @@ def test_refuses():
 """
 
 
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process imports pytest; that several share the work is tested with the command."""
+    monkeypatch.setattr("attnlab.mutation_testing.suite.AT_ONCE", 1)
+
+
 def measure(
     folder: Path, tests: str, module: str = SCALE, seconds: float = 60.0, percent: int = 25
 ) -> SuiteStrength:
