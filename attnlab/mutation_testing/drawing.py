@@ -59,6 +59,7 @@ CRASHES = 0.15  # of the challenges
 TRIES = 60  # mutants of one module
 VALUES = ("matches-reference", "gradients-match")  # that say nothing but that values differ
 LIMITS = Limits(seconds=20.0)
+DIFF_LIMITS = Limits(seconds=3.0)  # a bug that takes longer to locate is left for another
 LEVELS = {Tier.SHAPE: 1, Tier.FINITE: 1, Tier.SAMPLES: 2, Tier.ORDER: 2, Tier.MASKS: 2}
 
 
@@ -158,7 +159,8 @@ class Drawer:
         if trace and (trace.crash or trace.grave):
             return "`attnlab run` shows it: look at the rows of the trace"
         right = replace(self._code(self.right), name=self.challenge.class_name)
-        diff = self.runner.run_job(replace(job, reference=right, stages=("diff",))).diff
+        asked = replace(job, reference=right, stages=("diff",), limits=DIFF_LIMITS)
+        diff = self.runner.run_job(asked).diff
         if diff and any(found.line and found.confirmed for found in diff.diagnosis):
             return "`attnlab grade --reveal` compares values step by step, and names the line"
         return ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attnlab.catalogue.program_schema import CATEGORIES
+from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.practice.answers import FIX
 from attnlab.records import Challenge
 from attnlab.records.practice import CategoryStats, PlanDay, PlanStep, Stats
