@@ -58,7 +58,7 @@ WIDEST = 8  # lines that one bug changes
 CRASHES = 0.15  # of the challenges
 TRIES = 60  # mutants of one module
 VALUES = ("matches-reference", "gradients-match")  # that say nothing but that values differ
-LIMITS = Limits(seconds=20.0)
+LIMITS = Limits(seconds=6.0)  # a mutant may hang, and another one is tried
 DIFF_LIMITS = Limits(seconds=3.0)  # a bug that takes longer to locate is left for another
 LEVELS = {Tier.SHAPE: 1, Tier.FINITE: 1, Tier.SAMPLES: 2, Tier.ORDER: 2, Tier.MASKS: 2}
 
