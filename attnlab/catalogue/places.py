@@ -7,7 +7,7 @@ is judged by itself, whatever else is still wrong.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from attnlab.catalogue.programs import compose
@@ -52,18 +52,20 @@ class Change(NamedTuple):
     shared: bool  # some of it stands at other bugs as well
 
 
+Stray = tuple[str, Hunk]  # a file and what was written in it
+
+
 def change_alone(
     program: Program,
     ids: Sequence[str],
     files: Files,
     bug: str,
-    gone: Sequence[str] | None = None,
+    strays: Collection[Stray] = (),
 ) -> Change | None:
-    """The right program with what was written at the place of one bug of a round; None where
-    nothing was. Where the bugs are given that are `gone` by what stands at their places, also with
-    what was written at no bug. What nobody changed stays as it was given."""
+    """The right program with what was written at the place of one bug of a round, and with these
+    changes elsewhere; None where there are none. What nobody changed stays as it was given."""
     given, places = compose(program, ids), bug_lines(program, ids)
-    others = [b for b in places if b != bug and not program.patches[b].decoy]
+    others = _other_bugs(program, ids, bug)
     right = compose(program, [b for b in ids if b not in others])
     result, found, shared = dict(files), False, False
     for file in program.edit:
@@ -71,19 +73,39 @@ def change_alone(
         mine = [
             hunk
             for hunk in _hunks(before, files[file])
-            if _is_at(hunk, file, places.get(bug, ()))
-            or (
-                gone is not None
-                and not any(
-                    (_is_at if o in gone else _changes)(hunk, file, places[o]) for o in others
-                )
-            )
+            if _is_at(hunk, file, places.get(bug, ())) or (file, hunk) in strays
         ]
         kept = [h for h in _hunks(before, right[file]) if not any(_overlap(h, m) for m in mine)]
         result[file] = _replace(before, sorted([*kept, *mine]))
         found = found or bool(mine)
         shared = shared or any(_is_at(m, file, places[other]) for m in mine for other in others)
     return Change(result, shared) if found else None
+
+
+def stray_changes(
+    program: Program, ids: Sequence[str], files: Files, bug: str, gone: Collection[str]
+) -> list[list[Stray]]:
+    """What was written at no other bug and not at this one: each run of lines by itself. A line
+    beside a bug that is not `gone` by what stands at its place may belong to this one."""
+    given, places = compose(program, ids), bug_lines(program, ids)
+    others = _other_bugs(program, ids, bug)
+    runs: list[list[Stray]] = []
+    for file in program.edit:
+        before = given[file].splitlines(keepends=True)
+        for hunk in _hunks(before, files[file]):
+            taken = any((_is_at if o in gone else _changes)(hunk, file, places[o]) for o in others)
+            if taken or _is_at(hunk, file, places.get(bug, ())):
+                continue
+            last = runs[-1][-1] if runs else None
+            if last and last[0] == file and last[1].end == hunk.start:
+                runs[-1].append((file, hunk))
+            else:
+                runs.append([(file, hunk)])
+    return runs
+
+
+def _other_bugs(program: Program, ids: Sequence[str], bug: str) -> list[str]:
+    return [b for b in ids if b != bug and not program.patches[b].decoy]
 
 
 def _hunks(before: Sequence[str], text: str) -> list[Hunk]:

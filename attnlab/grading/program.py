@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
@@ -20,7 +20,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from attnlab.candidate.host import Died, Host, LastingHost, Raised, Spawn, checked_answer
-from attnlab.catalogue.places import Change, change_alone
+from attnlab.catalogue.places import Change, Stray, change_alone, stray_changes
 from attnlab.catalogue.programs import compose, count_changed_lines
 from attnlab.catalogue.weight_expressions import Misfit
 from attnlab.grading.observations import (
@@ -77,6 +77,7 @@ Reason = Literal["", "crashed", "timeout", "memory"]
 REASONS: dict[str, Reason] = {r: r for r in ("crashed", "timeout", "memory")}
 LONGEST = 8 << 20  # characters of a trace
 MOST_SUBSETS = 32
+MOST_STRAYS = 8  # runs of lines at no bug that are tried as the fix of one
 # The checks that see most wrong units; a repaired one is made by these and by what it failed.
 TELLING = ("output-shape", "matches-reference", "train-mode", "no-hidden-state")
 RUSH = 2.0  # seconds before the deadline in which each unit has a process, and an alarm, of its own
@@ -497,19 +498,24 @@ class ProgramGrader:
         gone = [bug for bug, change in changes.items() if self._is_right(change.files, bug)]
         told = {bug: bug in gone or self._is_gone(bug, gone) for bug in self.bugs}
         if None in told.values():
-            told = self._tell_by_subsets(told)
+            told = self._tell_by_subsets(told, untouched=set(self.bugs) - set(changes))
         return tuple(BugResult(id=bug, fixed=fixed) for bug, fixed in told.items())
 
-    def _changed_at(self, bug: str, gone: Sequence[str] | None = None) -> Change | None:
-        return change_alone(self.program, self.job.bugs, self.job.files, bug, gone)
+    def _changed_at(self, bug: str, strays: Collection[Stray] = ()) -> Change | None:
+        return change_alone(self.program, self.job.bugs, self.job.files, bug, strays)
 
     def _is_gone(self, bug: str, gone: Sequence[str]) -> bool | None:
         """Whether the right program stays right with what was written at the place of a bug that
-        is not right by itself, and at no bug; None where that may be what is wrong with it."""
-        here, everywhere = self._changed_at(bug), self._changed_at(bug, gone)
-        if everywhere != here and everywhere and self._is_right(everywhere.files, bug):
-            return True
-        return None if here and (here.shared or here != everywhere) else False
+        is not right by itself, and with all that was written at no bug, or one run of it; None
+        where that may be what is wrong with it."""
+        here = self._changed_at(bug)
+        runs = stray_changes(self.program, self.job.bugs, self.job.files, bug, gone)
+        tries = [list(chain(*runs)), *runs] if len(runs) > 1 else runs
+        for strays in tries[:MOST_STRAYS]:
+            changed = self._changed_at(bug, strays)
+            if changed and self._is_right(changed.files, bug):
+                return True
+        return None if runs or (here and here.shared) else False
 
     def _is_right(self, files: Files, bug: str) -> bool:
         """Whether these files do what the right program does, in all that shows the bug. Told at
@@ -540,13 +546,17 @@ class ProgramGrader:
         except Raised:
             return False
 
-    def _tell_by_subsets(self, known: dict[str, bool | None]) -> dict[str, bool | None]:
-        """The same by the choices of bugs with which the right program does what mine does."""
+    def _tell_by_subsets(
+        self, known: dict[str, bool | None], untouched: Collection[str]
+    ) -> dict[str, bool | None]:
+        """The same by the choices of bugs with which the right program does what mine does. Where
+        there is none, another mistake is in the way, and a bug at whose place nothing was written
+        is taken to be left."""
         right = self.right()
         weights, refusal = self.my_weights()
         choices = _subsets(known)
         if refusal or len(choices) > MOST_SUBSETS:
-            return known
+            return _left_where_untouched(known, untouched)
         mine = observe(self.mine, weights, right.cases)
         sides = {left: Side(self, compose(self.program, left)) for left in choices}
         for part in _cheapest_first(right.cases):
@@ -556,6 +566,8 @@ class ProgramGrader:
                 if self._behaves_alike(part, mine, side, right)
             }
         choices = list(sides)
+        if not choices:
+            return _left_where_untouched(known, untouched)
         if len(choices) > 1:  # they do the same, as where one bug crashes before the others: what
             # was written tells which it is, if one of them is nearer than all others
             choices = _nearest(choices, self.program, self.job.files)
@@ -764,6 +776,12 @@ def _add_noise(weights: Weights, tied: Mapping[str, str], dice: Dice) -> dict[st
         if name not in tied
     }
     return noisy | {name: noisy[first] for name, first in tied.items()}
+
+
+def _left_where_untouched(
+    known: Mapping[str, bool | None], untouched: Collection[str]
+) -> dict[str, bool | None]:
+    return {b: False if fixed is None and b in untouched else fixed for b, fixed in known.items()}
 
 
 def _subsets(known: Mapping[str, bool | None]) -> list[tuple[str, ...]]:

@@ -1,7 +1,9 @@
 """What was written at the place of one bug, alone in the right program."""
 
+from itertools import chain
+
 from attnlab.catalogue.load import shipped_folder
-from attnlab.catalogue.places import bug_lines, change_alone
+from attnlab.catalogue.places import bug_lines, change_alone, stray_changes
 from attnlab.catalogue.programs import compose, read_program
 
 PROGRAM = read_program(shipped_folder() / "programs" / "trainer-lm")
@@ -19,7 +21,8 @@ def written(*pairs):
 
 
 def alone(files, bug, gone=None):
-    return change_alone(PROGRAM, IDS, files, bug, gone)
+    strays = [] if gone is None else [*chain(*stray_changes(PROGRAM, IDS, files, bug, gone))]
+    return change_alone(PROGRAM, IDS, files, bug, strays)
 
 
 def test_where_nothing_was_written_there_is_no_change():

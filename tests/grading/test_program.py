@@ -304,3 +304,37 @@ def test_goals_are_measured_on_what_the_program_itself_has(worker):
     (accuracy,) = [goal.message for goal in report.goals if goal.id == "accurate"]
     wrong = float(report.output.split("wrong ")[-1].split("%")[0])
     assert f"accuracy {1 - wrong / 100:.3f}" in accuracy
+
+
+SCORES, SORTED = '"bqhd,bkhd->bhqk", q, k)', "sorted(reviews, key=lambda review: -len(review[0]))"
+ELSEWHERE = {  # a fix of each bug, the first two where it does not stand
+    "scores-at-full-size": ("model.py", SCORES, f"{SCORES} / q.shape[-1] ** 0.5"),
+    "rows-and-columns": ("train.py", "confusion.sum(dim=1)", "confusion.sum(dim=0)"),
+    "labels-of-others": ("train.py", SORTED, "reviews"),
+    "bag-of-words": ("model.py", "self.words(ids))", "self.words(ids) + self.positions(places))"),
+}
+
+
+@pytest.mark.parametrize(
+    ("made", "wrong_scale"),
+    [
+        (["scores-at-full-size", "rows-and-columns"], False),
+        (["scores-at-full-size", "rows-and-columns", "labels-of-others"], False),
+        (["rows-and-columns", "labels-of-others"], True),
+    ],
+)
+def test_fixes_elsewhere_are_each_told(made, wrong_scale, worker):
+    """Two fixes that stand at no bug do not hide each other, nor does a wrong one."""
+    program = read_program(shipped_folder() / "programs" / "padded-classifier")
+    files = compose(program, ELSEWHERE)
+    for bug in (*made, *(["scores-at-full-size"] if wrong_scale else [])):
+        file, old, new = ELSEWHERE[bug]
+        new = new.replace("q.shape[-1]", "64") if wrong_scale else new
+        assert old in files[file]
+        files = {**files, file: files[file].replace(old, new)}
+    job = ProgramJob(
+        program=program, files=files, label="padded-classifier", stages=("grade", "bugs"),
+        bugs=tuple(ELSEWHERE), limits=Limits(seconds=60.0),
+    )  # fmt: skip
+    told = {bug.id: bug.fixed for bug in worker.run_program(job).bugs}
+    assert told == {bug: bug in made for bug in ELSEWHERE}

@@ -62,7 +62,8 @@ def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
 
 
 class Classifier(nn.Module):
-    """Word ids and mask, both (B, T), to logits (B, classes)."""
+    """Word ids and mask, both (B, T), to logits (B, classes). The position of a word is its index in
+    the row, whichever words the mask hides."""
 
     def __init__(
         self,
