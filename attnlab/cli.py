@@ -288,6 +288,12 @@ class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         return _skip_pydantic(super().get_params(ctx))
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Without what is read only to be refused."""
+        refused = [p for p in self.params if getattr(p, "hidden", False)]
+        unshown = [piece for param in refused for piece in param.get_usage_pieces(ctx)]
+        return [piece for piece in super().collect_usage_pieces(ctx) if piece not in unshown]
+
 
 class _Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:

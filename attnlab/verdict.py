@@ -277,7 +277,7 @@ def next_of_round(
         so = "goals do not show every mistake: " if report.outcome == "passed" else ""
         return f"{so}{again} compares every part with the right program"
     if report.outcome == "passed":
-        return "attnlab list shows what is left"
+        return "attnlab interview start draws another round"
     if not report.parts or crashed:
         run = f"attnlab run {name}"
         shown = {"crashed": "the step", "timeout": "the line at which the time was up"}

@@ -23,7 +23,9 @@ PLACE = 50
 def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
     """Show one more hint each time.
 
-    The first is about the symptom, the second about the place, the third about the line.
+    The first says what to look at, and each is nearer to the bug than the one before; none tells
+    the fix. In a round they are about one bug after the other: first those whose lines you have
+    not changed.
     """
     from attnlab.commands.rounds import find_round
     from attnlab.render.challenge import HintPage

@@ -70,8 +70,14 @@ def overview(ctx: typer.Context, json: bool) -> int:
 
     with progress() as store:
         interview = current(store)
+        last = [event.base for event in store.events()][-1:]
     going_on = describe_clock(interview, with_name=True) if interview else ""
-    return emit(OverviewPage(listing=list_page(ctx), interview=going_on), json)
+    listing = list_page(ctx)
+    after_round = any(
+        unit.kind == "program" and standing.status == "solved" and [unit.slug] == last
+        for unit, standing in listing.rows
+    )
+    return emit(OverviewPage(listing=listing, interview=going_on, after_round=after_round), json)
 
 
 def list_page(ctx: typer.Context) -> ListPage:

@@ -15,9 +15,8 @@ def command(ctx: typer.Context, json: Json = False) -> int:
     from attnlab.render.list import next_unsolved
 
     listing = list_page(ctx)
-    under_way = any(c.slug in listing.here and s.status != "solved" for c, s in listing.rows)
     following = next_unsolved(tuple(r for r in listing.rows if r[0].slug not in listing.here))
-    if under_way or following is None or _in_interview():
+    if listing.under_way or following is None or _in_interview():
         return overview(ctx, json)
     return start(ctx, following.name, json=json)
 

@@ -45,7 +45,7 @@ def emit_also(page: Page, json: bool, code: int = 0, html: str = "", form: str =
     """Print the page, its document or the format `form`, and write it to the file `html`; returns
     `code`."""
     if html:
-        _write_html(page, html)
+        write_html(page, html)
     if json or not form:
         return emit(page, json, code)
     from attnlab.render.exchange import exchange
@@ -55,7 +55,7 @@ def emit_also(page: Page, json: bool, code: int = 0, html: str = "", form: str =
     return code
 
 
-def _write_html(page: Page, file: str) -> None:
+def write_html(page: Page, file: str) -> None:
     """Write the page as one file with all in it; raises `Refused` where that cannot be."""
     from attnlab.errors import Refused
     from attnlab.files import write_whole

@@ -14,6 +14,7 @@ from attnlab.files import shown_folder, shown_path
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from attnlab.progress import Progress
     from attnlab.records.practice import Interview, Scorecard
     from attnlab.records.program import Program, ProgramReport
     from attnlab.target.rounds import SelectedRound
@@ -68,23 +69,47 @@ def require_folder(interview: Interview) -> Path:
     )
 
 
+def price_of_triage(ctx: typer.Context, target: str) -> str:
+    """What a triage of the target makes of the rating; "" outside of the bugs of an interview."""
+    from attnlab.practice.rating import price_of_a_hint
+
+    with progress() as store:
+        interview = _interview_about(store, target)
+    if not interview or interview.of_kind("stage"):
+        return ""
+    price = price_of_a_hint(interview.help, _count_bugs(ctx, interview))
+    return f"in the interview that costs what a hint does if it names anything: {price}"
+
+
+def _interview_about(store: Progress, target: str) -> Interview | None:
+    """The interview that is going on, if the target lies in a file of it."""
+    from attnlab.practice.interviews import current
+
+    interview = current(store)
+    file = Path(target.partition(":")[0]).resolve()
+    within = interview and interview_folder(interview).resolve() in file.parents
+    return interview if within else None
+
+
+def _count_bugs(ctx: typer.Context, interview: Interview) -> int:
+    patches = interview_program(ctx, interview).patches
+    return sum(not patches[bug].decoy for bug in interview.bugs)
+
+
 def note_triage(ctx: typer.Context, target: str) -> None:
     """Keep that a triage named something, where it looked at a file of the interview going on."""
-    from attnlab.practice.interviews import current, make_event
+    from attnlab.practice.interviews import make_event
     from attnlab.practice.rating import cost_of_hints
 
     with progress() as store:
-        interview = current(store)
-        file = Path(target.partition(":")[0]).resolve()
-        if not interview or interview_folder(interview).resolve() not in file.parents:
+        interview = _interview_about(store, target)
+        if not interview:
             return
         hints, triages = (len(interview.of_kind(kind)) for kind in ("hint", "triage"))
         store.add_event(make_event(interview, "triage"))
     show_clock(interview)
     if not interview.of_kind("stage"):
-        patches = interview_program(ctx, interview).patches
-        bugs = sum(not patches[bug].decoy for bug in interview.bugs)
-        note(cost_of_hints(hints, bugs, triages + 1))
+        note(cost_of_hints(hints, _count_bugs(ctx, interview), triages + 1))
 
 
 def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> SelectedRound | None:

@@ -143,6 +143,7 @@ def command(
     """
     from dataclasses import replace
 
+    from attnlab.commands.rounds import price_of_triage
     from attnlab.records import Contract, TraceOptions
     from attnlab.render.fold import View
     from attnlab.render.trace import TracePage
@@ -197,7 +198,7 @@ def command(
     advice = (
         next_of_puzzle(chosen, outcome == "ok", solved)
         if chosen
-        else next_step(named.typed, job, report)
+        else next_step(named.typed, job, report, price_of_triage(named.ctx, named.typed.target))
     )
     page = TracePage(
         target=named.name,

@@ -53,7 +53,8 @@ def _grade_check(side: Answering, weights: Weights, check: StageCheck, right: An
     try:
         answer = _ask(side, weights, check, check.value)
         message = difference(answer.get("value"), right, check.tolerance)
-        message = message or _excess(check, answer)
+        if not message and (message := _excess(check, answer)):
+            reason = "too-much"
     except Raised as error:
         message, reason = _crash(error, check), failure_reason(error)
     except Died as death:

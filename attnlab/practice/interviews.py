@@ -116,10 +116,14 @@ def report_text(report: ProgramReport, changes: Mapping[str, Any]) -> str:
 
 
 def clock_text(interview: Interview, now: float) -> str:
-    """`38 minutes left of 60 minutes`."""
+    """`38 minutes left of 60 minutes`; in a stage its own clock: that of the bugs is over."""
     if now < interview.last:
         behind = _minutes(interview.last - now)
         return f"the clock stands: that of the machine was set back by {behind} at least"
+    if event := interview.opened_stage:
+        return (
+            f"{_minutes(interview.stage_seconds(now))} in stage {event.question}, without a limit"
+        )
     if not interview.minutes:
         return f"{_minutes(interview.elapsed(now))}, no limit"
     left = interview.left(now)
@@ -131,11 +135,8 @@ def clock_text(interview: Interview, now: float) -> str:
 
 def describe_clock(interview: Interview, with_name: bool = False) -> str:
     """`interview 3, tiny-llama: 38 minutes left of 60 minutes`, as it is now."""
-    name, now = f", {interview.name}" if with_name else "", time.time()
-    stage = ""
-    if event := interview.opened_stage:
-        stage = f"; stage {event.question} since {_minutes(interview.elapsed(now) - event.seconds)}"
-    return f"interview {interview.number}{name}: {clock_text(interview, now)}{stage}"
+    name = f", {interview.name}" if with_name else ""
+    return f"interview {interview.number}{name}: {clock_text(interview, time.time())}"
 
 
 def _minutes(seconds: float) -> str:

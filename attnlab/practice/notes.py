@@ -112,12 +112,12 @@ def note_places(text: str, program: Program, files: Files) -> tuple[NotePlace, .
     return ()
 
 
-def source_line(places: Sequence[NotePlace], files: Files) -> str:
-    """What stands at the place of a note, where it is one line: whoever mistook it sees so."""
-    if len(places) != 1 or places[0].first != places[0].last:
-        return ""
-    lines = files.get(places[0].file, "").splitlines()[places[0].first - 1 :]
-    return lines[0].strip() if lines else ""
+def source_line(place: NotePlace, files: Files) -> str:
+    """The first line of code at the place of a note, or of comment where no code is; "" where all
+    is blank: whoever mistook the place sees so."""
+    text = files.get(place.file, "").splitlines()[place.first - 1 : place.last]
+    lines = [line.strip() for line in text if line.strip()]
+    return next((line for line in lines if not line.startswith("#")), "".join(lines[:1]))
 
 
 def _definitions(files: Files) -> dict[str, list[NotePlace]]:

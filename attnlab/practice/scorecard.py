@@ -35,7 +35,7 @@ def build_scorecard(
     program: Program, interview: Interview, report: ProgramReport, seconds: float
 ) -> Scorecard:
     """`report` is of the files as they are now, and tells which bugs are gone. `seconds` stand on
-    the clock at the end; what was submitted ended before.
+    the clock at the end; the hand-in that counts ended it before.
 
     Where a stage was opened, the bugs were done by then: what comes after is told with the stage.
     """
@@ -50,14 +50,14 @@ def build_scorecard(
     bugs = [patch.id for patch in patches if not patch.decoy]
     gone = {result.id: result.fixed for result in report.bugs}
     asked = {event.question for event in interview.of_kind("ask")}
-    submitted = first_half.of_kind("submit")
-    ended = submitted[-1].seconds if submitted else seconds
+    submitted, counted = interview.hand_ins, interview.counted_hand_in
+    ended = counted.seconds if counted else seconds
     cards = tuple(_bug_card(program, interview, bug, gone.get(bug)) for bug in bugs)
     late = bool(interview.minutes) and ended > 60 * interview.minutes
     new_fault = report.new_fault
     hints, triages = (len(first_half.of_kind(kind)) for kind in HELP)
-    counted = _notes_in_time(interview)
-    accusing = [event for event in counted if event.outcome != RIGHT]
+    in_time = _notes_in_time(interview)
+    accusing = [event for event in in_time if event.outcome != RIGHT]
     places = {event: event.question or str(PLACE.findall(event.text)) for event in accusing}
     slips = {at: e.text for e, at in places.items() if at != "[]" and e.bug not in bugs}
     rating = rate(
@@ -83,18 +83,19 @@ def build_scorecard(
         changed_lines=changes[LINES],
         grades=len(first_half.of_kind("grade")),
         submits=len(submitted),
+        again_at=submitted[-1].seconds if counted and counted is not submitted[-1] else None,
         started=interview.started,
         hints=hints,
         triages=triages,
         rating=rating,
         slips=tuple(slips.values()),
-        late_notes=len(interview.notes) - len(counted),
+        late_notes=len(interview.notes) - len(in_time),
         decoys=tuple(
             DecoyCard(
                 id=patch.id,
                 why=patch.why,
                 named=any(event.bug == patch.id for event in accusing),
-                cleared=any(e.bug == patch.id and e.outcome == RIGHT for e in counted),
+                cleared=any(e.bug == patch.id and e.outcome == RIGHT for e in in_time),
                 changed=patch.id in changes[DECOYS],
             )
             for patch in patches

@@ -1,5 +1,6 @@
 """What a person did while practising, and what became of an interview."""
 
+from itertools import takewhile
 from typing import Literal
 
 from attnlab.records.base import record
@@ -60,6 +61,31 @@ class Interview:
         """The event that opened a stage last."""
         opened = (e for e in reversed(self.events) if e.kind == "stage" and e.outcome == "open")
         return next(opened, None)
+
+    def stage_seconds(self, now: float) -> float:
+        """Seconds since a stage was opened last, until it passed."""
+        opened, events = self.opened_stage, self.of_kind("stage")
+        if opened is None:
+            return 0.0
+        graded = events[events.index(opened) :]
+        passed = (event.seconds for event in graded if event.outcome == "passed")
+        return next(passed, self.elapsed(now)) - opened.seconds
+
+    @property
+    def hand_ins(self) -> tuple[Event, ...]:
+        """Those of the bugs: before a stage was opened."""
+        before = takewhile(lambda event: event.kind != "stage", self.events)
+        return tuple(event for event in before if event.kind == "submit")
+
+    @property
+    def counted_hand_in(self) -> Event | None:
+        """The hand-in whose time counts: the first that passed and that no later one undid, else
+        the last."""
+        counted = None
+        for event in self.hand_ins:
+            if counted is None or not counted.outcome == event.outcome == "passed":
+                counted = event
+        return counted
 
     @property
     def path(self) -> str:
@@ -176,7 +202,7 @@ class Scorecard:
     slug: str
     title: str
     outcome: str  # of the last grade
-    seconds: float
+    seconds: float  # on the clock, at the hand-in that counts
     minutes: int
     late: bool  # it was submitted after the time
     bugs: tuple[BugCard, ...]
@@ -191,6 +217,7 @@ class Scorecard:
     rating: Rating
     triages: int = 0  # in which something was named
     submits: int = 0
+    again_at: float | None = None  # the last hand-in, where an earlier one passed and counts
     started: float = 0.0  # seconds since 1970
     slips: tuple[str, ...] = ()  # notes that point at a line without a bug
     late_notes: int = 0  # that were made after everything was right

@@ -19,6 +19,7 @@ from attnlab.render.json import Page
 from attnlab.render.png import heat_uri
 from attnlab.render.round import RoundGradePage, count_right, grade_word
 from attnlab.render.screen import CONTROL, plain_text, plural
+from attnlab.render.stage import clock_of
 from attnlab.render.trace import TracePage
 from attnlab.render.triage import TriagePage, describe_likelihood
 from attnlab.render.verify import UNCOMPARED, VerifyPage
@@ -91,6 +92,7 @@ def _environment() -> "Environment":
         "ill": has_nan_or_inf,
         "png": heat_uri,
         "likely": describe_likelihood,
+        "clock": clock_of,
         "factors": lambda axis: [part for part in axis.split("*") if not part.isdigit()],
         "grade_word": grade_word,
         "count_right": count_right,

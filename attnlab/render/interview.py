@@ -30,7 +30,8 @@ HELP = (
     ("run, grade, hint NAME", "as in any round; hints and triage lower the rating"),
     ("interview note TEXT", 'name a bug: "train.py:40 why it is wrong"'),
     ("interview ask", "what a good candidate asks, and its answer"),
-    ("interview submit", "hand in; interview end shows the scorecard"),
+    ("interview submit", "hand in: the time of the first that is right counts"),
+    ("interview end", "the scorecard"),
 )
 COLUMNS = ("no", "date", "program", "time", "found", "fixed", "named", "hints", "stages", "rating")
 FEW_COLUMNS = ("program", "found", "rating")  # on a narrow screen
@@ -107,7 +108,8 @@ class InterviewStatusPage:
 
     def show(self, screen: Screen) -> None:
         interview = self.interview
-        late = bool(interview.minutes) and interview.left(self.now) < 0
+        limited = interview.minutes and not interview.opened_stage
+        late = bool(limited) and interview.left(self.now) < 0
         screen.say(
             (f"interview {interview.number}: ", "title"),
             (clock_text(interview, self.now), "bad" if late else "ok"),
@@ -166,7 +168,7 @@ class NotePage:
 
     text: str
     places: tuple[str, ...]
-    line: str  # what stands at its place now, where that is one line
+    lines: tuple[str, ...]  # what stands at each place now
     right: bool  # it says that the code is right
     file: str
     late: bool  # everything was handed in right before
@@ -175,6 +177,11 @@ class NotePage:
         useful = bool(self.places) and not self.late
         mark, style = (screen.marks.ok, "ok") if useful else (screen.marks.unsure, "warn")
         screen.hang((f"{mark} ", style), f"noted: {self.text}")
+        for place, line in zip(self.places, self.lines, strict=True):
+            code = bool(line) and not line.startswith("#")
+            screen.hang(f"  {place}  ", (line, "name") if line else ("blank", "warn"))
+            if not code:
+                screen.say("  no code stands there: is it the place that you mean?")
         if self.late:
             late = "a submit has already passed, so this note does not count"
             screen.hang("  ", late)
@@ -182,14 +189,12 @@ class NotePage:
             example = f'"{self.file}:40 labels are not shifted", or a class or function'
             screen.hang("  ", f"it says no place, so it names no bug; as in {example}")
         elif self.right:
-            screen.hang("  ", f"at {', '.join(self.places)}, as code that is right")
-        elif self.line:
-            screen.hang(f"  {self.places[0]} is  ", (self.line, "name"))
-        elif not all(place in self.text for place in self.places):
-            screen.hang("  ", f"at {', '.join(self.places)}")
+            screen.hang("  ", "it takes the code there for right")
 
     def document(self) -> Document:
-        return {"note": self.text, "places": list(self.places), **pick(self, "line", "right")}
+        line = self.lines[0] if len(self.lines) == 1 else ""
+        places = {"places": list(self.places), "line": line, "lines": list(self.lines)}
+        return {"note": self.text, **places, **pick(self, "right")}
 
 
 @record
@@ -232,20 +237,29 @@ class SubmitPage:
     """How many parts are right. Which bugs are gone is told at the end."""
 
     program: Program
-    interview: Interview
+    interview: Interview  # this hand-in among its events
     report: ProgramReport
     seconds: float
 
     @property
     def late(self) -> bool:
-        return bool(self.interview.minutes) and self.seconds > 60 * self.interview.minutes
+        limit = 0 if self.interview.opened_stage else 60 * self.interview.minutes
+        return bool(limit) and self.seconds > limit
+
+    @property
+    def _clock(self) -> str:
+        if opened := self.interview.opened_stage:
+            taken = self.interview.stage_seconds(self.interview.started + self.seconds)
+            return f"{clock_of(taken)} in stage {opened.question}, without a limit"
+        return f"{clock_of(self.seconds)} on the clock"
 
     def show(self, screen: Screen) -> None:
         report, passed = self.report, self.report.passed
         mark, style = (screen.marks.ok, "bold green") if passed else (screen.marks.bad, "bad")
         screen.say((f"{mark} submitted: {grade_word(report)}, {count_right(report)}", style))
         late = (", after the time", "bad") if self.late else ""
-        screen.say(f"{clock_of(self.seconds)} on the clock", late, indent=2)
+        screen.say(self._clock, late, indent=2)
+        screen.hang("  ", _time_that_counts(self.interview))
         show_goals(report.goals, screen)
         show_stage(self.program, report, screen)
         if not passed and report.parts and not report.stage:
@@ -398,7 +412,10 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         f", {card.named} named in a note: {card.found} found",
     )
     late = ("  handed in after the time", "bad") if card.late else ""
-    screen.say((card.slug, "name"), f"  {clock_of(card.seconds, card.minutes)}", late, indent=2)
+    clock = clock_of(card.seconds, card.minutes)
+    if card.again_at is not None:
+        clock = f"passed at {clock}, last handed in at {clock_of(card.again_at)}"
+    screen.say((card.slug, "name"), f"  {clock}", late, indent=2)
     show_rating(card.rating, screen)
     stages = any(stage.outcome != "locked" for stage in card.stages)
     screen.say(
@@ -516,16 +533,16 @@ def _practise(trend: Trend, card: Scorecard) -> str:
 
 def _time_that_counts(interview: Interview) -> str:
     """Which moment the scorecard takes for the end, while the clock runs on."""
-    opened = next(iter(interview.of_kind("stage")), None)
-    handed_in = interview.of_kind("submit")
-    before = [event for event in handed_in if not opened or event.seconds < opened.seconds]
-    if opened:
-        at = clock_of((before[-1] if before else opened).seconds)
-        return f"the bugs took {at}; each stage has a time of its own"
-    if handed_in:
-        at = clock_of(handed_in[-1].seconds)
-        return f"handed in at {at}, which is the time that counts unless you hand in again"
-    return "the time of the last submit is the one that counts"
+    counted = interview.counted_hand_in
+    if opened := interview.of_kind("stage"):
+        at = clock_of((counted or opened[0]).seconds)
+        return f"the bugs took {at}; each stage has a time of its own, without a limit"
+    if counted is None:
+        return "the time that counts is that of the first submit that is right"
+    at = clock_of(counted.seconds)
+    if counted.outcome == "passed":
+        return f"it passed at {at}, which is the time that counts, unless you hand in a wrong one"
+    return f"handed in at {at}, which counts until a submit is right"
 
 
 def _counted(interview: Interview) -> list[str]:

@@ -27,6 +27,11 @@ class ListPage:
     here: frozenset[str] = frozenset()  # slugs whose started file lies in this folder
     track: str = ""  # its id, where these are the challenges of one
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a file of this folder is not solved yet."""
+        return any(c.slug in self.here and s.status != "solved" for c, s in self.rows)
+
     def show(self, screen: Screen) -> None:
         name_width = max((len(c.name) for c, _ in self.rows), default=0)
         so_far = max((len(progress_label(s)) for _, s in self.rows), default=0)
@@ -113,11 +118,14 @@ class OverviewPage:
 
     listing: ListPage
     interview: str = ""  # the one that is going on, with its clock
+    after_round: bool = False  # a round was done last, and is solved
 
     @property
     def next(self) -> str:
         if self.interview:
             return "attnlab interview status"
+        if self.after_round and not self.listing.under_way:
+            return "attnlab interview start"
         return next_command(self.listing.rows, self.listing.here)
 
     def show(self, screen: Screen) -> None:

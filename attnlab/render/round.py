@@ -51,7 +51,10 @@ def count_right(report: ProgramReport) -> str:
     if not report.parts:
         return "nothing could be graded"
     bugs = f"{report.bugs_gone} of {plural(len(report.bugs), 'bug')} gone, " if report.bugs else ""
-    return f"{bugs}{report.parts_right} of {plural(len(report.parts), 'part')} right"
+    missed = [goal.title for goal in report.goals if goal.outcome == "failed"]
+    goals = f", but it does not reach its {'goals' if missed[1:] else 'goal'}: {'; '.join(missed)}"
+    right = f"{report.parts_right} of {plural(len(report.parts), 'part')} right"
+    return f"{bugs}{right}{goals if missed else ''}"
 
 
 def show_count(report: ProgramReport, screen: Screen) -> None:

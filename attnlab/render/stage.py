@@ -46,7 +46,8 @@ class StageStartPage:
         program, stage = self.program, self.stage
         number = program.stages.index(stage) + 1
         screen.say((stage.title, "title"))
-        place = f"stage {number} of {len(program.stages)}  {stage.minutes} minutes"
+        usual = f"meant to take {plural(stage.minutes, 'minute')}, no limit"
+        place = f"stage {number} of {len(program.stages)}  {usual}"
         screen.say((f"{program.slug} {stage.id}", "name"), f"  {place}")
         screen.heading("task", stage.task)
         screen.prose(self.parts, indent=2)
@@ -132,9 +133,9 @@ def show_stage(program: Program, report: ProgramReport, screen: Screen) -> None:
         if check.message:
             screen.hang("      ", "the same" if check.message in told else check.message)
             told.add(check.message)
-    stage = program.stage(result.id)
-    if stage and result.failed and not broken:
-        _show_check(next(c for c in stage.checks if c.id == result.failed.id), screen)
+    stage, failed = program.stage(result.id), result.failed
+    if stage and failed and failed.reason != "too-much" and not broken:
+        _show_check(next(c for c in stage.checks if c.id == failed.id), screen)
 
 
 def _show_check(check: StageCheck, screen: Screen) -> None:
@@ -181,7 +182,7 @@ def show_stage_card(card: StageCard, screen: Screen) -> None:
     screen.say(card.title, indent=4)
     if card.outcome != "open" or card.seconds:
         usual = plural(card.minutes, "minute")
-        clock = f"{clock_of(card.seconds)} since it was opened (meant to take {usual})"
+        clock = f"{clock_of(card.seconds)} since it was opened (meant to take {usual}, no limit)"
         counts = f"{plural(card.grades, 'grade')}, {plural(card.hints, 'hint')}"
         screen.say(f"{clock}, {counts}", indent=4)
     if card.message:

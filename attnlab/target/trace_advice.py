@@ -18,15 +18,18 @@ LAYERS = {"linear", "embedding", "conv1d", "conv2d", "layer_norm"}
 INSTALLED = {"site-packages", "dist-packages"}  # folders of code that is not the user's to edit
 
 
-def next_step(typed: TraceCommand, job: Job, report: Report) -> str:
-    """What to do next, with a command that can be pasted."""
+def next_step(typed: TraceCommand, job: Job, report: Report, price: str = "") -> str:
+    """What to do next, with a command that can be pasted; `price` is what a triage costs."""
     if report.outcome == "timeout":
         longer = replace(typed, rest=(*typed.rest, "--timeout", f"{job.limits.seconds * 6:g}"))
         return f"if it only needs more time: {longer.command()}"
     trace, guessed = report.trace or Trace(), guessed_inputs(typed, job)
     if not (trace.grave or trace.crash or report.outcome != "ok"):
         checks = replace(typed, verb="triage", rest=(), tiny=False).command()
-        return f"values and training were not looked at; what can be checked of them: {checks}"
+        cost = f"; {price}" if price else ""
+        return (
+            f"values and training were not looked at; what can be checked of them: {checks}{cost}"
+        )
     at = (*trace.grave, trace.crash)[0]
     if at and INSTALLED & set(PurePath(at.file).parts):
         code = (job.own.module if job.own else None) or "that code"

@@ -1,5 +1,7 @@
 """Programs as folders: what is read, what is refused, how bugs are put in."""
 
+import ast
+import re
 import shutil
 from dataclasses import replace
 from itertools import combinations
@@ -184,3 +186,16 @@ def test_a_right_program_that_always_says_the_same_is_a_problem():
     assert case_problem(case, ProgramReport(outcome="passed")) == ""
     report = ProgramReport(outcome="passed", notes=("one class for all items",))
     assert case_problem(case, report) == "base: one class for all items"
+
+
+def test_the_docstring_of_a_warm_up_gives_its_first_factor():
+    """`step / WARM_UP` and `(step + 1) / WARM_UP` both rise in a line: which is right is told."""
+    warm_up, told = re.compile(r"\w\)? / warm_?up", re.IGNORECASE), {}
+    for folder in SHIPPED:
+        for text in read_program(folder).files.values():
+            functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
+            for each in functions:
+                if warm_up.search("\n".join(map(ast.unparse, each.body[1:]))):
+                    told[folder.name] = ast.get_docstring(each) or ""
+    assert len(told) >= 4
+    assert [name for name, docstring in told.items() if not warm_up.search(docstring)] == []

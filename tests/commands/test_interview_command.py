@@ -94,6 +94,10 @@ def test_a_triage_that_names_something_counts_as_help(shell):
     elsewhere = shell("triage", "own.py", "--input", "x: B S D")
     assert "1. " in elsewhere.out
     assert "so far" not in elsewhere.err
+    right = ("char-gpt/right.py", "--input", "x: B S D")
+    Path(right[0]).write_text(faulty.replace("-2", "-1"))
+    advice = " ".join(shell("trace", *right).out.split())
+    assert "costs what a hint does if it names anything: then the rating is solid" in advice
     said = shell("triage", "char-gpt/own.py", "--input", "x: B S D")
     assert "1 triage so far: the rating is solid at most" in said.err
     card = shell("interview", "end", "--json").json
@@ -155,14 +159,14 @@ def test_without_an_interview_a_name_is_needed(shell):
 
 
 def test_the_status_says_which_time_counts(shell):
-    """That of the last submit, while the clock runs on."""
+    """That of the first right submit, while the clock runs on."""
     shell("interview", "start", "char-gpt", "--seed", "4", "--bugs", "1")
     said = shell("interview", "status").out
-    assert "the time of the last submit" in said
+    assert "the time that counts is that of the first submit that is right" in said
     assert "next: attnlab run char-gpt trains it" in said
     shell("interview", "submit")
     said = shell("interview", "status").out
-    assert "handed in at 0:" in said
+    assert re.search(r"handed in at 0:\d\d, which counts until a submit is right", said)
     assert "next: attnlab interview submit hands in" in said
     assert "a hint, then the rating is solid at most" in " ".join(shell("grade").out.split())
     assert "an interview about it is going on" in shell("show", "char-gpt").out
@@ -342,7 +346,10 @@ def test_a_note_is_judged_at_the_end_beside_what_is_true(shell, monkeypatch):
     for edit in bug.edits:
         path = Path("char-gpt") / edit.file
         path.write_text(path.read_text().replace(edit.new, edit.old))
-    assert "compare your note" in shell("interview", "end").out
+    said = shell("interview", "end", "--html", "before.html")
+    assert "compare your note" in said.out
+    assert "the rating lacks your ticks" in said.err
+    assert "rating <strong>solid</strong>" in Path("before.html").read_text()
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     keys = iter(["y", "q"])
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(keys))
@@ -350,6 +357,29 @@ def test_a_note_is_judged_at_the_end_beside_what_is_true(shell, monkeypatch):
     assert f"question 1 of 3, your note at {bug.id}" in said
     assert "0 of 2 answers right, 1 of 1 note right, 2 still open" in said
     assert "rating strong" in said
+    assert shell("interview", "history", "1", "--html", "after.html").code == 0
+    assert "rating <strong>strong</strong>" in Path("after.html").read_text()
+
+
+def test_the_card_that_end_writes_has_what_was_ticked(shell, monkeypatch):
+    """It is written behind the questions."""
+    import sys
+
+    import typer
+
+    shell("interview", "start", "char-gpt", "--bugs", "1", "--seed", "2")
+    (bug,) = [PROGRAM.patches[each] for each in drawn() if not PROGRAM.patches[each].decoy]
+    file, line, _ = bug_lines(PROGRAM, drawn())[bug.id][0]
+    shell("interview", "note", f"{file} line {line}: it is wrong for a reason")
+    for edit in bug.edits:
+        path = Path("char-gpt") / edit.file
+        path.write_text(path.read_text().replace(edit.new, edit.old))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    keys = iter(["y", "q"])
+    monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(keys))
+    said = shell("interview", "end", "--html", "card.html")
+    assert "rating strong" in said.out
+    assert "rating <strong>strong</strong>" in Path("card.html").read_text()
 
 
 def test_a_note_that_says_nothing_is_refused_and_a_wrong_one_is_dropped(shell):
@@ -368,6 +398,13 @@ def test_a_note_that_says_nothing_is_refused_and_a_wrong_one_is_dropped(shell):
     shell("interview", "note", "train.py:3 one")
     shell("interview", "note", "train.py:4 two")
     assert "? noted: three" in shell("interview", "note", "three").out
+    assert "no code stands there" not in shell("interview", "note", "train.py:3 one").out
+    shell("interview", "note", "--drop", "4")
+    path = Path("char-gpt/train.py")
+    path.write_text("\n# why\n" + path.read_text())
+    for line, stands in ((1, "blank"), (2, "# why")):
+        said = shell("interview", "note", f"train.py:{line} is odd").out
+        assert f"  train.py:{line}  {stands}\n  no code stands there" in said
     assert "dropped note 1: train.py:3 one" in shell("interview", "note", "--drop", "1").out
     said = shell("interview", "note", "--drop", "1")
     assert (said.code, "there is 2, 3" in said.err) == (2, True)
@@ -434,4 +471,5 @@ def test_a_question_of_ones_own_is_told_that_nobody_answers(shell):
     shell("interview", "start", "char-gpt", "--bugs", "1")
     said = shell("interview", "ask", "is the head tied?")
     assert (said.code, "nobody is there to answer" in said.err) == (2, True)
+    assert "Usage: attnlab interview ask [OPTIONS]\n" in shell("interview", "ask", "--help").out
     assert shell("interview", "status", "--json").json["asked"] == []

@@ -1,5 +1,6 @@
 """Stages from the command line: opened after the bugs, graded with them, told in the scorecard."""
 
+import re
 from pathlib import Path
 
 from attnlab.catalogue.load import shipped_folder
@@ -33,10 +34,16 @@ def test_a_stage_that_breaks_the_bugs_half_says_so_and_costs_the_stage_alone(she
     said = shell("interview", "submit")
     assert said.code == 1
     assert "parts that were right before the stage" in said.out
-    assert "stage kv-cache" in shell("interview", "status").out
+    assert re.search(
+        r"\d:\d\d in stage kv-cache, without a limit\n  the bugs took 0:\d\d", said.out
+    )
+    status = shell("interview", "status").out
+    assert "in stage kv-cache, without a limit\n" in status
+    assert f"(meant to take {CACHE.minutes} minutes, no limit)" in status
     card = shell("interview", "end", "--json").json
     assert (card["outcome"], card["fixed"], card["new_fault"]) == ("passed", 1, False)
     assert card["stages"][0]["outcome"] == "failed"
+    assert shell("--json").json["next"] == "attnlab interview start"
 
 
 def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
@@ -61,7 +68,7 @@ def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):
     assert said.json["stage"]["outcome"] == "failed"
     hint = shell("hint", "char-gpt")
     assert f"stage {CACHE.id}, hint 1 of 2" in hint.out
-    assert f"; stage {CACHE.id} since" in hint.err
+    assert f"in stage {CACHE.id}, without a limit" in hint.err
     assert f"stage {CACHE.id}\n" in shell("run").out
     Path("char-gpt/model.py").write_text("import nowhere\n")
     shell("grade", "char-gpt")

@@ -60,6 +60,7 @@ def test_work_done_again_is_counted(grade):
     """Right ids are not enough where everything was read again for each."""
     report = grade(apply_edits(CACHE.solution, SLIPS["generates-without"].edits))
     assert failed(report) == {"generate-reads-once": "136 rows go through one layer, 26 are enough"}
+    assert report.stage.failed.reason == "too-much"
 
 
 def test_a_call_that_does_not_fit_shows_the_call(grade):

@@ -59,6 +59,18 @@ def test_the_clock_runs_on_and_never_back(kept, programs, monkeypatch):
     assert all_interviews(kept)[0].elapsed(99999.0) == 700.0
 
 
+def test_a_stage_has_a_clock_of_its_own(kept, programs, monkeypatch):
+    """That of the bugs is over; it stands once the stage has passed."""
+    at(monkeypatch, 1000.0)
+    interview = begin(kept, programs[0], ("a",), 60, 7)
+    for moment, outcome in ((1600.0, "open"), (2000.0, "failed")):
+        at(monkeypatch, moment)
+        kept.add_event(make_event(interview, "stage", question="cache", outcome=outcome))
+    assert clock_text(current(kept), 1000.0 + 9000) == "140 minutes in stage cache, without a limit"
+    kept.add_event(make_event(interview, "stage", question="cache", outcome="passed"))
+    assert clock_text(current(kept), 1000.0 + 9000) == "6 minutes in stage cache, without a limit"
+
+
 def test_a_clock_that_just_began_shows_all_its_minutes(kept, programs, monkeypatch):
     """The nearest minute is shown, and seconds once there are few."""
     at(monkeypatch, 1000.0)

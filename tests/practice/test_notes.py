@@ -163,8 +163,12 @@ def test_of_two_bugs_in_a_function_the_one_that_shares_more_words_is_meant():
 
 
 def test_the_line_that_a_note_points_at_is_shown():
-    """One line as it stands now; nothing for a range, a name or a line that is gone."""
-    for text, line in ((f"model.py:{MASK} x", GIVEN["model.py"].splitlines()[MASK - 1].strip()),
-                       (f"model.py:{MASK - 2}-{MASK} x", ""), ("train() x", "")):  # fmt: skip
-        assert notes.source_line(read(text).places, GIVEN) == line
-    assert notes.source_line(read(f"model.py:{MASK} x").places, {}) == ""
+    """As it stands now; of several the first with code, else a comment; "" where all is blank."""
+    (place,) = read(f"model.py:{MASK} x").places
+    assert notes.source_line(place, GIVEN) == GIVEN["model.py"].splitlines()[MASK - 1].strip()
+    assert notes.source_line(place, {}) == ""
+    (whole,) = read("train() x").places
+    assert notes.source_line(whole, GIVEN).startswith("def train(")
+    place = notes.NotePlace(file="a.py", first=1, last=3)
+    for text, line in (("\n# why\n x = 1", "x = 1"), ("\n  # why\n# 2", "# why"), ("\n\n\n", "")):
+        assert notes.source_line(place, {"a.py": text}) == line

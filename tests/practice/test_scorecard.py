@@ -14,7 +14,9 @@ from attnlab.practice.scorecard import build_scorecard, last_report
 from attnlab.practice.trend import build_trend
 from attnlab.records.practice import REASON, RIGHT, Event, Interview
 from attnlab.records.program import ProgramReport
+from attnlab.render.html import as_document
 from attnlab.render.interview import ScorecardPage
+from attnlab.render.screen import plain_text
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
 DECOY = "odd-loss-layout"
@@ -84,6 +86,38 @@ def test_notes_after_the_hand_in_that_passed_have_no_credit():
     passed = Event(kind="submit", base=PROGRAM.slug, outcome="passed", seconds=20.0)
     card = card_after(note_at(30.0, "the mask is late"), passed)
     assert (card.named, card.late_notes) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("hand_ins", "counted", "again"),
+    [
+        ({246.0: "passed"}, 246.0, None),
+        ({246.0: "passed", 920.0: "passed"}, 246.0, 920.0),
+        ({246.0: "passed", 300.0: "failed"}, 300.0, None),
+        ({246.0: "passed", 300.0: "failed", 400.0: "passed", 500.0: "passed"}, 400.0, 500.0),
+        ({246.0: "failed", 300.0: "failed"}, 300.0, None),
+    ],
+)
+def test_the_hand_in_that_counts_is_the_first_that_stayed_right(hand_ins, counted, again):
+    """Right code that is handed in again costs no time; a hand-in that broke it does."""
+    events = [
+        Event(kind="submit", base=PROGRAM.slug, outcome=outcome, seconds=seconds)
+        for seconds, outcome in hand_ins.items()
+    ]
+    card = card_after(*events)
+    assert (card.seconds, card.again_at, card.submits) == (counted, again, len(events))
+    late = card_after(*[replace(event, seconds=event.seconds + 3400) for event in events])
+    assert late.late == (counted + 3400 > 3600)
+
+
+def test_the_card_says_when_it_passed_and_when_it_was_handed_in_last():
+    """In the terminal and in the file to be sent."""
+    events = [replace(graded(at, True, "submit"), outcome="passed") for at in (246.0, 920.0)]
+    card = card_after(*events)
+    page = ScorecardPage(card=card, trend=build_trend([card]))
+    says = "passed at 4:06 of 60 minutes, last handed in at 15:20"
+    assert says in plain_text(page.show, 100)
+    assert says in as_document(page, "card")
 
 
 def test_a_comment_at_a_decoy_changes_nothing():

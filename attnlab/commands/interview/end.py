@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from attnlab.commands.base import Json, Memory, Timeout, emit, note, progress
-from attnlab.commands.output import Html, emit_also
+from attnlab.commands.output import Html, write_html
 from attnlab.commands.rounds import (
     grade_interview,
     interview_folder,
@@ -65,9 +65,12 @@ def end(
     card = build_scorecard(program, interview, report, event.seconds)
     card = replace(card, notes=notes)
     trend = build_trend([*past_scorecards(ctx, before), card])
-    code = emit_also(ScorecardPage(card=card, trend=trend), json, 0, html)
+    code = emit(ScorecardPage(card=card, trend=trend), json)
     if not json:
-        _ask_follow_ups(ctx, interview, card.follow_ups)
+        interview = _ask_follow_ups(ctx, interview, card.follow_ups)
+    if html:  # with what was ticked
+        card = build_scorecard(program, interview, report, event.seconds)
+        write_html(ScorecardPage(card=replace(card, notes=notes), trend=trend), html)
     return code
 
 
@@ -91,8 +94,9 @@ def questions(ctx: typer.Context, json: Json = False) -> int:
 
 def _ask_follow_ups(
     ctx: typer.Context, interview: Interview, cards: tuple[QuestionCard, ...]
-) -> None:
-    """One question after the other at a terminal, notes first; each answer is noted at once."""
+) -> Interview:
+    """One question after the other at a terminal, notes first; each answer is noted at once.
+    Returns the interview with the answers."""
     from attnlab.practice.interviews import all_interviews
     from attnlab.practice.scorecard import follow_ups
     from attnlab.render.interview import show_rating, show_said
@@ -100,10 +104,12 @@ def _ask_follow_ups(
 
     left = [(number, card) for number, card in enumerate(cards, 1) if card.outcome == "open"]
     if not left:
-        return
+        return interview
     if not sys.stdin.isatty():
+        if any(card.note for _, card in left):
+            note("the rating lacks your ticks: which notes say why, you say at a terminal")
         note("at a terminal attnlab interview questions goes through notes and follow-up questions")
-        return
+        return interview
     try:
         for number, card in left:
             _ask_one(interview, card, number, len(cards))
@@ -116,6 +122,7 @@ def _ask_follow_ups(
     if any(card.note for _, card in left):
         (scorecard,) = past_scorecards(ctx, [interview])
         show_rating(scorecard.rating, stdout())
+    return interview
 
 
 def _ask_one(interview: Interview, card: QuestionCard, number: int, count: int) -> None:

@@ -73,7 +73,7 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
         NotePage(
             text=text,
             places=places,
-            line=source_line(reading.places, files),
+            lines=tuple(source_line(place, files) for place in reading.places),
             right=reading.outcome == RIGHT,
             file=program.edit[-1],
             late=late,
@@ -104,7 +104,10 @@ def _drop_note(drop: str, text: str, json: bool) -> int:
 def ask(
     ctx: typer.Context, own: Annotated[str, typer.Argument(hidden=True)] = "", json: Json = False
 ) -> int:
-    """Show the next question that a good candidate asks, and its answer."""
+    """Show the next question that a good candidate asks, and its answer.
+
+    It takes no question of your own: nobody is there to answer it.
+    """
     from attnlab.errors import Refused
     from attnlab.practice.interviews import keep, make_event, require_current
     from attnlab.render.interview import AskPage
@@ -129,7 +132,12 @@ def ask(
 def submit(
     ctx: typer.Context, timeout: Timeout = "", memory: Memory = "", json: Json = False
 ) -> int:
-    """Hand in: graded, and marked late after the time."""
+    """Hand in: graded, and marked late after the time.
+
+    The time that counts is that of the first submit that is right and that no later one undoes.
+    """
+    from dataclasses import replace
+
     from attnlab.practice.changes import grade_event
     from attnlab.practice.interviews import require_current
     from attnlab.practice.stages import keep_stage, open_stage
@@ -144,6 +152,7 @@ def submit(
     with progress() as store:
         store.add_event(event)
         keep_stage(store, program, open_stage(interview.events), report, interview)
+    interview = replace(interview, events=(*interview.events, event))
     page = SubmitPage(program=program, interview=interview, report=report, seconds=event.seconds)
     return emit(page, json, EXIT_CODES[grade_outcome(report)])
 

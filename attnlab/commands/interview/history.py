@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, emit, progress
+from attnlab.commands.base import Json, progress
+from attnlab.commands.output import Html, emit_also
 from attnlab.commands.rounds import past_scorecards
 
 Number = Annotated[
@@ -15,7 +16,7 @@ Number = Annotated[
 ]
 
 
-def history(ctx: typer.Context, number: Number = "", json: Json = False) -> int:
+def history(ctx: typer.Context, number: Number = "", html: Html = "", json: Json = False) -> int:
     """List past interviews, and which kinds of bugs are missed; or show one again."""
     from attnlab.errors import Refused
     from attnlab.practice.interviews import all_interviews
@@ -30,11 +31,12 @@ def history(ctx: typer.Context, number: Number = "", json: Json = False) -> int:
         if at is None:
             hint = "attnlab interview history lists all; those that ended have one"
             raise Refused(f"there is no scorecard of interview {number}", hint, number)
-        return emit(ScorecardPage(card=cards[at], trend=build_trend(cards[: at + 1])), json)
+        card = ScorecardPage(card=cards[at], trend=build_trend(cards[: at + 1]))
+        return emit_also(card, json, 0, html)
     page = HistoryPage(
         interviews=tuple(interviews),
         cards=tuple(cards),
         trend=build_trend(cards),
         now=time.time(),
     )
-    return emit(page, json)
+    return emit_also(page, json, 0, html)

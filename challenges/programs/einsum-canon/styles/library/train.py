@@ -37,7 +37,7 @@ def make_optimizer(weights: Weights) -> torch.optim.Optimizer:
 
 
 def rate_of(update: int) -> float:
-    """Of update 1, 2, ...: linearly up to the peak in update WARM_UP, then halving."""
+    """Of update 1, 2, ...: a line from PEAK_RATE / WARM_UP to the peak at WARM_UP, then halving."""
     if update <= WARM_UP:
         return PEAK_RATE * update / WARM_UP
     return PEAK_RATE * 0.5 ** ((update - WARM_UP) / HALF_LIFE)

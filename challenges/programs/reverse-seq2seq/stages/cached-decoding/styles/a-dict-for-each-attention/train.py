@@ -51,7 +51,8 @@ def smoothed_loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> list[float]:
-    """Take `steps` steps; the losses. The rate rises in a line until step WARM_UP, and stays."""
+    """Take `steps` steps; the losses. The rate is RATE / WARM_UP in the first step, rises in a line
+    to RATE in step number WARM_UP, and stays."""
     warm_up = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1.0, (step + 1) / WARM_UP)
     )

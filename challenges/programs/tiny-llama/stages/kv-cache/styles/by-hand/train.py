@@ -38,7 +38,7 @@ def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
 
 
 def lr_factor(step: int) -> float:
-    """Of step 0, 1, ...: linearly up to 1 in step WARM_UP - 1, then down a cosine to FLOOR."""
+    """Of step 0, 1, ...: a line from 1 / WARM_UP to 1 in step WARM_UP - 1; a cosine to FLOOR."""
     if step < WARM_UP:
         return (step + 1) / WARM_UP
     progress = (step - WARM_UP) / (DECAY_UNTIL - WARM_UP)

@@ -56,7 +56,7 @@ class Trainer:
         return F.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
 
     def set_lr(self, step: int) -> None:
-        """Up in a line while it warms up, then down with the square root of the steps."""
+        """In a line from lr / warmup in step 0 to lr, then down with the root of the steps."""
         warmup, steps = self.cfg.warmup, step + 1
         lr = self.cfg.lr * min(steps / warmup, math.sqrt(warmup / steps))
         for group in self.optimizer.param_groups:
