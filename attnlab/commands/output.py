@@ -55,7 +55,7 @@ def emit_also(page: Page, json: bool, code: int = 0, html: str = "", form: str =
     return code
 
 
-def write_html(page: Page, file: str) -> None:
+def write_html(page: Page, file: str, again: str = "name another file") -> None:
     """Write the page as one file with all in it; raises `Refused` where that cannot be."""
     from attnlab.errors import Refused
     from attnlab.files import write_whole
@@ -65,5 +65,5 @@ def write_html(page: Page, file: str) -> None:
         write_whole(Path(file), as_document(page, title_of(page)))
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise Refused(f"--html {file} cannot be written: {why}", "name another file") from None
+        raise Refused(f"--html {file} cannot be written: {why}", again) from None
     note(f"wrote {file}: one file, which needs no network")

@@ -78,7 +78,7 @@ def price_of_triage(ctx: typer.Context, target: str) -> str:
     if not interview or interview.of_kind("stage"):
         return ""
     price = price_of_a_hint(interview.help, _count_bugs(ctx, interview))
-    return f"in the interview that costs what a hint does if it names anything: {price}"
+    return f"in this interview a triage that names something costs as a hint does: {price}"
 
 
 def _interview_about(store: Progress, target: str) -> Interview | None:

@@ -174,13 +174,13 @@ class NotePage:
     late: bool  # everything was handed in right before
 
     def show(self, screen: Screen) -> None:
-        useful = bool(self.places) and not self.late
+        code = [bool(line) and not line.startswith("#") for line in self.lines]
+        useful = any(code) and not self.late
         mark, style = (screen.marks.ok, "ok") if useful else (screen.marks.unsure, "warn")
         screen.hang((f"{mark} ", style), f"noted: {self.text}")
-        for place, line in zip(self.places, self.lines, strict=True):
-            code = bool(line) and not line.startswith("#")
+        for place, line, is_code in zip(self.places, self.lines, code, strict=True):
             screen.hang(f"  {place}  ", (line, "name") if line else ("blank", "warn"))
-            if not code:
+            if not is_code:
                 screen.say("  no code stands there: is it the place that you mean?")
         if self.late:
             late = "a submit has already passed, so this note does not count"

@@ -97,7 +97,7 @@ def test_a_triage_that_names_something_counts_as_help(shell):
     right = ("char-gpt/right.py", "--input", "x: B S D")
     Path(right[0]).write_text(faulty.replace("-2", "-1"))
     advice = " ".join(shell("trace", *right).out.split())
-    assert "costs what a hint does if it names anything: then the rating is solid" in advice
+    assert "a triage that names something costs as a hint does: then the rating is solid" in advice
     said = shell("triage", "char-gpt/own.py", "--input", "x: B S D")
     assert "1 triage so far: the rating is solid at most" in said.err
     card = shell("interview", "end", "--json").json
@@ -379,6 +379,8 @@ def test_the_card_that_end_writes_has_what_was_ticked(shell, monkeypatch):
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(keys))
     said = shell("interview", "end", "--html", "card.html")
     assert "rating strong" in said.out
+    said = shell("interview", "history", "1", "--html", "nowhere/card.html")
+    assert (said.code, "--html nowhere/card.html cannot be written" in said.err) == (2, True)
     assert "rating <strong>strong</strong>" in Path("card.html").read_text()
 
 
@@ -404,7 +406,7 @@ def test_a_note_that_says_nothing_is_refused_and_a_wrong_one_is_dropped(shell):
     path.write_text("\n# why\n" + path.read_text())
     for line, stands in ((1, "blank"), (2, "# why")):
         said = shell("interview", "note", f"train.py:{line} is odd").out
-        assert f"  train.py:{line}  {stands}\n  no code stands there" in said
+        assert f"? noted: train.py:{line} is odd\n  train.py:{line}  {stands}\n  no code" in said
     assert "dropped note 1: train.py:3 one" in shell("interview", "note", "--drop", "1").out
     said = shell("interview", "note", "--drop", "1")
     assert (said.code, "there is 2, 3" in said.err) == (2, True)

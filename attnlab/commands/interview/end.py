@@ -70,7 +70,8 @@ def end(
         interview = _ask_follow_ups(ctx, interview, card.follow_ups)
     if html:  # with what was ticked
         card = build_scorecard(program, interview, report, event.seconds)
-        write_html(ScorecardPage(card=replace(card, notes=notes), trend=trend), html)
+        again = f"attnlab interview history {card.number} --html FILE writes it elsewhere"
+        write_html(ScorecardPage(card=replace(card, notes=notes), trend=trend), html, again)
     return code
 
 
