@@ -51,7 +51,7 @@ class Step:
     clip_line: int = 0
     gradient: float | None = None  # the norm of all gradients; None: there was none
     leftover: bool = False  # gradients of the step before were still in it
-    rate: float = 0.0  # the largest learning rate of its groups
+    rate: float = 0.0  # the largest learning rate of its groups; NaN of a step without optimizer
     update: float | None = None  # the median of |change| / |weight| over matrices
     decay: float = 0.0  # the largest weight decay of its groups
 

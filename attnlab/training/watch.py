@@ -332,7 +332,7 @@ class TrainingWatch:
             loss, inputs = given["outputs"], given["inputs"]
             first = loss if isinstance(loss, Tensor) else next(iter(loss), None)
             inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-            step = not (self._inside or self.optimizers or given.get("create_graph"))
+            step = self._is_own and not (self._inside or given.get("create_graph"))
             scalar = first is not None and first.numel() == 1
             if not (step and scalar and all(t.is_leaf for t in inputs)):
                 return function(*args, **kwargs)
@@ -343,9 +343,14 @@ class TrainingWatch:
 
         return grad
 
+    @property
+    def _is_own(self) -> bool:
+        """Whether no optimizer was seen; one may be older than the watch."""
+        return not (self.optimizers or self._by_optimizer)
+
     @_unrecorded
     def _end_own_backward(self, gradients: Iterable[Tensor | None] | None) -> None:
-        if not self.optimizers:
+        if self._is_own:
             self._own.end_backward(gradients)
             self.after_own_backward()
 
@@ -381,8 +386,11 @@ class TrainingWatch:
         self, loss: Tensor, kept: bool, inputs: Iterable[Tensor] | None = None
     ) -> None:
         place = _place()
-        own = not (self.optimizers or self._coasting)
-        if own and (step := self._own.begin_backward(loss, place, inputs)):
+        if (
+            self._is_own
+            and not self._coasting
+            and (step := self._own.begin_backward(loss, place, inputs))
+        ):
             self.steps.append(step)
         self._stop()
         if self._coasting:
@@ -469,10 +477,11 @@ class TrainingWatch:
 
     @_unrecorded
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        self._by_optimizer.setdefault(id(optimizer), [])
         closure = next(iter((*args[1:], *kwargs.values())), None)  # args[0] is the optimizer
         self._inside = closure is None  # a closure runs the model itself
         if not self._inside:
-            self._by_optimizer.setdefault(id(optimizer), []).append("closure")
+            self._by_optimizer[id(optimizer)].append("closure")
         parameters = _parameters_of(optimizer)
         self._owned |= {id(p) for p in parameters}
         self._received |= {id(p) for p in parameters if p.grad is not None and bool(p.grad.any())}
@@ -504,7 +513,7 @@ class TrainingWatch:
             size = float(before.norm())
             if p.dim() > 1 and size > 0:
                 ratios.append(change / size)
-        events, groups = self._by_optimizer.setdefault(id(optimizer), []), optimizer.param_groups
+        events, groups = self._by_optimizer[id(optimizer)], optimizer.param_groups
         norms = [float(p.grad.norm()) for p in graded if p.grad is not None]
         file, line = _place()
         self.steps.append(

@@ -160,6 +160,15 @@ def test_expressions_logits_ids_and_samples(session):
     assert (told["ids"][0].shape, told["dropout"]) == ((1, 5), False)
 
 
+def test_a_training_is_measured_beside_its_losses(session):
+    """Gradients and modes of the steps that ran, as short texts by what is asked for."""
+    ask(session, "load_program", **program(exact=False))
+    run = ask(session, "measure_training", seed=0, steps=3)
+    assert len(run["losses"]) == 3
+    assert {"gradient norms, step 1", "mode of the model in training"} <= run["evidence"].keys()
+    assert all(isinstance(text, str) and text for text in run["evidence"].values())
+
+
 def test_one_step_is_traced(session):
     """The rows of a step are those between two steps of the optimizer."""
     ask(session, "load_program", **program(exact=False))

@@ -140,13 +140,14 @@ def cached_steps(
     negate: bool = False,
 ) -> Any:
     """The outputs of calls that share a cache, and of each the numbers that it then holds and the
-    places of their memory. After the first of them it is reordered, or an
+    places of their memory, counted as they appear. After the first of them it is reordered, or an
     instance `sibling` is built and called, or all weights change their sign until the end."""
     if session.cache is None:
         raise TypeError("no cache was declared")
     session.set_mode(train)
     found: dict[str, Any] = {}
     held: list[dict[str, Any]] = []
+    known: dict[int, int] = {}  # places of memory by their addresses
     with torch.no_grad(), ExitStack() as negated:
         session.cache.target = session.target
         session.cache.begin(batch, length)
@@ -160,7 +161,8 @@ def cached_steps(
             out = session.invoke(fresh(inputs), continues=True)
             found[str(i)] = out.detach().clone() if isinstance(out, Tensor) else None
             kept = session.cache.tensors()
-            places = {t.untyped_storage().data_ptr() for t in kept if t.dim()}
+            addresses = [t.untyped_storage().data_ptr() for t in kept if t.dim()]
+            places = {known.setdefault(address, len(known)) for address in addresses}
             held.append({"numbers": sum(t.numel() for t in kept), "places": sorted(places)})
     return {"outputs": found, "held": held}
 

@@ -5,6 +5,7 @@ A rule that is not sure says nothing, or a note. Texts stand in `catalogue/findi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from attnlab.records.trace import Finding
@@ -51,7 +52,8 @@ def summary(log: TrainingLog) -> Iterator[str]:
     models = [m for m in log.models if m.learning_calls]
     if not (log.steps or (log.models and log.backwards)):
         return
-    kind = "optimizer steps" if log.optimizers else "steps without an optimizer"
+    own = bool(log.steps) and all(math.isnan(step.rate) for step in log.steps)
+    kind = "steps without an optimizer" if own else "optimizer steps"
     batches = f", {log.batches} different batches" if log.models else ""
     yield f"{len(log.steps)} {kind}, {len(log.backwards)} backward passes{batches}"
     if models:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -23,7 +24,8 @@ def gradients_left_over(log: TrainingLog) -> Iterator[Finding]:
         norms = [s.gradient for s in log.steps if s.gradient is not None]
         grows = len(norms) > 1 and norms[-1] > 1.5 * norms[0]
         grown = f": their norm went from {norms[0]:.3g} to {norms[-1]:.3g}" if grows else ""
-        clear = "Call optimizer.zero_grad()" if log.optimizers else "Set .grad of each to None"
+        own = math.isnan(late[0].rate)
+        clear = "Set .grad of each to None" if own else "Call optimizer.zero_grad()"
         yield found(
             "gradients-left-over",
             "warning",
