@@ -84,6 +84,8 @@ def command(
 
     if chosen_round := find_round(ctx, what, file):
         bounds = limits(timeout, memory, usual=SECONDS)
+        if everything:
+            note("--all shows no more here: the parts of a round are named at its end")
         return _grade_round(chosen_round, bounds, parse_seed(seed), reveal, json, html, form)
     chosen = select_file(ctx, what, file)
     whole = everything or chosen.challenge.bugs  # which bugs are gone takes all checks

@@ -45,6 +45,7 @@ def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
 
 def _hint_round(chosen: SelectedRound, json: bool) -> int:
     """The hints of a round's bugs, one bug after the other; or of the stage that is open."""
+    from attnlab.practice.changes import differ_from_passed
     from attnlab.practice.hints import (
         hint_event,
         hint_texts,
@@ -69,7 +70,9 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
             new = next_hint(program, bugs, chosen.files, before)
         if new:
             store.add_hint(program.slug, hint_event(program, new, interview))
-        passed = bool(interview) and has_passed(events_of_round(store, program), chosen.stage)
+        events = events_of_round(store, program)
+        passed = bool(interview) and has_passed(events, chosen.stage)
+        passed = passed and not differ_from_passed(program, events, chosen.files)
     taken = (*before, new) if new else before
     shown = stage_hint_texts(stage, taken) if stage else hint_texts(program, bugs, taken)
     cost = ""

@@ -143,7 +143,7 @@ def command(
     """
     from dataclasses import replace
 
-    from attnlab.commands.rounds import price_of_triage
+    from attnlab.commands.rounds import note_triage, price_of_triage
     from attnlab.records import Contract, TraceOptions
     from attnlab.render.fold import View
     from attnlab.render.trace import TracePage
@@ -194,11 +194,15 @@ def command(
     outcome = _outcome(report)
     found = report.trace and report.trace.findings
     solved = chosen is not None and note_reveal(chosen, found, reveal)
-    shown, hidden = (report, 0) if chosen is None or solved or reveal else _hidden(report)
+    price = price_of_triage(named.ctx, named.typed.target)
+    spoils = chosen is not None or bool(price)  # the bugs of an interview are a puzzle, too
+    shown, hidden = (report, 0) if not spoils or solved or reveal else _hidden(report)
+    if price and reveal and found:
+        note_triage(named.ctx, named.typed.target)
     advice = (
         next_of_puzzle(chosen, outcome == "ok", solved)
         if chosen
-        else next_step(named.typed, job, report, price_of_triage(named.ctx, named.typed.target))
+        else next_step(named.typed, job, report, price)
     )
     page = TracePage(
         target=named.name,

@@ -112,7 +112,7 @@ def command(
     """
     from dataclasses import replace
 
-    from attnlab.commands.rounds import note_triage
+    from attnlab.commands.rounds import note_triage, price_of_triage
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
     from attnlab.target.trace_advice import untried_inputs
@@ -139,6 +139,8 @@ def command(
         job = replace(job, evaluate=tuple(evaluate))
     doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
     named.announce(doing, job)
+    if price := price_of_triage(named.ctx, typed.target):
+        note(price)
     report = look_at(typed, job, run_job, note)
     wishes = Wishes(symptom=symptom, only=only, ignored=tuple(ignore or ()))
     first = make_triage(target, report, wishes)

@@ -4,6 +4,7 @@ and its history say the same, whatever became of the files."""
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from attnlab.practice.interviews import make_event, read_details, report_text
 from attnlab.records.practice import Event, EventKind, Interview
 from attnlab.records.program import Files, Program, ProgramReport
 
-LINES, DECOYS = "changed_lines", "changed_decoys"
+LINES, DECOYS, DIGEST = "changed_lines", "changed_decoys", "digest"
 
 
 def describe_changes(program: Program, ids: Sequence[str], files: Files) -> dict[str, Any]:
@@ -39,8 +40,21 @@ def grade_event(
     program: Program, interview: Interview, kind: EventKind, report: ProgramReport, files: Files
 ) -> Event:
     """What is kept of a grade: its outcome, the bugs that are gone, what was changed by then."""
-    text = report_text(report, describe_changes(program, interview.bugs, files))
+    changes = describe_changes(program, interview.bugs, files)
+    text = report_text(report, changes | {DIGEST: _digest(program, files)})
     return make_event(interview, kind, outcome=report.outcome, text=text)
+
+
+def differ_from_passed(program: Program, events: Sequence[Event], files: Files) -> bool:
+    """Whether no grade that passed was of these files; False where none says of which it was."""
+    passed = (read_details(event) for event in events if event.outcome == "passed")
+    digests = {details[DIGEST] for details in passed if DIGEST in details}
+    return bool(digests) and _digest(program, files) not in digests
+
+
+def _digest(program: Program, files: Files) -> str:
+    text = "\0".join(files.get(name, "") for name in program.edit)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def last_changes(events: Sequence[Event]) -> dict[str, Any]:

@@ -29,13 +29,17 @@ NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 # Before a name that may be a word of the text as well: `in forward`, `model.py forward`.
 LEADS = re.compile(r"(?:^|[`.]|\.py,?|\bin|\bfunction|\bmethod|\bdef|\bclass)\s*$")
 # A note that takes the code for right accuses nothing: "no bug", "fine", "looks odd, is right".
+NO_HARM = r"(?:changes\ nothing|makes\ no\ difference|(?:does\ not|doesn't)\ (?:matter|hurt))\b"
 RIGHT_WORDS = r"(?:right|fine|correct|ok|okay|harmless|intended|on\ purpose)\b(?!\?)"
 TAKES_FOR_RIGHT = re.compile(
     rf"""\b(?:no|not\ an?|isn't\ an?)\ bug\b
     | ^\W*nothing\ (?:is\ |looks\ )?wrong(?:\ here)?\W*$
     | ^\W*(?:(?:this|it|that|all|code|line)\s+)*(?:(?:is|looks|seems)\s+)?{RIGHT_WORDS}
       \s*(?:$|[.,;:!]|as\b|here\b)(?!.*\bbut\b)
-    | \b(?:looks?|seems?)\ \w+,?\ (?:(?:but|and|yet)\ )?(?:it\ )?is\ {RIGHT_WORDS}""",
+    | \b(?:looks?|seems?)\ \w+,?\ (?:(?:but|and|yet)\ )?(?:it\ )?is\ {RIGHT_WORDS}
+    | \b(?:looks?|seems?)\ [^.;]*\b(?:but|and|yet|,)\s*(?:it\ )?(?:really\ )?{NO_HARM}
+    | (?<!not\ )\ba\ (?:red\ herring|decoy)\b(?!\?)
+    | \b(?:is|are|but|yet|so)\ (?:(?!not\b|never\b)\w+\ )?harmless\b(?!\?)(?!.*\bbut\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
 ALIKE = 0.5  # share of two lines from which one was made of the other

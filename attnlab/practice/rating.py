@@ -53,5 +53,5 @@ def cost_of_hints(hints: int, bugs: int, triages: int = 0) -> str:
     if not so_far:
         return ""
     hints += triages
-    best, more = ("solid", f", partial after {bugs + 1}") if hints <= bugs else ("partial", "")
+    best, more = ("solid", f", partial from {bugs + 1} on") if hints <= bugs else ("partial", "")
     return f"{so_far} so far: the rating is {best} at most{more}"

@@ -43,7 +43,8 @@ def build_scorecard(
     first_half, changes = interview, last_changes(interview.events)
     if opened:
         first_half = replace(interview, events=_until(interview, opened))
-        changes = last_changes((*first_half.events, opened))
+        right = [event for event in first_half.events if event.outcome == "passed"]
+        changes = last_changes(right or [opened])
         report = _all_fixed(interview, report)
         seconds = opened.seconds
     patches = [program.patches[bug] for bug in interview.bugs]
@@ -83,7 +84,7 @@ def build_scorecard(
         changed_lines=changes[LINES],
         grades=len(first_half.of_kind("grade")),
         submits=len(submitted),
-        again_at=submitted[-1].seconds if counted and counted is not submitted[-1] else None,
+        again_at=next((e.seconds for e in submitted[-1:] if e.seconds > ended), None),
         started=interview.started,
         hints=hints,
         triages=triages,
@@ -178,7 +179,17 @@ def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | No
         why=patch.why,
         find=patch.find,
         hints=sum(e.bug == bug and e.seconds <= known for e in interview.of_kind("hint")),
-        places=tuple(f"{file}:{line}" for file, line, _ in bug_lines(program, interview.bugs)[bug]),
+        places=_places(program, interview, bug),
+    )
+
+
+def _places(program: Program, interview: Interview, bug: str) -> tuple[str, ...]:
+    """`model.py:29`, or `after model.py:28` where a line was deleted."""
+    edits = sorted(program.patches[bug].edits, key=lambda edit: (edit.file, edit.start))
+    places = zip(bug_lines(program, interview.bugs)[bug], edits, strict=True)
+    return tuple(
+        f"{file}:{line}" if edit.new.strip() else f"after {file}:{line - 1}"
+        for (file, line, _), edit in places
     )
 
 

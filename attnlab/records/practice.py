@@ -79,10 +79,17 @@ class Interview:
 
     @property
     def counted_hand_in(self) -> Event | None:
-        """The hand-in whose time counts: the first that passed and that no later one undid, else
-        the last."""
+        """The grade or hand-in whose time counts: the first in which everything was right and that
+        no later hand-in undid, else the last hand-in. A right grade counts once it was handed in,
+        or a stage opened on it."""
+        sure = self.opened_stage or any(e.outcome == "passed" for e in self.hand_ins[-1:])
+        before = takewhile(lambda event: event.kind != "stage", self.events)
         counted = None
-        for event in self.hand_ins:
+        for event in before:
+            if event.kind != "submit" and not (
+                sure and event.kind == "grade" and event.outcome == "passed"
+            ):
+                continue
             if counted is None or not counted.outcome == event.outcome == "passed":
                 counted = event
         return counted

@@ -27,7 +27,8 @@ from attnlab.render.screen import Screen, bare_table, plural
 from attnlab.render.stage import clock_of, next_stage, show_stage, show_stage_card, stage_document
 
 HELP = (
-    ("run, grade, hint NAME", "as in any round; hints and triage lower the rating"),
+    ("run, grade, hint NAME", "as in any round; a hint lowers the rating"),
+    ("triage, trace --reveal", "name causes: each that does costs as a hint does"),
     ("interview note TEXT", 'name a bug: "train.py:40 why it is wrong"'),
     ("interview ask", "what a good candidate asks, and its answer"),
     ("interview submit", "hand in: the time of the first that is right counts"),
@@ -393,9 +394,9 @@ def show_said(cards: Sequence[QuestionCard], screen: Screen) -> None:
     notes = [card.outcome for card in cards if card.note]
     answers = [card.outcome for card in cards if not card.note]
     left = [*notes, *answers].count("open")
-    counts = [f"{answers.count('said')} of {plural(len(answers), 'answer')} right"]
+    counts = [f"you ticked {answers.count('said')} of {plural(len(answers), 'answer')}"]
     if notes:
-        counts.append(f"{notes.count('said')} of {plural(len(notes), 'note')} right")
+        counts.append(f"{notes.count('said')} of {plural(len(notes), 'note')}")
     screen.gap()
     screen.say((", ".join(counts), "title"), f", {left} still open" * bool(left))
 

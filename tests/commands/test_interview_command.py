@@ -125,7 +125,7 @@ def test_what_would_end_it_is_refused_while_it_is_going_on(shell):
         assert "going on" in said.err
     hint = shell("hint", "char-gpt")
     assert "no limit" in hint.err
-    assert "1 hint so far: the rating is solid at most, partial after 5" in hint.out
+    assert "1 hint so far: the rating is solid at most, partial from 5 on" in hint.out
     assert shell("interview", "status", "--json").json["hints"] == 1
     assert shell("interview", "abandon").code == 0
     said = shell("interview", "submit")
@@ -324,13 +324,13 @@ def test_follow_ups_are_kept_answer_by_answer(shell, monkeypatch):
     said = shell("interview", "questions")
     assert said.code == 0
     assert "the other questions wait" in said.err
-    assert "1 of 2 answers right, 1 still open" in said.out
+    assert "you ticked 1 of 2 answers, 1 still open" in said.out
     cards = shell("interview", "questions", "--json").json["questions"]
     assert [card["outcome"] for card in cards] == ["said", "open"]
     keys = iter(["q", "", "q", "", "n"])
     for left in (1, 1, 0):
         assert (f"{left} still open" in shell("interview", "questions").out) == bool(left)
-    assert "1 of 2 answers right\n" in shell("interview", "questions").out
+    assert "you ticked 1 of 2 answers\n" in shell("interview", "questions").out
 
 
 def test_a_note_is_judged_at_the_end_beside_what_is_true(shell, monkeypatch):
@@ -355,7 +355,7 @@ def test_a_note_is_judged_at_the_end_beside_what_is_true(shell, monkeypatch):
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(keys))
     said = shell("interview", "questions").out
     assert f"question 1 of 3, your note at {bug.id}" in said
-    assert "0 of 2 answers right, 1 of 1 note right, 2 still open" in said
+    assert "you ticked 0 of 2 answers, 1 of 1 note, 2 still open" in said
     assert "rating strong" in said
     assert shell("interview", "history", "1", "--html", "after.html").code == 0
     assert "rating <strong>strong</strong>" in Path("after.html").read_text()

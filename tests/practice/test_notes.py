@@ -99,6 +99,26 @@ def test_a_note_that_takes_code_for_right_accuses_nothing():
     assert read(f"{file}:{line} looks odd, is right").bug == "odd-loss-layout"
 
 
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("looks wrong but changes nothing", True),
+        ("looks wrong, but it makes no difference", True),
+        ("seems odd and does not matter", True),
+        ("a red herring", True),
+        ("this is harmless, the shift happens later", True),
+        ("the mask looks harmless but sees the next", False),
+        ("this is not harmless", False),
+        ("the dropout changes nothing here", False),
+        ("is it a decoy? the mask is late", False),
+        ("the mask makes no difference to the scores", False),
+    ],
+)
+def test_plain_words_for_a_harmless_place_are_understood(text, right):
+    """Also where they are other ones than "right"; that something lacks its effect is a bug."""
+    assert (read(f"model.py:{MASK} {text}").outcome == RIGHT) == right
+
+
 def test_the_place_is_judged_and_not_the_words():
     """What a note says of a bug is for the person to judge, beside what is true."""
     for text in ("the mask hides too little", "the stream is added twice", "banana apple cherry"):

@@ -43,7 +43,7 @@ def test_a_rating_says_what_the_next_one_takes(bugs, changed, name, missing):
 def test_hints_cost_what_the_rating_says():
     """What is told when a hint is taken is what the rating then is at most."""
     assert cost_of_hints(0, 4) == ""
-    assert cost_of_hints(1, 4) == "1 hint so far: the rating is solid at most, partial after 5"
+    assert cost_of_hints(1, 4) == "1 hint so far: the rating is solid at most, partial from 5 on"
     assert cost_of_hints(0, 4, 1).startswith("1 triage so far: the rating is solid at most")
     assert cost_of_hints(3, 4, 2) == "3 hints and 2 triages so far: the rating is partial at most"
     assert cost_of_hints(5, 4) == "5 hints so far: the rating is partial at most"

@@ -171,3 +171,11 @@ def test_only_hints_before_a_bug_was_known_count_as_help():
     assert card_after(note, hint).bugs[0].hints == 0
     assert card_after(hint).bugs[0].hints == 1
     assert card_after(replace(note, seconds=20.0), hint).bugs[0].hints == 1
+
+
+def test_the_bugs_took_until_the_first_grade_that_a_stage_opened_on():
+    """Not until a hand-in before it that was wrong, nor until a grade that nobody built on."""
+    known = [("submit", "failed", 747.0), ("grade", "passed", 836.0), ("stage", "open", 900.0)]
+    events = [Event(kind=k, base=PROGRAM.slug, outcome=o, seconds=at) for k, o, at in known]
+    assert [card_after(*events[:n]).seconds for n in (2, 3)] == [747.0, 836.0]
+    assert card_after(*events).again_at is None

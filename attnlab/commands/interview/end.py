@@ -150,6 +150,7 @@ def _type(text: str, *accepted: str) -> str:
             raise typer.Abort
         if not accepted or typed in accepted:
             return typed
+        note("y or n, q leaves")
 
 
 def _note_answer(store: Progress, interview: Interview, card: QuestionCard, said: bool) -> None:

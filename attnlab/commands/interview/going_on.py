@@ -47,7 +47,8 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
     """Name a bug: its place, and why it matters.
 
     As in: attnlab interview note "train.py:40 labels are not shifted: it learns to copy". A place
-    is a line (train.py:40, lines 40-43 of train.py) or the name of a class or function.
+    is a line (train.py:40, lines 40-43 of train.py) or the name of a class or function. Say of a
+    place that only looks wrong: "train.py:52 looks odd, is right" or "... is harmless".
     """
     from attnlab.practice.interviews import keep, make_event, require_current
     from attnlab.practice.notes import read_note, refuse_unclear, source_line

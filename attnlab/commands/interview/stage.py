@@ -87,14 +87,23 @@ def _next_stage(
     """The stage that opens in the folder of the round, and the bugs that were in it."""
     from attnlab.catalogue.round_mark import read_mark
     from attnlab.errors import Refused
-    from attnlab.practice.stages import choose_stage, events_of_round
+    from attnlab.practice.changes import differ_from_passed
+    from attnlab.practice.stages import choose_stage, events_of_round, open_stage
+    from attnlab.target.rounds import read_files
 
-    chosen = choose_stage(program, wanted, events_of_round(store, program))
+    events = events_of_round(store, program)
+    chosen = choose_stage(program, wanted, events)
     folder = interview_folder(interview) if interview else Path(program.name)
     if not folder.is_dir():
         raise Refused(
             f"there is no {shown_path(folder)}/ in this folder",
             f"go where it is, or attnlab reset {program.name} writes it again",
+        )
+    files, name = read_files(program, folder), interview.name if interview else program.name
+    if chosen.id != open_stage(events) and differ_from_passed(program, events, files):
+        raise Refused(
+            f"the files in {shown_path(folder)}/ are not those that passed: they changed since",
+            f"attnlab grade {name} grades what is there now; once it passes, the stage opens",
         )
     mark = read_mark(folder)
     return chosen, folder, interview.bugs if interview else mark.bugs if mark else ()
