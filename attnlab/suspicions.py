@@ -238,11 +238,18 @@ def _of_property(check: CheckResult) -> Suspicion:
         confidence=_clipped(PROPERTIES.get(check.id, PROPERTY) + WEIGHTS["warning"]),
         file=check.file,
         line=check.line,
-        message=f"{check.title}: {check.message}" if check.title else check.message,
+        message=f"broken: {_as_clause(check.title)}: {check.message}"
+        if check.title
+        else check.message,
         evidence=f"at {sizes}" if sizes else "",
         experiment=check.advice,
         meaning=RULES[check.id].text if check.id in RULES else "",
     )
+
+
+def _as_clause(title: str) -> str:
+    """A title behind a colon: small at first, but for an abbreviation."""
+    return title if title[1:2].isupper() else title[:1].lower() + title[1:]
 
 
 def _clipped(confidence: float) -> float:

@@ -100,6 +100,7 @@ def test_a_broken_property_is_a_suspicion_with_its_sizes():
         "at S=5",
         "mask them",
     )
+    assert suspicion.message == "broken: later inputs change nothing: they do"
     assert "finite: it timed out" in found.not_looked_at
     assert any("1 properties" in text for text in found.looked_at)
 

@@ -14,6 +14,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
+from types import FrameType
 from typing import Any, Self
 
 import torch
@@ -28,7 +29,7 @@ from torch.optim import optimizer as optimizer_hooks
 from attnlab.tracer.bind_arguments import keyword_arguments
 from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.raw_trace import display_path
-from attnlab.tracer.recorder import user_location
+from attnlab.tracer.recorder import is_library_code, user_location
 from attnlab.training import scores as look
 from attnlab.training.broken_gradient import GradientWatch
 from attnlab.training.evaluation import Evaluating, find_namespace, rows_of_call
@@ -662,15 +663,20 @@ def _model(seen: _Seen) -> Model:
 
 
 def _place() -> tuple[str, int]:
-    """File and line of the script that is running."""
-    code, line, _ = user_location(sys._getframe(2), {})
-    return (display_path(code.co_filename), line) if code is not None else ("", 0)
+    """File and line of the script that is running; none where only attnlab and PyTorch run."""
+    return _shown(sys._getframe(2))
 
 
 def _place_of_caller() -> tuple[str, int]:
     """As `_place`, from one frame further in."""
-    code, line, _ = user_location(sys._getframe(3), {})
-    return (display_path(code.co_filename), line) if code is not None else ("", 0)
+    return _shown(sys._getframe(3))
+
+
+def _shown(frame: FrameType) -> tuple[str, int]:
+    code, line, _ = user_location(frame, {})
+    if code is None or is_library_code(code.co_filename):
+        return "", 0
+    return display_path(code.co_filename), line
 
 
 def _digest(given: Any) -> int:

@@ -231,7 +231,9 @@ def demo(
     raw = read_inputs(read)
     if asked.extras and recorder.call is not None:
         raw = _repeated(recorder.call, raw, session.file, asked)
-    note = "the first call of a module in the demo; what comes after it was not run"
+    note = (
+        "the first call of a module that the file makes when it runs; what comes after was not run"
+    )
     return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
 
 
