@@ -23,6 +23,7 @@ from attnlab.tracer.op_kinds import kind_of, outputs
 from attnlab.tracer.recorder import TORCH, reentered, user_location
 
 MOST = 30_000  # values
+MOST_NUMBERS = 1 << 25  # in all of them: a table that is filled entry by entry is kept each time
 SETTING_UP = ("__init__", "reset_parameters")  # of PyTorch's modules: initial values say nothing
 FUSED = "scaled_dot_product_attention"
 
@@ -68,6 +69,8 @@ class ValueRecorder(TorchFunctionMode):
         self.patches = patches
         self.values: list[Value] = []
         self.calls = 0
+        self.names: dict[int, str] = {}  # of modules by identity, where values are to have theirs
+        self._room = MOST_NUMBERS
         self._known: dict[tuple[int, int], int] = {}  # index by id and version
         self._alive: list[Tensor] = []  # ids are not used again
 
@@ -111,18 +114,32 @@ class ValueRecorder(TorchFunctionMode):
         if kind.twin is not None or kind.name == FUSED:
             with reentered(self):
                 return (kind.twin or _attention)(*args, **kwargs)
-        inputs = [self.index(t) for t in _tensors((args, kwargs))]
+        inputs = [self.index(t) for t in tensors_in((args, kwargs))]
         out = self.compute(func, args, kwargs)
         outs = outputs(kind, args, out)
-        if not outs or len(self.values) >= MOST:
+        if not outs or self.is_full:
             return out
         call, self.calls = self.calls, self.calls + 1
         out, outs = self._put(call, kind.writes, out, outs)
-        code, line, module = user_location(sys._getframe(1), {})
-        callers = _callers(sys._getframe(1), code)
+        self._note(kind.name, call, outs, inputs, _scalars(args, kwargs))
+        return out
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is recorded: what follows counts as coming from outside."""
+        return len(self.values) >= MOST or self._room < 0
+
+    def _note(
+        self, op: str, call: int, outs: tuple[Tensor, ...], inputs: list[int], scalars: str
+    ) -> None:
+        """The results of an operation as values."""
+        frame = sys._getframe(2)
+        code, line, module = user_location(frame, self.names)
+        callers = _callers(frame, code)
         for slot, made in enumerate(outs):
+            self._room -= made.numel()
             value = Value(
-                op=kind.name,
+                op=op,
                 file=code.co_filename if code else "",
                 line=line,
                 module=module,
@@ -130,11 +147,10 @@ class ValueRecorder(TorchFunctionMode):
                 slot=slot,
                 inputs=inputs,
                 numbers=numbers_of(made),
-                scalars=_scalars(args, kwargs),
+                scalars=scalars,
                 callers=callers,
             )
             self._add(value, made)
-        return out
 
     def compute(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The result of an operation."""
@@ -221,16 +237,16 @@ def _callers(frame: FrameType | None, code: CodeType | None) -> list[int]:
     return found[1:]
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: Any) -> Iterator[Tensor]:
     """The tensors in arguments, also inside of lists."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
         for each in value:
-            yield from _tensors(each)
+            yield from tensors_in(each)
     elif isinstance(value, dict):
         for each in value.values():
-            yield from _tensors(each)
+            yield from tensors_in(each)
 
 
 def _scalars(args: Any, kwargs: Mapping[str, Any]) -> str:

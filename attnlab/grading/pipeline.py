@@ -19,7 +19,7 @@ from attnlab.candidate.session import HUNG
 from attnlab.grading.cost_stage import count_cost
 from attnlab.grading.diff_stage import compare
 from attnlab.grading.example_run import surroundings
-from attnlab.grading.live_stage import find_properties
+from attnlab.grading.live_stage import find_parts, find_properties
 from attnlab.grading.plain_call import with_plain_call
 from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
 from attnlab.grading.runner import run_checks
@@ -38,6 +38,7 @@ from attnlab.probe.reference import (
 )
 from attnlab.probe.source_text import numbers_in
 from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, LiveReport, Report, Trace
+from attnlab.records.cost import CostReport
 from attnlab.records.diagnosis import DiffReport
 from attnlab.sizes import constructor_arguments, with_head_dim
 
@@ -56,17 +57,15 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
-    live, training, diff, cost = LiveReport(), None, None, None
+    live, training, diff, cost, ablation = LiveReport(), None, None, None, None
     with Hosts(job, spawn, started + job.limits.seconds, references or ReferenceCache()) as hosts:
         try:
-            if "trace" in job.stages:
-                trace = trace_example(job, hosts.candidate(), lambda: hosts.candidate(fresh=True))
+            if {"trace", "cost"} & set(job.stages):
+                trace, cost = _traced(job, hosts)
                 outcome, message = _memory(trace)
                 refusal = input_refusal(job, trace)
-            if "cost" in job.stages:
-                trace, cost = count_cost(job, hosts.candidate())
-                outcome, message = _memory(trace)
-                refusal = input_refusal(job, trace)
+            if "ablation" in job.stages:
+                ablation = find_parts(job, hosts.candidate())
             if "training" in job.stages:
                 host, renew = hosts.candidate(), lambda: hosts.candidate(fresh=True)
                 training = watch_training(job, host, renew)
@@ -93,12 +92,20 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
             training=training,
             diff=diff,
             cost=cost,
+            ablation=ablation,
             output=hosts.printed(),
             isolation=hosts.isolation,
             missing=hosts.missing,
             seconds=time.monotonic() - started,
             seed=seed,
         )
+
+
+def _traced(job: Job, hosts: Hosts) -> tuple[Trace, CostReport | None]:
+    """The trace of the example, and what it costs where that is asked."""
+    if "cost" in job.stages:
+        return count_cost(job, hosts.candidate())
+    return trace_example(job, hosts.candidate(), lambda: hosts.candidate(fresh=True)), None
 
 
 def _compared(

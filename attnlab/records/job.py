@@ -3,6 +3,7 @@
 from dataclasses import field
 from typing import Literal
 
+from attnlab.records.ablation import AblationReport
 from attnlab.records.base import record
 from attnlab.records.check_results import CheckResult
 from attnlab.records.cost import CostReport
@@ -17,7 +18,7 @@ JobOutcome = Literal["ok", "crashed", "timeout", "memory", "unreadable", "refuse
 # What ends the checks: the first failure, the first with what explains it, or nothing.
 Until = Literal["verdict", "reason", "end"]
 ChallengeKind = Literal["debug", "implement", "port", "cheaper"]
-Stage = Literal["trace", "check", "training", "diff", "cost"]
+Stage = Literal["trace", "check", "training", "diff", "cost", "ablation"]
 GradeOutcome = Literal[
     "passed", "failed", "crashed", "timeout", "memory", "unreadable", "cannot-compare", "error"
 ]
@@ -198,6 +199,7 @@ class Report:
     training: TrainingReport | None = None
     diff: DiffReport | None = None
     cost: CostReport | None = None
+    ablation: AblationReport | None = None
     output: str = ""  # captured stdout and stderr, capped
     isolation: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # isolation layers this machine does not give

@@ -14,6 +14,7 @@ from torch.nn.modules.loss import _Loss
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
+from attnlab.candidate.live.ablation import ablate
 from attnlab.candidate.live.demo_run import SECONDS, DemoRun
 from attnlab.candidate.live_properties import Hints, live_properties, with_demo
 from attnlab.candidate.registry import verb
@@ -40,14 +41,25 @@ def look_at_properties(
 ) -> Any:
     """The properties of the target on these inputs, as the JSON text of a `LiveReport`; they are
     learned for `overfit` seconds, told as that of a `TrainingLog`."""
+    hints = Hints(promised=tuple(promised), unpromised=tuple(unpromised))
+    call = _example_call(session, inputs)
+    return _answer(call, live_properties(*call, hints), overfit)
+
+
+@verb
+def ablate_example(session: Session, inputs: Given) -> Any:
+    """What each part of the target does on these inputs, as the JSON text of an
+    `AblationReport`."""
+    return {"report": to_json(ablate(*_example_call(session, inputs)))}
+
+
+def _example_call(session: Session, inputs: Given) -> ModuleCall:
     packed = pack(inputs, session.containers) if session.containers else inputs
     none = _none_by_default(getattr(session.target, "forward", session.target))
     # What is None anyway is left out: a mask may then be tried in its place.
     given = [(name, value) for name, value in packed if value is not None or name not in none]
     args, kwargs = session.call_arguments(given)
-    hints = Hints(promised=tuple(promised), unpromised=tuple(unpromised))
-    call = (session.target, tuple(args), kwargs)
-    return _answer(call, live_properties(*call, hints), overfit)
+    return session.target, tuple(args), kwargs
 
 
 def _none_by_default(forward: Callable[..., Any]) -> set[str]:
@@ -70,17 +82,32 @@ def look_at_demo(
     overfit: float = 0.0,
 ) -> Any:
     """The same of the first module that a file calls when it runs, on the inputs of that call."""
+    call, targets = _first_call(session, file, text, path, own)
+    hints = Hints(targets, tuple(promised), tuple(unpromised))
+    live = live_properties(*call, hints)
+    whole = DemoRun(file)
+    with suppress(Exception, SystemExit, StopDemo):
+        _run_in_scratch(main_of(session, file, text, path, own), whole)
+    return _answer(call, with_demo(live, whole.faults(), hints), overfit)
+
+
+@verb
+def ablate_demo(session: Session, file: str, text: str, path: str, own: dict[str, Any]) -> Any:
+    """What each part does of the first module that a file calls when it runs."""
+    call, targets = _first_call(session, file, text, path, own)
+    return {"report": to_json(ablate(*call, targets))}
+
+
+def _first_call(
+    session: Session, file: str, text: str, path: str, own: dict[str, Any]
+) -> tuple[ModuleCall, Tensor | None]:
+    """The first call of a module in a demo, and the targets of the loss that follows."""
     watch = _FirstCall()
     with suppress(StopDemo):
         _run_in_scratch(main_of(session, file, text, path, own), watch)
     if watch.call is None:
         raise LookupError(f"{file} ran to its end without calling a module")
-    hints = Hints(watch.targets, tuple(promised), tuple(unpromised))
-    live = live_properties(*watch.call, hints)
-    whole = DemoRun(file)
-    with suppress(Exception, SystemExit, StopDemo):
-        _run_in_scratch(main_of(session, file, text, path, own), whole)
-    return _answer(watch.call, with_demo(live, whole.faults(), hints), overfit)
+    return watch.call, watch.targets
 
 
 def _run_in_scratch(run: Callable[[], None], watch: AbstractContextManager[Any]) -> None:
