@@ -2,30 +2,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from attnlab.commands.base import (
-    NOT_COMPARED,
-    Json,
-    Timeout,
-    catalogue,
-    emit,
-    limits,
-    note_reveal,
-    run_job,
-)
-from attnlab.commands.trace import (
+from attnlab.commands.base import NOT_COMPARED, Json, Timeout, emit, limits, note_reveal, run_job
+from attnlab.commands.target_flags import (
     OWN_TIME,
-    Case,
-    Init,
-    Inputs,
+    NamedTarget,
     Reveal,
-    Sizes,
-    Target,
-    announce_own,
-    answer_of,
-    find_challenge,
     next_of_puzzle,
+    takes_target,
 )
 
 if TYPE_CHECKING:
@@ -34,13 +17,9 @@ if TYPE_CHECKING:
 PLACE = 104
 
 
+@takes_target
 def command(
-    ctx: typer.Context,
-    target: Target,
-    init: Init = None,
-    sizes: Sizes = None,
-    inputs: Inputs = None,
-    case: Case = "",
+    named: NamedTarget,
     timeout: Timeout = "",
     reveal: Reveal = False,
     json: Json = False,
@@ -53,20 +32,14 @@ def command(
     from dataclasses import replace
 
     from attnlab.render.ablation import AblationPage
-    from attnlab.target.resolve import own_job
-    from attnlab.target.rounds import typed_command
 
-    typed = typed_command(catalogue(ctx), target, (init, sizes, inputs, case), (), "ablate")
-    chosen = find_challenge(ctx, typed.target)
-    answer = answer_of(chosen, typed.target)
-    job = own_job(typed, limits=limits(timeout or OWN_TIME, ""), answer=answer)
-    job = replace(job, stages=("ablation",))
-    announce_own("ablating", typed, job, answer)
+    job = replace(named.job(limits(timeout or OWN_TIME, "")), stages=("ablation",))
+    named.announce("ablating", job)
     report = run_job(job)
     parts = report.ablation.parts if report.ablation else ()
     found = next((part for part in parts if part.is_finding), None)
     page = AblationPage(
-        target=target,
+        target=named.name,
         built=report.target,
         outcome=_outcome(report),
         report=report.ablation,
@@ -74,7 +47,7 @@ def command(
         hint=report.hint,
         next=f"look at {found.file}:{found.line}" if found and found.line else "",
     )
-    if chosen:
+    if chosen := named.chosen:
         solved = note_reveal(chosen, found, reveal)
         page = replace(page, next=next_of_puzzle(chosen, found is None, solved))
         page = page if solved or reveal else page.without_findings()

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from attnlab.diagnosis.explain import describe, step_name
-from attnlab.diagnosis.pairing import Pairing, Side, equal
+from attnlab.diagnosis.guesses import guess
+from attnlab.diagnosis.pairing import Pairing, Side, equal_results
 from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.repair import Patches, Repaired, Search, find_repairs
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
@@ -36,6 +37,9 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
             outcome="same", max_error=error or 0.0, steps=steps(Pairing(start, draw.theirs))
         )
     found = find_repairs(draw.mine, draw.theirs, start)
+    if not found.whole or found.vague:
+        guessed = guess(draw.mine, found.first, sizes)
+        found = replace(guessed, runs=found.runs + guessed.runs) if guessed else found
     sure = found.whole and _is_confirmed(found, again)
     named = tuple(describe(r, sizes, sources, sure) for r in found.repairs) if found.whole else ()
     return DiffReport(
@@ -70,11 +74,6 @@ def max_error(mine: Side, theirs: Side) -> float | None:
         return None
     gap = (a.double() - b.double()).abs()
     return float(gap.nan_to_num(float("inf")).max()) if gap.numel() else 0.0
-
-
-def equal_results(mine: Side, theirs: Side) -> bool:
-    a, b = mine.result, theirs.result
-    return a is not None and b is not None and equal(a, b)
 
 
 def _is_confirmed(found: Repaired, again: Draw) -> bool:

@@ -55,8 +55,8 @@ def _is_exact(repair: Repair, found: Finding) -> bool:
     made = mine.values[repair.mine]
     if not kind.startswith(SPECIFIC if repair.bold else TELLING):
         return False
-    if not made.inputs:
-        return False  # a number that it was given may be wrong
+    if not made.inputs or repair.told:
+        return False  # a number that it was given may be wrong, or another step
     if kind in OF_NUMBERS[:3] and repair.theirs >= 0:
         other = repair.pairing.theirs.values[repair.theirs]
         if not same_family(made.op, other.op) and found.at == found.until:
@@ -90,6 +90,8 @@ def line_text(texts: Mapping[str, str], file: str, line: int) -> str:
 def find_relation(repair: Repair, sizes: Mapping[str, int]) -> Finding:
     """What is wrong with a step, from what it takes and from its numbers."""
     here = repair.mine
+    if repair.told:
+        return Finding(repair.told, here, here, -1)
     if repair.swapped or repair.theirs < 0 or _is_right_before(repair):
         return Finding(_own_step(repair), here, here, -1)
     if (shape := _shape_at_end(repair)) is not None:

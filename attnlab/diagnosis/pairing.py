@@ -97,6 +97,12 @@ class Side:
         return found
 
 
+def equal_results(mine: Side, theirs: Side) -> bool:
+    """Whether the outputs are equal."""
+    a, b = mine.result, theirs.result
+    return a is not None and b is not None and equal(a, b)
+
+
 def fingerprint(numbers: Tensor) -> Tensor:
     """Means of powers and bounds of the finite numbers, the shares of the finite and of -inf."""
     flat = numbers.double().flatten()
@@ -236,8 +242,7 @@ class Pairing:
     @cached_property
     def is_right(self) -> bool:
         """Whether the outputs are equal."""
-        mine, theirs = self.mine.result, self.theirs.result
-        return mine is not None and theirs is not None and equal(mine, theirs)
+        return equal_results(self.mine, self.theirs)
 
     def _masks_elsewhere(self) -> set[int]:
         """The masks that the reference has as well, but turned round, or only in its scores."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from attnlab.candidate.value_recorder import Value
 from attnlab.diagnosis.lines import (
     definition_line,
     is_in_function,
@@ -53,13 +55,31 @@ def _line_to_name(repair: Repair, found: Finding, sources: Sources) -> int:
     if found.relation.kind in OF_NUMBERS and found.at in (repair.mine, *repair.region):
         other = theirs.values[found.beside] if found.beside >= 0 else None
         if other is None or other.scalars != at.scalars or at.op != other.op:
-            same_scalar = other is not None and other.scalars == at.scalars
-            where = None if same_scalar else definition_line(text, at.line)
+            right = other is not None and other.scalars == at.scalars
+            on_line = [v for v in mine.values if (v.file, v.line) == (at.file, at.line)]
+            right = right or any(_is_other_way(repair, value) for value in on_line)
+            where = None if right else definition_line(text, at.line)
             return where or at.line
     if found.at != found.until:
         busy = [value.line for value in mine.values if value.file == at.file]
         return line_after(text, at.line, busy)
     return at.line
+
+
+def _is_other_way(repair: Repair, at: Value) -> bool:
+    """Whether a step divides by the right factor, or multiplies by its inverse: the result is off
+    by its square."""
+    try:
+        factor = float(at.scalars)
+    except ValueError:
+        return False
+    made, right = repair.before.values[repair.mine].numbers.double(), repair.value.double()
+    if made.shape != right.shape or not factor:
+        return False
+    off = (made / right).abs()
+    off = off[off.isfinite() & (off > 0)]
+    ways = (abs(factor) ** 2, abs(factor) ** -2)
+    return bool(len(off)) and any(math.isclose(float(off[0]), way, rel_tol=1e-6) for way in ways)
 
 
 def _calling_line(repair: Repair, found: Finding, sources: Sources) -> int:

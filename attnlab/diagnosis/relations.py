@@ -41,13 +41,14 @@ def relate(mine: Tensor, theirs: Tensor, sizes: Mapping[str, int]) -> Relation |
 
 def name_constant(factor: float, sizes: Mapping[str, int]) -> str:
     """`sqrt(hd)`, `1/D`, `2`: what a factor is in terms of the sizes."""
-    for name, value in _constants(sizes):
+    for name, value in constants(sizes):
         if abs(factor - value) <= EXACT * abs(value):
             return name
     return f"{factor:.4g}"
 
 
-def _constants(sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
+def constants(sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
+    """What factors are likely to be, with their names."""
     yield from (("-1", -1.0), ("2", 2.0), ("1/2", 0.5))
     order = sorted(sizes, key=lambda s: (s not in ("hd", "D", "H"), s))
     for name in (s for s in order if sizes[s] > 1):

@@ -16,7 +16,8 @@ from torch import Tensor
 from attnlab.candidate.value_recorder import Value
 from attnlab.diagnosis.borrowed import laid_out, written_mask, written_masks
 from attnlab.diagnosis.families import same_family
-from attnlab.diagnosis.pairing import Pairing, Side, equal
+from attnlab.diagnosis.pairing import Pairing, Side, equal, equal_results
+from attnlab.diagnosis.relations import Relation
 
 Patches = Mapping[tuple[int, int], Tensor]  # by call and slot
 Rerun = Callable[[Patches], Side]  # runs a module with some results replaced
@@ -43,6 +44,7 @@ class Repair:
     swapped: tuple[int, ...] = ()  # results of its call in the order that is right
     closes: bool | None = None  # of a mask of theirs: whether what it closes is True, or low, here
     score: float = 0.0  # how likely it is, by what the two steps take
+    told: Relation | None = None  # how it is wrong, where a guess made the output right
     bold: bool = False  # whether nothing after it has become right by it alone
 
     @property
@@ -98,8 +100,7 @@ class Search:
         return self.rerun(patches)
 
     def is_right(self, side: Side) -> bool:
-        mine, theirs = side.result, self.theirs.result
-        return mine is not None and theirs is not None and equal(mine, theirs)
+        return equal_results(side, self.theirs)
 
     def find(self, start: Side) -> Repaired:
         """Repair until the output is right, then leave out what it does not need."""
@@ -284,7 +285,7 @@ class Search:
     def same_value(self, repair: Repair, side: Side) -> dict[tuple[int, int], Tensor] | None:
         """What a repair puts in place for other inputs; None where nothing fits."""
         made = side.values[repair.mine] if repair.mine < len(side.values) else None
-        if made is None or made.call != repair.key[0]:
+        if made is None or made.call != repair.key[0] or repair.told:
             return None
         if repair.swapped:
             results = [i for i, v in enumerate(side.values) if v.call == made.call]

@@ -172,3 +172,20 @@ def test_a_tensor_without_numbers_is_passed_over():
     old = "        past = torch.ones("
     found = diff(RIGHT.replace(old, f'        torch.ones(2, 3, device="meta") * 2\n{old}'))
     assert found.outcome == "same"
+
+
+@pytest.mark.parametrize(
+    ("name", "style", "part", "relation"),
+    [
+        ("too-sharp", "quarter_roots.py", "/ self.scale", "scale"),
+        ("everyone-turns-left", "no_table.py", "(second, -first)", "sign"),
+    ],
+)
+def test_a_step_that_the_reference_does_not_have_is_named_by_a_guess(name, style, part, relation):
+    """The reference scales queries and keys, or turns without a table: no value of it fits there.
+    It is never called confirmed, since another step may be meant."""
+    challenge, mine = CHALLENGES[name], shipped_text(CHALLENGES[name])
+    other = next(p for p in challenge.alternatives if p.endswith(style))
+    (found,) = diff(mine, Path(other).read_text("utf-8"), challenge).diagnosis
+    assert (found.line, found.relation) == (line_of(mine, part), relation)
+    assert not found.confirmed
