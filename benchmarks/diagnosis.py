@@ -23,7 +23,8 @@ import statistics
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cache, lru_cache
 from pathlib import Path
 
 import torch
@@ -31,6 +32,7 @@ import torch
 from attnlab.candidate.host import LocalHost
 from attnlab.catalogue.load import load
 from attnlab.catalogue.texts import shipped_text, solution_text
+from attnlab.diagnosis.pool import agreed
 from attnlab.grading.pipeline import run_job
 from attnlab.mutation_testing.operators.base import mutants
 from attnlab.records import Challenge, Code, Job, Limits
@@ -44,6 +46,7 @@ GROUPS = (
     "bugs, other style",
     "mutants, same structure",
     "mutants, other style",
+    "bugs, all other styles",
 )
 PARTS = 3  # one of them is kept apart
 
@@ -56,7 +59,7 @@ class Item:
     name: str
     challenge: Challenge
     mine: str
-    theirs: str
+    theirs: tuple[str, ...]
     lines: frozenset[int] = frozenset()
 
     @property
@@ -84,17 +87,20 @@ class Result:
 def items(per_file: int, only: str) -> Iterator[Item]:
     """Bugs as they are shipped; a fixed choice of mutants of each right file; the right files."""
     seen: set[str] = set()
-    for challenge in load().challenges:
+    for challenge in _challenges().values():
         if only not in challenge.slug and only not in challenge.base:
             continue
         alternatives = {Path(p).name: Path(p).read_text("utf-8") for p in challenge.alternatives}
         if challenge.kind == "debug":
             right, mine = solution_text(challenge), shipped_text(challenge)
             changed = _changed(right, mine)
-            yield Item(GROUPS[0], challenge.name, challenge, mine, right, changed)
+            yield Item(GROUPS[0], challenge.name, challenge, mine, (right,), changed)
             for name, text in alternatives.items():
                 said = f"{challenge.name} beside {name}"
-                yield Item(GROUPS[1], said, challenge, mine, text, changed)
+                yield Item(GROUPS[1], said, challenge, mine, (text,), changed)
+            if len(alternatives) > 1:
+                said = f"{challenge.name} beside all"
+                yield Item(GROUPS[4], said, challenge, mine, tuple(alternatives.values()), changed)
         if challenge.folder not in seen:
             seen.add(challenge.folder)
             yield from _mutants_and_rewrites(challenge, alternatives, per_file)
@@ -107,17 +113,17 @@ def _mutants_and_rewrites(
     for file, text in {"solution.py": right, **alternatives}.items():
         name = f"{challenge.base or challenge.slug}/{file}"
         if text != right:
-            yield Item(RIGHT, name, challenge, text, right)
-            yield Item(RIGHT, f"solution.py beside {name}", challenge, right, text)
+            yield Item(RIGHT, name, challenge, text, (right,))
+            yield Item(RIGHT, f"solution.py beside {name}", challenge, right, (text,))
         found = list(mutants(text))
         random.Random(name).shuffle(found)
         for mutant in found[:per_file]:
             said = f"{name}:{mutant.line} {mutant.mutation}: {mutant.after.strip()[:60]}"
             lines = frozenset({mutant.line})
-            yield Item(GROUPS[2], said, challenge, mutant.text, text, lines)
+            yield Item(GROUPS[2], said, challenge, mutant.text, (text,), lines)
             if text != right:
                 said = f"{said} beside solution.py"
-                yield Item(GROUPS[3], said, challenge, mutant.text, right, lines)
+                yield Item(GROUPS[3], said, challenge, mutant.text, (right,), lines)
 
 
 def _changed(right: str, mine: str) -> frozenset[int]:
@@ -131,17 +137,33 @@ def _changed(right: str, mine: str) -> frozenset[int]:
 
 
 def compare(item: Item) -> DiffReport | None:
-    """What `attnlab diff` says; None where the file cannot be run."""
-    name = item.challenge.class_name
+    """What `attnlab diff` says, or what several of them agree on; None where the file cannot be
+    run."""
+    reports = [_compare(item.challenge.slug, item.mine, text) for text in item.theirs]
+    different = [r for r in reports if r is not None and r.outcome == "different"]
+    if len(reports) == 1 or not different:
+        return reports[0]
+    return replace(different[0], diagnosis=agreed([r.diagnosis for r in different]))
+
+
+@lru_cache(maxsize=16)  # those beside one style are asked again for those beside all
+def _compare(slug: str, mine: str, theirs: str) -> DiffReport | None:
+    challenge = _challenges()[slug]
+    name = challenge.class_name
     job = Job(
-        candidate=Code(file="mine.py", text=item.mine, name=name),
-        contract=item.challenge.contract,
-        reference=Code(file="right.py", text=item.theirs, name=name),
+        candidate=Code(file="mine.py", text=mine, name=name),
+        contract=challenge.contract,
+        reference=Code(file="right.py", text=theirs, name=name),
         stages=("diff",),
         limits=Limits(seconds=60),
         seed=1,
     )
     return run_job(job, lambda *_: LocalHost()).diff
+
+
+@cache
+def _challenges() -> dict[str, Challenge]:
+    return {challenge.slug: challenge for challenge in load().challenges}
 
 
 def judge(item: Item, report: DiffReport | None) -> str:
@@ -231,7 +253,8 @@ it is more than "other"; "confirmed, wrong" are items with any line far from the
 called confirmed. Of {many} items {measured} were measured, in the order of the catalogue; {left} of
 these crash, cannot be compared or give equal outputs, and are left out. On the same structure the
 two files differ in a few lines only, and only such lines are named there; what the values alone
-tell is seen in the other style.
+tell is seen in the other style. "All other styles" is what the diagnoses beside each of them agree
+on, as `attnlab grade --reveal` has it.
 
 ## Items that the rules were written with
 

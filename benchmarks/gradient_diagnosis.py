@@ -86,14 +86,14 @@ def _items_of(
 ) -> Iterator[Item]:
     name = f"{challenge.base or challenge.slug}/{file}"
     if text != right:
-        yield Item(RIGHT, name, challenge, text, right)
+        yield Item(RIGHT, name, challenge, text, (right,))
     found = list(_changes(text))
     random.Random(name).shuffle(found)
     for said, mine in found[:per_file]:
         lines = _changed(text, mine)
-        yield Item(SAME, f"{name} {said}", challenge, mine, text, lines)
+        yield Item(SAME, f"{name} {said}", challenge, mine, (text,), lines)
         if text != right:
-            yield Item(OTHER, f"{name} {said} beside solution.py", challenge, mine, right, lines)
+            yield Item(OTHER, f"{name} {said} beside solution.py", challenge, mine, (right,), lines)
 
 
 def _changes(text: str) -> Iterator[tuple[str, str]]:

@@ -54,11 +54,13 @@ class Value:
 
 @dataclass
 class Values:
-    """All values of a call in order; `output` is the index of what was returned."""
+    """All values of a call in order; `output` is the index of the first tensor that was returned,
+    `result` what it holds."""
 
     values: list[Value] = field(default_factory=list)
     output: int = -1
     result: Tensor | None = None
+    others: int = 0  # what else was returned, its container counting as one
 
 
 class ValueRecorder(TorchFunctionMode):
@@ -297,9 +299,11 @@ def record_values(
             out = recorder.record(call, given)
     finally:
         torch.set_default_dtype(default)
-    if not isinstance(out, Tensor):
+    outs = list(tensors_in([out]))
+    if not outs:
         return Values(recorder.values)
-    return Values(recorder.values, recorder.index(out), numbers_of(out))
+    others = 0 if isinstance(out, Tensor) else max(len(outs) - 1, 1)
+    return Values(recorder.values, recorder.index(outs[0]), numbers_of(outs[0]), others)
 
 
 def _held(module: Any) -> Iterator[tuple[str, Tensor]]:

@@ -130,25 +130,27 @@ def _next_of_track(ctx: typer.Context, passed: Challenge) -> str:
 
 
 def _compare_with_solution(chosen: Selection, job: Job) -> tuple[Diagnosis, ...]:
-    """Where the file parts from the solution, and how; the lines of the solution stay hidden."""
+    """Where the file parts from right ones, in the style that fits it best, and how; the lines of
+    these stay hidden."""
     from dataclasses import replace
     from pathlib import Path
 
+    from attnlab.diagnosis.pool import agreed
     from attnlab.target.source import read_source
 
-    right = replace(read_source(Path(chosen.challenge.solution)), name=job.candidate.name)
     seconds = max(job.limits.seconds, DIFF_TIME)
-    report = run_job(
-        replace(
-            job,
-            reference=right,
-            stages=("diff",),
-            limits=replace(job.limits, seconds=seconds),
-        )
-    )
-    found = report.diff.diagnosis if report.diff else ()
+    limits = replace(job.limits, seconds=seconds)
+    found: list[tuple[Diagnosis, ...]] = []
+    for path in (chosen.challenge.solution, *chosen.challenge.alternatives):
+        right = replace(read_source(Path(path)), name=job.candidate.name)
+        report = run_job(replace(job, reference=right, stages=("diff",), limits=limits))
+        found.append(report.diff.diagnosis if report.diff else ())
+        if found[-1] and all(each.confirmed for each in found[-1]):
+            break
     return tuple(
-        replace(each, their_file="", their_line=0, their_source="") for each in found if each.line
+        replace(each, their_file="", their_line=0, their_source="")
+        for each in agreed(found)
+        if each.line
     )
 
 

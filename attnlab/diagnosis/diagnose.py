@@ -17,6 +17,7 @@ from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.repair import Patches, Repaired, Search, find_repairs
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
+FIRST = "of what is returned the first tensor is compared, without gradients"
 STEPS = 400  # pairs that a report lists
 
 
@@ -31,10 +32,17 @@ class Draw:
 def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources) -> DiffReport:
     """What is wrong with mine; repairs are confirmed on other inputs, `again`."""
     start = draw.mine({})
+    if start.result is None or draw.theirs.result is None:
+        who = "yours" if start.result is None else "the reference"
+        return DiffReport(outcome="cannot-compare", message=f"{who} returns no tensor")
+    told = FIRST if start.others or draw.theirs.others else ""
     error = max_error(start, draw.theirs)
     if equal_results(start, draw.theirs):
         return DiffReport(
-            outcome="same", max_error=error or 0.0, steps=steps(Pairing(start, draw.theirs))
+            outcome="same",
+            max_error=error or 0.0,
+            message=told,
+            steps=steps(Pairing(start, draw.theirs)),
         )
     found = find_repairs(draw.mine, draw.theirs, start)
     if not found.whole or found.vague:
@@ -45,18 +53,15 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
     return DiffReport(
         outcome="different",
         max_error=error or 0.0,
-        message="" if error is not None else _other_shape(start, draw.theirs),
+        message=told if error is not None else _other_shape(start.result, draw.theirs.result),
         steps=steps(found.first),
         diagnosis=_by_line(named),
         runs=found.runs,
     )
 
 
-def _other_shape(mine: Side, theirs: Side) -> str:
-    if mine.result is None or theirs.result is None:
-        return f"{'yours' if mine.result is None else 'the reference'} returns no single tensor"
-    shapes = tuple(mine.result.shape), tuple(theirs.result.shape)
-    return f"the output has shape {shapes[0]}, the reference's {shapes[1]}"
+def _other_shape(mine: Tensor, theirs: Tensor) -> str:
+    return f"the output has shape {tuple(mine.shape)}, the reference's {tuple(theirs.shape)}"
 
 
 def _by_line(named: tuple[Diagnosis, ...]) -> tuple[Diagnosis, ...]:
@@ -85,12 +90,13 @@ def _is_confirmed(found: Repaired, again: Draw) -> bool:
     patches: dict[tuple[int, int], Tensor] = {}
     side = start
     for repair in found.all:
+        if repair.theirs < 0 and patches:  # it gets a value of mine, as repaired so far
+            side = again.mine(patches)
         value = search.same_value(repair, side)
         if value is None:
             return False
         patches.update(value)
-        side = again.mine(patches)
-    return equal_results(side, again.theirs)
+    return equal_results(again.mine(patches), again.theirs)
 
 
 def steps(pairing: Pairing) -> tuple[PairedStep, ...]:

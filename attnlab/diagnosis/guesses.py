@@ -16,7 +16,7 @@ from torch import Tensor
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.pairing import Pairing, Side, equal_results
 from attnlab.diagnosis.relations import Relation, constants
-from attnlab.diagnosis.repair import Repair, Repaired, Rerun, is_room
+from attnlab.diagnosis.repair import MOST_VALUES, Repair, Repaired, Rerun, is_room
 
 MOST_RUNS = 240
 TURNED = partial(torch.transpose, dim0=-2, dim1=-1)
@@ -26,9 +26,10 @@ Change = tuple[Relation, Callable[[Tensor], Tensor]]
 def guess(mine: Rerun, first: Pairing, sizes: Mapping[str, int]) -> Repaired | None:
     """The most upstream line whose results, all changed alike, make the output right."""
     side, runs = first.mine, 0
+    most = min(MOST_RUNS, MOST_VALUES // max(1, len(side.values)))
     for group in _lines(side, first):
         for relation, change in _changes(side, group[0], sizes):
-            if runs >= MOST_RUNS:
+            if runs >= most:
                 return None
             runs += 1
             values = {i: change(side.values[i].numbers) for i in group}

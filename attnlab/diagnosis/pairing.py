@@ -27,7 +27,7 @@ class Side:
 
     def __init__(self, values: Values) -> None:
         self.values: Sequence[Value] = values.values
-        self.output, self.result = values.output, values.result
+        self.output, self.result, self.others = values.output, values.result, values.others
 
     @staticmethod
     def empty() -> Side:

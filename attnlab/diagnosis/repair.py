@@ -106,7 +106,7 @@ class Search:
         """Repair until the output is right, then leave out what it does not need."""
         self.most_runs = min(MOST_RUNS, max(2, MOST_VALUES // max(1, len(start.values))))
         first = pairing = Pairing(start, self.theirs)
-        swap = self._exchanged(start, pairing)
+        swap = None if self.bold else self._exchanged(start, pairing)
         if swap:
             return Repaired((swap,), (swap,), first, whole=True, runs=self.runs)
         side = start
@@ -175,7 +175,8 @@ class Search:
                 gain = max(gain, 0.5)  # another fault may keep what follows wrong
             if gain > 0 and (best is None or gain > best[0]):
                 best = gain, chosen, after, paired
-            if gain == float("inf"):
+            again = gain > 0 and all(self._is_as_before(repair) for repair in chosen)
+            if gain == float("inf") or again:
                 break
         if best is None:
             return None
@@ -183,6 +184,17 @@ class Search:
         self.repairs += chosen
         self.patches |= {repair.key: repair.value for repair in chosen}
         return after, paired
+
+    def _is_as_before(self, repair: Repair) -> bool:
+        """Whether the same line got a value of the same line of theirs before, as in each layer."""
+        return any(
+            repair.place == known.place and self._their_place(repair) == self._their_place(known)
+            for known in self.repairs
+        )
+
+    def _their_place(self, repair: Repair) -> tuple[str, int, str]:
+        value = self.theirs.values[repair.theirs]
+        return (value.file, value.line, value.op) if repair.theirs >= 0 else ("", 0, "")
 
     def _region(self, side: Side, pairing: Pairing, index: int) -> tuple[int, ...] | None:
         """The steps before it that were left alone; None where another wrong one comes before."""
@@ -263,23 +275,25 @@ class Search:
         return equal(a, b) and side.values[index].numbers.numel() > 2
 
     def _exchanged(self, side: Side, pairing: Pairing) -> Repair | None:
-        """The call whose results, all right by themselves, are taken in another order."""
+        """The line whose results, all right by themselves, are taken in another order."""
         calls: dict[int, list[int]] = {}
         for index, value in enumerate(side.values):
             if value.call >= 0:
                 calls.setdefault(value.call, []).append(index)
+        lines: dict[tuple[str, int, str, int], list[list[int]]] = {}
         for made in calls.values():
+            first = side.values[made[0]]
             shapes = {side.values[i].numbers.shape for i in made}
-            if not 2 <= len(made) <= 3 or len(shapes) > 1:
-                continue
-            for order in list(permutations(range(len(made))))[1:]:
-                lent = {
-                    (side.values[i].call, side.values[i].slot): side.values[made[o]].numbers
-                    for i, o in zip(made, order, strict=True)
-                }
+            if 2 <= len(made) <= 3 and len(shapes) == 1:
+                key = (first.file, first.line, first.op, len(made))
+                lines.setdefault(key, []).append(made)
+        for (*_, many), together in lines.items():
+            for order in list(permutations(range(many)))[1:]:
+                lent = {k: v for made in together for k, v in in_order(side, made, order).items()}
                 if self.is_right(self.run(lent)):
-                    first = side.values[made[order[0]]].numbers
-                    return Repair(made[0], -1, side, pairing, first, swapped=order)
+                    made = together[0]
+                    first = side.values[made[order[0]]]
+                    return Repair(made[0], -1, side, pairing, first.numbers, swapped=order)
         return None
 
     def same_value(self, repair: Repair, side: Side) -> dict[tuple[int, int], Tensor] | None:
@@ -288,11 +302,13 @@ class Search:
         if made is None or made.call != repair.key[0] or repair.told:
             return None
         if repair.swapped:
-            results = [i for i, v in enumerate(side.values) if v.call == made.call]
-            return {
-                (made.call, side.values[i].slot): side.values[results[o]].numbers
-                for i, o in zip(results, repair.swapped, strict=True)
-            }
+            where = (made.file, made.line, made.op)
+            calls: dict[int, list[int]] = {}
+            for i, v in enumerate(side.values):
+                if (v.file, v.line, v.op) == where:
+                    calls.setdefault(v.call, []).append(i)
+            alike = [c for c in calls.values() if len(c) == len(repair.swapped)]
+            return {k: v for c in alike for k, v in in_order(side, c, repair.swapped).items()}
         if repair.theirs < 0:
             return {repair.key: side.values[-1 - repair.theirs].numbers}
         if repair.theirs >= len(self.theirs.values):
@@ -334,6 +350,14 @@ def combinations_of(choices: Sequence[Sequence[Repair]]) -> list[tuple[Repair, .
 
     found = sorted(product(*ranked), key=cost)[: TRIES * len(choices)]
     return [tuple(repair for _, repair in chosen) for chosen in found]
+
+
+def in_order(
+    side: Side, made: Sequence[int], order: Sequence[int]
+) -> dict[tuple[int, int], Tensor]:
+    """The results of a call, taken in another order."""
+    pairs = zip(made, order, strict=True)
+    return {_key(side, i): side.values[made[o]].numbers for i, o in pairs}
 
 
 def is_room(made: Value) -> bool:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from attnlab.candidate.gradient_recorder import Backward
 from attnlab.candidate.host import Raised
-from attnlab.diagnosis.diagnose import Draw, diagnose, with_files
+from attnlab.diagnosis.diagnose import FIRST, Draw, diagnose, with_files
 from attnlab.diagnosis.gradients import (
     GradientDraw,
     Put,
@@ -32,7 +32,8 @@ from attnlab.sizes import Sizes
 ROUNDS = 4  # sets of sizes that are tried until the outputs differ
 MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
 SAME = "outputs and gradients, at several sizes, with drawn weights and inputs, in float64"
-NAN = "; both give NaN, of which nothing more can be said"
+ONE = "outputs, at several sizes, with drawn weights and inputs, in float64"
+NAN = "both give NaN, of which nothing more can be said"
 NAMES = 4  # of what learns wrongly that a message has
 MAPS = 12  # likely ways to load the weights, where none can be proven
 
@@ -59,7 +60,8 @@ def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
             return DiffReport(outcome="cannot-compare", message=str(error))
         if report.outcome != "same":
             return report
-    return replace(report, message=SAME + report.message)
+    what = ONE if report.message == FIRST else SAME
+    return replace(report, message="; ".join(filter(None, (what, report.message))))
 
 
 def _compare_at(probe: Probe, job: Job, sizes: Sizes) -> DiffReport:
@@ -73,7 +75,7 @@ def _compare_at(probe: Probe, job: Job, sizes: Sizes) -> DiffReport:
         except Skip:
             continue
         report = diagnose(draws[0], draws[1], sizes, _sources(job))
-        if report.outcome == "same":
+        if report.outcome == "same" and report.message != FIRST:
             report = _with_gradients(report, probe, mask, _sources(job))
             right = draws[0].theirs.result
             if report.outcome == "same" and right is not None and right.isnan().any():

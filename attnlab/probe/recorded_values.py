@@ -16,7 +16,9 @@ def values_in(answer: dict[str, Any]) -> Values:
     ]
     if not isinstance(last, int) or not -1 <= last < len(values):
         raise CannotTell("what it computes cannot be read")
-    return Values(values, last, result if isinstance(result, Tensor) else None)
+    others = answer.get("others")
+    result = result if isinstance(result, Tensor) else None
+    return Values(values, last, result, others if isinstance(others, int) else 0)
 
 
 def _value(told: Any, place: int) -> Value:

@@ -48,4 +48,5 @@ def values(
         "values": [{**vars(value), "numbers": value.numbers} for value in found.values],
         "output": found.output,
         "result": found.result,
+        "others": found.others,
     }
