@@ -27,6 +27,8 @@ class Side:
 
     def __init__(self, values: Values) -> None:
         self.values: Sequence[Value] = values.values
+        self.same: list[bool] = []  # which are as in the run before
+        self._run_before: Side | None = None
         self.output, self.result, self.others = values.output, values.result, values.others
 
     @staticmethod
@@ -37,13 +39,33 @@ class Side:
     @cached_property
     def plain(self) -> list[Tensor]:
         """Each value in float64, without the axes along which it repeats."""
-        return [without_repeats(value.numbers) for value in self.values]
+        return [
+            self._run_before.plain[i]
+            if self._run_before and self.same[i]
+            else without_repeats(v.numbers)
+            for i, v in enumerate(self.values)
+        ]
 
     @cached_property
     def prints(self) -> Tensor:
         """A row of numbers for each value that no layout changes."""
-        rows = [fingerprint(value.numbers) for value in self.values]
+        rows = [
+            self._run_before.prints[i]
+            if self._run_before and self.same[i]
+            else fingerprint(v.numbers)
+            for i, v in enumerate(self.values)
+        ]
         return torch.stack(rows) if rows else torch.empty(0, 6)
+
+    def follow(self, before: Side) -> None:
+        """Take over what is known of the values that an earlier run has as well."""
+        self.same = [
+            i < len(before.values) and torch.equal(v.numbers, before.values[i].numbers)
+            for i, v in enumerate(self.values)
+        ]
+        self._run_before = before
+        self.plain, self.prints  # noqa: B018  now, so that runs do not hold all before them
+        self._run_before = None
 
     @cached_property
     def classes(self) -> list[int]:
@@ -137,16 +159,29 @@ def is_mask(numbers: Tensor) -> bool:
 def without_repeats(numbers: Tensor) -> Tensor:
     found = numbers.double()
     for axis in range(found.dim() - 1, -1, -1):
+        if _differs_at_once(found, axis):
+            continue
         first = found.narrow(axis, 0, min(1, found.size(axis)))
         if found.size(axis) == 1 or (found.size(axis) and equal(first.expand_as(found), found)):
             found = first.squeeze(axis)
     return found
 
 
+def _differs_at_once(numbers: Tensor, axis: int) -> bool:
+    """Whether the first two numbers along an axis already tell that it does not repeat."""
+    if numbers.size(axis) < 2 or not numbers.numel():
+        return False
+    one, other = (numbers.select(axis, at).flatten()[0].item() for at in (0, 1))
+    largest = max(abs(one), abs(other))  # what is tiny may be rounding
+    return largest > 1e-2 and abs(one - other) > 1e-3 * largest  # never of NaN
+
+
 def equal(a: Tensor, b: Tensor) -> bool:
     """The same numbers up to rounding; NaN equals NaN."""
     if a.shape != b.shape:
         return False
+    if torch.equal(a, b):
+        return True
     finite = b[b.isfinite()]
     bound = CLOSE * max(finite.abs().max().item() if finite.numel() else 0.0, 1e-6)
     return torch.allclose(a.double(), b.double(), rtol=0.0, atol=bound, equal_nan=True)
@@ -223,9 +258,16 @@ def _product(shape: Sequence[int]) -> int:
 class Pairing:
     """The values of mine that are also values of theirs, and those that are not."""
 
-    def __init__(self, mine: Side, theirs: Side) -> None:
+    def __init__(self, mine: Side, theirs: Side, before: Pairing | None = None) -> None:
+        """`before` is a pairing of an earlier run of mine: what is the same is not sought again."""
         self.mine, self.theirs = mine, theirs
-        self.matches = [theirs.find(mine, index) for index in range(len(mine.values))]
+        if before:
+            mine.follow(before.mine)
+        self.found: list[list[int]] = [
+            before.found[index] if before and mine.same[index] else theirs.find(mine, index)
+            for index in range(len(mine.values))
+        ]
+        self.matches = list(self.found)
         self.masks = self._masks_elsewhere()
         last = mine.output
         if last >= 0 and not self.is_right:

@@ -169,7 +169,7 @@ class Search:
             if self.runs >= self.most_runs:
                 break
             after = self.run({**self.patches, **{r.key: r.value for r in chosen}})
-            paired = Pairing(after, self.theirs)
+            paired = Pairing(after, self.theirs, pairing)
             gain = self._gain(pairing, paired, group[0], after) - len(group) + 1
             if self.bold and all(r.score >= PLAIN and not r.region for r in chosen):
                 gain = max(gain, 0.5)  # another fault may keep what follows wrong
