@@ -185,13 +185,19 @@ def _is_near(found: Diagnosis, lines: frozenset[int]) -> bool:
     return any(abs(found.line - line) <= 1 for line in lines)
 
 
+def _is_far(found: Diagnosis, lines: frozenset[int]) -> bool:
+    """Whether the change is not even among the lines that are shown, as those of a backward."""
+    within = any(found.line <= line <= found.end_line for line in lines)
+    return not (within or _is_near(found, lines))
+
+
 def measure(item: Item, misses: bool) -> Result:
     """Compare and judge; a miss is shown if it is not kept apart."""
     start = time.process_time()
     report = compare(item)
     took = time.process_time() - start
     fate = judge(item, report)
-    far = [d for d in report.diagnosis if not _is_near(d, item.lines)] if report else []
+    far = [d for d in report.diagnosis if _is_far(d, item.lines)] if report else []
     misled = any(d.confirmed for d in far)
     if misses and not item.apart and (fate in ("none", "wrong", "alarm", "line") or misled):
         said = [(d.line, d.relation, d.confirmed) for d in report.diagnosis] if report else []
@@ -249,8 +255,8 @@ PAGE = """\
 Made by `python -m benchmarks.diagnosis --per-file {per_file} --write PAGE`. Items are the bugs of
 the catalogue, and generated mutants of its right files, beside the right file that they were made
 of and beside right files in another style. A line counts within one of the change, a relation where
-it is more than "other"; "confirmed, wrong" are items with any line far from the change that is
-called confirmed. Of {many} items {measured} were measured, in the order of the catalogue; {left} of
+it is more than "other"; "confirmed, wrong" are items with lines that are called confirmed and do
+not hold the change, nor the line beside it. Of {many} items {measured} were measured, in the order of the catalogue; {left} of
 these crash, cannot be compared or give equal outputs, and are left out. On the same structure the
 two files differ in a few lines only, and only such lines are named there; what the values alone
 tell is seen in the other style. "All other styles" is what the diagnoses beside each of them agree
