@@ -256,11 +256,11 @@ Made by `python -m benchmarks.diagnosis --per-file {per_file} --write PAGE`. Ite
 the catalogue, and generated mutants of its right files, beside the right file that they were made
 of and beside right files in another style. A line counts within one of the change, a relation where
 it is more than "other"; "confirmed, wrong" are items with lines that are called confirmed and do
-not hold the change, nor the line beside it. Of {many} items {measured} were measured, in the order of the catalogue; {left} of
-these crash, cannot be compared or give equal outputs, and are left out. On the same structure the
-two files differ in a few lines only, and only such lines are named there; what the values alone
-tell is seen in the other style. "All other styles" is what the diagnoses beside each of them agree
-on, as `attnlab grade --reveal` has it.
+not hold the change, nor the line beside it. Of {many} items {measured} were measured, in the order
+of the catalogue; {left} of these crash, cannot be compared or give equal outputs, and are left out.
+On the same structure the two files differ in a few lines only, and only such lines are named there;
+what the values alone tell is seen in the other style. "All other styles" is what the diagnoses
+beside each of them agree on, as `attnlab grade --reveal` has it.
 
 ## Items that the rules were written with
 

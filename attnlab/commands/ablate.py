@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attnlab.commands.base import NOT_COMPARED, Json, Timeout, emit, limits, note_reveal, run_job
+from attnlab.commands.base import NOT_COMPARED, Json, Timeout, limits, note_reveal, run_job
+from attnlab.commands.output import Html, emit_also
 from attnlab.commands.target_flags import (
     OWN_TIME,
     NamedTarget,
@@ -22,6 +23,7 @@ def command(
     named: NamedTarget,
     timeout: Timeout = "",
     reveal: Reveal = False,
+    html: Html = "",
     json: Json = False,
 ) -> int:
     """Switch off each part of a module in turn, and say what that changes.
@@ -51,7 +53,8 @@ def command(
         solved = note_reveal(chosen, found, reveal)
         page = replace(page, next=next_of_puzzle(chosen, found is None, solved))
         page = page if solved or reveal else page.without_findings()
-    return emit(page, json, {"ok": 0, "cannot-compare": NOT_COMPARED}.get(page.outcome, 1))
+    code = {"ok": 0, "cannot-compare": NOT_COMPARED}.get(page.outcome, 1)
+    return emit_also(page, json, code, html)
 
 
 def _outcome(report: Report) -> str:

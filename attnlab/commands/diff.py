@@ -21,6 +21,14 @@ Other = Annotated[
         help="What works: file.py:Class, ref:Class, package.module:Class, or file.py@COMMIT.",
     ),
 ]
+Weights = Annotated[
+    str,
+    typer.Option(
+        "--weights",
+        metavar="FILE",
+        help="A TOML file with [weights]: each parameter of yours by those of the reference.",
+    ),
+]
 AllSteps = Annotated[bool, typer.Option("--all-rows", help="Do not fold steps that are equal.")]
 
 
@@ -28,6 +36,7 @@ AllSteps = Annotated[bool, typer.Option("--all-rows", help="Do not fold steps th
 def command(
     named: NamedTarget,
     reference: Other,
+    weights: Weights = "",
     all_rows: AllSteps = False,
     timeout: Timeout = "",
     html: Html = "",
@@ -42,7 +51,7 @@ def command(
     from attnlab.target.diff_target import diff_job
 
     target, typed = named.name, named.repeating(reference).typed
-    job = diff_job(typed, reference, limits(timeout or OWN_TIME, ""))
+    job = diff_job(typed, reference, limits(timeout or OWN_TIME, ""), weights)
     note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
     report = run_job(job)
     diff = _diff(report)

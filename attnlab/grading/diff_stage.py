@@ -34,6 +34,10 @@ MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
 SAME = "outputs and gradients, at several sizes, with drawn weights and inputs, in float64"
 ONE = "outputs, at several sizes, with drawn weights and inputs, in float64"
 NAN = "both give NaN, of which nothing more can be said"
+MAPPED = (
+    "--weights FILE says how they go, as in a TOML file with [weights] and lines such as "
+    '"qkv.weight" = "cat(q.weight, k.weight, v.weight)"'
+)
 NAMES = 4  # of what learns wrongly that a message has
 MAPS = 12  # likely ways to load the weights, where none can be proven
 
@@ -68,7 +72,8 @@ def _compare_at(probe: Probe, job: Job, sizes: Sizes) -> DiffReport:
     report = DiffReport(outcome="same")
     note = _load_likely_weights(probe)
     if note is None:
-        return DiffReport(outcome="cannot-compare", message=probe.loaded.refusal)
+        refused = DiffReport(outcome="cannot-compare", message=probe.loaded.refusal)
+        return replace(refused, hint=MAPPED if job.own else "")
     for mask in _masks(probe):
         try:
             draws = [_draw(probe, probe.draw(mask)) for _ in range(2)]

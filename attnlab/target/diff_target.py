@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+from attnlab.catalogue.weight_expressions import Misfit
+from attnlab.catalogue.weight_expressions import parse as parse_weights
 from attnlab.errors import Refused, Unreadable
 from attnlab.files import shown_path
 from attnlab.records import Code, Contract, Job, Limits, UserEnvironment
@@ -22,15 +25,37 @@ REFERENCES = Path(__file__).parent.parent / "references"
 CLASS = re.compile(r"^class ([A-Z]\w*)\(", re.MULTILINE)
 
 
-def diff_job(typed: TraceCommand, reference: str, limits: Limits) -> Job:
-    """The job that compares a user's own code with a reference; raises `Refused`."""
+def diff_job(typed: TraceCommand, reference: str, limits: Limits, weights: str = "") -> Job:
+    """The job that compares a user's own code with a reference; `weights` is a file that maps
+    theirs. Raises `Refused`."""
     job = own_job(typed, limits=limits)
     if job.contract is None or job.candidate.name is None:
         hint = f"name the class: attnlab diff {typed.target}:CLASS {reference}"
         raise Refused(f"{typed.target} does not say which class to compare", hint, typed.target)
     found, own = _reference(reference, job.candidate.name, job.own)
     names = _names(job.contract, found, reference, typed)
+    if weights:
+        job = replace(job, contract=replace(job.contract, weights=read_weight_map(weights)))
     return replace(job, reference=found, reference_own=own, reference_names=names, stages=("diff",))
+
+
+def read_weight_map(file: str) -> dict[str, str]:
+    """By each parameter how it is made of the reference's; raises `Refused` or `Unreadable`."""
+    hint = 'as in: [weights], then "qkv.weight" = "cat(q.weight, k.weight, v.weight)"'
+    try:
+        told = tomllib.loads(Path(file).read_text("utf-8")).get("weights")
+    except OSError as error:
+        raise Unreadable(f"{file}: {error.strerror}", hint, file) from None
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise Refused(f"{file} is no TOML: {error}", hint, file) from None
+    if not isinstance(told, dict) or not all(isinstance(v, str) for v in told.values()):
+        raise Refused(f"{file} has no table [weights] of expressions", hint, file)
+    for name, said in told.items():
+        try:
+            parse_weights(said)
+        except (Misfit, IndexError) as error:
+            raise Refused(f"{file}: {name}: {error}", hint, file) from None
+    return told
 
 
 def _names(

@@ -1,0 +1,104 @@
+"""What attnlab diff compares with, and how weights go from one to the other."""
+
+import pytest
+
+from attnlab.candidate.host import LocalHost
+from attnlab.errors import Refused, Unreadable
+from attnlab.grading.pipeline import run_job
+from attnlab.records import Limits
+from attnlab.target.command_line import TraceCommand
+from attnlab.target.diff_target import diff_job, read_weight_map
+
+RIGHT = """
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.both = nn.Linear(dim, 2 * dim)
+
+    def forward(self, x):
+        one, other = self.both(x).chunk(2, -1)
+        return one * other.sigmoid()
+"""
+MINE = RIGHT.replace(
+    "self.both = nn.Linear(dim, 2 * dim)",
+    "self.a, self.b = nn.Linear(dim, dim), nn.Linear(dim, dim)",
+).replace("self.both(x).chunk(2, -1)", "self.a(x), self.b(x)")
+MAP = """[weights]
+"a.weight" = "part(both.weight, 0, 2)"
+"a.bias" = "part(both.bias, 0, 2)"
+"b.weight" = "part(both.weight, 1, 2)"
+"b.bias" = "part(both.bias, 1, 2)"
+"""
+
+
+def compared(folder, mine, theirs, weights=""):
+    """What is said of two files."""
+    for name, text in (("mine.py", mine), ("right.py", theirs), ("map.toml", weights)):
+        (folder / name).write_text(text, encoding="utf-8")
+    typed = TraceCommand(target=str(folder / "mine.py"), inputs=("x: B S D",), init="dim=D")
+    file = str(folder / "map.toml") if weights else ""
+    job = diff_job(typed, str(folder / "right.py"), Limits(seconds=60), file)
+    diff = run_job(job, lambda *_: LocalHost()).diff
+    assert diff is not None
+    return diff
+
+
+def test_a_map_says_how_weights_go(tmp_path):
+    """Where their names do not; the other way round is a difference."""
+    assert compared(tmp_path, MINE, RIGHT).outcome == "cannot-compare"
+    assert compared(tmp_path, MINE, RIGHT, MAP).outcome == "same"
+    turned = MAP.replace("1, 2", "_, 2").replace("0, 2", "1, 2").replace("_, 2", "0, 2")
+    assert compared(tmp_path, MINE, RIGHT, turned).outcome == "different"
+
+
+def test_weights_that_cannot_be_matched_are_no_difference(tmp_path):
+    """It is said which ones, and what helps."""
+    other = MINE.replace("self.a,", "self.c = nn.Linear(dim, 7)\n        self.a,")
+    diff = compared(tmp_path, other, RIGHT)
+    assert diff.outcome == "cannot-compare"
+    assert "c.weight" in diff.message
+    assert "--weights" in diff.hint
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda text: text.replace("* other", "* 2 * other"), "different"),
+        (lambda text: text, "same"),
+    ],
+)
+def test_of_several_outputs_the_first_is_compared(wrong, says, tmp_path):
+    """A tuple or a dict is no reason to say that outputs differ; that it was one is said."""
+    right = RIGHT.replace("return one * other.sigmoid()", "return one * other.sigmoid(), other")
+    mine = RIGHT.replace("return one * other.sigmoid()", 'return {"y": one * other.sigmoid()}')
+    diff = compared(tmp_path, wrong(mine), right)
+    assert diff.outcome == says
+    assert "the first tensor" in diff.message
+
+
+def test_what_returns_no_tensor_cannot_be_compared(tmp_path):
+    """Nothing is said of a difference."""
+    mine = RIGHT.replace("return one * other.sigmoid()", "return None")
+    assert compared(tmp_path, mine, RIGHT).outcome == "cannot-compare"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        (None, Unreadable, "No such file"),
+        ("x = ", Refused, "is no TOML"),
+        ("x = 1", Refused, r"no table \[weights\]"),
+        ('[weights]\n"a" = "cut(b)"', Refused, "cut is none of"),
+        ('[weights]\n"a" = "cat(b"', Refused, "a: "),
+    ],
+)
+def test_a_map_that_cannot_be_read_is_refused(text, error, says, tmp_path):
+    """In one line, with what such a file looks like."""
+    file = tmp_path / "map.toml"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(error, match=says):
+        read_weight_map(str(file))
