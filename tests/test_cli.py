@@ -14,8 +14,8 @@ from attnlab import __version__, cli, commands
 from attnlab.cli import move_global_options, wants_json
 
 ORDER = """list show start new sabotage next run grade batch watch hint solution quiz interview
-explain review stats plan reset trace walk diff ablate triage verify cost snippets mutate position lesson
-check doctor server
+explain review stats plan reset trace walk diff ablate triage verify cost snippets mutate position
+lesson check doctor server
 """.split()  # noqa: SIM905
 
 
