@@ -9,6 +9,8 @@ from attnlab.commands.base import Json, Timeout, emit, limits, note, run_job
 from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
 
 if TYPE_CHECKING:
+    from attnlab.records import Report
+    from attnlab.records.ablation import Ablation
     from attnlab.records.walk import WalkStep
     from attnlab.render.walk import WalkPage
     from attnlab.sizes import Sizes
@@ -28,6 +30,8 @@ def command(
     The lines come in the order in which they ran, with views, copies and costs. For a challenge it
     tells what the lines do, not whether they are right.
     """
+    from dataclasses import replace
+
     from attnlab.errors import Refused
     from attnlab.questions.walk import walk
     from attnlab.records import TraceOptions
@@ -37,6 +41,7 @@ def command(
     if quiz and (json or not sys.stdin.isatty()):
         raise Refused("--quiz asks at a terminal", "leave it out to see the walk", "--quiz")
     job = named.job(limits(timeout or OWN_TIME, ""), TraceOptions(cost=True, memory=True))
+    job = replace(job, stages=("trace", "ablation"))
     named.announce("walking through", job)
     report = run_job(job)
     trace = report.trace
@@ -47,7 +52,7 @@ def command(
         target=report.target or named.name,
         outcome="crashed" if trace and trace.crash else report.outcome,
         sizes=sizes,
-        steps=walk(trace) if trace else (),
+        steps=walk(trace, _parts(report, bool(named.chosen))) if trace else (),
         crash=trace.crash if trace else None,
         message=report.message,
         notes=trace.notes if trace else (),
@@ -56,6 +61,12 @@ def command(
         _ask_each(page)
         return 0
     return emit(page, json, 0 if page.outcome == "ok" else 1)
+
+
+def _parts(report: Report, puzzle: bool) -> list[Ablation]:
+    """What was switched off line by line; of a puzzle without what names its cause."""
+    parts = report.ablation.parts if report.ablation else ()
+    return [p for p in parts if p.kind != "head" and not (puzzle and p.is_finding)]
 
 
 def _ask_each(page: WalkPage) -> None:

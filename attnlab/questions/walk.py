@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from attnlab.records.ablation import Ablation
 from attnlab.records.trace import Op, Trace
 from attnlab.records.walk import WalkRow, WalkStep
 
 FILE = Path(__file__).with_name("walk.toml")
+HARDLY = 0.005  # of the size of the output
 PRODUCTS = {"matmul", "einsum", "bmm", "baddbmm"}
 MASKS = {"masked_fill", "masked_fill_", "where"}
 ON_SCORES = {*MASKS, "add", "sub", "mul", "div", "to", "float", "clamp", "tanh"}
@@ -32,15 +35,30 @@ def texts() -> dict[str, dict[str, str]]:
     return tomllib.loads(FILE.read_text("utf-8"))
 
 
-def walk(trace: Trace) -> tuple[WalkStep, ...]:
-    """The lines in the order in which they ran first."""
+def walk(trace: Trace, parts: Sequence[Ablation] = ()) -> tuple[WalkStep, ...]:
+    """The lines in the order in which they ran first, with the parts that were switched off."""
     known = patterns(trace)
     by_index = {op.index: op for op in trace.ops}
     lines: dict[tuple[str, int], list[Op]] = {}
     for op in trace.ops:
         lines.setdefault((op.file, op.line), []).append(op)
     told = set[str]()  # operations that were explained
-    return tuple(_step(ops, by_index, known, told) for ops in lines.values())
+    without: dict[tuple[str, int], list[str]] = {}
+    for part in parts:
+        without.setdefault((part.file, part.line), []).append(_change(part))
+    return tuple(
+        replace(_step(ops, by_index, known, told), without=tuple(without.get(place, ())))
+        for place, ops in lines.items()
+    )
+
+
+def _change(part: Ablation) -> str:
+    """`masked_fill: the output changes by 42 %, causality is lost`."""
+    if part.change is None:
+        return f"{part.what}: it does not run"
+    size = "hardly" if part.change < HARDLY else f"by {part.change:.0%} of its size"
+    lost = f"; lost: {', '.join(part.broke)}" if part.broke else ""
+    return f"{part.what}: the output changes {size}{lost}"
 
 
 def _step(

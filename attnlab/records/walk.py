@@ -29,4 +29,5 @@ class WalkStep:
     rows: tuple[WalkRow, ...]
     times: int = 1  # that it ran
     why: dict[str, str] = field(default_factory=dict)  # by what it is known as: "scale", "mask"
+    without: tuple[str, ...] = ()  # what became of a call with parts of the line switched off
     module: str = ""

@@ -68,6 +68,8 @@ def show_step(step: WalkStep, screen: Screen) -> None:
     for row in step.rows:
         if row.does:
             screen.hang((f"      {row.op} ", "aside"), (row.does, "aside"))
+    for text in step.without:
+        screen.hang(("      without ", "warn"), text)
     for name, why in step.why.items():
         screen.hang((f"      {name}: ", "title"), why)
 

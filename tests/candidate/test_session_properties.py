@@ -9,6 +9,7 @@ from modules import HEAD, called, made, module, randn
 
 from attnlab.candidate.session import Session
 from attnlab.records import LiveReport, UserEnvironment, from_json, plain
+from attnlab.records.ablation import AblationReport
 
 SAID = {"promised": [], "unpromised": []}
 DEMO = """
@@ -61,13 +62,13 @@ def test_a_mask_that_was_given_as_none_is_tried():
     assert failed(called(session, *given, verb="look_at_properties", **SAID)) == {"mask-effect"}
 
 
-def demo(text, tmp_path):
+def demo(text, tmp_path, verb="look_at_demo"):
     own = plain(UserEnvironment(cwd=str(tmp_path)))
     before, argv, main = os.getcwd(), sys.argv, sys.modules["__main__"]  # noqa: PTH109
     environ = dict(os.environ)
     try:
         code = {"file": "demo.py", "text": HEAD + text, "path": "", "own": own}
-        return Session().ask("look_at_demo", **code, **SAID)
+        return Session().ask(verb, **code, **(SAID if verb == "look_at_demo" else {}))
     finally:
         os.chdir(before)
         os.environ.update(environ)
@@ -90,6 +91,30 @@ def test_the_properties_of_a_demos_module(tmp_path):
 def test_the_targets_of_a_demos_loss_promise_causality(loss, tmp_path):
     """A model without any mask that is to predict the next token reads it."""
     assert "causality" in failed(demo(LOSS.format(loss=loss), tmp_path))
+
+
+RESIDUAL = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.norm = nn.Linear(4, 4), nn.LayerNorm(4)
+    def forward(self, x):
+        return x + self.w(self.norm(x))
+Net()(torch.randn(3, 5, 4))
+"""
+
+
+def test_parts_are_switched_off_in_an_example_and_in_a_demo(tmp_path):
+    """What they do stands in a report, those that change most first."""
+    session = made(module("return x + self.w(x)", "self.w = nn.Linear(4, 4)"))
+    alone = called(session, ("x", randn(3, 5, 4)), verb="ablate_example")
+    whole = demo(RESIDUAL, tmp_path, "ablate_demo")
+    for answer, kinds in ((alone, {"residual"}), (whole, {"residual", "norm"})):
+        parts = from_json(AblationReport, answer["report"]).parts
+        assert kinds <= {part.kind for part in parts}
+        changes = [part.change for part in parts]
+        assert changes == sorted(changes, reverse=True)
+        assert min(changes) > 0
 
 
 def test_a_function_has_properties_too():

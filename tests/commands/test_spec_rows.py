@@ -1,7 +1,7 @@
 """What attnlab must cover has a command: positions, B1 to B10, and debugging, C1 to C14.
 
-What C7 asks, switching parts off, has no command yet. That the numbers are right is tested where
-they are computed: tests/tracer/test_cost.py (C13), tests/tracer/views/test_compilation.py (C10).
+That the numbers are right is tested where they are computed:
+tests/tracer/test_cost.py (C13), tests/tracer/views/test_compilation.py (C10).
 """
 
 import pytest
@@ -54,6 +54,7 @@ ROWS = {
     "C5 a mask's infinity": ("trace right.py", ["nothing suspicious"]),
     "C6 the mask works": ("verify right.py", ["✓ causality ", "✓ batch-independence"]),
     "C6 or leaks": ("verify column.py", ["✗ causality", "column.py:16"]),
+    "C7 switched off": ("ablate right.py", ["switched off", "what it broke", "head 0"]),
     "C8 gradients": ("trace right.py --backward", ["norm  shape  parameter", "qkv.weight"]),
     "C9 copies and views": ("trace right.py", ["non-contig"]),
     "C9 .T": ("trace turned.py", ["warning line 16 T  axes-reversed", ".mT swaps the last two"]),

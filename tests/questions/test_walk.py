@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import attnlab
@@ -86,6 +88,17 @@ def test_a_script_walks_too(shell):
     assert {row["op"] for row in rows} > {"linear", "chunk", "softmax"}
     assert any(row["view"] for row in rows)
     assert any(row["flops"] for row in rows)
+
+
+def test_a_line_says_what_breaks_without_it(shell):
+    """By switching its parts off, one at a time."""
+    Path("block.py").write_text(MODULE)
+    said = shell("walk", "block.py:Block", "--input", "x: B S D", "--json")
+    without = {step["source"].partition("  #")[0]: step["without"] for step in said.json["steps"]}
+    mask = without["scores = scores.masked_fill(later, -torch.inf)"]
+    assert len(mask) == 1
+    assert mask[0].endswith("causality")
+    assert any("residual" in text for text in without["x = x + self.out(mixed)"])
 
 
 def test_what_cannot_be_walked_is_one_line(shell):
