@@ -220,7 +220,7 @@ def test_a_program_that_goes_astray_costs_itself_alone(case, grade):
     """One clear line says what happened and where; the next grade is as before."""
     old, new, outcome, says = ENDED[case]
     text = FILES["train.py"].replace(old, new, 1)
-    report = grade(FILES | {"train.py": text}, seconds=8.0 if outcome == "timeout" else 60.0)
+    report = grade(FILES | {"train.py": text}, seconds=5.0 if outcome == "timeout" else 60.0)
     assert report.outcome == outcome
     assert says in report.message
 

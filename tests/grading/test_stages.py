@@ -80,7 +80,7 @@ def test_a_wrong_part_is_tried_with_the_own_model_alone(grade):
 def test_an_endless_loop_ends_the_stage_and_no_more(grade):
     """The check that hung says so, those behind it were not tried."""
     files = with_text("            past = cache.length(layer)\n", "            while True: pass\n")
-    report = grade(files, "grade", "stage", "goals", seconds=6.0)
+    report = grade(files, "grade", "stage", "goals", seconds=4.0)
     assert report.outcome == "timeout"
     messages = failed(report)
     assert "time" in messages["prompt"] or "running" in messages["prompt"]

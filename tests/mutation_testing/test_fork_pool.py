@@ -50,7 +50,7 @@ def test_one_that_hangs_is_ended(asked, worker):
     """The others are tried all the same."""
     hangs = variant(asked, "q = self.heads", "while True: pass\n        q = self.heads")
     right = variant(asked, "dim=-1", "dim=3")
-    job = replace(asked, candidates=(hangs, right), seconds=8.0)
+    job = replace(asked, candidates=(hangs, right), seconds=5.0)
     first, second = worker.trials(job).results
     assert first.reports[0].outcome == "timeout"
     assert second.reports[0].outcome == "ok"
