@@ -70,8 +70,9 @@ def cached(
     def build() -> Given:
         module = made(name, "Model", attends, sizes)
         with torch.no_grad():
-            past = module(input_ids=ids(), use_cache=True).past_key_values
-        call = {"input_ids": ids(step), "past_key_values": past, "use_cache": True}
+            out = module(input_ids=ids(), use_cache=True)
+        cache = "cache" if "cache" in out else "past_key_values"  # by the version of transformers
+        call = {"input_ids": ids(step), cache: out[cache], "use_cache": True}
         return Given(module, call, "input_ids: B L")
 
     return build

@@ -1,5 +1,6 @@
 """Whole models of transformers with the same weights: GPT-2, Llama, Mistral, BERT, BART (A6)."""
 
+import inspect
 import os
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -103,9 +104,11 @@ def test_logits_and_generation(pair) -> None:
     with torch.no_grad():
         torch.testing.assert_close(ours(ids), theirs(ids).logits, **close)
         caches, theirs_cache = ours.new_caches(3), None
+        named = inspect.signature(theirs.forward).parameters
+        cache = "cache" if "cache" in named else "past_key_values"  # by its version
         for part in ids.split([4, 1, 2], dim=1):
-            out = theirs(part, past_key_values=theirs_cache, use_cache=True)
-            theirs_cache = out.past_key_values
+            out = theirs(part, **{cache: theirs_cache}, use_cache=True)
+            theirs_cache = getattr(out, cache)
             torch.testing.assert_close(ours(part, caches=caches), out.logits, **close)
     text = theirs.generate(
         ids, max_new_tokens=5, min_new_tokens=5, do_sample=False, pad_token_id=0, eos_token_id=None
