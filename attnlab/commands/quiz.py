@@ -42,7 +42,11 @@ def complete_kind(incomplete: str) -> list[tuple[str, str]]:
 
 KindName = Annotated[
     str,
-    typer.Argument(metavar="[KIND]", help="What to ask; any.", autocompletion=complete_kind),
+    typer.Argument(
+        metavar="[KIND]",
+        help="What to ask; any. An id such as shapes.17.2 shows that question.",
+        autocompletion=complete_kind,
+    ),
 ]
 Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Ask this question of the kind.")]
 Answer = Annotated[
@@ -89,6 +93,9 @@ def command(
     with warm_runner() as runner:
         if answer or ask:
             return _judge(ctx, answer or ask, runner, json, measure=bool(ask))
+        if "." in kind:
+            parts, number = _find_parts(ctx, kind, runner)
+            return emit(QuestionPage(question=parts[number - 1].question), json)
         mixed = [each for each in kinds().values() if each.id not in LONG]
         chosen = [find_kind(kind)] if kind else mixed
         number = random.randrange(NUMBERS) if number is None else number
@@ -105,22 +112,31 @@ def command(
 def _judge(ctx: typer.Context, answer: str, runner: Runner, json: bool, measure: bool) -> int:
     """The verdict on `ID=ANSWER`, or what was measured."""
     from attnlab.errors import Refused
-    from attnlab.questions.base import draw_parts, find_measurement, judge, read_id
+    from attnlab.questions.base import find_measurement, judge
     from attnlab.render.quiz import MeasurementPage, QuizVerdictPage
 
     name, equals, typed = answer.partition("=")
     if not equals:
         raise Refused(f'there is no = in "{answer}"', "as in --answer shapes.17=ANSWER")
-    asked = read_id(name.strip())
+    parts, number = _find_parts(ctx, name.strip(), runner)
+    part = parts[number - 1]
+    if measure:
+        return emit(MeasurementPage(measurement=find_measurement(part, typed)), json)
+    verdict = judge(parts, number, typed)
+    _record(part, verdict)
+    return emit(QuizVerdictPage(verdict=verdict), json, int(verdict.outcome != "right"))
+
+
+def _find_parts(ctx: typer.Context, name: str, runner: Runner) -> tuple[Sequence[Part], int]:
+    """The parts of the question with this id, and which of them it names, from 1."""
+    from attnlab.errors import Refused
+    from attnlab.questions.base import draw_parts, read_id
+
+    asked = read_id(name)
     parts = draw_parts(asked.kind, asked.seed, catalogue(ctx), runner)
     if asked.number > len(parts):
-        raise Refused(f"{name} is not asked: that question has {len(parts)} parts", "", "--answer")
-    if measure:
-        found = find_measurement(parts[asked.number - 1], typed)
-        return emit(MeasurementPage(measurement=found), json)
-    verdict = judge(parts, asked.number, typed)
-    _record(parts[asked.number - 1], verdict)
-    return emit(QuizVerdictPage(verdict=verdict), json, int(verdict.outcome != "right"))
+        raise Refused(f"{name} is not asked: that question has {len(parts)} parts")
+    return parts, asked.number
 
 
 def _record(part: Part, verdict: QuizVerdict) -> None:

@@ -25,8 +25,11 @@ def all_answers(
 
 
 def _quizzes(events: Iterable[Event]) -> Iterator[Answer]:
+    """The first answer to each question: once it was judged, its answer is known."""
+    seen: set[str] = set()
     for event in events:
-        if event.kind == "quiz":
+        if event.kind == "quiz" and (not event.text or event.text not in seen):
+            seen.add(event.text)
             mark: Mark = event.outcome if event.outcome in ("right", "partly") else "wrong"  # type: ignore[assignment]
             yield Answer(
                 category=event.category or OTHER,

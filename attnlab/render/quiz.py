@@ -68,7 +68,7 @@ class QuizVerdictPage:
     def show(self, screen: Screen) -> None:
         show_verdict(self.verdict, screen)
         if self.verdict.next:
-            screen.do_next(f"attnlab quiz --answer {self.verdict.next}=ANSWER is asked next")
+            screen.do_next(f"attnlab quiz {self.verdict.next} shows what is asked next")
 
     def document(self) -> Document:
         names = ("id", "kind", "outcome", "score", "answer", "right", "message", "why")

@@ -115,9 +115,10 @@ class ClassUsage:
 
     # ------------------------------------------------------------ inputs
 
-    def fed(self, name: str, argument: str, depth: int = DEEP) -> str:
-        """What forward takes for `argument`: ids, vectors, a picture; "" where nothing says it."""
-        function = self.methods[name].get("forward")
+    def fed(self, name: str, argument: str, depth: int = DEEP, method: str = "forward") -> str:
+        """What forward, or a method that it calls, takes for `argument`: ids, vectors, a picture;
+        "" where nothing says it."""
+        function = self.methods[name].get(method)
         if function is None or not depth:
             return ""
         ranks = [len(names) for names in _unpacked(function, argument)]
@@ -125,16 +126,23 @@ class ClassUsage:
             for place, given in enumerate(call.args):
                 if not (isinstance(given, ast.Name) and given.id == argument):
                     continue
-                made = self._made(name, call.func)
-                if made in self.methods:
-                    inner = self.methods[made].get("forward")
-                    names = _parameters(inner)
-                    kind = self.fed(made, names[place], depth - 1) if place < len(names) else ""
-                else:
-                    kind = FED.get(made, "")
+                kind = self._taken(name, call.func, place, depth)
                 if kind and not (kind == VECTORS and ranks):
                     return kind
+        if any(_compares_with_padding(node, argument) for node in ast.walk(function)):
+            return IDS
         return RANKS.get(ranks[0], "") if ranks else ""
+
+    def _taken(self, name: str, called: ast.expr, place: int, depth: int) -> str:
+        """What a layer, or a method of the class itself, takes at this place of its arguments."""
+        made, method = self._made(name, called), "forward"
+        own = ast.unparse(called).removeprefix("self.")
+        if own in self.methods[name] and ast.unparse(called) != own:
+            made, method = name, own
+        if made not in self.methods:
+            return FED.get(made, "")
+        names = _parameters(self.methods[made].get(method))
+        return self.fed(made, names[place], depth - 1, method) if place < len(names) else ""
 
     def mask_axes(self, name: str, argument: str, depth: int = DEEP) -> str:
         """Axes and meaning of a mask by its use: `B S bool allows`; "" where it says nothing."""
@@ -314,6 +322,15 @@ def _unpacked(function: Function | None, argument: str) -> Iterator[list[str]]:
         whole = ast.unparse(node.value) in (f"{argument}.shape", f"{argument}.size()")
         if whole and not any(isinstance(e, ast.Starred) for e in elements):
             yield [ast.unparse(e) for e in elements]
+
+
+def _compares_with_padding(node: ast.AST, argument: str) -> bool:
+    """`ids != PAD`, as only ids are compared."""
+    return (
+        isinstance(node, ast.Compare)
+        and ast.unparse(node.left) == argument
+        and bool(re.search(r"pad", ast.unparse(node.comparators[0]), re.IGNORECASE))
+    )
 
 
 def _mentions(node: ast.expr, name: str) -> bool:

@@ -41,6 +41,15 @@ def test_what_is_no_answer_is_refused_and_not_recorded(shell, answer):
     assert not events()
 
 
+def test_what_is_asked_next_is_shown_by_its_id(shell):
+    """The id that a verdict names; it is the question that --answer judges."""
+    first = shell("quiz", "spot", "--seed", "9", "--json").json
+    follows = shell("quiz", "spot.9.2", "--json").json
+    assert (follows["id"], follows["code"]) == ("spot.9.2", first["code"])
+    assert follows["prompt"] != first["prompt"]
+    assert shell("quiz", "spot.9.99").code == shell("quiz", "spot.x").code == 2
+
+
 @pytest.mark.parametrize(
     ("kind", "about"), [("spot", "mask"), ("why", "loss"), ("numbers", "cache")]
 )

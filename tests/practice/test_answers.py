@@ -37,6 +37,16 @@ def test_a_challenge_counts_once_it_is_passed_or_given_up():
     assert all_answers(cases[("right",)], CATEGORIES, [])[0].seconds == 100
 
 
+def test_a_question_that_was_judged_before_is_no_answer():
+    """Its right answer was shown; another question of the kind counts."""
+    events = [
+        event("quiz", at, question="shapes", outcome=outcome, text=name)
+        for at, outcome, name in ((1, "wrong", "shapes.3"), (2, "right", "shapes.3"),
+                                  (3, "right", "shapes.4"))
+    ]  # fmt: skip
+    assert [answer.mark for answer in all_answers(events, {}, [])] == ["wrong", "right"]
+
+
 def test_a_solution_read_after_the_pass_is_no_answer():
     """Who compares the own fix with the solution has not looked it up."""
     events = [event("grade", 100, outcome="passed"), event("solution", 200)]

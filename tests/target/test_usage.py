@@ -172,3 +172,27 @@ def test_what_is_filled_in_may_have_a_name():
     """
     usage = ClassUsage({"Net": ast.parse(dedent(text)).body[0]})
     assert usage.mask_axes("Net", "mask") == "B S S bool forbids"
+
+
+METHODS = """
+class Net(nn.Module):
+    def __init__(self, width):
+        self.letters = nn.Embedding(99, width)
+        self.mix = nn.Linear(width, width)
+
+    def embed(self, given):
+        return self.letters(given)
+
+    def encode(self, source, keep):
+        return self.mix(self.embed(source))
+
+    def forward(self, first, second, third):
+        return self.encode(first, second != data.PAD) + self.mix(third)
+"""
+
+
+def test_inputs_are_followed_into_methods_of_the_class():
+    """Ids reach an embedding in a method of a method, or are compared with padding."""
+    usage = ClassUsage({"Net": ast.parse(METHODS).body[0]}, {})
+    fed = {name: usage.fed("Net", name) for name in ("first", "second", "third")}
+    assert fed == {"first": "ids", "second": "ids", "third": "vectors"}
