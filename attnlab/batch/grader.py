@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from attnlab.batch.normal import normal_digest
-from attnlab.batch.submissions import digest_submission, printable
+from attnlab.batch.submissions import digest_submission, link_problem, printable
 from attnlab.catalogue.load import Catalogue
 from attnlab.catalogue.programs import compose
+from attnlab.catalogue.round_mark import MARK
 from attnlab.catalogue.texts import shipped_text, solution_text
 from attnlab.errors import AttnlabError, Unreadable
 from attnlab.files import shown_path
@@ -21,7 +22,7 @@ from attnlab.records.program import GoalResult, PartResult, Program, ProgramJob,
 from attnlab.target.challenge_job import challenge_job
 from attnlab.target.rounds import GRADE, SECONDS, read_files, round_job, started_round
 from attnlab.target.source import read_source
-from attnlab.verdict import grade_outcome, make_verdict
+from attnlab.verdict import UNSEEN, grade_outcome, make_verdict
 
 AnyJob = Job | ProgramJob
 AnyReport = Report | ProgramReport
@@ -116,7 +117,11 @@ class RoundGrader:
     def task(self, submission: Submission, run: BatchRun) -> Task:
         digest = digest_submission(submission, self.program.edit)
         path = submission.path
+        parts = (Path(path, file) for file in (MARK, *self.program.edit))
+        links = (link_problem(part, Path(path)) for part in parts)
         try:
+            if problem := submission.problem or next(filter(None, links), ""):
+                raise Unreadable(problem)
             chosen = started_round(self.program, Path(path))
         except AttnlabError as error:
             return Task(submission, digest, "", None, printable(error.message))
@@ -190,4 +195,5 @@ def conclude(grader: Grader, task: Task, report: AnyReport | None, fault: str = 
         alike=task.alike,
         verdict=replace(verdict, checks=told, output=verdict.output[-OUTPUT:]),
         passed=sum(check.outcome == "passed" for check in checks),
+        least=any(check.reason == UNSEEN for check in checks),
     )

@@ -31,7 +31,7 @@ def find_submissions(where: str, file: str, round_: bool) -> list[Submission]:
         if not found:
             raise Refused(f"{where} holds no submission", f"one {kind} for each person", where)
     elif path.suffix.lower() == ".csv":
-        found = list(_in_manifest(path))
+        found = list(_in_manifest(path, "" if round_ else file))
     else:
         near = os.listdir(path.parent) if path.parent.is_dir() else []  # noqa: PTH208 - names alone
         hint = did_you_mean(path.name, near) or "name a folder of submissions, or a .csv file"
@@ -43,6 +43,8 @@ def digest_submission(submission: Submission, files: Sequence[str]) -> str:
     """Digits that change with what was handed in; `files` are those of a round."""
     folder = Path(submission.path)
     paths = [folder / name for name in (*files, MARK)] if files else [folder]
+    if submission.problem:  # what a link leads to is not read
+        paths = []
     found = hashlib.sha256(submission.problem.encode())
     for path in paths:
         try:
@@ -75,12 +77,28 @@ def _in_folder(folder: Path, file: str, round_: bool) -> Iterator[Submission]:
                 "rename one of them, or say in a manifest whose it is",
             )
         taken[name] = entry.name
-        whole = round_ or not is_folder
-        yield (
-            Submission(name=name, path=entry.path)
-            if whole
-            else _file_in(Path(entry.path), name, file)
-        )
+        yield _submission(Path(entry.path), name, "" if round_ else file, folder)
+
+
+def _submission(path: Path, name: str, file: str, base: Path) -> Submission:
+    """Somebody's file, or the one `file` of their folder; a link below `base` is not followed."""
+    if problem := link_problem(path, base):
+        return Submission(name=name, path=str(path), problem=problem)
+    if file and path.is_dir():
+        return _file_in(path, name, file)
+    return Submission(name=name, path=str(path))
+
+
+def link_problem(path: Path, base: Path) -> str:
+    """Why a path is not graded: a link could show what lies elsewhere, or another's work."""
+    for part in (path, *path.parents):
+        if part == base:
+            break
+        if part.is_symlink():
+            inside = Path(os.path.realpath(part)).is_relative_to(os.path.realpath(base))
+            place = "another file in the folder" if inside else "a place outside the folder"
+            return f"{printable(part.name)} is a link to {place}; it was not followed"
+    return ""
 
 
 def _file_in(folder: Path, name: str, file: str) -> Submission:
@@ -91,7 +109,7 @@ def _file_in(folder: Path, name: str, file: str) -> Submission:
         return Submission(name=name, path=str(folder), problem=f"{name}/: {error.strerror}")
     named = [path for path in known if path.name == file] or known
     if len(named) == 1:
-        return Submission(name=name, path=str(named[0]))
+        return Submission(name=name, path=str(named[0]), problem=link_problem(named[0], folder))
     names = ", ".join(printable(path.name) for path in named[:4])
     problem = f"{name}/ holds {len(named)} Python files ({names}): none is called {file}"
     return Submission(
@@ -101,7 +119,7 @@ def _file_in(folder: Path, name: str, file: str) -> Submission:
     )
 
 
-def _in_manifest(path: Path) -> Iterator[Submission]:
+def _in_manifest(path: Path, wanted: str) -> Iterator[Submission]:
     shown = shown_path(path)
     try:
         text = read_bytes(path, shown, LARGEST_MANIFEST).decode("utf-8-sig")
@@ -125,6 +143,6 @@ def _in_manifest(path: Path) -> Iterator[Submission]:
             hint = "keep the row of what is to be graded"
             raise Refused(f"{where}: {name} stands in row {taken[name]} too", hint, shown)
         taken[name] = number
-        yield Submission(name=name, path=str(path.parent / cells["file"]))
+        yield _submission(path.parent / cells["file"], name, wanted, path.parent)
     if not taken:
         raise Refused(f"{shown} names no submission", EXAMPLE, shown)

@@ -39,6 +39,7 @@ class Graded:
     alike: str  # the same for all that say the same but for names, comments and spaces
     verdict: Verdict
     passed: int  # checks that hold
+    least: bool = False  # checks that were not made count as failed in the score
 
     @property
     def first(self) -> str:

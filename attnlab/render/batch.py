@@ -16,7 +16,9 @@ from attnlab.render.screen import ASCII, Screen, bare_table, plural, truncate
 
 REDRAWN = 4  # times a second
 BAR = 24  # cells of the longest bar
-COLUMNS = ("name", "outcome", "score", "check", "file", "line", "message", "seconds")
+COLUMNS = (
+    "name", "outcome", "score", "check", "file", "line", "message", "seconds", "score_is_least",
+)  # fmt: skip
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would compute such a cell
 
 
@@ -55,7 +57,12 @@ class BatchPage:
             "failures": [{"check": r.id, "names": list(r.names)} for r in found.reasons],
             "similar": plain(found.alike),
             "submissions": [
-                {"name": one.name, "check": _check(one), "passed": one.passed}
+                {
+                    "name": one.name,
+                    "check": _check(one),
+                    "passed": one.passed,
+                    "score_is_least": one.least,
+                }
                 | pick(one.verdict, "file", "outcome", "score", "message", "checks", "seconds")
                 for one in found.graded
             ],
@@ -73,7 +80,9 @@ class BatchPage:
             first = next((c for c in verdict.checks if c.line), None)
             place = (first.file, first.line) if first else (verdict.file, "")
             cells = (one.name, verdict.outcome, f"{verdict.score:.3f}", _check(one), *place)
-            rows.writerow([_cell(c) for c in (*cells, verdict.message, f"{verdict.seconds:.2f}")])
+            least = str(one.least).lower()
+            more = (verdict.message, f"{verdict.seconds:.2f}", least)
+            rows.writerow([_cell(c) for c in (*cells, *more)])
         return file.getvalue()
 
 

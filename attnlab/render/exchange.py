@@ -81,7 +81,7 @@ def _checks(subject: str, checks: Sequence[CheckResult], file: str = "") -> list
             title=check.title,
             outcome=check.outcome,
             level="note" if check.folded_under else LEVELS[check.outcome],
-            message=" ".join(filter(None, (check.message or check.title, check.advice))),
+            message="\n".join(filter(None, (check.message or check.title, check.advice))),
             file=check.file or file,
             line=check.line,
         )

@@ -12,6 +12,7 @@ from sample_records import check
 from attnlab.batch.run import BatchStore, at_once
 from attnlab.errors import Broken
 from attnlab.records import Report
+from attnlab.verdict import UNSEEN
 from attnlab.worker.wire import KILLED
 
 RIGHT = "import torch\n\nclass MultiHeadAttention(torch.nn.Module):\n    pass\n"
@@ -37,7 +38,10 @@ class FakeWorker:
         if "stop" in text:
             raise KeyboardInterrupt
         outcome = "failed" if "wrong" in text else "passed"
-        return Report(outcome="ok", checks=(check("finite", outcome, "NaN at [0]", line=3),))
+        checks = [check("finite", outcome, "NaN at [0]", line=3)]
+        if "unseen" in text:
+            checks.append(check("causality", "skipped", reason=UNSEEN))
+        return Report(outcome="ok", checks=tuple(checks))
 
 
 @pytest.fixture
@@ -318,3 +322,48 @@ def test_parts_of_a_class_are_merged(shell, worker, hand_in):
     wrong = shell("batch", "merge", "new.run", parts[0], "seed.run")
     assert re.search(r"do not belong together: seed was \d+ and is 5", wrong.err)
     assert "there is no such run" in shell("batch", "merge", "new.run", "gone.run").err
+
+
+def test_links_are_not_followed(shell, worker, hand_in, tmp_path):
+    """A link to a file, a folder or another's work is unreadable, and nothing of it is shown."""
+    hand_in(ann="right")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.py").write_text("root:x:0:0\n")
+    Path("class/bob.py").symlink_to(outside / "secret.py")
+    Path("class/cid").symlink_to(outside)
+    Path("class/dan.py").symlink_to("ann.py")
+    Path("class/eve").mkdir()
+    Path("class/eve/a.py").symlink_to(outside / "secret.py")
+    said = grade(shell, "--json")
+    names = ("bob", "cid", "dan", "eve")
+    assert outcomes(said) == {"ann": "passed", **dict.fromkeys(names, "unreadable")}
+    assert "root:x" not in said.out
+    told = {row["name"]: row["message"] for row in said.json["submissions"]}
+    assert told["bob"] == "bob.py is a link to a place outside the folder; it was not followed"
+    assert "a link to another file in the folder" in told["dan"]
+
+
+def test_a_manifest_takes_a_folder_as_a_folder_does(shell, worker, hand_in):
+    """The one file of somebody's folder is graded; a link in it is not followed."""
+    hand_in(ann="right")
+    Path("class/ben").mkdir()
+    Path("class/ann.py").rename("class/ben/solution.py")
+    Path("class/eve.py").symlink_to("ben/solution.py")
+    Path("class.csv").write_text("name,file\nben,class/ben\neve,class/eve.py\n")
+    assert outcomes(grade(shell, "--json", where="class.csv")) == {
+        "ben": "passed",
+        "eve": "unreadable",
+    }
+
+
+def test_scores_say_whether_checks_were_not_made(shell, worker, hand_in):
+    """CSV and JSON have a field that is true where the score could be higher."""
+    from attnlab.render.batch import COLUMNS
+
+    hand_in(ann="right", bob="unseen wrong")
+    said = grade(shell, "--json")
+    assert [row["score_is_least"] for row in said.json["submissions"]] == [False, True]
+    rows = shell("batch", "show", "class.run", "--csv").out.splitlines()
+    assert rows[0].split(",") == list(COLUMNS)
+    assert [row.rpartition(",")[2] for row in rows[1:]] == ["false", "true"]
