@@ -17,7 +17,13 @@ def parse_shard(text: str) -> tuple[int, int]:
     raise Refused(f"--shard {text}: a part of so many is needed", "as in 2/8", "--shard")
 
 
-def merge_runs(into: BatchStore, parts: Sequence[Path]) -> None:
+def _missing(held: set[str]) -> list[str]:
+    """The parts of the class that no run holds."""
+    count = max((int(part.partition("/")[2]) for part in held), default=0)
+    return [part for n in range(1, count + 1) if (part := f"{n}/{count}") not in held]
+
+
+def merge_runs(into: BatchStore, parts: Sequence[Path], partial: bool = False) -> None:
     """Put the verdicts of all parts into one run; raises `Refused` where they do not belong
     together, before anything is written."""
     stores = [BatchStore(path, writing=False) for path in parts]
@@ -35,7 +41,14 @@ def merge_runs(into: BatchStore, parts: Sequence[Path]) -> None:
             if digest != one.digest:
                 both = f"{shown_path(path)} and {shown_path(store.path)}"
                 raise Refused(f"{both} graded different files of {one.name}", "leave one out")
-    into.begin(replace(runs[0], total=sum(run.total for run in runs) - doubled), resume=False)
+    held = {part for run in runs for part in run.parts}
+    missing = _missing(held)
+    if missing and not partial:
+        hint = "name its run too, or merge what there is with --partial"
+        raise Refused(f"parts are missing: {', '.join(missing)}", hint)
+    total = sum(run.total for run in runs) - doubled
+    kept = tuple(sorted(held)) if missing else ()
+    into.begin(replace(runs[0], total=total, parts=kept), resume=False)
     for store in reversed(stores):  # of two verdicts on one submission the first part's stays
         for one in store.graded():
             into.add(one)

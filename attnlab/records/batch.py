@@ -28,6 +28,7 @@ class BatchRun:
     seed: int
     total: int  # submissions
     layout: int = LAYOUT
+    parts: tuple[str, ...] = ()  # "1/2": those of the class that are in it, where not all are
 
 
 @record

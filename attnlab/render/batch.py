@@ -37,6 +37,8 @@ class BatchPage:
         screen.say((f"{mark} {passed} of {plural(done, 'submission')} passed", style))
         if done < run.total:
             screen.say((f"{run.total - done} not graded yet", "warn"), indent=2)
+        if run.parts:
+            screen.say((f"part {', '.join(run.parts)} of the class only", "warn"), indent=2)
         screen.say((run.challenge, "name"), f"  {found.file}", indent=2)
         _show_reasons(found, screen)
         _show_alike(found.alike, screen)

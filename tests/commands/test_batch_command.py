@@ -307,6 +307,11 @@ def test_parts_of_a_class_are_merged(shell, worker, hand_in):
         grade(shell, "--shard", part)
     assert worker.said == [f"class/{n}.py" for n in ("ann", "cid", "eve", "bob", "dan")]
     parts = ("class-1-of-2.run", "class-2-of-2.run")
+    wrong = shell("batch", "merge", "half.run", parts[0])
+    assert (wrong.code, "parts are missing: 2/2" in wrong.err) == (2, True)
+    assert not Path("half.run").exists()
+    half = shell("batch", "merge", "half.run", parts[0], "--partial")
+    assert "part 1/2 of the class only" in half.out
     said = shell("batch", "merge", "all.run", *parts, parts[0], "--json")
     passed = dict.fromkeys(("ann", "cid", "dan", "eve"), "passed")
     assert outcomes(said) == {**passed, "bob": "failed"}

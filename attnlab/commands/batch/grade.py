@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,9 +119,8 @@ def grade(
     with closing(BatchStore(file)) as store:
         before = store.run()
         drawn = before.seed if before else drawn
-        store.begin(
-            plan_run(grader, bounds, drawn if given is None else given, len(submissions)), resume
-        )
+        planned = plan_run(grader, bounds, drawn if given is None else given, len(submissions))
+        store.begin(replace(planned, parts=(f"{number}/{count}",) if shard else ()), resume)
         _grade_left(grader, store, submissions, size, scheduler)
         return show_run(ctx, store, Output(json, csv, html, form), f"attnlab batch show {file}")
 
