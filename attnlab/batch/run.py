@@ -255,9 +255,14 @@ def at_once(items: Iterable[T], work: Callable[[T], R], size: int) -> Iterator[R
             running.add(pool.submit(work, item))
             if len(running) > size:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
-                yield from (each.result() for each in done)
+                yield from _results(done)
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
-            yield from (each.result() for each in done)
+            yield from _results(done)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # the workers of its threads end next
+
+
+def _results(done: Iterable[Future[R]]) -> Iterator[R]:
+    """What there is, before what was raised beside it."""
+    return (each.result() for each in sorted(done, key=lambda each: each.exception() is not None))
