@@ -37,6 +37,7 @@ TRAINING = {"gradients-match", "gradcheck", "dropout", "train-mode"}
 # Wrong values of these may be a leak that no check looks for: of a window, of another beam.
 UNSURE = {"mask", "generation"}
 SHOWN = 6  # checks that are kept of those that fail, and of those that pass
+INSTALLED = re.compile(r"/\S*/(?=(attnlab|torch)/)")  # before a place in a package
 NOT_FINITE = re.compile(r"\bNaN\b|(?<!-)\binf\b")
 LOOPS = {"training", "evaluation", "generation", "prediction"}  # parts that are no units
 
@@ -124,7 +125,7 @@ def _of_program(one: Patched, runner: Runner) -> Effect:
         worst="nothing" if one.decoy else "crash" if crashed else _worst_part(one, failed, runner),
         seen=tuple(part.title for part in failed),
         passed=_some([part.title for part in report.parts if part.outcome == "passed"]),
-        message=next((part.message for part in failed), report.message),
+        message=INSTALLED.sub("", next((part.message for part in failed), report.message)),
     )
 
 

@@ -234,6 +234,10 @@ def test_what_comes_of_every_bug_is_known():
     found = {effects.key(one) for one in Material(load()).all("patched") if one.id}
     assert not found - effects.known().keys()
     assert {effect.worst for effect in effects.known().values()} <= {*effects.EFFECTS, ""}
+    messages = [effect.message for effect in effects.known().values()]
+    assert messages == [effects.INSTALLED.sub("", message) for message in messages]
+    long = "/home/me/venv/torch/nn/functional.py:26: IndexError: out of range"
+    assert effects.INSTALLED.sub("", long) == "torch/nn/functional.py:26: IndexError: out of range"
 
 
 def test_every_kind_explains_itself():
