@@ -17,7 +17,7 @@ from torch import Tensor
 
 from attnlab.candidate.value_recorder import Value
 from attnlab.diagnosis.explain import LIKELY, SURE, line_text
-from attnlab.diagnosis.lines import grad_mode_line
+from attnlab.diagnosis.lines import grad_mode_line, nearest_difference
 from attnlab.diagnosis.pairing import Side, equal, layouts
 from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.relations import Relation, relate
@@ -164,13 +164,9 @@ class GradientSearch:
         after = list(_region(side, index, right))
         found = relate(gradient_of(side.values[index]), self.roots[index], self.sizes)
         says = f": the gradient that it passes on is {found.says}" if found else ""
-        own = next((i for i in after if side.values[i].backward), None)
-        if own is not None:
-            name, file, first, last = side.values[own].backward
-            told = says or ": the gradient that it passes on is wrong"
-            relation = Relation("gradient-backward", f"the backward of {name} is wrong{told}")
-            place = (file, first, last) if first else None
-            return Fix(own, relation, put=index, place=place)
+        own = [i for i in after if side.values[i].backward]
+        if own:
+            return _of_backward(side, index, own, says)
         hooked = next((i for i in (index, *after) if side.values[i].hooked), None)
         if hooked is not None:
             relation = Relation("gradient-hook", f"a hook changes the gradient{says}")
@@ -205,6 +201,16 @@ class GradientSearch:
             return cut, Relation("gradient-cut", f"{told} it learns through this line")
         first = after[0] if after else index
         return first, Relation("gradient", f"the gradient is wrong from here on{says}")
+
+
+def _of_backward(side: Side, index: int, own: Sequence[int], says: str) -> Fix:
+    """The backward that a user wrote; of several on the way the last, which may not be the one."""
+    names = list(dict.fromkeys(side.values[i].backward[0] for i in own))
+    _, file, first, last = side.values[own[-1]].backward
+    told = says or ": the gradient that it passes on is wrong"
+    kind = "gradient-backward" if len(names) == 1 else "gradient"
+    relation = Relation(kind, f"the backward of {' or '.join(names)} is wrong{told}")
+    return Fix(own[-1], relation, put=index, place=(file, first, last) if first else None)
 
 
 def diagnose_overwritten(side: Side, error: str, sources: Sources) -> tuple[Diagnosis, ...]:
@@ -382,6 +388,13 @@ def _line_with(sources: Sources, files: Collection[str], word: str) -> tuple[str
 # ---------------------------------------------------------------- what is said
 
 
+def _line_that_differs(sources: Sources, file: str, first: int, last: int) -> int:
+    """The line of a backward to name where both files are the same but for it; 0 for none."""
+    text = sources.mine.get(file, "")
+    near = (nearest_difference(text, theirs, first) for theirs in set(sources.theirs.values()))
+    return next((line for line in near if line and first < line <= last), 0)
+
+
 def _is_confirmed(fixes: Sequence[Fix], again: GradientDraw, ignored: Collection[str]) -> bool:
     """Whether the same fixes make other gradients right, which are wrong without them."""
     start = again.mine({}, ())
@@ -400,6 +413,8 @@ def _describe(side: Side, fix: Fix, theirs: Side, sources: Sources, sure: bool) 
     if not (value.tracked or fix.place):
         where = grad_mode_line(sources.mine.get(file, ""), (line, *value.callers))
         line, end = where or line, line if 0 < where < line else where or line
+    differs = _line_that_differs(sources, file, line, end)
+    line, end = (differs, differs) if differs else (line, end)
     found = [] if value.op in COPIES else theirs.find(side, fix.at)
     other = theirs.values[found[0]] if found else None
     return Diagnosis(

@@ -189,3 +189,21 @@ def test_a_step_that_the_reference_does_not_have_is_named_by_a_guess(name, style
     (found,) = diff(mine, Path(other).read_text("utf-8"), challenge).diagnosis
     assert (found.line, found.relation) == (line_of(mine, part), relation)
     assert not found.confirmed
+
+
+def test_a_line_inside_a_backward_is_named_where_it_alone_differs():
+    """The lines of a backward are not replayed one by one."""
+    challenge = CHALLENGES["every-key-gains-a-little"]
+    mine = shipped_text(challenge)
+    (found,) = diff(mine, solution_text(challenge), challenge).diagnosis
+    assert (found.line, found.end_line) == (line_of(mine, "common = grad.sum"),) * 2
+    assert found.confirmed
+
+
+def test_of_two_backwards_in_a_row_none_is_called_confirmed():
+    """The right gradient is known before both alone, where the reference has no value between."""
+    challenge = CHALLENGES["right-until-gains-move"]
+    other = next(p for p in challenge.alternatives if p.endswith("/plain.py"))
+    (found,) = diff(shipped_text(challenge), Path(other).read_text("utf-8"), challenge).diagnosis
+    assert "LayerNormFunction or RMSNormFunction" in found.message
+    assert not found.confirmed
