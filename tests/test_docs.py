@@ -59,6 +59,15 @@ def test_the_readme_names_commands_that_exist() -> None:
     assert named <= COMMANDS
 
 
+def test_the_readme_shows_every_command_on_one_page() -> None:
+    """All commands stand in one block or are named in it, within the height of a printed page."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"## The commands.*?```sh\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    assert len(block.group(1).splitlines()) <= 50
+    assert not {name for name in COMMANDS if not re.search(rf"\b{name}\b", block.group(1))}
+
+
 def test_the_readme_says_where_progress_is_stored() -> None:
     """The variable that `attnlab.progress` reads stands in it."""
     assert "ATTNLAB_HOME" in (ROOT / "attnlab" / "progress.py").read_text(encoding="utf-8")
