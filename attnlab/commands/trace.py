@@ -84,7 +84,9 @@ Values = Annotated[
 Heads = Annotated[bool, typer.Option("--attention", help="What each head looks at.")]
 Backward = Annotated[bool, typer.Option("--backward", help="Gradients, and the first bad one.")]
 Time = Annotated[bool, typer.Option("--time", help="How long each operation took.")]
-Memory = Annotated[bool, typer.Option("--memory", help="How much memory each operation took.")]
+Memory = Annotated[
+    bool, typer.Option("--memory", help="Memory that each operation took; what is not contiguous.")
+]
 Aten = Annotated[bool, typer.Option("--aten", help="The kernels below each operation.")]
 Symbolic = Annotated[
     bool, typer.Option("--symbolic", help="Sizes it depends on, by symbolic shapes (slow).")

@@ -161,10 +161,10 @@ def _widths(rows: Sequence[Row], width: int) -> dict[str, int]:
     full = {c: max(longest[c], cell_len(TITLES[c])) for c in WORTH}
     if width < WIDE:
         full = {c: min(full[c], MOST.get(c, width)) for c in WORTH}
-    bad = any(row.ill for row in rows)
+    asked = any(row.ill or row.bytes for row in rows)  # for the layout, beside bytes
     least = {c: LEAST.get(c, full[c]) for c in WORTH}
     used: list[str] = []
-    for column in sorted(WORTH, key=lambda c: 6.5 if bad and c == "flags" else WORTH.index(c)):
+    for column in sorted(WORTH, key=lambda c: 6.5 if asked and c == "flags" else WORTH.index(c)):
         if column == "range" and "source" not in used and longest["source"]:
             continue  # the source is what one reads: no range in its place
         room = width - (COMFORTABLE_SOURCE - SOURCE) * ("source" in used)
@@ -295,10 +295,12 @@ def _crash_row(crash: Crash, frame: Frame) -> Row:
 
 
 def flags(op: Op, brief: bool = False) -> str:
-    """What is special about a tensor; `brief` keeps only NaN and +inf."""
+    """What is special about a tensor; `brief` keeps NaN, +inf and, beside bytes, the layout."""
     found = ["NaN"] * op.nan + ["Inf"] * op.inf
     if brief:  # -inf is what a mask leaves behind, and the range of wide screens shows it
-        return " ".join(found) if has_nan_or_inf(op) else ""
+        found = found if has_nan_or_inf(op) else []
+        layout = ["non-contig"] if op.bytes is not None and not op.contiguous else []
+        return " ".join(found + layout)
     if op.dtype != "float32":
         found.append(op.dtype)
     if not op.contiguous:

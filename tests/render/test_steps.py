@@ -115,6 +115,8 @@ def test_flags_name_what_is_special():
     assert flags(odd) == "NaN Inf float64 view"
     turned = replace(OPS[0], shape=(2, 3), stride=(1, 2), view=True, nan=False, inf=False)
     assert flags(turned) == "non-contig"  # view would raise
+    assert flags(turned, brief=True) == ""  # too little room, unless memory was asked for
+    assert flags(replace(turned, bytes=0), brief=True) == "non-contig"
     assert flags(replace(turned, shape=(2, 1), stride=(1, 7))) == "view"
     assert flags(OPS[0]) == ""
     assert format_number(INF) == "inf"
