@@ -39,6 +39,20 @@ def find_submissions(where: str, file: str, round_: bool) -> list[Submission]:
     return sorted(found, key=lambda one: one.name)
 
 
+def find_others(where: str, round_: bool) -> list[str]:
+    """What stands beside the submissions of a folder and is none; hidden files are not named."""
+    path = Path(where)
+    entries = os.scandir(path) if path.is_dir() else ()
+    names = [entry.name for entry in entries if not _is_submission(entry, round_)]
+    return sorted(printable(n) for n in names if not n.startswith(".") and n not in SKIPPED)
+
+
+def _is_submission(entry: os.DirEntry[str], round_: bool) -> bool:
+    if entry.name.startswith(".") or entry.name in SKIPPED:
+        return False
+    return entry.is_dir() or (not round_ and entry.name.endswith((".py", ".ipynb")))
+
+
 def digest_submission(submission: Submission, files: Sequence[str]) -> str:
     """Digits that change with what was handed in; `files` are those of a round."""
     folder = Path(submission.path)
@@ -64,12 +78,9 @@ def printable(name: str) -> str:
 def _in_folder(folder: Path, file: str, round_: bool) -> Iterator[Submission]:
     taken: dict[str, str] = {}
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-        if entry.name.startswith(".") or entry.name in SKIPPED:
+        if not _is_submission(entry, round_):
             continue
-        is_folder = entry.is_dir()
-        if not is_folder and (round_ or not entry.name.endswith((".py", ".ipynb"))):
-            continue
-        name = printable(entry.name if is_folder else entry.name.rpartition(".")[0])
+        name = printable(entry.name if entry.is_dir() else entry.name.rpartition(".")[0])
         if name in taken:
             raise Refused(
                 f"{shown_path(folder)} holds two submissions of {name}: "

@@ -1,11 +1,11 @@
 """What a run says as a whole: who fails what, and who says the same as others."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from attnlab.batch.run import BatchStore
 from attnlab.files import shown_path
-from attnlab.records.batch import Alike, BatchRun, BatchSummary, Graded, Reason
+from attnlab.records.batch import Alike, BatchRun, BatchSummary, Graded, Reason, Told
 
 
 def summarize(store: BatchStore, run: BatchRun, known: Mapping[str, str]) -> BatchSummary:
@@ -22,21 +22,34 @@ def summarize(store: BatchStore, run: BatchRun, known: Mapping[str, str]) -> Bat
 
 
 def _reasons(graded: Sequence[Graded]) -> Iterable[Reason]:
-    names: dict[str, list[str]] = {}
+    wrong = [one for one in graded if one.verdict.outcome != "passed"]
+    for reason, ones in _largest_first(wrong, lambda one: one.first):
+        told = _largest_first(ones, lambda one: one.message)
+        yield Reason(
+            id=reason,
+            names=_names(ones),
+            told=tuple(Told(message=message, names=_names(same)) for message, same in told),
+        )
+
+
+def _largest_first(
+    graded: Iterable[Graded], key: Callable[[Graded], str]
+) -> list[tuple[str, list[Graded]]]:
+    """Submissions by what `key` says of them."""
+    groups: dict[str, list[Graded]] = {}
     for one in graded:
-        if one.verdict.outcome != "passed":
-            names.setdefault(one.first, []).append(one.name)
-    for reason in sorted(names, key=lambda reason: -len(names[reason])):
-        yield Reason(id=reason, names=tuple(names[reason]))
+        groups.setdefault(key(one), []).append(one)
+    return sorted(groups.items(), key=lambda group: -len(group[1]))
+
+
+def _names(graded: Iterable[Graded]) -> tuple[str, ...]:
+    return tuple(one.name for one in graded)
 
 
 def _find_alike(graded: Sequence[Graded], known: Mapping[str, str]) -> Iterable[Alike]:
     """Groups of two and more, the largest first; also one alone that is as it was shipped."""
-    groups: dict[str, list[str]] = {}
-    for one in graded:
-        if one.alike:
-            groups.setdefault(one.alike, []).append(one.name)
-    for digest in sorted(groups, key=lambda digest: -len(groups[digest])):
+    known_text = [one for one in graded if one.alike]
+    for digest, ones in _largest_first(known_text, lambda one: one.alike):
         shipped, solution = (known.get(name) == digest for name in ("shipped", "solution"))
-        if len(groups[digest]) > 1 or shipped:
-            yield Alike(names=tuple(groups[digest]), shipped=shipped, solution=solution)
+        if len(ones) > 1 or shipped:
+            yield Alike(names=_names(ones), shipped=shipped, solution=solution)

@@ -12,8 +12,27 @@ from attnlab.commands.base import emit, note
 if TYPE_CHECKING:
     from attnlab.render.json import Page
 
+
+def _writable_file(file: str) -> str:
+    """Raises `Refused` where a page cannot be written there: before anything runs."""
+    from attnlab.errors import Refused
+
+    folder = Path(file).absolute().parent
+    why = f"there is no folder {folder.name}/" if file and not folder.is_dir() else ""
+    why = why or ("it is a folder" if file and Path(file).is_dir() else "")
+    if why:
+        raise Refused(f"--html {file} cannot be written: {why}", "name another file", "--html")
+    return file
+
+
 Html = Annotated[
-    str, typer.Option("--html", metavar="FILE", help="Also write the page to a file, to be sent.")
+    str,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Also write the page to a file, to be sent.",
+        callback=_writable_file,
+    ),
 ]
 FORMATS = ("github", "sarif", "junit")
 

@@ -49,6 +49,21 @@ class Graded:
         failed = (check.id for check in checks if check.outcome == "failed")
         return next(failed, self.verdict.outcome)
 
+    @property
+    def message(self) -> str:
+        """What the check that failed first says, else the verdict."""
+        checks = self.verdict.checks if self.verdict.outcome == "failed" else ()
+        failed = (check.message for check in checks if check.outcome == "failed")
+        return next(failed, "") or self.verdict.message
+
+
+@record
+class Told:
+    """A message, and whose verdicts say it."""
+
+    message: str
+    names: tuple[str, ...]
+
 
 @record
 class Reason:
@@ -56,6 +71,7 @@ class Reason:
 
     id: str
     names: tuple[str, ...]
+    told: tuple[Told, ...]  # the most frequent message first
 
 
 @record

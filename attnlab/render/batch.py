@@ -16,6 +16,7 @@ from attnlab.render.screen import ASCII, Screen, bare_table, plural, truncate
 
 REDRAWN = 4  # times a second
 BAR = 24  # cells of the longest bar
+MESSAGES = 4  # of one reason
 COLUMNS = (
     "name", "outcome", "score", "check", "file", "line", "message", "seconds", "score_is_least",
 )  # fmt: skip
@@ -56,7 +57,10 @@ class BatchPage:
             "file": found.file,
             "graded": len(found.graded),
             "outcomes": found.outcomes,
-            "failures": [{"check": r.id, "names": list(r.names)} for r in found.reasons],
+            "failures": [
+                {"check": reason.id, "names": list(reason.names), "messages": plain(reason.told)}
+                for reason in found.reasons
+            ],
             "similar": plain(found.alike),
             "submissions": [
                 {
@@ -109,7 +113,13 @@ def _show_reasons(found: BatchSummary, screen: Screen) -> None:
         count = f"{len(reason.names):>{len(str(most))}}"
         word = f"  {WORDS.get(reason.id, reason.id):<{wide}}  {count} "
         screen.one_line((word, ""), (bar, "bad"))
-        screen.print(_names(reason.names, screen, 4))
+        for told in reason.told[:MESSAGES]:
+            screen.print(_names(told.names, screen, 4))
+            screen.say((told.message.partition("\n")[0], "aside"), indent=6)
+        if rest := reason.told[MESSAGES:]:
+            names = [name for told in rest for name in told.names]
+            screen.print(_names(names, screen, 4))
+            screen.say((f"{plural(len(rest), 'other message')}: --csv has all", "aside"), indent=6)
 
 
 def _names(names: Sequence[str], screen: Screen, indent: int) -> Text:
@@ -122,7 +132,7 @@ def _names(names: Sequence[str], screen: Screen, indent: int) -> Text:
             break
         shown.append(short)
     more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
-    text = Text(", ".join(shown) + more, style="aside")
+    text = Text(", ".join(shown) + more)
     lines = text.wrap(screen, max(20, min(screen.width, 120) - indent))
     return Text("\n").join(Text(" " * indent) + line for line in lines)
 

@@ -94,11 +94,22 @@ def test_one_bad_submission_costs_one_submission(shell, worker, hand_in):
         **dict.fromkeys(("eve", "fay", "gus", "hal"), "unreadable"),
     }
     assert worker.said.count("class/cid.py") == worker.said.count("class/dan.py") == 2
-    assert said.json["failures"][0] == {
-        "check": "unreadable",
-        "names": ["eve", "fay", "gus", "hal"],
-    }
+    first = said.json["failures"][0]
+    assert (first["check"], first["names"]) == ("unreadable", ["eve", "fay", "gus", "hal"])
+    assert {"message": "gus/ holds no Python file", "names": ["gus"]} in first["messages"]
     assert "8 of 8: " in said.err
+
+
+def test_what_is_no_submission_is_named(shell, worker, hand_in):
+    """Files of another kind are not graded in silence, and a class that has none is asked why."""
+    hand_in(ann="right")
+    Path("class/README.md").write_text("hand in here")
+    Path("class/.DS_Store").write_text("")
+    assert "not taken for submissions: README.md\n" in grade(shell).err
+    Path("class/ann.py").write_text("class Other: pass\n")
+    said = grade(shell, "--resume")
+    assert "class/ann.py defines no " in said.out
+    assert f"none can be read: was {NAME}" in " ".join(said.out.split()).replace("attention/", "")
 
 
 def test_resume_grades_what_has_no_verdict(shell, worker, hand_in):
@@ -295,9 +306,10 @@ def test_a_page_to_send(shell, worker, hand_in):
     said = grade(shell, "--html", "class.html")
     assert "wrote class.html" in said.err
     assert "1 of 2 submissions passed" in Path("class.html").read_text()
-    refused = shell("batch", "show", "class.run", "--html", "no/such/folder.html")
+    refused = grade(shell, "--run", "other.run", "--html", "no/such/folder.html")
     assert refused.code == 2
-    assert "--html no/such/folder.html cannot be written" in refused.err
+    assert "--html no/such/folder.html cannot be written: there is no folder such/" in refused.err
+    assert not Path("other.run").exists()  # nothing was graded in vain
 
 
 def test_parts_of_a_class_are_merged(shell, worker, hand_in):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sample_records import BUILT, FAILED, FLAGSHIP, OPS, PASSED, REPORT, SHARP, VERDICT, check
 
 from attnlab.records import Limits, Report, Suspicion, Trace, Triage, Verdict
-from attnlab.records.batch import Alike, BatchRun, BatchSummary, Graded, Reason
+from attnlab.records.batch import Alike, BatchRun, BatchSummary, Graded, Reason, Told
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 from attnlab.records.practice import BugCard, Rating, Scorecard, StageCard, Trend
 from attnlab.records.program import PartResult
@@ -48,7 +48,8 @@ def graded(name: str, outcome: str) -> Graded:
 ROWS = (graded("ann", "passed"), graded("bob", "failed"))
 SUMMARY = BatchSummary(
     run=RUN, file="class.run", graded=ROWS, outcomes={"passed": 1, "failed": 1},
-    reasons=(Reason(id="finite", names=("bob",)),), alike=(Alike(names=("ann", "bob")),),
+    alike=(Alike(names=("ann", "bob")),),
+    reasons=(Reason(id="finite", names=("bob",), told=(Told(message="NaN", names=("bob",)),)),),
 )  # fmt: skip
 CARD = Scorecard(
     number=3, slug="programs/char-gpt", title="A small GPT", outcome="failed", seconds=1800.0,

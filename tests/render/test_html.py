@@ -21,7 +21,7 @@ from sample_records import (
 )
 
 from attnlab.records import Report, Trace
-from attnlab.records.batch import Reason
+from attnlab.records.batch import Reason, Told
 from attnlab.render.batch import BatchPage
 from attnlab.render.grade import GradePage
 from attnlab.render.heat import level_rgb
@@ -90,6 +90,7 @@ def test_what_a_candidate_says_is_only_text():
     trace = Trace(ops=(op,), findings=(found,), crash=crash, values=(heat,), notes=(EVIL,))
     report = Report(outcome="crashed", target=EVIL, trace=trace, output=EVIL, message=EVIL)
     row = graded(EVIL, "failed")
+    reason = Reason(id=EVIL, names=(EVIL,), told=(Told(message=EVIL, names=(EVIL,)),))
     pages = (
         TracePage(
             target=EVIL, outcome="crashed", report=report, sizes={EVIL: 2}, code=((EVIL, EVIL),)
@@ -100,9 +101,7 @@ def test_what_a_candidate_says_is_only_text():
             PAGES["diff"],
             report=replace(PAGES["diff"].report, diagnosis=(replace(WRONG, source=EVIL),)),
         ),
-        BatchPage(
-            summary=replace(SUMMARY, graded=(row,), reasons=(Reason(id=EVIL, names=(EVIL,)),))
-        ),
+        BatchPage(summary=replace(SUMMARY, graded=(row,), reasons=(reason,))),
     )
     for page in pages:
         for text in (as_document(page, EVIL), as_fragment(page, EVIL)):

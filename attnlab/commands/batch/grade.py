@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from attnlab.records.batch import BatchProgress, BatchRun, Graded, Submission
 
 MOST_SLOTS = 256
+OTHERS = 6  # files that are named, though not graded
 Where = Annotated[
     str,
     typer.Argument(
@@ -98,7 +99,7 @@ def grade(
     from attnlab.batch.grader import find_grader
     from attnlab.batch.merge import parse_shard
     from attnlab.batch.run import BatchStore, draw_seed, plan_run
-    from attnlab.batch.submissions import find_submissions
+    from attnlab.batch.submissions import find_others, find_submissions
     from attnlab.doctor import count_cores
     from attnlab.errors import Refused
 
@@ -111,6 +112,9 @@ def grade(
     size = whole_number("--slots", slots, 1, MOST_SLOTS) if slots else count_cores()
     given = whole_number("--seed", seed, 0, SEEDS, "as in 7") if seed else None
     submissions = find_submissions(where, grader.file, bool(grader.files()))
+    if others := find_others(where, bool(grader.files())):
+        more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
+        note(f"not taken for submissions: {', '.join(others[:OTHERS])}{more}")
     drawn, stem = draw_seed(submissions), Path(where).resolve().stem
     if shard:
         number, count = parse_shard(shard)
@@ -122,7 +126,7 @@ def grade(
         planned = plan_run(grader, bounds, drawn if given is None else given, len(submissions))
         store.begin(replace(planned, parts=(f"{number}/{count}",) if shard else ()), resume)
         _grade_left(grader, store, submissions, size, scheduler)
-        return show_run(ctx, store, Output(json, csv, html, form), f"attnlab batch show {file}")
+        return show_run(ctx, store, Output(json, csv, html, form))
 
 
 def _grade_left(
