@@ -175,9 +175,13 @@ def app() -> TyperGroup:
     return group
 
 
+def _module(name: str) -> Any:
+    return importlib.import_module(f"attnlab.commands.{name}")
+
+
 def _read_commands(names: Iterable[str]) -> dict[str, Any]:
     """The commands called so, in the order of their places."""
-    modules = [importlib.import_module(f"attnlab.commands.{name}") for name in names]
+    modules = [_module(name) for name in names]
     made = _new_typer(_Group)
     for module in modules:
         name = module.__name__.rpartition(".")[2]
@@ -315,6 +319,20 @@ class _Main(_Group):
     def list_commands(self, ctx: Any) -> list[str]:
         self.get_command(ctx, "")
         return super().list_commands(ctx)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """What a command is for is the heading above it."""
+        names = self.list_commands(ctx)
+        wide = max(map(len, names))
+        for title, places in commands.TITLES.items():
+            listed = [name for name in names if _module(name).PLACE in places]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (name.ljust(wide), self.commands[name].get_short_help_str(formatter.width))
+                        for name in listed
+                    ]
+                )
 
 
 # ---------------------------------------------------------------- global options

@@ -13,9 +13,9 @@ import pytest
 from attnlab import __version__, cli, commands
 from attnlab.cli import move_global_options, wants_json
 
-ORDER = """list show start new sabotage next run grade batch watch hint solution quiz interview
-explain review stats plan reset trace walk diff ablate triage verify cost snippets mutate position
-lesson check doctor server
+ORDER = """list show start new sabotage next run grade watch hint solution reset quiz interview
+review stats plan trace walk diff ablate triage verify cost snippets mutate position explain lesson
+batch check doctor server
 """.split()  # noqa: SIM905
 
 
@@ -41,11 +41,12 @@ def test_version(shell):
 
 @pytest.mark.parametrize("args", [("--help",), ("-h",)])
 def test_help_lists_the_commands_in_their_order(shell, args):
-    """Commands stand in the order of their places."""
+    """Commands stand in the order of their places, each with all it says on one line."""
     said = shell(*args)
     assert said.code == 0
-    listed = said.out.partition("Commands:")[2].split("\n")
-    assert [line.split()[0] for line in listed if line.strip()] == ORDER
+    listed = [line for line in said.out.split("Practise:")[1].splitlines() if line[:2] == "  "]
+    assert [line.split()[0] for line in listed] == ORDER
+    assert [line for line in listed if line.endswith("...") or len(line) > 80] == []
 
 
 @pytest.mark.parametrize("name", ORDER)

@@ -26,7 +26,7 @@ def command(
     html: Html = "",
     json: Json = False,
 ) -> int:
-    """Switch off each part of a module in turn, and say what that changes.
+    """Switch off each part of a module, and say what that changes.
 
     Masks, positions, norms, residuals, dropout, heads, blocks: the file stays as it is, the call is
     repeated with the part passing on what it gets. A part that changes nothing is a finding.

@@ -23,7 +23,7 @@ def command(
     max_memory: Most = "",
     json: Json = False,
 ) -> int:
-    """Count what a module costs: parameters, bytes, FLOPs, S x S memory, KV cache.
+    """Count parameters, FLOPs, S x S memory and KV cache.
 
     Of one forward pass, in all and by module, each with its formula in the names of axes. With
     --at tensors have no data, so that any sizes will do.

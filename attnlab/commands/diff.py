@@ -42,7 +42,7 @@ def command(
     html: Html = "",
     json: Json = False,
 ) -> int:
-    """Say where a module of your own parts from one that works, and how.
+    """Say where your module parts from one that works, and how.
 
     Both get the same weights and inputs, in float64. A line is named when your output becomes right
     with the reference's value put there. Where outputs are equal, gradients are compared.

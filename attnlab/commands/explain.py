@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from attnlab.records import Challenge
     from attnlab.render.explain import Evidence, ExplainPage
 
-PLACE = 70
+PLACE = 115
 DIFF_TIME = 20.0  # seconds that comparing with the solution may take
 
 
@@ -39,9 +39,10 @@ Id = Annotated[
 
 
 def command(ctx: typer.Context, id_: Id = "", json: Json = False) -> int:
-    """Explain a subject (masks, dtypes), a check, a finding, "rules" or a challenge you solved.
+    """Explain masks, dtypes, a check, a finding, a solved challenge.
 
-    Pages on a subject show numbers with the Python that computes them.
+    "rules" lists what challenges require; pages on a subject show numbers with the Python that
+    computes them.
     """
     from attnlab.catalogue.load import pages
 

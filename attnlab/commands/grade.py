@@ -70,7 +70,7 @@ def command(
     form: Format = "",
     json: Json = False,
 ) -> int:
-    """Grade your file, or a program's folder: passed or failed, and why.
+    """Grade your file, or a program's folder, and say why.
 
     NAME alone takes ./NAME.py when it is there, else the file as it was shipped. The first check
     that fails ends it, unless --all is given. In an interview no NAME is needed.

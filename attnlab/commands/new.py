@@ -29,7 +29,7 @@ def command(
     seed: Seed = "",
     json: Json = False,
 ) -> int:
-    """Draw a fresh challenge: right code of the catalogue with a bug that nobody has seen.
+    """Draw a fresh challenge: a bug that nobody has seen.
 
     The bug is vetted first: the grader rejects it, and an experiment shows it. Then it is a
     challenge like any other. With --topic programs it is a round of a program.

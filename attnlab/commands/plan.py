@@ -13,7 +13,7 @@ Hours = Annotated[str, typer.Option("--hours", metavar="N", help="To practise on
 
 
 def command(ctx: typer.Context, days: Days = "3", hours: Hours = "2", json: Json = False) -> int:
-    """Plan the days until an interview: the commands of each, what is weak first.
+    """Plan the days until an interview, weak points first.
 
     It is made from your results: ask for it again tomorrow, with a day less.
     """

@@ -71,7 +71,7 @@ def command(
     count: Count = "",
     json: Json = False,
 ) -> int:
-    """Ask what an interviewer asks: shapes, bugs to spot, numbers, reasons.
+    """Ask what an interviewer asks: shapes, bugs, numbers, reasons.
 
     Questions are drawn from the challenges; answers are compared with what the code really does.
     Without a terminal one question is shown, and --answer judges.

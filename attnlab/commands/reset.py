@@ -13,12 +13,12 @@ from attnlab.commands.base import (
     select_file,
 )
 
-PLACE = 80
+PLACE = 61
 File = Annotated[str | None, typer.Argument(metavar="[FILE]", help="Of a program: only this file.")]
 
 
 def command(ctx: typer.Context, what: NameOrFile, file: File = None, json: Json = False) -> int:
-    """Put a challenge's file back, or a program's; yours are kept beside them."""
+    """Put a challenge's file back, or a program's; yours is kept."""
     from attnlab.catalogue.starter import write_starter
     from attnlab.errors import Refused
     from attnlab.render.challenge import StartPage

@@ -16,7 +16,7 @@ Minutes = Annotated[str, typer.Option("--minutes", metavar="N", help="How long; 
 
 
 def command(ctx: typer.Context, minutes: Minutes = "10", json: Json = False) -> int:
-    """Say what to practise again now: what you are about to forget, ten minutes of it.
+    """Practise again what you are about to forget, for ten minutes.
 
     A kind of question about a kind of bug comes back when it is due, in another variant each time.
     """

@@ -25,7 +25,7 @@ def command(
     force: Force = False,
     json: Json = False,
 ) -> int:
-    """Hide a realistic bug in a copy of your own module, for you to find.
+    """Hide a bug in a copy of your own module, for you to find.
 
     Your file is not changed. The copy is graded against it with attnlab grade; hint helps in steps,
     and solution shows the change.

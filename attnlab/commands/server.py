@@ -1,4 +1,4 @@
-"""The warm judge: it keeps torch imported, so that the next command answers at once."""
+"""The warm judge, which keeps torch imported: status, stop."""
 
 import typer
 

@@ -18,7 +18,7 @@ PLACE = 15
 
 
 def command(ctx: typer.Context, name: Name, json: Json = False) -> int:
-    """Describe a challenge or program before you start it: what it asks, and how far you are."""
+    """Say what a challenge or program asks, before you start it."""
     from attnlab.catalogue.programs import read_program
     from attnlab.catalogue.round_mark import MARK
     from attnlab.catalogue.tracks import tracks_of

@@ -21,7 +21,7 @@ Row = Annotated[
 def command(
     named: NamedTarget, only: Only = None, row: Row = "", timeout: Timeout = "", json: Json = False
 ) -> int:
-    """Write Python to paste beside a module: shapes asserted, NaN caught, a profile, tests.
+    """Write Python to paste: asserts of shapes, hooks, tests.
 
     Also one clipped step of training and a stop in the debugger. All of it is one script:
     attnlab snippets net.py > look.py.

@@ -33,7 +33,7 @@ def command(
     force: Force = False,
     json: Json = False,
 ) -> int:
-    """Copy a challenge's file, or a program's folder, to this folder for you to fix."""
+    """Copy a challenge's file, or a program's folder, to here."""
     from attnlab.catalogue.starter import write_starter
     from attnlab.errors import Refused
     from attnlab.records.practice import Event

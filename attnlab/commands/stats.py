@@ -21,7 +21,7 @@ Import = Annotated[
 
 
 def command(ctx: typer.Context, to: Export = "", source: Import = "", json: Json = False) -> int:
-    """Show how you do: by kind of bug and of question, what is weak, the trend."""
+    """Show how you do, by kind of bug and of question."""
     from attnlab.errors import Refused
     from attnlab.practice.answers import build_stats
     from attnlab.render.memory import KeptPage, StatsPage

@@ -42,7 +42,7 @@ def command(
     form: Format = "",
     json: Json = False,
 ) -> int:
-    """Check what a module of your own promises: causality, masks, padding, batch, order.
+    """Check what a module promises: causality, masks, padding, order.
 
     No reference is needed. The module is called again with inputs changed along one axis. What it
     promises is read off what it does; --promise and --not correct that.

@@ -25,7 +25,7 @@ Quiz = Annotated[
 def command(
     named: NamedTarget, quiz: Quiz = False, timeout: Timeout = "", json: Json = False
 ) -> int:
-    """Walk through any module line by line: what each does, to which axes, why it is there.
+    """Walk through any module, line by line and axis by axis.
 
     The lines come in the order in which they ran, with views, copies and costs. For a challenge it
     tells what the lines do, not whether they are right.

@@ -1,4 +1,4 @@
-"""Grade what a class handed in: one verdict for each, whatever becomes of the others."""
+"""Grade what a class handed in: one verdict for each."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from attnlab.commands.batch.show import show
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PLACE = 45
+PLACE = 190
 COMMANDS: dict[str, Callable[..., int]] = {"grade": grade, "show": show, "merge": merge}

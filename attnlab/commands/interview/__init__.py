@@ -1,4 +1,4 @@
-"""A debugging round against the clock, with notes, questions and a scorecard."""
+"""A round against the clock, with notes and a scorecard."""
 
 from __future__ import annotations
 
