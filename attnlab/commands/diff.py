@@ -18,7 +18,7 @@ Other = Annotated[
     str,
     typer.Argument(
         metavar="REFERENCE",
-        help="What works: file.py:Class, ref:Class, package.module:Class, or file.py@COMMIT.",
+        help="What works: file.py:Class, ref:Class, package.module:Class, or either @COMMIT.",
     ),
 ]
 Weights = Annotated[
@@ -49,11 +49,13 @@ def command(
     """
     from attnlab.render.diff import DiffPage
     from attnlab.target.diff_target import diff_job
+    from attnlab.target.revision import past_version
 
     target, typed = named.name, named.repeating(reference).typed
-    job = diff_job(typed, reference, limits(timeout or OWN_TIME, ""), weights)
-    note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
-    report = run_job(job)
+    with past_version(reference) as (past, shown):
+        job = diff_job(typed, past, limits(timeout or OWN_TIME, ""), weights, shown)
+        note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
+        report = run_job(job)
     diff = _diff(report)
     page = DiffPage(
         target=target,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -11,28 +10,27 @@ from pathlib import Path
 from attnlab.catalogue.weight_expressions import Misfit
 from attnlab.catalogue.weight_expressions import parse as parse_weights
 from attnlab.errors import Refused, Unreadable
-from attnlab.files import shown_path
 from attnlab.records import Code, Contract, Job, Limits, UserEnvironment
 from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.find_target import find_target
 from attnlab.target.resolve import own_job
-from attnlab.target.source import parse
 
 LIBRARY = "ref:"
-REVISION = re.compile(r"^(?P<file>[^@]+\.py)@(?P<revision>[\w./~^-]+)(?P<name>:\w+)?$")
 REFERENCES = Path(__file__).parent.parent / "references"
 CLASS = re.compile(r"^class ([A-Z]\w*)\(", re.MULTILINE)
 
 
-def diff_job(typed: TraceCommand, reference: str, limits: Limits, weights: str = "") -> Job:
-    """The job that compares a user's own code with a reference; `weights` is a file that maps
-    theirs. Raises `Refused`."""
+def diff_job(
+    typed: TraceCommand, reference: str, limits: Limits, weights: str = "", shown: str = ""
+) -> Job:
+    """The job that compares a user's own code with a reference, whose file messages call `shown`;
+    `weights` is a file that maps theirs. Raises `Refused`."""
     job = own_job(typed, limits=limits)
     if job.contract is None or job.candidate.name is None:
         hint = f"name the class: attnlab diff {typed.target}:CLASS {reference}"
         raise Refused(f"{typed.target} does not say which class to compare", hint, typed.target)
-    found, own = _reference(reference, job.candidate.name, job.own)
+    found, own = _reference(reference, job.candidate.name, shown)
     names = _names(job.contract, found, reference, typed)
     if weights:
         job = replace(job, contract=replace(job.contract, weights=read_weight_map(weights)))
@@ -80,21 +78,12 @@ def _names(
     }
 
 
-def _reference(
-    said: str, name: str, own: UserEnvironment | None
-) -> tuple[str | Code, UserEnvironment | None]:
+def _reference(said: str, name: str, shown: str) -> tuple[str | Code, UserEnvironment | None]:
     if said.startswith(LIBRARY):
         return _unit(said.removeprefix(LIBRARY)), None
-    if past := REVISION.match(said):
-        text = _text_at(past["file"], past["revision"])
-        shown = f"{past['file']}@{past['revision']}"
-        parse(text, shown)
-        own_name = (past["name"] or f":{name}")[1:]
-        path = str(Path(past["file"]).absolute())
-        return Code(file=shown, text=text, name=own_name, path=path), own
     target = said if ":" in said else f"{said}:{name}"
     found = find_target(target, "diff")
-    return found.code, found.own
+    return replace(found.code, file=shown or found.code.file), found.own
 
 
 def _unit(name: str) -> str:
@@ -108,18 +97,3 @@ def _unit(name: str) -> str:
         hint = did_you_mean(name, known) or f"There are {', '.join(sorted(known))}."
         raise Refused(f"{LIBRARY}{name}: the reference library has no such class", hint, name)
     return name
-
-
-def _text_at(file: str, revision: str) -> str:
-    """A file as it was at a commit."""
-    path = Path(file)
-    asked = ["git", "-C", str(path.parent), "show", f"{revision}:./{path.name}"]
-    try:
-        done = subprocess.run(asked, capture_output=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unreadable(f"git cannot be asked: {error}", "is it installed?", file) from None
-    if done.returncode:
-        why = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["git said no"]
-        hint = f"git log --oneline {shown_path(path)} lists the commits of the file"
-        raise Unreadable(f"{file}@{revision}: {why[0].removeprefix('fatal: ')}", hint, file)
-    return done.stdout.decode("utf-8", "replace")

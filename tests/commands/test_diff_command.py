@@ -44,19 +44,39 @@ def test_json_has_the_documented_keys(files):
     assert (same.code, same.json["outcome"], same.json["diagnosis"]) == (0, "same", [])
 
 
-def test_a_past_version_of_the_file_is_a_reference(files):
-    """What git has of it."""
-    Path("mine.py").write_text(RIGHT)
-    for words in (
-        ["init", "-q"],
-        ["add", "mine.py"],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "right"],
-    ):
+def commit_all():
+    """What lies in the folder becomes a commit of git."""
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "right"]):
         subprocess.run(["git", *words], check=True)
+
+
+def test_a_past_version_of_the_file_is_a_reference(files):
+    """What git has of it, under the name that was typed."""
+    Path("mine.py").write_text(RIGHT)
+    commit_all()
     Path("mine.py").write_text(WRONG)
     said = files("diff", "mine.py", "mine.py@HEAD")
     assert said.code == 1
     assert "mine.py@HEAD:35" in said.out
+
+
+@pytest.mark.parametrize("past", ["net/attention.py@HEAD", "net.attention:{0}@HEAD"])
+def test_a_past_version_imports_what_was_beside_it(shell, past):
+    """A fault in a file that it imports is no equality: the whole package is that of the commit."""
+    Path("net").mkdir()
+    Path("net/__init__.py").touch()
+    Path("net/scaling.py").write_text(
+        "import math\n\ndef scale(width):\n    return math.sqrt(width)\n"
+    )
+    text = RIGHT.replace("math.sqrt(self.head_dim)", "scale(self.head_dim)")
+    Path("net/attention.py").write_text("from .scaling import scale\n" + text)
+    commit_all()
+    Path("net/scaling.py").write_text("def scale(width):\n    return width\n")
+    said = shell("diff", "net/attention.py", past.format(BASE.class_name))
+    assert said.code == 1
+    assert "which is sqrt(hd)" in said.out
+    assert "net/attention.py@HEAD:36" in said.out
 
 
 def test_what_cannot_be_compared_is_not_wrong(files):
@@ -72,7 +92,8 @@ def test_what_cannot_be_compared_is_not_wrong(files):
         ("ref:MultiHeadAttention", "the reference library has no such class"),
         ("nowhere.py", "no such file"),
         ("right.py:Nothing", "defines no Nothing"),
-        ("mine.py@HEAD", "mine.py@HEAD: "),
+        ("mine.py@HEAD", "mine.py@HEAD: not a git repository"),
+        ("no.such.module:Net@HEAD", "no.such.module: no such module"),
         ("no.such.module:Net", "no.such"),
     ],
 )
