@@ -19,7 +19,7 @@ from attnlab.catalogue.load import DRAWN
 from attnlab.catalogue.patches import read_text
 from attnlab.catalogue.toml_rules import read_document
 from attnlab.checks.base import Check, Tier, load_checks
-from attnlab.mutation_testing.measure import JobRunner
+from attnlab.mutation_testing.measure import Runner
 from attnlab.mutation_testing.operators.base import (
     Mutant,
     bug_of,
@@ -84,7 +84,7 @@ class Drawer:
 
     challenge: Challenge  # its solution is the right file
     right: str  # the text of it
-    runner: JobRunner
+    runner: Runner
 
     def draw(
         self, seed: int, level: str = "", bugs: int = 1, *, crashes: bool | None = None
@@ -273,7 +273,7 @@ def _count(bugs: int) -> str:
 
 
 def draw_from_base(
-    base: Challenge, seed: int, runner: JobRunner, level: str = "", bugs: int = 1
+    base: Challenge, seed: int, runner: Runner, level: str = "", bugs: int = 1
 ) -> str:
     """Keep a challenge about one of the right versions of a base, in a folder of its own; returns
     its slug, "" where no bug was found."""

@@ -7,7 +7,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NoReturn
@@ -17,7 +17,7 @@ from attnlab.mutation_testing.equivalence import Standard, difference, standard
 from attnlab.mutation_testing.in_process_host import spawn_in_process
 from attnlab.probe.reference import ReferenceCache
 from attnlab.records import Code, Contract, Limits, Report, from_json, to_json
-from attnlab.records.trial import TrialJob, TrialReport, TrialResult, passes
+from attnlab.records.trial import FileTrialReport, R, TrialJob, TrialReport, TrialResult, passes
 from attnlab.worker.sandbox.layers import memory
 
 MEMORY = 2 << 30  # bytes, besides what this process holds already
@@ -25,7 +25,7 @@ End = Literal["crashed", "timeout"]  # of a process that gave no answer
 Try = Callable[[int], str]  # the result of a candidate, by its number, as JSON
 
 
-def try_all(job: TrialJob) -> TrialReport:
+def try_all(job: TrialJob) -> FileTrialReport:
     """Grade every candidate in turn; compare those that pass with the right files."""
     assert job.job.contract is not None
     right = _standards(to_json([job.job.candidate, *job.right]), to_json(job.job.contract))
@@ -34,13 +34,18 @@ def try_all(job: TrialJob) -> TrialReport:
     def try_number(number: int) -> str:
         return to_json(_try_candidate(job, job.candidates[number], right, references))
 
-    results = [
-        from_json(TrialResult, answer)
-        if isinstance(answer, bytes)
-        else TrialResult(reports=(Report(outcome=answer, message="no answer"),))
-        for answer in try_in_forks(len(job.candidates), try_number, job.seconds)
-    ]
-    return TrialReport(results=tuple(results))
+    return trial_report(Report, try_in_forks(len(job.candidates), try_number, job.seconds))
+
+
+def trial_report(kind: type[R], answers: Sequence[bytes | End]) -> TrialReport[R]:
+    """The report on candidates, each with its result as JSON or with how its process ended."""
+
+    def result(answer: bytes | End) -> TrialResult[R]:
+        if isinstance(answer, bytes):
+            return from_json(TrialResult[kind], answer)  # type: ignore[arg-type,valid-type]
+        return TrialResult(reports=(kind(outcome=answer, message="no answer"),))
+
+    return TrialReport(results=tuple(map(result, answers)))
 
 
 def try_in_forks(count: int, try_number: Try, seconds: float) -> list[bytes | End]:
@@ -98,7 +103,7 @@ def _serve_answers(write: int, numbers: range, try_number: Try) -> NoReturn:
 
 def _try_candidate(
     job: TrialJob, candidate: Code, right: list[Standard], references: ReferenceCache
-) -> TrialResult:
+) -> TrialResult[Report]:
     jobs = [replace(job.job, candidate=candidate, seed=seed) for seed in job.seeds]
     reports = tuple(run_job(one, spawn_in_process, references) for one in jobs)
     differs = difference(candidate, right) if any(map(passes, reports)) else ""

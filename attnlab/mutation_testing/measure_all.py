@@ -3,19 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from attnlab.catalogue.program_entries import ProgramEntry
 from attnlab.catalogue.programs import read_program
-from attnlab.mutation_testing.measure import ALL, JobRunner, Strength, measure
-from attnlab.mutation_testing.measure_program import ProgramRunner, measure_program
+from attnlab.mutation_testing.measure import ALL, Grader, Runner, Strength
+from attnlab.mutation_testing.measure_file import FileGrader
+from attnlab.mutation_testing.measure_program import ProgramGrader
 from attnlab.records import Challenge
 from attnlab.run_store import RunStore, folder_digest, result_key
-
-
-class Runner(JobRunner, ProgramRunner, Protocol):
-    """Runs both."""
 
 
 @dataclass(frozen=True)
@@ -34,26 +32,23 @@ class Measurement:
     ) -> Iterator[Strength]:
         """One for each base, in this order."""
         bases = {challenge.folder: challenge for challenge in challenges}  # bugs of one share it
-        for challenge in bases.values():
-            yield self._strength(challenge.folder, self._measure_challenge(challenge))
+        for folder, challenge in bases.items():
+            grader = partial(FileGrader, challenge, self.runner, self.seeds)
+            yield self._strength(folder, grader)
         for entry in programs:
-            yield self._strength(entry.folder, self._measure_program(entry))
+            yield self._strength(entry.folder, partial(self._program_grader, entry))
 
-    def _strength(self, folder: str, measure_base: Callable[[int], Strength]) -> Strength:
+    def _program_grader(self, entry: ProgramEntry) -> ProgramGrader:
+        return ProgramGrader(read_program(Path(entry.folder)), self.runner, self.seeds)
+
+    def _strength(self, folder: str, make_grader: Callable[[], Grader[Any, Any]]) -> Strength:
         digest = folder_digest(folder)
         percent = ALL if self.table and digest not in self.table else self.percent
         key = result_key(folder, "strength", list(self.seeds), percent)
         known = self.measured.get(key, Strength)
         if known is not None:
             return known
-        strength = replace(measure_base(percent), digest=digest if percent == ALL else "")
+        strength = make_grader().measure(self.pool, percent)
+        strength = replace(strength, digest=digest if percent == ALL else "")
         self.measured.add(key, strength.slug, strength)
         return strength
-
-    def _measure_challenge(self, challenge: Challenge) -> Callable[[int], Strength]:
-        return lambda percent: measure(challenge, self.runner, self.seeds, self.pool, percent)
-
-    def _measure_program(self, entry: ProgramEntry) -> Callable[[int], Strength]:
-        return lambda percent: measure_program(
-            read_program(Path(entry.folder)), self.runner, self.seeds, self.pool, percent
-        )

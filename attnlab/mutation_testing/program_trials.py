@@ -17,14 +17,14 @@ from attnlab.grading.observations import Cases, Extent, Observed, compare, crash
 from attnlab.grading.program import ProgramGrader, Side, run_program
 from attnlab.grading.program_sources import unit_code
 from attnlab.mutation_testing import equivalence
-from attnlab.mutation_testing.fork_pool import try_in_forks
+from attnlab.mutation_testing.fork_pool import trial_report, try_in_forks
 from attnlab.mutation_testing.in_process_host import spawn_in_process
+from attnlab.mutation_testing.measure_program import grade_job
 from attnlab.probe.reference import ReferenceCache
-from attnlab.records import Limits, from_json, to_json
+from attnlab.records import from_json, to_json
 from attnlab.records.program import Files, Program, ProgramJob, ProgramReport, Unit
-from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, ProgramTrialResult
+from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialResult
 
-LIMITS = Limits(seconds=60.0)
 SEEDS = (101, 102)  # of the weights that are compared; grading has others
 EXTENT = Extent(runs=(6, 4), new_ids=7)
 # What all grades use: references of units, and what the right program does, by seed.
@@ -51,39 +51,25 @@ def try_programs(job: ProgramTrialJob) -> ProgramTrialReport:
     def try_number(number: int) -> str:
         return to_json(_try_program(job, job.candidates[number], right, shared))
 
-    results = [
-        from_json(ProgramTrialResult, answer)
-        if isinstance(answer, bytes)
-        else ProgramTrialResult(reports=(ProgramReport(outcome=answer, message="no answer"),))
-        for answer in try_in_forks(len(job.candidates), try_number, job.seconds)
-    ]
-    return ProgramTrialReport(results=tuple(results))
+    return trial_report(ProgramReport, try_in_forks(len(job.candidates), try_number, job.seconds))
 
 
 def _try_program(
     job: ProgramTrialJob, files: Files, right: RightBehaviour | None, shared: SharedResults
-) -> ProgramTrialResult:
+) -> TrialResult[ProgramReport]:
     reports = [_grade(job.program, files, seed, shared) for seed in job.seeds]
     if not right or all(report.outcome != "passed" for report in reports):
-        return ProgramTrialResult(reports=tuple(reports))
+        return TrialResult(reports=tuple(reports))
     differs = difference(files, right)
     if differs:
         reports = [_grade(job.program, files, s, shared, goals=True) for s in job.seeds]
-    return ProgramTrialResult(reports=tuple(reports), difference=differs)
+    return TrialResult(reports=tuple(reports), difference=differs)
 
 
 def _grade(
     program: Program, files: Files, seed: int, shared: SharedResults, goals: bool = False
 ) -> ProgramReport:
-    job = ProgramJob(
-        program=program,
-        files=files,
-        label=program.name,
-        stages=("grade", "goals") if goals else ("grade",),
-        seed=seed,
-        limits=LIMITS,
-        first_failure=True,
-    )
+    job = grade_job(program, files, seed, goals=goals)
     return run_program(job, spawn_in_process, *shared)
 
 

@@ -5,11 +5,12 @@ grade many mutants of one challenge and to look, apart from all checks, at what 
 `TrialReport` is its answer. A `Trial` is what was learned of one mutant.
 """
 
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from attnlab.records import Code, Contract, Job, Report, record
 from attnlab.records.program import Files, Program, ProgramReport
 
+R = TypeVar("R", Report, ProgramReport)
 Fate = Literal["killed", "equivalent", "survived"]
 
 
@@ -25,16 +26,17 @@ class TrialJob:
 
 
 @record
-class TrialResult:
-    """What was seen of one candidate: a report for each seed, and how it differs if it passes."""
+class TrialResult(Generic[R]):
+    """What was seen of one candidate: a report for each seed, and how it differs if it passes.
+    A program's goals are tried where it passes and is seen to differ."""
 
-    reports: tuple[Report, ...]
+    reports: tuple[R, ...]
     difference: str = ""  # "" of a candidate that does the same, or that was rejected anyway
 
 
 @record
-class TrialReport:
-    results: tuple[TrialResult, ...] = ()
+class TrialReport(Generic[R]):
+    results: tuple[TrialResult[R], ...] = ()
     fault: str = ""  # ours: nothing could be said
 
 
@@ -49,18 +51,8 @@ class ProgramTrialJob:
     compare: bool = True  # one that passes with the right program, by more than grading does
 
 
-@record
-class ProgramTrialResult:
-    """What was seen of one program; goals are tried where it passes and is seen to differ."""
-
-    reports: tuple[ProgramReport, ...]
-    difference: str = ""
-
-
-@record
-class ProgramTrialReport:
-    results: tuple[ProgramTrialResult, ...] = ()
-    fault: str = ""  # ours: nothing could be said
+FileTrialReport = TrialReport[Report]
+ProgramTrialReport = TrialReport[ProgramReport]
 
 
 @record

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from attnlab.records.position import PositionJob, PositionReport
     from attnlab.records.program import ProgramJob, ProgramReport
-    from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
+    from attnlab.records.trial import FileTrialReport, ProgramTrialJob, ProgramTrialReport, TrialJob
 
 START_TIME = 120.0  # seconds that importing torch may take on a slow disk
 POSITION_TIME = 120.0  # seconds that the largest table may take on a busy machine
 RIGHT_FILES_TIME = 120.0  # seconds that all right files of a challenge may take together
 JUDGE_TIME = 30.0  # seconds the judge has for its own work, after the job's deadline
 Answer = TypeVar("Answer")
-Tried = TypeVar("Tried", "TrialReport", "ProgramTrialReport")
+Tried = TypeVar("Tried", "FileTrialReport", "ProgramTrialReport")
 
 
 class Worker:
@@ -69,11 +69,11 @@ class Worker:
 
         return self._request(job, PositionReport, POSITION_TIME)
 
-    def trials(self, job: TrialJob) -> TrialReport:
+    def trials(self, job: TrialJob) -> FileTrialReport:
         """Grade mutants; raises `Broken` as `run_job` does."""
-        from attnlab.records.trial import TrialReport
+        from attnlab.records.trial import FileTrialReport
 
-        return _checked(self._request(job, TrialReport, _trial_time(job)))
+        return _checked(self._request(job, FileTrialReport, _trial_time(job)))
 
     def program_trials(self, job: ProgramTrialJob) -> ProgramTrialReport:
         """Grade mutants of a program; raises `Broken` as `run_job` does."""
@@ -173,7 +173,7 @@ class WorkerPool:
         with self._borrow_worker() as worker:
             return worker.run_program(job)
 
-    def trials(self, job: TrialJob) -> TrialReport:
+    def trials(self, job: TrialJob) -> FileTrialReport:
         with self._borrow_worker() as worker:
             return worker.trials(job)
 

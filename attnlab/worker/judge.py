@@ -24,7 +24,7 @@ from attnlab.probe.reference import BadReference, ReferenceCache
 from attnlab.records import Job, Limits, Report, from_json, plain, to_json
 from attnlab.records.position import PositionJob, PositionReport
 from attnlab.records.program import ProgramJob, ProgramReport
-from attnlab.records.trial import ProgramTrialJob, ProgramTrialReport, TrialJob, TrialReport
+from attnlab.records.trial import FileTrialReport, ProgramTrialJob, ProgramTrialReport, TrialJob
 from attnlab.worker.child import BROKEN, MEMORY
 from attnlab.worker.tensors import Malformed, pack, unpack
 from attnlab.worker.wire import KILLED, Channel, TooLong, receive, receive_line, send
@@ -92,14 +92,14 @@ class Judge:
         except Exception as error:
             return PositionReport(outcome="error", message=_fault(error))
 
-    def trials(self, job: TrialJob) -> TrialReport:
+    def trials(self, job: TrialJob) -> FileTrialReport:
         """Grade mutants of right files in one process, without a child for each."""
         from attnlab.mutation_testing.fork_pool import try_all
 
         try:
             return try_all(job)
         except Exception as error:
-            return TrialReport(fault=_fault(error))
+            return FileTrialReport(fault=_fault(error))
 
     def program_trials(self, job: ProgramTrialJob) -> ProgramTrialReport:
         """Mutants of right programs, as those of right files."""
@@ -111,7 +111,7 @@ class Judge:
             return ProgramTrialReport(fault=_fault(error))
 
 
-Answer = Report | PositionReport | TrialReport | ProgramReport | ProgramTrialReport
+Answer = Report | PositionReport | FileTrialReport | ProgramReport | ProgramTrialReport
 # What may be asked, by the name of the record that is sent.
 HANDLERS: dict[str, tuple[type, Callable[[Judge, Any], Answer]]] = {
     kind.__name__: (kind, answer)

@@ -39,7 +39,7 @@ class FakeWorkerPool:
 def worker_pool(monkeypatch):
     monkeypatch.setattr("attnlab.worker.client.WorkerPool", FakeWorkerPool)
     monkeypatch.setattr(
-        "attnlab.mutation_testing.measure.mutants", lambda text: mutants(text, "softmax-axis")
+        "attnlab.mutation_testing.measure_file.mutants", lambda text: mutants(text, "softmax-axis")
     )
     monkeypatch.setattr(FakeWorkerPool, "says", TrialResult(reports=(BAD,)))
     return FakeWorkerPool

@@ -9,7 +9,8 @@ import pytest
 
 from attnlab.catalogue.load import read_challenge
 from attnlab.errors import Broken
-from attnlab.mutation_testing.measure import SHIPPED, bugs, measure
+from attnlab.mutation_testing.measure import SHIPPED
+from attnlab.mutation_testing.measure_file import FileGrader, bugs
 from attnlab.mutation_testing.operators.base import mutants
 from attnlab.records import CheckResult, Report
 from attnlab.records.trial import TrialReport, TrialResult
@@ -31,7 +32,7 @@ def few(monkeypatch):
     """A handful of operators are as good as all to see what becomes of their mutants."""
     some = ("softmax-axis", "mask-diagonal", "transposed-axes", "name-mixed-up")
     monkeypatch.setattr(
-        "attnlab.mutation_testing.measure.mutants", lambda text: mutants(text, *some)
+        "attnlab.mutation_testing.measure_file.mutants", lambda text: mutants(text, *some)
     )
 
 
@@ -67,7 +68,7 @@ def right(challenge):
 
 def measured(challenge, lab, seeds=(0,)):
     with ThreadPoolExecutor(2) as pool:
-        return measure(challenge, lab, seeds, pool)
+        return FileGrader(challenge, lab, seeds).measure(pool, 100)
 
 
 def test_a_grader_that_rejects_all_but_the_right_files_is_good(challenge, right):
@@ -167,4 +168,4 @@ def test_shipped_mutants_are_tried_too_and_nothing_is_tried_twice(challenge):
     made = [(b.mutant.mutation, b.mutant.before, b.mutant.after) for b in found]
     generated = [change for change in made if change[0] != SHIPPED]
     assert len(set(generated)) == len(generated)
-    assert {bug.code.file for bug in found} >= {"solution.py", "alternatives/kernel_flag.py"}
+    assert {bug.file for bug in found} >= {"solution.py", "alternatives/kernel_flag.py"}

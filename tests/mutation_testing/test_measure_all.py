@@ -18,12 +18,16 @@ def asked(monkeypatch):
     """What was measured, in order: the slug, and the share of its mutants."""
     found = []
 
-    def measure(base, runner, seeds, pool, percent=100):
-        found.append((base.slug, percent))
-        return Strength(slug=base.slug, right=1, trials=(), wrongs=())
+    class FakeGrader:
+        def __init__(self, base, runner, seeds):
+            self.slug = base.slug
 
-    monkeypatch.setattr(measure_all, "measure", measure)
-    monkeypatch.setattr(measure_all, "measure_program", measure)
+        def measure(self, pool, percent):
+            found.append((self.slug, percent))
+            return Strength(slug=self.slug, right=1, trials=(), wrongs=())
+
+    monkeypatch.setattr(measure_all, "FileGrader", FakeGrader)
+    monkeypatch.setattr(measure_all, "ProgramGrader", FakeGrader)
     return found
 
 

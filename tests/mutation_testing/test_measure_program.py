@@ -11,10 +11,10 @@ from attnlab.catalogue.programs import read_program
 from attnlab.catalogue.validate_program import program_cases
 from attnlab.errors import Broken
 from attnlab.mutation_testing.measure import SHIPPED
-from attnlab.mutation_testing.measure_program import measure_program, program_mutants
+from attnlab.mutation_testing.measure_program import ProgramGrader, program_bugs
 from attnlab.mutation_testing.operators.base import mutants
 from attnlab.records.program import PartResult, ProgramReport
-from attnlab.records.trial import ProgramTrialReport, ProgramTrialResult
+from attnlab.records.trial import ProgramTrialReport, TrialResult
 
 FOLDER = Path(__file__).parents[2] / "challenges" / "programs" / "char-gpt"
 PASSED = ProgramReport(outcome="passed")
@@ -55,13 +55,13 @@ class FakeWorker:
         for files in job.candidates:
             report, difference = self.says(files)
             reports = (report,) * len(job.seeds)
-            found.append(ProgramTrialResult(reports=reports, difference=difference))
+            found.append(TrialResult(reports=reports, difference=difference))
         return ProgramTrialReport(results=tuple(found))
 
 
 def measured(program, worker, seeds=(0,), percent=100):
     with ThreadPoolExecutor(2) as pool:
-        return measure_program(program, worker, seeds, pool, percent)
+        return ProgramGrader(program, worker, seeds).measure(pool, percent)
 
 
 def test_a_grader_that_rejects_every_bug_is_good(program):
@@ -118,16 +118,17 @@ def test_a_mutant_that_takes_the_worker_down_costs_no_other(program):
 
 def test_a_sample_is_the_same_each_time_and_keeps_the_shipped_bugs(program):
     """CI tries a share of the mutants."""
-    whole = [one.mutant for one in program_mutants(program)]
-    some = [one.mutant for one in program_mutants(program, 30)]
-    assert some == [one.mutant for one in program_mutants(program, 30)]
-    assert [m for m in some if m.mutation == SHIPPED] == [m for m in whole if m.mutation == SHIPPED]
-    assert len(program.bugs) < len(some) < len(whole)
-    assert all(mutant in whole for mutant in some)
+    whole = [one.mutant for one in program_bugs(program)]
+    first, again = (measured(program, FakeWorker(program), percent=30) for _ in range(2))
+    assert first.trials == again.trials
+    assert first.shipped == len(program.bugs)
+    assert len(program.bugs) < len(first.trials) < len(whole)
+    made = {(m.mutation, m.line, m.after) for m in whole}
+    assert {(t.mutation, t.line, t.after) for t in first.trials} <= made
 
 
 def test_what_only_a_script_calls_is_not_mutated(program):
     """`main` is called under the guard alone: nothing of it is graded."""
     text = program.files["train.py"]
     first = text[: text.index("def main()")].count("\n") + 1
-    assert all(m.mutant.line < first for m in program_mutants(program) if m.file == "train.py")
+    assert all(m.mutant.line < first for m in program_bugs(program) if m.file == "train.py")
