@@ -7,6 +7,7 @@ this command and `Progress.warning` says so; a damaged file is set aside, never 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,47 +25,8 @@ T = TypeVar("T")
 FILE = "progress.db"
 WAIT = 5.0  # seconds to wait for another attnlab that is writing
 
-# Each script lifts the schema by one version; `PRAGMA user_version` holds how many have run.
-_SCHEMA = (
-    """
-    CREATE TABLE challenge (
-        slug TEXT PRIMARY KEY,
-        started INTEGER NOT NULL DEFAULT 0,
-        hints INTEGER NOT NULL DEFAULT 0,
-        revealed INTEGER NOT NULL DEFAULT 0,
-        solution_seen INTEGER NOT NULL DEFAULT 0
-    );
-    CREATE TABLE grade (
-        id INTEGER PRIMARY KEY,
-        slug TEXT NOT NULL,
-        at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
-        outcome TEXT NOT NULL,
-        score REAL NOT NULL,
-        file TEXT NOT NULL
-    );
-    CREATE INDEX grade_slug ON grade (slug);
-    """,
-    "ALTER TABLE challenge ADD COLUMN peeked INTEGER NOT NULL DEFAULT 0",
-    """
-    CREATE TABLE event (
-        id INTEGER PRIMARY KEY,
-        at REAL NOT NULL,
-        kind TEXT NOT NULL,
-        base TEXT NOT NULL,
-        bug TEXT NOT NULL DEFAULT '',
-        question TEXT NOT NULL DEFAULT '',
-        outcome TEXT NOT NULL DEFAULT '',
-        seconds REAL NOT NULL DEFAULT 0,
-        hints INTEGER NOT NULL DEFAULT 0,
-        interview INTEGER NOT NULL DEFAULT 0,
-        text TEXT NOT NULL DEFAULT ''
-    );
-    CREATE INDEX event_base ON event (base);
-    INSERT INTO event (at, kind, base, outcome, text)
-        SELECT CAST(strftime('%s', at) AS REAL), 'grade', slug, outcome, file FROM grade;
-    """,
-    "ALTER TABLE event ADD COLUMN category TEXT NOT NULL DEFAULT ''",
-)
+# Statements by version, each of which lifts the schema by one.
+_SCHEMA = re.split(r"-- version \d+\n", Path(__file__).with_suffix(".sql").read_text("utf-8"))[1:]
 _EVENT = tuple(field.name for field in fields(Event))
 _ADD_EVENT = f"INSERT INTO event ({', '.join(_EVENT)}) VALUES ({', '.join('?' * len(_EVENT))})"  # noqa: S608
 _GRADE = tuple(field.name for field in fields(KeptGrade))

@@ -1,8 +1,10 @@
 """Turn the report on a user's own code into a ranked list of causes. Pure: no files asked."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from attnlab.catalogue.finding_rules import RULES, Layer
 from attnlab.records import CheckResult, Finding, Report, Suspicion, Trace, Triage, record
@@ -18,70 +20,11 @@ EFFECTS |= {"no-gradient"}  # of an argument that is not read, of a part that is
 EFFECTS_OF = {"labels-not-shifted": "labels-overwritten"}  # of one cause alone
 EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 PROPERTY = 0.75  # confidence in a property that does not hold
-PROPERTIES = {  # where it is another
-    "causality": 0.9,
-    "batch-independence": 0.9,
-    "prefill-equals-decode": 0.85,
-    "padding-invariance": 0.85,
-    "mask-effect": 0.85,
-    "train-mode": 0.5,
-    "deterministic-eval": 0.7,
-    "permutation-equivariance": 0.6,
-    "reach": 0.6,
-    "finite": 0.5,
-    "edge-shapes": 0.65,
-    "dtype-parity": 0.5,
-    "call-signature": 0.3,
-    "long-positions": 0.4,
-}
-# What explains a symptom: rules, checks, and layers.
-SYMPTOMS: dict[str, tuple[str, ...]] = {
-    "loss-does-not-fall": (
-        *("training", "result-dropped", "unused-parameter", "layers-in-list", "output-constant"),
-        *("parameter-not-registered", "residual-missing", "scale", "softmax-saturated"),
-    ),
-    "nan": (
-        *("nan-origin", "infinity-origin", "fully-masked-row", "finite", "loss-not-finite"),
-        *("learning-rate", "gradients-left-over"),
-    ),
-    "val-too-good": (
-        *("causality", "mask-value", "mask-multiplied", "mask-undone", "mask-after-softmax"),
-        *("labels-not-shifted", "padding-counted", "batch-independence", "unused-argument"),
-    ),
-    "repeats-itself": (
-        *("prefill-equals-decode", "decode-differs", "labels-not-shifted", "second-call"),
-        *("labels-shifted-twice", "position-sensitivity"),
-    ),
-    "slow": ("graph-kept", "optimizer-made-again", "learning-rate", "denormal-values"),
-    "alone-fine-batched-not": (
-        *("batch-independence", "edge-shapes", "padding-invariance", "mask-effect"),
-        *("batch-contraction", "silent-broadcast", "padding-counted"),
-    ),
-    "crash": ("crash", "size-coincidence", "axes-meet"),
-    "worse-than-paper": (
-        *("scale", "residual-missing", "layer-shared", "tying-lost", "dropout-in-evaluation"),
-        *(
-            "weight-decay",
-            "learning-rate",
-            "softmax-twice",
-            "unused-parameter",
-            "eval-while-training",
-        ),
-        *("eval-while-training", "train-while-evaluating", "accumulation-not-divided"),
-    ),
-}
 
-# What to do about a script that took no step, by what ended it.
-ADVICE = {
-    "FileNotFoundError": "start attnlab in the folder where the script finds its data",
-    "CUDA|cuda|NVIDIA|XPU": "triage runs on the CPU: let the script fall back, or take its device "
-    "from --args",
-    "URLError|HTTPError|ConnectionError|MaxRetry|gaierror": "it asks the network: fetch the files "
-    "first, and let the script read them",
-    "still running": "--timeout gives it more seconds; less data or a smaller model, by --args, "
-    "needs fewer",
-    "EOFError": "it asks for input, and none is given: let it take its answers from --args",
-}
+_TABLES = tomllib.loads((Path(__file__).parent / "catalogue/suspicions.toml").read_text("utf-8"))
+PROPERTIES: dict[str, float] = _TABLES["properties"]  # where that is another
+SYMPTOMS: dict[str, list[str]] = _TABLES["symptoms"]  # rules, checks and layers that explain it
+ADVICE: dict[str, str] = _TABLES["advice"]  # for a script that took no step, by what ended it
 
 
 @record

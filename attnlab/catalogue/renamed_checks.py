@@ -1,32 +1,6 @@
-"""Ids that checks had before: files and scripts may still hold them."""
+"""Ids that checks had before, which files and scripts may still hold."""
 
-RENAMED = {
-    "batch-axis-use": "formula-match",
-    "beam-reorder": "cache-equals-full",
-    "bucket-resolution": "formula-match",
-    "chunked-prefill": "cache-equals-full",
-    "constant-value": "weights-average",
-    "deterministic-eval": "no-hidden-state",
-    "edge-shapes": "matches-reference",
-    "every-parameter-reached": "gradients-match",
-    "gradcheck-full": "gradcheck",
-    "gradients-finite": "gradients-match",
-    "in-a-network": "gradients-match",
-    "large-inputs": "matches-reference",
-    "long-sequence": "matches-reference",
-    "mask-effect": "masked-keys-ignored",
-    "monotone-bias": "formula-match",
-    "nan-in-masked-slots": "masked-keys-ignored",
-    "no-global-state": "no-hidden-state",
-    "padding-invariance": "masked-keys-ignored",
-    "parameters-unchanged": "no-hidden-state",
-    "position-sensitivity": "formula-match",
-    "prefill-equals-decode": "cache-equals-full",
-    "row-sums": "weights-average",
-    "same-dropout": "dropout",
-    "second-call": "no-hidden-state",
-    "separate-instances": "no-hidden-state",
-    "state-dict-names": "checkpoint",
-    "tied-storage": "checkpoint",
-    "train-dropout": "dropout",
-}
+import tomllib
+from pathlib import Path
+
+RENAMED: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
