@@ -20,14 +20,14 @@ from attnlab.commands.base import (
 from attnlab.errors import AttnlabError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from attnlab.questions.base import Part, Runner
-    from attnlab.records.quiz import QuizVerdict
+    from attnlab.records.quiz import Measurement, QuizVerdict
     from attnlab.run_store import RunStore
 
 PLACE = 68
-LONG = ("tests",)  # kinds that take more than two minutes: only where they are asked for
+LONG = ("tests", "explain")  # that take longer, or are ticked: only where they are asked for
 NUMBERS = 10**6  # seeds that are drawn
 
 
@@ -207,27 +207,12 @@ def _sit(drawn: Iterator[Sequence[Part]]) -> int:
 
 def _ask(parts: Sequence[Part], verdicts: list[QuizVerdict]) -> None:
     """One question and what follows it; each answer is recorded at once."""
-    from attnlab.questions.base import find_kind, find_measurement, judge
-    from attnlab.render.quiz import show_measurement, show_question, show_verdict
+    from attnlab.render.quiz import show_question, show_verdict
     from attnlab.render.screen import stdout
 
     for number, part in enumerate(parts, 1):
         show_question(part.question, stdout(), again=number > 1)
-        begun, measured = time.monotonic(), 0
-        while True:
-            typed = type_line(f"{_expected(part, measured)}, ? explains")
-            if typed == "?":
-                stdout().prose(find_kind(part.question.kind).text, indent=2)
-                continue
-            try:
-                if part.evidence and typed.isdecimal():
-                    show_measurement(find_measurement(part, typed, measured), stdout())
-                    measured += 1
-                    continue
-                verdict = judge(parts, number, typed, time.monotonic() - begun, measured)
-                break
-            except AttnlabError as error:
-                note(error.message + (f": {error.hint}" if error.hint else ""))
+        verdict = ask_part(parts, number)
         _record(part, verdict)
         verdicts.append(verdict)
         show_verdict(verdict, stdout())
@@ -235,11 +220,40 @@ def _ask(parts: Sequence[Part], verdicts: list[QuizVerdict]) -> None:
             stdout().say(part.show())
 
 
+def ask_part(
+    parts: Sequence[Part],
+    number: int,
+    measured: int = 0,
+    keep: Callable[[Measurement], object] = lambda _: None,
+) -> QuizVerdict:
+    """The verdict on what is typed, asked for until it can be understood. So many measurements were
+    made before; `keep` is told of each further one."""
+    from attnlab.questions.base import find_kind, find_measurement, judge
+    from attnlab.render.quiz import show_measurement
+    from attnlab.render.screen import stdout
+
+    part, begun = parts[number - 1], time.monotonic()
+    while True:
+        typed = type_line(f"{_expected(part, measured)}, ? explains")
+        try:
+            if typed == "?":
+                stdout().prose(find_kind(part.question.kind).text, indent=2)
+            elif part.evidence and typed.isdecimal():
+                found = find_measurement(part, typed, measured)
+                show_measurement(found, stdout())
+                keep(found)
+                measured += 1
+            else:
+                return judge(parts, number, typed, time.monotonic() - begun, measured)
+        except AttnlabError as error:
+            note(error.message + (f": {error.hint}" if error.hint else ""))
+
+
 def _expected(part: Part, measured: int) -> str:
     """What may be typed."""
     from attnlab.records.quiz import BUDGET
 
-    if part.evidence and measured < BUDGET:
+    if part.evidence and not part.question.expects and measured < BUDGET:
         return f"the number of a measurement, {BUDGET - measured} left, or a letter"
     return part.question.expects or "a letter"
 

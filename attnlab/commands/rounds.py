@@ -24,6 +24,9 @@ def interview_program(ctx: typer.Context, interview: Interview) -> Program:
     from attnlab.catalogue.programs import read_program
     from attnlab.errors import Refused
 
+    if interview.tasks:
+        hint = "attnlab interview status shows the task that is open"
+        raise Refused(f"the {interview.name} round is about no program", hint)
     entry = catalogue(ctx).find_program(interview.slug)
     program = read_program(Path(entry.folder)) if entry else None
     known = program.patches if program else {}
@@ -141,6 +144,9 @@ def _running_name(ctx: typer.Context) -> str:
     if interview is None:
         hint = f"type {ctx.command_path} NAME; attnlab list shows the names"
         raise Refused("Missing argument 'NAME', and no interview is going on", hint)
+    if interview.tasks:
+        hint = "attnlab interview submit grades the file of its open task"
+        raise Refused(f"the {interview.name} round is about no program", hint)
     return interview.name
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from attnlab.records.practice import Answer, CategoryStats, Event, Mark, Scorecard, Stats
+from attnlab.practice.interviews import read_details
+from attnlab.records.practice import WRITTEN, Answer, CategoryStats, Event, Scorecard, Stats
+from attnlab.records.quiz import Mark
 
 FIX, ROUND = "fix", "round"  # kinds of questions besides those of quizzes
 OTHER = "other"  # of a quiz that is about no kind of bug
@@ -25,19 +27,26 @@ def all_answers(
 
 
 def _quizzes(events: Iterable[Event]) -> Iterator[Answer]:
-    """The first answer to each question: once it was judged, its answer is known."""
-    seen: set[str] = set()
+    """The first answer to each question: once it was judged, its answer is known. Of a file that a
+    round asks for, the last hand-in is told; it is partly right where it is not the first."""
+    seen, written = set[str](), dict[tuple[int, str], list[Event]]()
     for event in events:
-        if event.kind == "quiz" and (not event.text or event.text not in seen):
-            seen.add(event.text)
-            mark: Mark = event.outcome if event.outcome in ("right", "partly") else "wrong"  # type: ignore[assignment]
-            yield Answer(
-                category=event.category or OTHER,
-                kind=event.question,
-                mark=mark,
-                seconds=event.seconds,
-                at=event.at,
-            )
+        if event.kind == "task" and event.question in WRITTEN:
+            written.setdefault((event.interview, event.base), []).append(event)
+        elif event.kind in ("quiz", "task"):
+            name = event.text if event.kind == "quiz" else str(read_details(event).get("id"))
+            if not name or name not in seen:
+                seen.add(name)
+                yield _answer(event, event.outcome, event.seconds)
+    for tries in written.values():
+        mark = "partly" if tries[-1].outcome == "right" and len(tries) > 1 else tries[-1].outcome
+        yield _answer(tries[-1], mark, sum(event.seconds for event in tries))
+
+
+def _answer(event: Event, outcome: str, seconds: float) -> Answer:
+    mark: Mark = outcome if outcome in ("right", "partly") else "wrong"  # type: ignore[assignment]
+    category = event.category or OTHER
+    return Answer(category=category, kind=event.question, mark=mark, seconds=seconds, at=event.at)
 
 
 def _fixes(events: Iterable[Event], categories: Mapping[str, str]) -> Iterator[Answer]:

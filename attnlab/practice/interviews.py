@@ -13,29 +13,25 @@ from typing import Any
 
 from attnlab.errors import Refused
 from attnlab.progress import Progress
-from attnlab.records.practice import Event, EventKind, Interview
+from attnlab.records.practice import Event, EventKind, Interview, RoundTask
 from attnlab.records.program import Program, ProgramBug, ProgramReport
 
 MINUTES = range(1, 481)
 END = "attnlab interview end shows the scorecard, attnlab interview abandon drops it"
 
 
-def begin(
-    store: Progress, program: Program, bugs: Sequence[str], minutes: int, seed: int
-) -> Interview:
-    """Note that an interview begins now; raises `Refused` where one is going on."""
+def begin(store: Progress, slug: str, minutes: int, seed: int, **more: Any) -> Interview:
+    """Note that an interview begins now, with its bugs or tasks; raises `Refused` where one is
+    going on."""
     refuse_second(store)
-    number = max((event.interview for event in store.events()), default=0) + 1
-    place = str(Path.cwd())
-    known = {
-        "folder": program.name,
-        "place": place,
-        "bugs": list(bugs),
-        "minutes": minutes,
-        "seed": seed,
-    }
-    keep(store, Event(kind="start", base=program.slug, interview=number, text=json.dumps(known)))
+    number = next_number(store)
+    known = {"place": str(Path.cwd()), "minutes": minutes, "seed": seed, **more}
+    keep(store, Event(kind="start", base=slug, interview=number, text=json.dumps(known)))
     return all_interviews(store)[-1]
+
+
+def next_number(store: Progress) -> int:
+    return max((event.interview for event in store.events()), default=0) + 1
 
 
 def keep(store: Progress, event: Event) -> None:
@@ -159,6 +155,7 @@ def _interview(events: Sequence[Event]) -> Interview:
         seed=int(known.get("seed", 0)),
         started=first.at,
         events=tuple(events[1:]),
+        tasks=tuple(RoundTask(kind=kind, id=name) for kind, name in known.get("tasks", ())),
     )
 
 

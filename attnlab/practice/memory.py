@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 from fsrs import Card, Rating, Scheduler
 
-from attnlab.records.practice import Answer, DueCard, Mark
+from attnlab.records.practice import Answer, DueCard
+from attnlab.records.quiz import Mark
 
 RATINGS: dict[Mark, Rating] = {
     "right": Rating.Good,

@@ -6,9 +6,11 @@ card and the cost of a hint agree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from attnlab.records.practice import RATINGS, BugCard, Rating
+from attnlab.records.practice import RATINGS, BugCard, Rating, TaskCard
+
+Demands = Mapping[str, Mapping[str, bool]]  # of each rating, what it takes and whether that holds
 
 
 def rate(
@@ -33,6 +35,25 @@ def rate(
             "no hint and no triage": not hints,
         },
     }
+    return _highest(demands)
+
+
+def rate_tasks(tasks: Sequence[TaskCard], *, late: bool) -> Rating:
+    """The same for a round of tasks, by their points."""
+    points, count = sum(task.points for task in tasks), len(tasks)
+    demands = {
+        "partial": {"half of the points": 2 * points >= count},
+        "solid": {"three of four points": 4 * points >= 3 * count, "done in time": not late},
+        "strong": {
+            "nine of ten points": 10 * points >= 9 * count,
+            "no task wrong or left out": all(t.outcome in ("right", "partly") for t in tasks),
+            "no hint": not any(task.hints for task in tasks),
+        },
+    }
+    return _highest(demands)
+
+
+def _highest(demands: Demands) -> Rating:
     reached = RATINGS[0]
     for name, demanded in demands.items():
         if missing := tuple(text for text, holds in demanded.items() if not holds):

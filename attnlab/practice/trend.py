@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from attnlab.records.practice import BugCard, CategoryTrend, RoundSummary, Scorecard, Trend
+from attnlab.catalogue.challenge_schema import CATEGORIES
+from attnlab.records.practice import (
+    BugCard,
+    CategoryTrend,
+    FormatCard,
+    RoundCard,
+    RoundSummary,
+    TaskCard,
+    Trend,
+)
 
 ROUNDS = 5
 LATELY = 4  # bugs of a category by which it is called weak
 
 
-def build_trend(cards: Sequence[Scorecard]) -> Trend:
-    """`cards` are those of all interviews that ended, the first one first."""
-    by_category: dict[str, list[BugCard]] = {}
-    for card in cards:
-        for bug in card.bugs:
+def build_trend(found: Sequence[RoundCard]) -> Trend:
+    """`found` are the cards of all interviews that ended. A task about a kind of bug counts as a
+    bug does; of a question it is not told whether anything was fixed or named."""
+    by_category: dict[str, list[BugCard | TaskCard]] = {}
+    cards = sorted(found, key=lambda card: card.number)
+    for bug in (bug for card in cards for bug in card.bugs):
+        if bug.category in CATEGORIES:
             by_category.setdefault(bug.category, []).append(bug)
     weakest_first = sorted(by_category, key=lambda category: _strength(by_category[category]))
     weakest = weakest_first[0] if weakest_first else ""
@@ -25,40 +37,54 @@ def build_trend(cards: Sequence[Scorecard]) -> Trend:
     )
 
 
-def _strength(bugs: Sequence[BugCard]) -> tuple[float, float, float, int]:
+def _strength(bugs: Sequence[BugCard | TaskCard]) -> tuple[float, float, float, int]:
     """The share of the latest ones that was found, fixed, named; the more bugs, the weaker."""
     last = bugs[-LATELY:]
     found = sum(bug.found for bug in last) / len(last)
-    fixed = sum(bool(bug.fixed) for bug in last) / len(last)
-    named = sum(bug.named for bug in last) / len(last)
+    whole = [bug for bug in last if not isinstance(bug, TaskCard)]
+    fixed = sum(bool(bug.fixed) for bug in whole) / len(whole) if whole else found
+    named = sum(bug.named for bug in whole) / len(whole) if whole else found
     return found, fixed, named, -len(last)
 
 
-def _category(category: str, bugs: Sequence[BugCard]) -> CategoryTrend:
+def _category(category: str, bugs: Sequence[BugCard | TaskCard]) -> CategoryTrend:
     return CategoryTrend(
         category=category,
         bugs=len(bugs),
         found=sum(bug.found for bug in bugs),
         fixed=sum(bool(bug.fixed) for bug in bugs),
-        named=sum(bug.named for bug in bugs),
+        named=sum(bool(bug.named) for bug in bugs),
         lately=tuple(bug.found for bug in bugs[-LATELY:]),
     )
 
 
-def summarize(card: Scorecard) -> RoundSummary:
+def summarize(card: RoundCard) -> RoundSummary:
     """An interview in a line."""
+    if isinstance(card, FormatCard):
+        return RoundSummary(
+            bugs=len(card.tasks),
+            found=sum(task.found for task in card.tasks),
+            fixed=None,
+            named=None,
+            hints=sum(task.hints for task in card.tasks),
+            **_shared(card),
+        )
     passed = sum(stage.outcome == "passed" for stage in card.stages)
     return RoundSummary(
-        number=card.number,
-        slug=card.slug,
+        **_shared(card),
         bugs=len(card.bugs),
         found=card.found,
         fixed=card.fixed,
         named=card.named,
         hints=card.hints,
-        seconds=card.seconds,
-        late=card.late,
-        rating=card.rating.name,
-        started=card.started,
         stages=f"{passed} of {len(card.stages)}" if card.stages else "",
+    )
+
+
+def _shared(card: RoundCard) -> dict[str, Any]:
+    rating = {"rating": card.rating.name, "started": card.started}
+    return (
+        {"number": card.number, "slug": card.slug, "seconds": card.seconds}
+        | rating
+        | {"late": card.late}
     )

@@ -246,7 +246,7 @@ def judge(
         rows=tuple(part.rows),
         next=parts[number].question.id if number < len(parts) else "",
         seconds=seconds,
-        measured=measured,
+        measured=measured if len(part.evidence) > 1 else 0,  # looking the answer up is no clue
     )
 
 
@@ -272,13 +272,13 @@ def choice(
 
 
 def _judge_choice(typed: str, choices: tuple[str, ...], right: str) -> Judged:
-    chosen = _chosen(typed, choices)
+    chosen = read_choice(typed, choices)
     if chosen == right:
         return Judged("right", chosen, "")
     return Judged("wrong", chosen, f"you said: {chosen}")
 
 
-def _chosen(typed: str, choices: tuple[str, ...]) -> str:
+def read_choice(typed: str, choices: tuple[str, ...]) -> str:
     """The choice that is meant: its letter, its number from 1, or its words."""
     whole = " ".join(typed.lower().split())
     word = whole.strip(" .)(")

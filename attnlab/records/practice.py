@@ -6,12 +6,15 @@ from typing import Literal
 from attnlab.records.base import record
 from attnlab.records.patch import FollowUp
 from attnlab.records.program import GoalResult, PartResult
+from attnlab.records.quiz import Mark, QuizVerdict
 
 EventKind = Literal[
     "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",
-    "answer", "stage", "drop", "triage", "quiz",
+    "answer", "stage", "drop", "triage", "quiz", "task",
 ]  # fmt: skip
 RATINGS = ("early", "partial", "solid", "strong")  # of an interview
+WRITTEN = ("implement", "fix")  # kinds of tasks whose answer is a file
+HINT_COST = 0.2  # the share of the points of a task that a hint costs
 STAYED = "stayed"  # the outcome of a question whose answer was not said
 REASON, RIGHT = "reason", "right"  # the outcome of a note that gives one, that takes code for right
 
@@ -34,6 +37,18 @@ class Event:
 
 
 @record
+class RoundTask:
+    """One task of a round of another format than debugging a program."""
+
+    kind: str  # a kind of question, "implement" or "fix"
+    id: str  # of the question, or the slug of the challenge
+
+    @property
+    def is_file(self) -> bool:
+        return self.kind in WRITTEN
+
+
+@record
 class Interview:
     """A round against the clock, and what was done in it."""
 
@@ -46,6 +61,7 @@ class Interview:
     started: float  # seconds since 1970
     place: str = ""  # the folder in which it was started
     events: tuple[Event, ...] = ()
+    tasks: tuple[RoundTask, ...] = ()  # of another format, in the order in which they are asked
 
     @property
     def name(self) -> str:
@@ -247,15 +263,82 @@ class Scorecard:
 
 
 @record
+class TaskCard:
+    """What became of one task of a round of another format."""
+
+    number: int
+    task: RoundTask
+    verdicts: tuple[QuizVerdict, ...]  # on its parts, or on each hand-in of its file
+    category: str = ""  # of the bug that it is about
+    hints: int = 0
+    fixed: bool | None = None  # as a bug has it; nothing is fixed by an answer
+    named: bool | None = None
+
+    @property
+    def done(self) -> bool:
+        return bool(self.verdicts) and not self.verdicts[-1].next
+
+    @property
+    def points(self) -> float:
+        """From 0 to 1: of its parts together, or of the last hand-in of its file."""
+        counted = self.verdicts[-1:] if self.task.is_file else self.verdicts
+        whole = sum(verdict.score for verdict in counted) / max(1, len(counted))
+        return max(0.0, whole - HINT_COST * self.hints)
+
+    @property
+    def outcome(self) -> Literal["right", "partly", "wrong", "open"]:
+        if not self.done:
+            return "open"
+        marks = {verdict.outcome for verdict in self.verdicts}
+        if marks == {"right"} and not self.hints:
+            return "right"
+        return "wrong" if marks == {"wrong"} else "partly"
+
+    @property
+    def found(self) -> bool:
+        return self.outcome == "right"
+
+    @property
+    def seconds(self) -> float:
+        return sum(verdict.seconds for verdict in self.verdicts)
+
+
+@record
+class FormatCard:
+    """One round of another format at its end."""
+
+    number: int
+    slug: str
+    seconds: float  # on the clock, when its last task was done or it was ended
+    minutes: int
+    late: bool
+    tasks: tuple[TaskCard, ...]
+    rating: Rating
+    started: float = 0.0  # seconds since 1970
+
+    @property
+    def bugs(self) -> tuple[TaskCard, ...]:
+        """The tasks that were done, as a trend counts them."""
+        return tuple(task for task in self.tasks if task.done)
+
+    @property
+    def points(self) -> float:
+        return sum(task.points for task in self.tasks)
+
+
+RoundCard = Scorecard | FormatCard
+
+
+@record
 class RoundSummary:
     """One interview of several, in a line."""
 
     number: int
     slug: str
-    bugs: int
+    bugs: int  # or tasks
     found: int
-    fixed: int
-    named: int
+    fixed: int | None  # None of tasks
+    named: int | None
     hints: int
     seconds: float
     late: bool
@@ -286,8 +369,6 @@ class Trend:
 
 
 # ---------------------------------------------------------------- memory
-
-Mark = Literal["right", "partly", "wrong"]
 
 
 @record

@@ -12,9 +12,11 @@ from attnlab.records.practice import (
     STAYED,
     BugCard,
     DecoyCard,
+    FormatCard,
     Interview,
     QuestionCard,
     Rating,
+    RoundCard,
     RoundSummary,
     Scorecard,
     StageCard,
@@ -308,9 +310,9 @@ class ScorecardPage:
         for note in card.notes:
             screen.hang((f"{marks.unsure} ", "warn"), note)
         if len(self.trend.rounds) > 1:
-            _show_trend(self.trend, screen)
+            show_trend(self.trend, screen)
         show = f"attnlab solution {card.slug.partition('/')[2]} shows every change"
-        screen.do_next(f"{show}; {_practise(self.trend, card)}")
+        screen.do_next(f"{show}; {practise(self.trend, card)}")
 
     def document(self) -> Document:
         card = self.card
@@ -356,24 +358,26 @@ class HistoryPage:
     cards: tuple[Scorecard, ...]
     trend: Trend
     now: float
+    formats: tuple[FormatCard, ...] = ()
 
     def show(self, screen: Screen) -> None:
         if not self.interviews:
             screen.say("no interview yet")
             screen.do_next("attnlab interview start begins one")
             return
-        cards = {card.number: card for card in self.cards}
+        both: tuple[RoundCard, ...] = (*self.cards, *self.formats)
+        cards = {card.number: card for card in both}
         rows = [_history_row(i, cards.get(i.number), self.now) for i in self.interviews]
         _show_rounds(rows, screen)
-        if self.cards:
+        if cards:
             _show_categories(self.trend, screen)
-            screen.do_next(_practise(self.trend, self.cards[-1]))
+            screen.do_next(practise(self.trend, cards[max(cards)]))
 
     def document(self) -> Document:
-        numbers = {card.number for card in self.cards}
+        numbers = {card.number for card in self.cards} | {card.number for card in self.formats}
         left = [i.number for i in self.interviews if i.number not in numbers]
         shown = {"scorecards": plain(self.cards), "without_scorecard": left}
-        return shown | pick(self, "trend")
+        return shown | pick(self, "trend", "formats")
 
 
 # ---------------------------------------------------------------- parts of pages
@@ -451,7 +455,7 @@ def show_rating(rating: Rating, screen: Screen) -> None:
     screen.hang("  rating ", (rating.name, "title"), f" ({scale}){more}")
 
 
-def _show_trend(trend: Trend, screen: Screen) -> None:
+def show_trend(trend: Trend, screen: Screen) -> None:
     screen.heading("last rounds")
     _show_rounds([_round_row(one) for one in trend.rounds], screen)
     _show_categories(trend, screen)
@@ -467,6 +471,8 @@ def _show_rounds(rows: Sequence[Sequence[str]], screen: Screen) -> None:
 
 
 def _show_categories(trend: Trend, screen: Screen) -> None:
+    if not trend.categories:
+        return
     screen.heading("kinds of bugs, the weakest first")
     table = bare_table("kind", "found", "fixed", "named", "found lately")
     for one in trend.categories:
@@ -523,10 +529,12 @@ def _when_fixed(bug: BugCard) -> str:
     return ("not fixed" if bug.fixed is False else "whether it is gone cannot be told") + undone
 
 
-def _practise(trend: Trend, card: Scorecard) -> str:
+def practise(trend: Trend, card: RoundCard) -> str:
     """What to do after an interview: what was missed, else something harder."""
     if trend.weakest:
         return f"attnlab interview start --about {trend.weakest} practises what was missed"
+    if isinstance(card, FormatCard):
+        return f"attnlab interview start {card.slug.partition('/')[2]} draws another round"
     level = max(bug.level for bug in card.bugs)
     harder = f" --level {level + 1}" if USUAL_LEVEL <= level < HARDEST else ""
     return f"attnlab interview start{harder} draws another round"
@@ -557,7 +565,7 @@ def _counted(interview: Interview) -> list[str]:
     ]
 
 
-def _history_row(interview: Interview, card: Scorecard | None, now: float) -> Sequence[str]:
+def _history_row(interview: Interview, card: RoundCard | None, now: float) -> Sequence[str]:
     if card is None:
         state = "dropped" if interview.closing else "going on"
         known = (str(interview.number), _date(interview.started), interview.name)
@@ -577,8 +585,8 @@ def _round_row(one: RoundSummary) -> Sequence[str]:
         one.slug.partition("/")[2],
         clock_of(one.seconds),
         f"{one.found} of {one.bugs}",
-        str(one.fixed),
-        str(one.named),
+        "" if one.fixed is None else str(one.fixed),
+        "" if one.named is None else str(one.named),
         str(one.hints),
         one.stages,
         one.rating + ", late" * one.late,

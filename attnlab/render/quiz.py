@@ -52,10 +52,12 @@ class KindsPage:
 @record
 class MeasurementPage:
     measurement: Measurement
+    answer: str = ""  # the command that answers the question
 
     def show(self, screen: Screen) -> None:
         show_measurement(self.measurement, screen)
-        screen.do_next(f"attnlab quiz --answer {self.measurement.id}=ANSWER names the cause")
+        answer = self.answer or f"attnlab quiz --answer {self.measurement.id}=ANSWER"
+        screen.do_next(f"{answer} names the cause")
 
     def document(self) -> Document:
         return pick(self.measurement, "id", "name", "value")
@@ -121,7 +123,11 @@ def _show_code(question: Question, screen: Screen) -> None:
 
 
 def show_measurement(found: Measurement, screen: Screen) -> None:
-    screen.hang((f"  {found.name}: ", "name"), found.value)
+    if "\n" not in found.value:
+        screen.hang((f"  {found.name}: ", "name"), found.value)
+        return
+    screen.say((f"{found.name}:", "name"), indent=2)
+    screen.prose(found.value, indent=4)
 
 
 def show_verdict(verdict: QuizVerdict, screen: Screen) -> None:

@@ -473,5 +473,7 @@ def test_a_question_of_ones_own_is_told_that_nobody_answers(shell):
     shell("interview", "start", "char-gpt", "--bugs", "1")
     said = shell("interview", "ask", "is the head tied?")
     assert (said.code, "nobody is there to answer" in said.err) == (2, True)
-    assert "Usage: attnlab interview ask [OPTIONS]\n" in shell("interview", "ask", "--help").out
+    assert (
+        "Usage: attnlab interview ask [OPTIONS] [[N]]\n" in shell("interview", "ask", "--help").out
+    )
     assert shell("interview", "status", "--json").json["asked"] == []

@@ -43,7 +43,7 @@ def at(monkeypatch, moment):
 def test_the_clock_runs_on_and_never_back(kept, programs, monkeypatch):
     """It stands still while the machine's clock is set back, and ends with the interview."""
     at(monkeypatch, 1000.0)
-    interview = begin(kept, programs[0], ("a",), 60, 7)
+    interview = begin(kept, programs[0].slug, 60, 7, folder=programs[0].name)
     assert (interview.number, interview.elapsed(1000.0), interview.seed) == (1, 0.0, 7)
     at(monkeypatch, 1600.0)
     kept.add_event(make_event(interview, "note", text="x"))
@@ -62,7 +62,7 @@ def test_the_clock_runs_on_and_never_back(kept, programs, monkeypatch):
 def test_a_stage_has_a_clock_of_its_own(kept, programs, monkeypatch):
     """That of the bugs is over; it stands once the stage has passed."""
     at(monkeypatch, 1000.0)
-    interview = begin(kept, programs[0], ("a",), 60, 7)
+    interview = begin(kept, programs[0].slug, 60, 7, folder=programs[0].name)
     for moment, outcome in ((1600.0, "open"), (2000.0, "failed")):
         at(monkeypatch, moment)
         kept.add_event(make_event(interview, "stage", question="cache", outcome=outcome))
@@ -74,18 +74,18 @@ def test_a_stage_has_a_clock_of_its_own(kept, programs, monkeypatch):
 def test_a_clock_that_just_began_shows_all_its_minutes(kept, programs, monkeypatch):
     """The nearest minute is shown, and seconds once there are few."""
     at(monkeypatch, 1000.0)
-    interview = begin(kept, programs[0], ("a",), 60, 7)
+    interview = begin(kept, programs[0].slug, 60, 7, folder=programs[0].name)
     for seconds, says in ((0.4, "60 minutes"), (40, "59 minutes"), (3540.5, "60 seconds")):
         assert clock_text(interview, 1000 + seconds) == f"{says} left of 60 minutes"
 
 
 def test_two_at_once_are_refused(kept, programs):
     """The one that is going on is named; a dropped one makes room, with the next number."""
-    first = begin(kept, programs[0], (), 0, 1)
+    first = begin(kept, programs[0].slug, 0, 1, folder=programs[0].name)
     with pytest.raises(Refused, match=f"interview 1, {programs[0].name}, is going on"):
-        begin(kept, programs[1], (), 0, 1)
+        begin(kept, programs[1].slug, 0, 1, folder=programs[1].name)
     kept.add_event(make_event(first, "abandon"))
-    assert begin(kept, programs[1], (), 0, 1).number == 2
+    assert begin(kept, programs[1].slug, 0, 1, folder=programs[1].name).number == 2
 
 
 def undo(program, files, ids, gone):
@@ -146,7 +146,7 @@ def test_the_program_that_was_practised_least_comes_next(kept, programs):
     slugs = [program.slug for program in programs]
     first = choose_program(slugs, kept, 1)
     chosen = next(p for p in programs if p.slug == first)
-    kept.add_event(make_event(begin(kept, chosen, (), 0, 1), "abandon"))
+    kept.add_event(make_event(begin(kept, chosen.slug, 0, 1), "abandon"))
     assert all(choose_program(slugs, kept, seed) != first for seed in range(20))
 
 

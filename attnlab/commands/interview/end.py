@@ -20,7 +20,7 @@ from attnlab.files import shown_folder
 
 if TYPE_CHECKING:
     from attnlab.progress import Progress
-    from attnlab.records.practice import Interview, QuestionCard
+    from attnlab.records.practice import Interview, QuestionCard, RoundCard
     from attnlab.records.program import Files
 
 
@@ -34,7 +34,9 @@ def end(
     """End it: scorecard, bugs explained, follow-up questions."""
     from dataclasses import replace
 
+    from attnlab.commands.interview.formats import end_round
     from attnlab.practice.changes import grade_event
+    from attnlab.practice.formats import past_formats
     from attnlab.practice.interviews import all_interviews, require_current
     from attnlab.practice.scorecard import build_scorecard, last_report
     from attnlab.practice.stages import keep_stage, open_stage
@@ -43,6 +45,10 @@ def end(
 
     with progress() as store:
         interview = require_current(store)
+        before = all_interviews(store)[:-1]
+    past: list[RoundCard] = [*past_scorecards(ctx, before), *past_formats(before)]
+    if interview.tasks:
+        return end_round(interview, past, json, html)
     program = interview_program(ctx, interview)
     notes: tuple[str, ...] = ()
     files: Files = {}
@@ -59,12 +65,12 @@ def end(
         keep_stage(store, program, open_stage(interview.events), report, interview)
         done = "passed" if interview.of_kind("stage") else report.outcome  # the bugs, by then
         store.add_grade(program.slug, done, report.score, interview.path, event)
-        *before, interview = all_interviews(store)
+        interview = all_interviews(store)[-1]
         store.mark_revealed(program.slug)
         store.mark_solution_seen(program.slug)
     card = build_scorecard(program, interview, report, event.seconds)
     card = replace(card, notes=notes)
-    trend = build_trend([*past_scorecards(ctx, before), card])
+    trend = build_trend([*past, card])
     code = emit(ScorecardPage(card=card, trend=trend), json)
     if not json:
         interview = _ask_follow_ups(ctx, interview, card.follow_ups)
@@ -84,6 +90,7 @@ def questions(ctx: typer.Context, json: Json = False) -> int:
 
     with progress() as store:
         ended = [i for i in all_interviews(store) if i.closing and i.closing.kind == "end"]
+    ended = [i for i in ended if not i.tasks]
     if not ended:
         raise Refused("no interview has ended yet", "attnlab interview end ends the one going on")
     cards = follow_ups(interview_program(ctx, ended[-1]), ended[-1])

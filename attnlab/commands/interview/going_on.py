@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, Memory, Timeout, emit, progress, show_clock
+from attnlab.commands.base import Json, Memory, Timeout, emit, limits, progress, show_clock
+from attnlab.commands.interview.formats import ask_round, show_status, submit_file
 from attnlab.commands.rounds import (
     grade_interview,
     interview_folder,
@@ -30,6 +31,8 @@ def status(ctx: typer.Context, json: Json = False) -> int:
 
     with progress() as store:
         interview = require_current(store)
+    if interview.tasks:
+        return show_status(ctx, interview, json)
     program = interview_program(ctx, interview)
     now, folder = time.time(), interview_folder(interview)
     page = InterviewStatusPage(
@@ -103,16 +106,23 @@ def _drop_note(drop: str, text: str, json: bool) -> int:
 
 
 def ask(
-    ctx: typer.Context, own: Annotated[str, typer.Argument(hidden=True)] = "", json: Json = False
+    ctx: typer.Context,
+    own: Annotated[str, typer.Argument(metavar="[N]", help="A measurement of an incident.")] = "",
+    json: Json = False,
 ) -> int:
     """Show the next question that a good candidate asks, and its answer.
 
-    It takes no question of your own: nobody is there to answer it.
+    It takes no question of your own: nobody is there to answer it. In a round of another format it
+    makes measurement N, or gives a hint for a file.
     """
     from attnlab.errors import Refused
-    from attnlab.practice.interviews import keep, make_event, require_current
+    from attnlab.practice.interviews import current, keep, make_event, require_current
     from attnlab.render.interview import AskPage
 
+    with progress() as store:
+        running = current(store)
+    if running and running.tasks:
+        return ask_round(ctx, running, own, json)
     if own:
         raise Refused(
             "nobody is there to answer a question of yours",
@@ -147,6 +157,8 @@ def submit(
 
     with progress() as store:
         interview = require_current(store)
+    if interview.tasks:
+        return submit_file(ctx, interview, limits(timeout, memory), json)
     program, chosen = interview_program(ctx, interview), interview_round(ctx, interview)
     report = grade_interview(chosen, interview, timeout, memory)
     event = grade_event(program, interview, "submit", report, chosen.files)

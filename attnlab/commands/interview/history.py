@@ -19,24 +19,31 @@ Number = Annotated[
 def history(ctx: typer.Context, number: Number = "", html: Html = "", json: Json = False) -> int:
     """List past interviews, and which kinds of bugs are missed; or show one again."""
     from attnlab.errors import Refused
+    from attnlab.practice.formats import past_formats
     from attnlab.practice.interviews import all_interviews
     from attnlab.practice.trend import build_trend
+    from attnlab.records.practice import FormatCard, RoundCard
+    from attnlab.render.format_round import FormatCardPage
     from attnlab.render.interview import HistoryPage, ScorecardPage
 
     with progress() as store:
         interviews = all_interviews(store)
-    cards = past_scorecards(ctx, interviews)
+    cards, formats = past_scorecards(ctx, interviews), past_formats(interviews)
+    both: list[RoundCard] = sorted([*cards, *formats], key=lambda one: one.number)
     if number:
-        at = next((at for at, card in enumerate(cards) if str(card.number) == number), None)
-        if at is None:
+        card = next((card for card in both if str(card.number) == number), None)
+        if card is None:
             hint = "attnlab interview history lists all; those that ended have one"
             raise Refused(f"there is no scorecard of interview {number}", hint, number)
-        card = ScorecardPage(card=cards[at], trend=build_trend(cards[: at + 1]))
-        return emit_also(card, json, 0, html)
+        trend = build_trend([one for one in both if one.number <= card.number])
+        if isinstance(card, FormatCard):
+            return emit_also(FormatCardPage(card=card, trend=trend), json, 0, html)
+        return emit_also(ScorecardPage(card=card, trend=trend), json, 0, html)
     page = HistoryPage(
         interviews=tuple(interviews),
         cards=tuple(cards),
-        trend=build_trend(cards),
+        formats=tuple(formats),
+        trend=build_trend(both),
         now=time.time(),
     )
     return emit_also(page, json, 0, html)

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 LARGEST = 2**31 - 1
 Round = Annotated[
-    str, typer.Argument(metavar="[ROUND]", help="A program.", autocompletion=complete_slug)
+    str,
+    typer.Argument(
+        metavar="[ROUND]",
+        help="A program, or review, incident, implement, explain, mixed.",
+        autocompletion=complete_slug,
+    ),
 ]
 Minutes = Annotated[
     str, typer.Option("--minutes", metavar="N", help="The time limit; the program's own if left.")
@@ -52,7 +57,9 @@ def start(
     import random
 
     from attnlab.catalogue.rounds import write_round
+    from attnlab.commands.interview.formats import start_round
     from attnlab.errors import Refused
+    from attnlab.practice.formats import formats
     from attnlab.practice.interviews import begin, choose_program, draw_bugs, refuse_second
     from attnlab.render.interview import InterviewStartPage
 
@@ -61,6 +68,12 @@ def start(
     number = whole_number("--seed", seed, 0, LARGEST) if seed else random.randrange(10_000)
     count, hardest = whole_number("--bugs", bugs, 1, 8), whole_number("--level", level, 1, 5)
     limit = whole_number("--minutes", minutes, 1, 480) if minutes else 0
+    if program in formats():
+        given = {"--bugs": bugs != "4", "--level": level != "3", "--about": about, "--force": force}
+        for flag in (flag for flag, value in given.items() if value):
+            raise Refused(f"{flag} is for a program with bugs, not for {program}", "", flag)
+        limit = 0 if untimed else limit or formats()[program].minutes
+        return start_round(ctx, program, limit, number, json)
     programs = {one.slug: one for one in _programs(ctx, program, about)}
     with progress() as store:
         refuse_second(store)
@@ -68,7 +81,8 @@ def start(
         ids = draw_bugs(chosen, number, count, hardest, about)
         copies = write_round(chosen, ids, replace=force)
         store.mark_started(chosen.slug)
-        interview = begin(store, chosen, ids, 0 if untimed else limit or chosen.minutes, number)
+        limit = 0 if untimed else limit or chosen.minutes
+        interview = begin(store, chosen.slug, limit, number, folder=chosen.name, bugs=ids)
     page = InterviewStartPage(
         program=chosen, interview=interview, bugs=count, kept=tuple(copies), decoys=len(ids) > count
     )
@@ -79,13 +93,15 @@ def _programs(ctx: typer.Context, name: str, about: str) -> list[Program]:
     """Those that may be drawn: one by its name, or all; with bugs of a kind."""
     from attnlab.catalogue.programs import read_program
     from attnlab.errors import Refused
+    from attnlab.practice.formats import formats
     from attnlab.suggest import did_you_mean
 
     found = catalogue(ctx)
     if name and found.find_program(name) is None:
-        near = did_you_mean(name, [entry.name for entry in found.programs])
-        hint = f"{near} " * bool(near) + "attnlab list --kind program shows all"
-        raise Refused(f"{name} is not a program", hint)
+        near = did_you_mean(name, [*formats(), *(entry.name for entry in found.programs)])
+        all_of_them = f"attnlab list --kind program shows all; formats are {', '.join(formats())}"
+        hint = f"{near} " * bool(near) + all_of_them
+        raise Refused(f"{name} is not a program, nor a format", hint)
     entries = [found.find_program(name)] if name else found.programs
     programs = [read_program(Path(entry.folder)) for entry in entries if entry]
     kinds = sorted({bug.category for program in programs for bug in program.bugs})

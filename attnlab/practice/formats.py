@@ -1,0 +1,135 @@
+"""Rounds of other formats than debugging a program: review, incident, implement, explain, mixed.
+
+A round is a list of tasks; each is a question of `attnlab quiz` or a file to write. An event keeps
+the verdict on each part that was answered, and all else is read off these events.
+"""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from collections import deque
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from attnlab.errors import Refused
+from attnlab.practice.rating import rate_tasks
+from attnlab.records import Challenge, from_json
+from attnlab.records.practice import WRITTEN, FormatCard, Interview, RoundTask, TaskCard
+from attnlab.records.quiz import QuizVerdict
+from attnlab.suggest import did_you_mean
+
+FILE = Path(__file__).with_name("formats.toml")
+TOPIC = "interview"  # of the slugs of these rounds
+SEEDS = 10**6  # of the questions
+EASY = 2  # the hardest level of a file to fix
+
+
+class Format(NamedTuple):
+    title: str
+    minutes: int
+    tasks: tuple[str, ...]  # their kinds, in order
+
+
+@cache
+def formats() -> dict[str, Format]:
+    found = tomllib.loads(FILE.read_text("utf-8"))
+    return {
+        name: Format(one["title"], one["minutes"], tuple(one["tasks"]))
+        for name, one in found.items()
+    }
+
+
+def draw_tasks(chosen: Format, seed: int, challenges: Sequence[Challenge]) -> list[RoundTask]:
+    """The tasks of a round, the same for the same seed. Files to write come as a ladder: each asks
+    for what is asked next after the one before."""
+    dice, found = random.Random(f"{chosen.title} {seed}"), list[RoundTask]()
+    rungs = iter(_ladder(chosen.tasks.count("implement"), challenges, dice))
+    bugs = [c for c in challenges if c.kind == "debug" and c.level <= EASY and not c.bugs]
+    for kind in chosen.tasks:
+        if kind in WRITTEN:
+            one = next(rungs, None) if kind == "implement" else dice.choice(bugs or [None])
+            name = one.slug if one else ""
+        else:
+            name = f"{kind}.{dice.randrange(SEEDS)}"
+        found += [RoundTask(kind=kind, id=name)] * bool(name)
+    if not found:
+        raise Refused("the catalogue has nothing that such a round asks for", "", "--catalogue")
+    return found
+
+
+def _ladder(
+    count: int, challenges: Sequence[Challenge], dice: random.Random
+) -> Sequence[Challenge]:
+    """So many files to write, as far as one follows the other."""
+    known = {c.name: c for c in challenges if c.kind == "implement"}
+    ladders = []
+    for first in known.values():
+        ladder = [first]
+        while (following := known.get(ladder[-1].then)) and following not in ladder:
+            ladder.append(following)
+        ladders.append(ladder[:count])
+    longest = max(map(len, ladders), default=0)
+    return dice.choice([one for one in ladders if len(one) == longest] or [[]])
+
+
+def require_format(name: str) -> Format:
+    """The format of that name; raises `Refused`."""
+    if name in formats():
+        return formats()[name]
+    hint = did_you_mean(name, formats()) or f"there are {', '.join(formats())}"
+    raise Refused(f'no format is called "{name}"', hint)
+
+
+# ---------------------------------------------------------------- what became of it
+
+
+def task_cards(interview: Interview) -> tuple[TaskCard, ...]:
+    """What became of each task so far: one is asked after the other."""
+    kept = deque((e, from_json(QuizVerdict, e.text)) for e in interview.of_kind("task"))
+    hints = [event.question for event in interview.of_kind("hint")]
+    cards = []
+    for number, task in enumerate(interview.tasks, 1):
+        mine = [kept.popleft()] if kept else []
+        while mine and kept and mine[-1][1].next:
+            mine.append(kept.popleft())
+        card = TaskCard(
+            number=number,
+            task=task,
+            verdicts=tuple(verdict for _, verdict in mine),
+            category=mine[0][0].category if mine else "",
+            hints=hints.count(str(number)),
+        )
+        cards.append(card)
+    return tuple(cards)
+
+
+def open_task(interview: Interview) -> TaskCard | None:
+    """The first that is not done."""
+    return next((card for card in task_cards(interview) if not card.done), None)
+
+
+def format_card(interview: Interview, now: float) -> FormatCard:
+    """The scorecard, as the events tell it."""
+    tasks, events = task_cards(interview), interview.of_kind("task")
+    done = events and all(task.done for task in tasks)
+    seconds = events[-1].at - interview.started if done else interview.elapsed(now)
+    late = bool(interview.minutes) and seconds > 60 * interview.minutes
+    return FormatCard(
+        number=interview.number,
+        slug=interview.slug,
+        seconds=seconds,
+        minutes=interview.minutes,
+        late=late,
+        tasks=tasks,
+        rating=rate_tasks(tasks, late=late),
+        started=interview.started,
+    )
+
+
+def past_formats(interviews: Sequence[Interview]) -> list[FormatCard]:
+    """The scorecards of the rounds of other formats that ended."""
+    ended = [i for i in interviews if i.tasks and i.closing and i.closing.kind == "end"]
+    return [format_card(interview, interview.last) for interview in ended]

@@ -1,0 +1,79 @@
+"""Say it aloud, then compare it with what is true.
+
+What an interviewer asks next about a bug, or what each line of right code gives and why it is
+there. Say your answer aloud, look at the true one, then tick how much of it you said.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from attnlab.questions.base import Judged, Part, Runner, about, asked, read_choice
+from attnlab.questions.kinds.effect import LONGEST, changed_lines
+from attnlab.questions.material import Patched, excerpt, read_pieces
+from attnlab.questions.walk import walk
+from attnlab.records.quiz import Mark
+from attnlab.records.walk import WalkStep
+
+MATERIAL = "patched"
+ANSWER = "what is true, once you said yours aloud"
+TICKS: dict[str, Mark] = {"all of it": "right", "part of it": "partly", "little of it": "wrong"}
+WALKED = (4, 9)  # lines that are walked through
+
+
+def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
+    found = _asked_next(one, dice) if one.id else _walk(one, runner)
+    if found is None:
+        return None
+    prompt, answer, code = found
+    question = asked(f"{prompt} How much of it did you say?", "1 for what is true, or a letter")
+    part = Part(
+        question=replace(question, choices=tuple(TICKS), measurements=(ANSWER,)),
+        right=answer,
+        judge=_tick,
+        evidence={ANSWER: answer},
+    )
+    return [about(part, code, {"base": one.base, "bug": one.id, "category": one.category})]
+
+
+def _tick(typed: str) -> Judged:
+    ticked = read_choice(typed, tuple(TICKS))
+    return Judged(TICKS[ticked], ticked, f"you said {ticked}")
+
+
+def _asked_next(one: Patched, dice: random.Random) -> tuple[str, str, dict[str, Any]] | None:
+    """A question that follows a bug, beside the change that it is about."""
+    lines = list(changed_lines(one))
+    bug = one.program.patches[one.id] if one.program else one.challenge
+    if bug is None or one.decoy or not bug.follow_ups or len(lines) > LONGEST:
+        return None
+    chosen = dice.choice(bug.follow_ups)
+    code = excerpt(one.right, lines[0][0]).code(one.file, lines[0][0])
+    log = ("somebody changed it, which was a bug:", *(text for _, text in lines))
+    return chosen.question, chosen.answer, code | {"log": log}
+
+
+def _walk(one: Patched, runner: Runner) -> tuple[str, str, dict[str, Any]] | None:
+    """What the lines of a right file give, and why they are there."""
+    if one.challenge is None:
+        return None
+    piece = next(p for p in read_pieces(Path(one.challenge.folder)) if p.text == one.right)
+    steps = [s for s in walk(runner.trace(piece.trace_job(0))) if s.why and s.rows[-1].axes]
+    if len(steps) < WALKED[0]:
+        return None
+    steps = sorted(steps[: WALKED[1]], key=lambda step: step.line)
+    shown = excerpt(one.right, steps[len(steps) // 2].line)
+    inside = [s for s in steps if shown.first <= s.line <= shown.last]
+    names = ", ".join(str(step.line) for step in inside)
+    prompt = f"Walk through lines {names}: which axes does each give, and why is it there?"
+    return prompt, "\n".join(map(_told, inside)), shown.code(one.file)
+
+
+def _told(step: WalkStep) -> str:
+    """`* line 31 gives B H S S'. scores: ...`."""
+    why = " ".join(f"{name}: {text}" for name, text in step.why.items())
+    return f"* line {step.line} gives {' '.join(step.rows[-1].axes)}. {why}"

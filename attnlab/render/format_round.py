@@ -1,0 +1,228 @@
+"""Pages of a round of another format: its start, its tasks one by one, and its scorecard."""
+
+from collections.abc import Sequence
+
+from attnlab.practice.interviews import clock_text
+from attnlab.records import plain, record
+from attnlab.records.practice import FormatCard, Interview, TaskCard, Trend
+from attnlab.records.quiz import Question, QuizVerdict
+from attnlab.render.challenge import show_hints
+from attnlab.render.interview import practise, show_rating, show_trend
+from attnlab.render.json import Document, pick
+from attnlab.render.quiz import STYLES, show_question
+from attnlab.render.screen import Screen, plural
+from attnlab.render.stage import clock_of
+
+ENDS = "attnlab interview end shows the scorecard"
+
+
+@record
+class TaskPage:
+    """The task that is open. Nothing says where it is from."""
+
+    question: Question
+    part: int  # of the question, from 1
+    file: str = ""  # that it asks for
+
+    def show(self, screen: Screen) -> None:
+        if not self.file:
+            show_question(self.question, screen)
+            return
+        screen.say((self.question.id, "name"), f"  {self.question.kind}  ", (self.file, "title"))
+        screen.gap()
+        screen.prose(self.question.prompt, indent=2)
+
+    @property
+    def next(self) -> str:
+        if self.file:
+            return f"edit {self.file}, then attnlab interview submit; ask gives a hint"
+        more = "; ask N measures" if self.question.measurements else ""
+        return f"attnlab interview answer ANSWER, or skip{more}"
+
+    def document(self) -> Document:
+        names = ("prompt", "code", "choices", "first", "line", "sizes", "log", "expects")
+        shown = pick(self.question, "kind", *names, "measurements")
+        return {"task": self.question.id, **pick(self, "part", "file"), **shown}
+
+
+def _document(task: TaskPage | None) -> Document | None:
+    return task.document() if task else None
+
+
+def _show_task(task: TaskPage | None, screen: Screen) -> None:
+    screen.gap()
+    if task:
+        task.show(screen)
+    screen.do_next(task.next if task else f"every task is done: {ENDS}")
+
+
+@record
+class RoundStartPage:
+    """What the round is, its clock, and the first task."""
+
+    interview: Interview
+    title: str
+    task: TaskPage | None
+
+    def show(self, screen: Screen) -> None:
+        interview = self.interview
+        limit = f"{interview.minutes} minutes" if interview.minutes else "no time limit"
+        screen.say((f"{interview.name}  ", "title"), self.title)
+        screen.say(
+            (f"{screen.marks.ok} ", "ok"),
+            "the clock runs: ",
+            (limit, "title"),
+            f", {plural(len(interview.tasks), 'task')} (seed {interview.seed})",
+        )
+        _show_task(self.task, screen)
+
+    def document(self) -> Document:
+        interview = self.interview
+        known = {"interview": interview.number, "format_of_round": interview.name}
+        tasks = [task.kind for task in interview.tasks]
+        return known | pick(interview, "minutes", "seed") | {
+            "tasks": tasks, "folder": f"./{interview.folder}", "task": _document(self.task)
+        }  # fmt: skip
+
+
+@record
+class RoundStatusPage:
+    """The clock, what was answered, and the task that is open."""
+
+    interview: Interview
+    cards: tuple[TaskCard, ...]
+    now: float
+    task: TaskPage | None
+
+    def show(self, screen: Screen) -> None:
+        interview = self.interview
+        late = interview.minutes and interview.left(self.now) < 0
+        screen.say(
+            (f"interview {interview.number}, {interview.name}: ", "title"),
+            (clock_text(interview, self.now), "bad" if late else "ok"),
+        )
+        done = sum(card.done for card in self.cards)
+        hints = sum(card.hints for card in self.cards)
+        counts = f"{done} of {plural(len(self.cards), 'task')} done"
+        screen.say(counts, f", {plural(hints, 'hint')}" * bool(hints), indent=2)
+        _show_task(self.task, screen)
+
+    def document(self) -> Document:
+        interview = self.interview
+        return {
+            "interview": interview.number,
+            "format_of_round": interview.name,
+            "minutes": interview.minutes,
+            "elapsed": interview.elapsed(self.now),
+            "left": interview.left(self.now) if interview.minutes else None,
+            "tasks": [pick(card, "number", "done", "hints") for card in self.cards],
+            "task": _document(self.task),
+        }
+
+
+@record
+class AnswerPage:
+    """An answer that was noted. Whether it is right is told at the end, but for a file."""
+
+    number: int
+    verdict: QuizVerdict
+    file: bool
+    task: TaskPage | None  # that is open now
+
+    def show(self, screen: Screen) -> None:
+        verdict, marks = self.verdict, screen.marks
+        if not self.file or not (verdict.message or verdict.outcome == "right"):
+            screen.hang((f"{marks.ok} ", "ok"), f"task {self.number} noted: {verdict.answer}")
+        elif verdict.outcome == "right":
+            screen.hang((f"{marks.ok} ", "ok"), f"task {self.number} passed")
+        else:
+            screen.hang((f"{marks.bad} task {self.number} ", "bad"), verdict.message)
+            screen.do_next(f"{self.task.next if self.task else ENDS}; answer skip leaves it out")
+            return
+        _show_task(self.task, screen)
+
+    def document(self) -> Document:
+        shown: Document = {"task_answered": self.number, "noted": self.verdict.answer}
+        if self.file:
+            shown |= pick(self.verdict, "outcome", "message")
+        return shown | {"task": _document(self.task)}
+
+
+@record
+class RoundHintPage:
+    """The hints for a file so far."""
+
+    hints: tuple[str, ...]
+    of: int
+    new: bool
+
+    def show(self, screen: Screen) -> None:
+        named = [(f"hint {n} of {self.of}", text) for n, text in enumerate(self.hints, 1)]
+        show_hints(named, self.new, screen)
+        screen.do_next("each hint costs a fifth of the task's points; attnlab interview submit")
+
+    def document(self) -> Document:
+        return {"hints": list(self.hints), "total": self.of}
+
+
+@record
+class FormatCardPage:
+    """The scorecard: each task, what was answered, what is right and why."""
+
+    card: FormatCard
+    trend: Trend
+
+    def show(self, screen: Screen) -> None:
+        card, marks = self.card, screen.marks
+        share = card.points / len(card.tasks)
+        mark, style = (marks.ok, "ok") if share == 1 else (marks.unsure, "warn")
+        if not card.points:
+            mark, style = marks.bad, "bad"
+        points = f"{card.points:.3g} of {plural(len(card.tasks), 'point')}"
+        screen.say((f"{mark} ", style), (points, "title"))
+        late = ("  done after the time", "bad") if card.late else ""
+        clock = clock_of(card.seconds, card.minutes)
+        screen.say((card.slug, "name"), f"  {clock}", late, indent=2)
+        show_rating(card.rating, screen)
+        for task in card.tasks:
+            _show_card(task, screen)
+        if len(self.trend.rounds) > 1:
+            show_trend(self.trend, screen)
+        screen.do_next(practise(self.trend, card))
+
+    def document(self) -> Document:
+        tasks = [plain(t) | pick(t, "outcome", "points", "seconds") for t in self.card.tasks]
+        shown: Document = plain(self.card)
+        return shown | {"tasks": tasks} | pick(self.card, "points") | pick(self, "trend")
+
+
+def _show_card(card: TaskCard, screen: Screen) -> None:
+    marks, outcome = screen.marks, card.outcome
+    found = {"right": marks.ok, "partly": marks.unsure, "wrong": marks.bad, "open": marks.bad}
+    screen.gap()
+    head = f"{found[outcome]} {card.number}  {outcome if card.done else 'not done'}"
+    more = f", {plural(card.hints, 'hint')}" if card.hints else ""
+    about = f"  {card.category}" if card.category and card.category != card.task.kind else ""
+    screen.say(
+        (head, STYLES.get(outcome, "bad")),
+        (f"  {card.task.kind}", "title"),
+        f"{about}  {clock_of(card.seconds)}{more}  ",
+        (card.task.id, "name"),
+    )
+    _show_verdicts(card.verdicts[-1:] if card.task.is_file else card.verdicts, screen)
+
+
+def _show_verdicts(verdicts: Sequence[QuizVerdict], screen: Screen) -> None:
+    """What was said beside what is right, then why, once."""
+    for verdict in verdicts:
+        measured = f" ({plural(verdict.measured, 'measurement')})" if verdict.measured else ""
+        screen.hang("    you    ", verdict.answer + measured)
+        if verdict.outcome != "right" or "\n" in verdict.right:
+            if "\n" in verdict.right:
+                screen.prose(verdict.right, indent=11)
+            else:
+                screen.hang("    right  ", (verdict.right, "bold"))
+        if verdict.message and verdict.message != f"you said: {verdict.answer}":
+            screen.hang("           ", verdict.message)
+    for why in dict.fromkeys(verdict.why for verdict in verdicts if verdict.why):
+        screen.prose(why, indent=4)
