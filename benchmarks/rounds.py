@@ -32,11 +32,11 @@ from rich.table import Table
 from attnlab.catalogue.load import load
 from attnlab.catalogue.patches import apply_edits
 from attnlab.catalogue.places import change_alone
-from attnlab.catalogue.programs import check_compatible, compose, read_program
+from attnlab.catalogue.programs import check_compatible, compose, draw_bugs, read_program
 from attnlab.catalogue.rounds import write_round
 from attnlab.catalogue.validate import REJECTED as REJECTIONS
 from attnlab.errors import Refused
-from attnlab.practice.interviews import begin, draw_bugs, make_event
+from attnlab.practice.interviews import begin, make_event
 from attnlab.progress import Progress
 from attnlab.records import Limits
 from attnlab.records.program import Files, Program, ProgramJob

@@ -154,19 +154,37 @@ def check_compatible(program: Program, ids: Sequence[str]) -> None:
                 raise Refused(f"{patch} {said}", "leave one of them out", "--bugs")
 
 
-def draw_round(program: Program, seed: int, bugs: int = BUGS, decoys: int = 1) -> tuple[str, ...]:
-    """Ids of so many bugs and decoys at different places; the same for the same seed."""
+def draw_bugs(
+    program: Program, seed: int, count: int = 0, level: int = 5, about: str = ""
+) -> tuple[str, ...]:
+    """So many bugs at different places, or BUGS where there are as many, and a decoy; the same for
+    the same seed. None is above the level where that leaves enough; half of them are of the kind
+    `about` where there are so many."""
     import random  # not before a round is drawn: help and lists are instant
 
-    dice = random.Random(f"{program.slug} {seed}")
+    dice = random.Random(f"interview {program.slug} {seed} {count} {level}{about}")
+    wanted = [bug for bug in program.bugs if bug.level <= level]
+    others = [bug for bug in program.bugs if bug.level > level]
+    easiest = sorted(dice.sample(others, len(others)), key=lambda bug: bug.level)
+    pool = [*dice.sample(wanted, len(wanted)), *easiest]
+    first = _disjoint((bug for bug in pool if bug.category == about), (count + 1) // 2, ())
+    rest = (bug for bug in pool if bug not in first)
+    chosen = _disjoint([*first, *rest], count or BUGS, ())
+    if len(chosen) < count:
+        says = f"{program.name} has no {count} bugs at different places"
+        raise Refused(says, f"ask for {len(chosen)} at most", "--bugs")
+    decoys = _disjoint(dice.sample(program.decoys, len(program.decoys)), 1, chosen)
+    return tuple(sorted(patch.id for patch in (*chosen, *decoys)))
+
+
+def _disjoint(
+    pool: Iterable[ProgramBug], count: int, beside: Sequence[ProgramBug]
+) -> list[ProgramBug]:
     chosen: list[ProgramBug] = []
-    for pool, count in ((program.bugs, bugs), (program.decoys, decoys)):
-        found = 0
-        for patch in dice.sample(pool, len(pool)):
-            if found < count and not any(patch.overlaps(other) for other in chosen):
-                chosen.append(patch)
-                found += 1
-    return tuple(sorted(patch.id for patch in chosen))
+    for patch in pool:
+        if len(chosen) < count and not any(patch.overlaps(o) for o in (*chosen, *beside)):
+            chosen.append(patch)
+    return chosen
 
 
 def compose(program: Program, ids: Iterable[str]) -> Files:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from attnlab.catalogue.programs import check_compatible, compose, draw_round
+from attnlab.catalogue.programs import check_compatible, compose, draw_bugs
 from attnlab.catalogue.round_mark import MARK, mark_text
 from attnlab.errors import Refused
 from attnlab.files import shown_path, write_whole
@@ -16,7 +16,7 @@ def choose_bugs(program: Program, bugs: str, seed: int | None) -> tuple[str, ...
     if bugs and seed is not None:
         raise Refused("--bugs and --seed both choose the bugs", "give one of them", "--bugs")
     if seed is not None:
-        return draw_round(program, seed)
+        return draw_bugs(program, seed)
     if not bugs:
         return program.chosen
     chosen = tuple(name.strip() for name in bugs.split(",") if name.strip())
@@ -78,11 +78,7 @@ def restore_file(program: Program, folder: Path, name: str, bugs: Sequence[str])
     if name not in texts:
         hint = f"Its files are {', '.join(texts)}."
         raise Refused(f"{program.name} has no file {name}", hint, name)
-    try:
-        return _write(folder / name, texts[name])
-    except OSError as error:
-        said = f"{folder / name} cannot be written: {error.strerror or error}"
-        raise Refused(said, "change the rights of the folder") from None
+    return "".join(_write_all(folder, {name: texts[name]}))
 
 
 def _write(path: Path, text: str) -> str:

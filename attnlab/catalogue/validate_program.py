@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Literal
 
 from attnlab.catalogue.patches import apply_edits
-from attnlab.catalogue.programs import compose, draw_round
+from attnlab.catalogue.programs import compose, draw_bugs
 from attnlab.catalogue.validate import REJECTED, Validation, make_validation, quotes_fix
 from attnlab.records import record
 from attnlab.records.program import Files, Program, ProgramBug, ProgramReport, Stage
@@ -118,7 +118,7 @@ def _choices(program: Program) -> list[tuple[str, ...]]:
     """All pairs of bugs at different places, and some rounds, also with one bug fixed."""
     pairs = [(a.id, b.id) for a, b in combinations(program.bugs, 2) if not a.overlaps(b)]
     dice = random.Random(program.slug)
-    rounds = {draw_round(program, dice.getrandbits(31)) for _ in range(ROUNDS)}
+    rounds = {draw_bugs(program, dice.getrandbits(31)) for _ in range(ROUNDS)}
     bugs = {bug.id for bug in program.bugs}
     fixed = {
         tuple(patch for patch in one if patch != gone)

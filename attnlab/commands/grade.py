@@ -188,12 +188,13 @@ def _grade_round(
         next=next_of_round(report, chosen.shown_name, chosen.yours, graded=True, ended=reveal),
     )
     if interview and report.outcome in ("passed", "failed"):
-        hands_in = "attnlab interview submit hands in"
+        advice = f"{next_stage(program, report)}attnlab interview submit hands in"
         if not report.passed:
-            hands_in += f"; attnlab hint {program.name} gives a hint"
+            name = program.name
+            advice = f"fix more, then attnlab grade {name}; attnlab hint {name} gives a hint"
         if report.outcome == "failed" and not chosen.stage:
-            hands_in += f", {price_of_a_hint(interview.help, len(report.bugs))}"
-        page = replace(page, next=next_stage(program, report) + hands_in)
+            advice += f", {price_of_a_hint(interview.help, len(report.bugs))}"
+        page = replace(page, next=advice)
     elif chosen.stage and report.outcome == "passed" and not report.passed:
         place = chosen.folder
         hint = f"attnlab hint {place} gives a hint; attnlab grade {place} grades again"

@@ -65,19 +65,15 @@ def command(
 
 def overview(ctx: typer.Context, json: bool) -> int:
     """What `attnlab` alone shows: how far the user is, and what is next."""
+    from attnlab.commands.rounds import next_after_round
     from attnlab.practice.interviews import current, describe_clock
     from attnlab.render.list import OverviewPage
 
     with progress() as store:
         interview = current(store)
-        last = [event.base for event in store.events()][-1:]
     going_on = describe_clock(interview, with_name=True) if interview else ""
-    listing = list_page(ctx)
-    after_round = any(
-        unit.kind == "program" and standing.status == "solved" and [unit.slug] == last
-        for unit, standing in listing.rows
-    )
-    return emit(OverviewPage(listing=listing, interview=going_on, after_round=after_round), json)
+    following, listing = next_after_round(ctx), list_page(ctx)
+    return emit(OverviewPage(listing=listing, interview=going_on, after_round=following), json)
 
 
 def list_page(ctx: typer.Context) -> ListPage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from attnlab.progress import Progress
     from attnlab.records.practice import Interview, Scorecard
     from attnlab.records.program import Program, ProgramReport
+    from attnlab.render.interview import InterviewStatusPage
     from attnlab.target.rounds import SelectedRound
 
 
@@ -57,6 +59,51 @@ def interview_folder(interview: Interview) -> Path:
     """Where its files lie: where it was started, else in this folder."""
     there, here = Path(interview.path), Path(interview.folder)
     return here if here.is_dir() and not there.is_dir() else there
+
+
+def status_page(ctx: typer.Context, interview: Interview) -> InterviewStatusPage:
+    """How the interview stands now; raises `Refused` where its program is of another version."""
+    from attnlab.practice.stages import stage_cards
+    from attnlab.render.interview import InterviewStatusPage
+
+    program = interview_program(ctx, interview)
+    now, folder = time.time(), interview_folder(interview)
+    return InterviewStatusPage(
+        interview=interview,
+        folder=shown_folder(folder),
+        stages=stage_cards(program, interview, interview.elapsed(now)),
+        now=now,
+        gone=not folder.is_dir(),
+    )
+
+
+def next_after_round(ctx: typer.Context) -> str:
+    """What comes next in the interview that is going on, or after a round that was solved last; ""
+    where neither is so."""
+    from attnlab.catalogue.programs import read_program
+    from attnlab.errors import Refused
+    from attnlab.practice.interviews import current
+    from attnlab.practice.stages import events_of_round, has_passed, open_stage
+
+    with progress() as store:
+        if interview := current(store):
+            with suppress(Refused):
+                return status_page(ctx, interview).next
+            return "attnlab interview status"
+        last = next(reversed(store.events()), None)
+        entry = catalogue(ctx).find_program(last.base) if last else None
+        if not last or not entry or store.challenge_progress(last.base).status != "solved":
+            return ""
+        program = read_program(Path(entry.folder))
+        events = events_of_round(store, program)
+    draws = "attnlab interview start draws another round"
+    left = [stage.id for stage in program.stages if not has_passed(events, stage.id)]
+    *_, done = ["", *(e.kind for e in events if e.kind in ("grade", "stage", "end"))]
+    if done == "end" or not left or not Path(program.name).is_dir():
+        return draws
+    if left[0] == open_stage(events):
+        return f"attnlab grade {program.name} grades stage {left[0]}; {draws}"
+    return f"attnlab interview stage {program.name} goes on with {left[0]}; {draws}"
 
 
 def require_folder(interview: Interview) -> Path:
@@ -132,6 +179,16 @@ def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> Sele
     if interview is None or interview.slug != chosen.program.slug:
         return chosen
     return select_round(catalogue(ctx), what, shown_path(require_folder(interview))) or chosen
+
+
+def training_script(ctx: typer.Context, target: str) -> str:
+    """The file that trains, where the target is a program or the folder of one; else the target. In
+    an interview about a program its name means that folder."""
+    from attnlab.target.rounds import script_of_round
+
+    found = catalogue(ctx)
+    chosen = find_round(ctx, target) if found.find_program(target) else None
+    return script_of_round(found, chosen.folder if chosen and chosen.yours else target)
 
 
 def _running_name(ctx: typer.Context) -> str:

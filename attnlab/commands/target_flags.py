@@ -16,7 +16,6 @@ import typer
 
 from attnlab.commands.base import (
     Selection,
-    catalogue,
     complete_slug,
     looks_like_path,
     names_challenge,
@@ -150,11 +149,11 @@ def _named(
     inputs: Inputs = None,
     case: Case = "",
 ) -> NamedTarget:
+    from attnlab.commands.rounds import training_script
     from attnlab.target.command_line import TraceCommand
-    from attnlab.target.rounds import training_script
 
     typed = TraceCommand(
-        target=training_script(catalogue(ctx), target),
+        target=training_script(ctx, target),
         init=", ".join(init or ()),
         sizes=", ".join(sizes or ()),
         inputs=tuple(inputs or ()),

@@ -212,7 +212,7 @@ def command(
         report=shown,
         sizes=_sizes(contract, report),
         containers=describe_containers(contract),
-        view=replace(view, inputs=tuple(i.axes for i in contract.inputs)),
+        view=replace(view, inputs=tuple(i.axes for i in contract.inputs), file=job.candidate.file),
         hidden=hidden,
         omitted=() if chosen else omitted_inputs(job),
         next=advice,

@@ -2,26 +2,19 @@
 
 Both programs start from the same weights, count in float64 and drop no values, so two right ones
 agree however they are written. Where a half is wrong, it is tried with the right other half
-(substitution), so that one mistake is counted once. Which bugs of a round are gone is told by what
-was written at the place of each, put into the right program alone; where that does not tell, by the
-one choice of bugs with which the right program does what the candidate does (subsets).
+(substitution), so that one mistake is counted once.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from torch import Tensor
 
-from attnlab.candidate.host import Died, Host, LastingHost, Raised, Spawn, checked_answer
-from attnlab.catalogue.places import Change, Stray, change_alone, stray_changes
-from attnlab.catalogue.programs import compose, count_changed_lines
+from attnlab.candidate.host import Died, Host, LastingHost, Spawn, checked_answer
 from attnlab.catalogue.weight_expressions import Misfit
 from attnlab.grading.observations import (
     TITLES,
@@ -29,59 +22,29 @@ from attnlab.grading.observations import (
     Observed,
     Rename,
     Weights,
-    accuracy_of,
-    behaves_alike,
     compare,
     compare_runs,
-    constant_answers,
-    crash_text,
     failure_reason,
-    loss_of,
     observe,
     observe_part,
 )
 from attnlab.grading.pipeline import run_job
-from attnlab.grading.program_sources import files_behind, syntax_trees, unit_code, uses
+from attnlab.grading.program_sources import files_behind, unit_code, uses
 from attnlab.grading.stages import cannot_compare, grade_stage, right_values
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.reference import FileReference, ReferenceCache
 from attnlab.probe.weights.layouts import Indices, map_weights, weight_indices
 from attnlab.probe.weights.match import MatchContext, find_map, shapes_of
-from attnlab.records import (
-    CheckResult,
-    GradeOutcome,
-    Job,
-    Limits,
-    Outcome,
-    Report,
-    Trace,
-    from_json,
-)
-from attnlab.records.program import (
-    BugResult,
-    Files,
-    Goal,
-    GoalResult,
-    PartResult,
-    Program,
-    ProgramJob,
-    ProgramReport,
-    Stage,
-    StageResult,
-    TrainingRun,
-    Unit,
-)
+from attnlab.records import CheckResult, Job, Limits, Outcome, Report
+from attnlab.records.program import Files, PartResult, ProgramJob, Stage, StageResult, Unit
 
+T = TypeVar("T")
 NOISE = 0.02  # added to the right program's first weights: no bias is 0, no gain is 1
 Reason = Literal["", "crashed", "timeout", "memory"]
 REASONS: dict[str, Reason] = {r: r for r in ("crashed", "timeout", "memory")}
-LONGEST = 8 << 20  # characters of a trace
-MOST_SUBSETS = 32
-MOST_STRAYS = 8  # runs of lines at no bug that are tried as the fix of one
 # The checks that see most wrong units; a repaired one is made by these and by what it failed.
 TELLING = ("output-shape", "matches-reference", "train-mode", "no-hidden-state")
 RUSH = 2.0  # seconds before the deadline in which each unit has a process, and an alarm, of its own
-PATIENCE = 2  # times the right program's steps in which a goal has to be reached
 
 
 class Side:
@@ -159,13 +122,22 @@ class ProgramGrader:
         self.mine = Side(self, job.files, mine=True)
         self.unit_host: LastingHost | None = None  # in which the candidate's units are graded
         self.indices: Indices | None = None  # of my parameters in the right ones'
-        self.parts: list[PartResult] = []
+
+    @property
+    def bugs(self) -> list[str]:
+        """The bugs of the round, without its decoys."""
+        return [b for b in self.job.bugs if not self.program.patches[b].decoy]
+
+    def with_files(self, files: Files) -> ProgramGrader:
+        """A grader of other files, for which this one waits, without an open stage."""
+        job = replace(self.job, files=files, open_stage="")
+        other = ProgramGrader(job, self.spawn, self.references, self.known)
+        other.hosts, other.deadline = self.hosts, self.deadline
+        return other
 
     def spawn_host(self) -> Host:
         limits = self.job.limits
-        if {"train", "measure"} & {
-            *self.job.stages
-        }:  # all of it is one call: its alarm must ring in time
+        if not {"train", "measure"}.isdisjoint(self.job.stages):  # one call: its alarm must ring
             limits = replace(limits, seconds=max(self.deadline - time.monotonic(), 0.5))
         host = self.spawn(limits, False, self.deadline)
         self.hosts.append(host)
@@ -179,10 +151,14 @@ class ProgramGrader:
 
     def right(self) -> RightProgram:
         """What the right program does, once for each program and seed."""
-        key = f"{self.job.seed} {self.program.slug} {hash(tuple(self.program.files.values()))}"
+        return self.once(tuple(self.program.files.values()), self._observe_right)
+
+    def once(self, what: Hashable, find: Callable[[], T]) -> T:
+        """What was found of this program with this seed, in this grade or in an earlier one."""
+        key = f"{self.job.seed} {self.program.slug} {hash(what)}"
         if key not in self.known:
-            self.known[key] = self._observe_right()
-        found: RightProgram = self.known[key]
+            self.known[key] = find()
+        found: T = self.known[key]
         return found
 
     def _observe_right(self) -> RightProgram:
@@ -193,14 +169,8 @@ class ProgramGrader:
         )["values"]
         known = dict(zip(inputs, given, strict=True))
         drawn = side.ask("initial_weights", seed=self.job.seed)
-        cases = {part: [] for part in training.parts} | {
-            part: [known[text] for text in expressions]
-            for part, expressions in (
-                ("generation", training.prompts),
-                ("prediction", training.items),
-            )
-            if expressions
-        }
+        texts = {"generation": training.prompts, "prediction": training.items}
+        cases = {part: [known[text] for text in texts.get(part, ())] for part in training.parts}
         weights = _add_noise(drawn["tensors"], drawn["tied"], Dice(self.job.seed))
         return RightProgram(
             weights=weights,
@@ -291,26 +261,22 @@ class ProgramGrader:
 
     def grade_units(self, quick: bool = False) -> list[PartResult]:
         """Every unit alone; one that fails beside another wrong one, with the right other one."""
-        alone = {unit.id: self._grade_unit(unit, (), quick) for unit in self.program.units}
-        wrong = [unit for unit in self.program.units if alone[unit.id].outcome == "failed"]
-        return [self._blamed(unit, alone[unit.id], wrong) for unit in self.program.units]
-
-    def each_unit(self) -> Iterator[PartResult]:
-        """Every unit as it is."""
-        return (self._grade_unit(unit) for unit in self.program.units)
+        alone = [(unit, self.grade_unit(unit, (), quick)) for unit in self.program.units]
+        wrong = [unit for unit, result in alone if result.outcome == "failed"]
+        return [self._blamed(unit, result, wrong) for unit, result in alone]
 
     def _blamed(self, unit: Unit, alone: PartResult, wrong: Sequence[Unit]) -> PartResult:
         others = [u for u in wrong if u.id != unit.id and uses(self.program.files, unit, u)]
         if alone.outcome != "failed" or not others:
             return alone
         failed = tuple(check.id for check in alone.checks if check.outcome == "failed")
-        repaired = self._grade_unit(unit, others, quick=True, only=(*TELLING, *failed))
+        repaired = self.grade_unit(unit, others, quick=True, only=(*TELLING, *failed))
         if repaired.outcome != "passed":
             return alone
         names = " and ".join(other.class_name for other in others)
         return replace(repaired, message=f"right with the right {names} in it")
 
-    def _grade_unit(
+    def grade_unit(
         self,
         unit: Unit,
         others: Sequence[Unit] = (),
@@ -333,14 +299,8 @@ class ProgramGrader:
         )
         report = run_job(job, self._spawn_for_unit(), self.references)
         outcome, message, reason = unit_outcome(report)
-        return PartResult(
-            id=unit.id,
-            title=unit.title,
-            outcome=outcome,
-            message=message,
-            reason=reason,
-            checks=report.checks,
-        )
+        told = PartResult(id=unit.id, title=unit.title, outcome=outcome, checks=report.checks)
+        return replace(told, message=message, reason=reason)
 
     def _as_in_the_right_program(self, unit: Unit) -> bool:
         """Whether nobody changed the file of a unit, nor one that it imports."""
@@ -370,22 +330,12 @@ class ProgramGrader:
         right = self.right()
         weights, refusal = self.my_weights()
         for part in parts or right.cases:
-            title = TITLES[part]
             if refusal:
-                yield PartResult(id=part, title=title, outcome="error", message=refusal)
-                continue
-            message, reason = self._compared(part, self.mine, weights, self.in_my_names)
-            yield PartResult(
-                id=part,
-                title=title,
-                outcome="failed" if message else "passed",
-                message=message,
-                reason=reason,
-            )
+                yield PartResult(id=part, title=TITLES[part], outcome="error", message=refusal)
+            else:
+                yield self._compared(part, self.mine, weights, self.in_my_names)
 
-    def _compared(
-        self, part: str, side: Side, weights: Weights, rename: Rename
-    ) -> tuple[str, Reason]:
+    def _compared(self, part: str, side: Side, weights: Weights, rename: Rename) -> PartResult:
         """How a part differs from the right program's, and how it ended where it did not."""
         right = self.right()
 
@@ -393,7 +343,9 @@ class ProgramGrader:
             return compare_runs(run, right.observed["training"]["runs"][number], rename)
 
         seen = observe_part(part, side, weights, right.cases, enough=differs)
-        return compare(part, {part: seen}, right.observed, rename), failure_reason(seen)
+        message = compare(part, {part: seen}, right.observed, rename)
+        told = PartResult(id=part, title=TITLES[part], outcome="failed" if message else "passed")
+        return replace(told, message=message, reason=failure_reason(seen))
 
     def blame_entries(self, parts: Sequence[PartResult]) -> list[PartResult]:
         """The same with the right model, where a part is wrong and so is the own model."""
@@ -407,70 +359,15 @@ class ProgramGrader:
 
     def _substituted(self, part: PartResult, side: Side) -> PartResult:
         """The part with the right model; in a loop that nobody changed it is the right program."""
-        message, reason = "", part.reason
         if side.files != self.program.files:
-            message, reason = self._compared(part.id, side, self.right().weights, dict)
-        return replace(
-            part,
-            outcome="failed" if message else "passed",
-            message=message or "right with the right model",
-            reason=reason if message else "",
-        )
+            part = self._compared(part.id, side, self.right().weights, dict)
+            if part.outcome != "passed":
+                return part
+        return replace(part, outcome="passed", message="right with the right model", reason="")
 
     def _can_substitute(self) -> bool:
         """Not in a stage: the right model of before has not what the loop may ask of it by now."""
         return self.program.training.files != set(self.program.edit) and not self.job.open_stage
-
-    # ------------------------------------------------------------ goals
-
-    def reach_goals(self) -> Iterator[GoalResult]:
-        """Train as long as the right program needs, and once more where that was not enough."""
-        right, side = self.right(), Side(self, self.job.files, exact=False, mine=True)
-        run = side.ask("train_model", seed=self.job.seed, steps=right.steps)
-        if ended := run.get("ended"):
-            raise Raised({"verb": "train", **ended})
-        if wrong := self._eval_step(run["modes"]):
-            yield wrong
-        results = [self.goal_result(side, goal) for goal in self.program.goals]
-        for _ in range(1, PATIENCE):
-            if all(result.outcome == "passed" for result in results):
-                break
-            side.ask("continue_training", steps=right.steps)
-            results = [self.goal_result(side, goal) for goal in self.program.goals]
-        yield from results
-
-    def _eval_step(self, modes: Sequence[bool]) -> GoalResult | None:
-        """A step in eval mode, late in training, where the right program drops values in all."""
-        right = self.right().observed["training"]["runs"][0]
-        if all(modes) or not (right["dropout"] and all(right["modes"])):
-            return None
-        step = modes.index(False) * self.right().steps // len(modes) + 1
-        message = f"step {step} ran in eval mode, so that its dropout dropped nothing"
-        title = "every training step runs in train mode"
-        return GoalResult(id="train-mode", title=title, outcome="failed", message=message)
-
-    def goal_result(self, side: Side, goal: Goal) -> GoalResult:
-        values = self.right().values
-        if goal.kind == "generate":
-            expected, prompt = values[goal.expected], values[goal.prompt]
-            count = goal.count or expected.shape[1] - prompt.shape[1]
-            given = 0 if goal.count else prompt.numel()
-            ids = side.ask("generate_ids", prompt=prompt, count=count)["output"]
-            same = isinstance(ids, Tensor) and ids.shape == expected.shape
-            equal = int((ids == expected).sum()) if same else 0
-            reached = equal == expected.numel()
-            message = f"{equal - given if same else 0} of {expected.numel() - given} ids"
-        else:
-            *inputs, targets = values[goal.batch]
-            logits = side.ask("model_logits", inputs=inputs)["output"]
-            value = (
-                loss_of(logits, targets) if goal.kind == "loss" else accuracy_of(logits, targets)
-            )
-            reached = value < goal.bound if goal.kind == "loss" else value >= goal.bound
-            needed = "below" if goal.kind == "loss" else "at least"
-            message = f"{goal.kind} {value:.3f}, needed {needed} {goal.bound:g}"
-        outcome: Outcome = "passed" if reached else "failed"
-        return GoalResult(id=goal.id, title=goal.title, outcome=outcome, message=message)
 
     # ------------------------------------------------------------ stages
 
@@ -479,273 +376,15 @@ class ProgramGrader:
         weights, refusal = self.my_weights()
         if refusal:
             return cannot_compare(stage, refusal)
-        key = f"{self.job.seed} {self.program.slug} {hash(repr(stage))}"
-        if key not in self.known:
-            right = Side(self, stage.solution)
-            self.known[key] = right_values(right, self.right().weights, stage)
-        return grade_stage(self.mine, weights, stage, self.known[key])
-
-    # ------------------------------------------------------------ bugs
-
-    @property
-    def bugs(self) -> list[str]:
-        """The bugs of the round, without its decoys."""
-        return [b for b in self.job.bugs if not self.program.patches[b].decoy]
-
-    def tell_bugs(self) -> tuple[BugResult, ...]:
-        """Which bugs of the round are gone, by what the program does."""
-        changes = {bug: change for bug in self.bugs if (change := self._changed_at(bug))}
-        gone = [bug for bug, change in changes.items() if self._is_right(change.files, bug)]
-        told = {bug: bug in gone or self._is_gone(bug, gone) for bug in self.bugs}
-        if None in told.values():
-            told = self._tell_by_subsets(told, untouched=set(self.bugs) - set(changes))
-        return tuple(BugResult(id=bug, fixed=fixed) for bug, fixed in told.items())
-
-    def _changed_at(self, bug: str, strays: Collection[Stray] = ()) -> Change | None:
-        return change_alone(self.program, self.job.bugs, self.job.files, bug, strays)
-
-    def _is_gone(self, bug: str, gone: Sequence[str]) -> bool | None:
-        """Whether the right program stays right with what was written at the place of a bug that
-        is not right by itself, and with all that was written at no bug, or one run of it; None
-        where that may be what is wrong with it."""
-        here = self._changed_at(bug)
-        runs = stray_changes(self.program, self.job.bugs, self.job.files, bug, gone)
-        tries = [list(chain(*runs)), *runs] if len(runs) > 1 else runs
-        for strays in tries[:MOST_STRAYS]:
-            changed = self._changed_at(bug, strays)
-            if changed and self._is_right(changed.files, bug):
-                return True
-        return None if runs or (here and here.shared) else False
-
-    def _is_right(self, files: Files, bug: str) -> bool:
-        """Whether these files do what the right program does, in all that shows the bug. Told at
-        once where they are its own code, or were looked at in an earlier grade."""
-        codes = syntax_trees(files)
-        decoys = [b for b in self.job.bugs if b not in self.bugs]
-        if codes and codes == syntax_trees(compose(self.program, decoys)):
-            return True
-        key = f"{self.job.seed} {self.program.slug} {bug} {hash(tuple(files.items()))}"
-        if key not in self.known:
-            try:
-                self.known[key] = self._behaves_rightly(files, bug)
-            except Died:  # it may have been slow today
-                return False
-        return bool(self.known[key])
-
-    def _behaves_rightly(self, files: Files, bug: str) -> bool:
-        job = replace(self.job, files=files, open_stage="")
-        other = ProgramGrader(job, self.spawn, self.references, self.known)
-        other.hosts, other.deadline = self.hosts, self.deadline
-        seers = self.program.patches[bug].seen_by
-        units = (
-            other._grade_unit(unit, quick=True) for unit in self.program.units if unit.id in seers
-        )
-        try:
-            parts = chain(other.grade_entries(_cheapest_first(self.right().cases)), units)
-            return all(part.outcome == "passed" for part in parts)
-        except Raised:
-            return False
-
-    def _tell_by_subsets(
-        self, known: dict[str, bool | None], untouched: Collection[str]
-    ) -> dict[str, bool | None]:
-        """The same by the choices of bugs with which the right program does what mine does. Where
-        there is none, another mistake is in the way, and a bug at whose place nothing was written
-        is taken to be left."""
-        right = self.right()
-        weights, refusal = self.my_weights()
-        choices = _subsets(known)
-        if refusal or len(choices) > MOST_SUBSETS:
-            return _left_where_untouched(known, untouched)
-        mine = observe(self.mine, weights, right.cases)
-        sides = {left: Side(self, compose(self.program, left)) for left in choices}
-        for part in _cheapest_first(right.cases):
-            sides = {
-                left: side
-                for left, side in sides.items()
-                if self._behaves_alike(part, mine, side, right)
-            }
-        choices = list(sides)
-        if not choices:
-            return _left_where_untouched(known, untouched)
-        if len(choices) > 1:  # they do the same, as where one bug crashes before the others: what
-            # was written tells which it is, if one of them is nearer than all others
-            choices = _nearest(choices, self.program, self.job.files)
-        return {b: _agreed(b, choices) if fixed is None else fixed for b, fixed in known.items()}
-
-    def _behaves_alike(self, part: str, mine: Observed, side: Side, right: RightProgram) -> bool:
-        theirs = observe_part(part, side, right.weights, right.cases)
-        return behaves_alike(part, mine[part], theirs, self.in_my_names)
-
-
-def run_program(
-    job: ProgramJob, spawn: Spawn, references: ReferenceCache, known: dict[str, Any]
-) -> ProgramReport:
-    """Do the stages of a job; `known` holds what right programs do from one job to the next."""
-    started = time.monotonic()
-    grader = ProgramGrader(job, spawn, references, known)
-    report = ProgramReport(outcome="error", seed=job.seed)
-    with ExitStack() as stack:
-        stack.callback(grader.close)
-        try:
-            report = _do_stages(grader, report)
-        except Raised as error:
-            report = replace(report, outcome="crashed", message=crash_text(error))
-        except Died as death:
-            report = replace(report, outcome=death.reason, message=f"the program {death}")
-        hosts = grader.hosts
-        return replace(
-            report,
-            output="".join(host.printed for host in grader.my_hosts)[-2000:],
-            isolation=hosts[0].isolation if hosts else (),
-            missing=hosts[0].missing if hosts else (),
-            seconds=time.monotonic() - started,
-        )
-
-
-def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
-    job = grader.job
-    if "measure" in job.stages:
-        return measure_once(grader, report)
-    if "train" in job.stages:
-        report = train_once(grader, report)
-    stage = grader.program.stage(job.open_stage)
-    if "stage" in job.stages and stage:
-        result = grader.grade_stage(stage)
-        report = replace(report, stage=result, outcome="passed" if result.passed else "failed")
-        if late := next((c for c in result.checks if c.reason == "timeout"), None):
-            return replace(report, outcome="timeout", message=late.message)  # no time is left
-    if "material" in job.stages:
-        report = replace(report, notes=tuple(constant_answers(grader.right().observed)))
-    if "grade" in job.stages:
-        report = _grade(grader, report)
-    if "goals" in job.stages and report.passed:
-        goals = tuple(grader.reach_goals())
-        missed = [goal for goal in goals if goal.outcome != "passed"]
-        outcome: GradeOutcome = "failed" if missed else "passed"
-        message = f"{missed[0].title}: {missed[0].message}" if missed else report.message
-        report = replace(report, goals=goals, outcome=outcome, message=message)
-    if "goals" in job.stages and report.outcome == "passed":
-        return replace(report, bugs=tuple(BugResult(id=b, fixed=True) for b in grader.bugs))
-    if "bugs" in job.stages and report.parts:
-        report = replace(report, bugs=grader.tell_bugs())
-    return report
-
-
-def _grade(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
-    if changed := _changed_constants(grader):
-        return replace(report, outcome="failed", message=changed)
-    parts = _first_failure(grader) if grader.job.first_failure else _all_parts(grader)
-    wrong = sorted(
-        (part for part in parts if part.outcome != "passed"),
-        key=lambda part: (not part.reason, part.outcome != "failed"),
-    )
-    if not wrong:
-        return replace(report, outcome="passed", parts=tuple(parts))
-    first, message = wrong[0], wrong[0].message
-    outcome: GradeOutcome = "failed" if first.outcome == "failed" else "cannot-compare"
-    outcome = first.reason or outcome
-    return replace(report, outcome=outcome, parts=tuple(parts), message=message)
-
-
-def _all_parts(grader: ProgramGrader) -> list[PartResult]:
-    """The units, then the entries. Where an entry is wrong, the round is rejected anyway, and
-    units are looked at quickly, to tell what is to blame."""
-    entries = list(grader.grade_entries())
-    units = grader.grade_units(quick=any(part.outcome == "failed" for part in entries))
-    units = grader.count_parameters(units)
-    if any(unit.outcome != "passed" or unit.message for unit in units):
-        entries = grader.blame_entries(entries)
-    return [*units, *entries]
-
-
-def _first_failure(grader: ProgramGrader) -> list[PartResult]:
-    """The parts up to the first that is wrong, the cheapest ones first."""
-    parts: list[PartResult] = []
-    order = _cheapest_first(grader.right().cases)
-    for part in chain(grader.grade_entries(order), grader.each_unit()):
-        parts.append(part)
-        if part.outcome == "failed":
-            return parts
-    return grader.count_parameters(parts)
-
-
-def _changed_constants(grader: ProgramGrader) -> str:
-    """What to say where a declared constant has another value."""
-    right = grader.right().constants
-    grader.mine.ask("evaluate_expressions", expressions=[])
-    for name, value in grader.mine.constants.items():
-        if value != right[name]:
-            return f"{name} is {value}, but was {right[name]} as given: put it back"
-    return ""
-
-
-# ---------------------------------------------------------------- one run
-
-
-def measure_once(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
-    """Train the candidate's program as its user would, and measure what may be asked for."""
-    right, side = grader.right(), Side(grader, grader.job.files, exact=False, mine=True)
-    steps = grader.job.steps or right.steps
-    answer = side.ask("measure_training", seed=0, steps=steps)
-    sample = side.ask("sample_text", expression=grader.program.training.sample)["text"]
-    run = TrainingRun(
-        steps=steps,
-        losses=tuple(answer["losses"]),
-        expected_start=math.log(right.classes),
-        seconds=0.0,
-        sample=sample,
-        evidence=answer["evidence"],
-    )
-    return replace(report, outcome="passed", run=run)
-
-
-def train_once(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
-    """Train the candidate's program as its user would, and look at its goals."""
-    right, side = grader.right(), Side(grader, grader.job.files, exact=False, mine=True)
-    steps = grader.job.steps or right.steps
-    answer = side.ask("train_model", seed=0, steps=steps)
-    losses = answer.get("losses") or answer["backward_losses"]
-    failed = next((n for n, loss in enumerate(losses, 1) if not math.isfinite(loss)), None)
-    run = TrainingRun(
-        steps=steps,
-        losses=tuple(losses),
-        expected_start=math.log(right.classes),
-        seconds=answer["seconds"],
-        failed_step=failed,
-    )
-    if ended := answer.get("ended"):
-        failed = len(answer["backward_losses"]) + 1
-        run = replace(run, failed_step=failed, error=crash_text(Raised(ended)))
-        run = replace(run, trace=_trace_step(grader, steps, failed))
-        return replace(report, outcome="crashed", message=run.error, run=run)
-    if failed:
-        run = replace(run, trace=_trace_step(grader, steps, failed))
-    try:
-        sample = side.ask("sample_text", expression=grader.program.training.sample)["text"]
-        run = replace(run, sample=sample)
-        goals = tuple(grader.goal_result(side, goal) for goal in grader.program.goals)
-    except Raised as raised:
-        run = replace(run, error=crash_text(raised))
-        return replace(report, outcome="crashed", message=run.error, run=run)
-    reached = all(goal.outcome == "passed" for goal in goals)
-    return replace(report, outcome="passed" if reached else "failed", run=run, goals=goals)
-
-
-def _trace_step(grader: ProgramGrader, steps: int, step: int) -> Trace | None:
-    """The step that failed, in a fresh process; None where it cannot be repeated."""
-    side = Side(grader, grader.job.files, exact=False)
-    try:
-        text = side.ask("trace_training_step", seed=0, steps=steps, step=step)["trace"]
-        return from_json(Trace, text[:LONGEST])
-    except (Raised, Died, ValueError):
-        return None
+        right, side = self.right().weights, Side(self, stage.solution)
+        wanted = self.once(repr(stage), lambda: right_values(side, right, stage))
+        return grade_stage(self.mine, weights, stage, wanted)
 
 
 # ---------------------------------------------------------------- small things
 
 
-def _cheapest_first(parts: Iterable[str]) -> list[str]:
+def cheapest_first(parts: Iterable[str]) -> list[str]:
     """The order when many programs are compared: training takes the longest."""
     return sorted(parts, key=lambda part: part == "training")
 
@@ -776,31 +415,3 @@ def _add_noise(weights: Weights, tied: Mapping[str, str], dice: Dice) -> dict[st
         if name not in tied
     }
     return noisy | {name: noisy[first] for name, first in tied.items()}
-
-
-def _left_where_untouched(
-    known: Mapping[str, bool | None], untouched: Collection[str]
-) -> dict[str, bool | None]:
-    return {b: False if fixed is None and b in untouched else fixed for b, fixed in known.items()}
-
-
-def _subsets(known: Mapping[str, bool | None]) -> list[tuple[str, ...]]:
-    """Every choice of bugs that may be left, after what is known of them."""
-    still = {bug for bug, fixed in known.items() if fixed is False}
-    open_ = [bug for bug, fixed in known.items() if fixed is None]
-    chosen = chain.from_iterable(combinations(open_, n) for n in range(len(open_) + 1))
-    return [tuple(b for b in known if b in still or b in left) for left in chosen]
-
-
-def _nearest(
-    choices: Sequence[tuple[str, ...]], program: Program, files: Files
-) -> list[tuple[str, ...]]:
-    """The choices of bugs with which the right program differs from these files in fewest lines."""
-    changes = {left: count_changed_lines(compose(program, left), files) for left in choices}
-    return [left for left in choices if changes[left] == min(changes.values())]
-
-
-def _agreed(bug: str, matches: Sequence[tuple[str, ...]]) -> bool | None:
-    """Whether all choices that explain the program say the same of a bug."""
-    told = {bug not in left for left in matches}
-    return told.pop() if len(told) == 1 else None

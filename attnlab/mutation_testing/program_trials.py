@@ -14,7 +14,8 @@ from torch import Tensor
 
 from attnlab.candidate.host import Raised
 from attnlab.grading.observations import Cases, Extent, Observed, compare, crash_text, observe
-from attnlab.grading.program import ProgramGrader, Side, run_program
+from attnlab.grading.program import ProgramGrader, Side
+from attnlab.grading.program_run import run_program
 from attnlab.grading.program_sources import unit_code
 from attnlab.mutation_testing import equivalence
 from attnlab.mutation_testing.fork_pool import trial_report, try_in_forks

@@ -7,16 +7,15 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attnlab.errors import Refused
 from attnlab.progress import Progress
 from attnlab.records.practice import Event, EventKind, Interview, RoundTask
-from attnlab.records.program import Program, ProgramBug, ProgramReport
+from attnlab.records.program import ProgramReport
 
-MINUTES = range(1, 481)
 END = "attnlab interview end shows the scorecard, attnlab interview abandon drops it"
 
 
@@ -115,7 +114,7 @@ def clock_text(interview: Interview, now: float) -> str:
     """`38 minutes left of 60 minutes`; in a stage its own clock: that of the bugs is over."""
     if now < interview.last:
         behind = _minutes(interview.last - now)
-        return f"the clock stands: that of the machine was set back by {behind} at least"
+        return f"the clock stands still: that of this machine was set back by {behind} or more"
     if event := interview.opened_stage:
         return (
             f"{_minutes(interview.stage_seconds(now))} in stage {event.question}, without a limit"
@@ -167,38 +166,3 @@ def choose_program(programs: Sequence[str], store: Progress, seed: int) -> str:
     begun = [interview.slug for interview in all_interviews(store)]
     fewest = min(begun.count(slug) for slug in programs)
     return random.Random(seed).choice([slug for slug in programs if begun.count(slug) == fewest])
-
-
-def draw_bugs(
-    program: Program, seed: int, count: int, level: int, about: str = ""
-) -> tuple[str, ...]:
-    """So many bugs at different places, none above the level where that leaves enough, and a decoy;
-    the same for the same seed. Half of them are of the kind `about` where there are so many."""
-    dice = random.Random(f"interview {program.slug} {seed} {count} {level}{about}")
-    wanted = [bug for bug in program.bugs if bug.level <= level]
-    others = [bug for bug in program.bugs if bug.level > level]
-    pool = [*dice.sample(wanted, len(wanted)), *_easiest(others, dice)]
-    first = _disjoint((bug for bug in pool if bug.category == about), (count + 1) // 2, ())
-    chosen = _disjoint([*first, *(bug for bug in pool if bug not in first)], count, ())
-    if len(chosen) < count:
-        raise Refused(
-            f"{program.name} has no {count} bugs at different places",
-            f"ask for {len(chosen)} at most",
-            "--bugs",
-        )
-    decoys = _disjoint(dice.sample(program.decoys, len(program.decoys)), 1, chosen)
-    return tuple(sorted(patch.id for patch in (*chosen, *decoys)))
-
-
-def _easiest(bugs: Sequence[ProgramBug], dice: random.Random) -> list[ProgramBug]:
-    return sorted(dice.sample(bugs, len(bugs)), key=lambda bug: bug.level)
-
-
-def _disjoint(
-    pool: Iterable[ProgramBug], count: int, beside: Sequence[ProgramBug]
-) -> list[ProgramBug]:
-    chosen: list[ProgramBug] = []
-    for patch in pool:
-        if len(chosen) < count and not any(patch.overlaps(o) for o in (*chosen, *beside)):
-            chosen.append(patch)
-    return chosen

@@ -14,11 +14,7 @@ from fsrs import Card, Rating, Scheduler
 from attnlab.records.practice import Answer, DueCard
 from attnlab.records.quiz import Mark
 
-RATINGS: dict[Mark, Rating] = {
-    "right": Rating.Good,
-    "partly": Rating.Hard,
-    "wrong": Rating.Again,
-}
+RATINGS: dict[Mark, Rating] = {"right": Rating.Good, "partly": Rating.Hard, "wrong": Rating.Again}
 
 
 def due_cards(answers: Sequence[Answer], minutes: dict[str, float], now: float) -> list[DueCard]:

@@ -184,11 +184,11 @@ def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | No
 
 
 def _places(program: Program, interview: Interview, bug: str) -> tuple[str, ...]:
-    """`model.py:29`, or `after model.py:28` where a line was deleted."""
+    """`model.py:29`, or `missing below model.py:28` where a line was deleted."""
     edits = sorted(program.patches[bug].edits, key=lambda edit: (edit.file, edit.start))
     places = zip(bug_lines(program, interview.bugs)[bug], edits, strict=True)
     return tuple(
-        f"{file}:{line}" if edit.new.strip() else f"after {file}:{line - 1}"
+        f"{file}:{line}" if edit.new.strip() else f"missing below {file}:{line - 1}"
         for (file, line, _), edit in places
     )
 

@@ -53,10 +53,7 @@ def find_stage(program: Program, name: str) -> Stage:
 def require_stages(program: Program) -> None:
     """Raise `Refused` where nothing follows the bugs of a program."""
     if not program.stages:
-        hint = (
-            "attnlab interview end shows the scorecard of a round that is going on; attnlab list "
-        )
-        hint += "--kind program shows how many stages follow the bugs of each"
+        hint = "attnlab list --kind program shows how many stages follow the bugs of each"
         raise Refused(f"{program.name} has no stages: its bugs are all there is", hint)
 
 
@@ -68,9 +65,7 @@ def choose_stage(program: Program, name: str, events: Sequence[Event]) -> Stage:
     stage = find_stage(program, name) if name else next(iter(left), None)
     graded = [event for event in events if event.kind in ("grade", "submit", "end")]
     if not any(event.outcome == "passed" for event in graded):
-        last = (
-            f"the last grade came out {graded[-1].outcome}" if graded else "there is no grade yet"
-        )
+        last = f"the last came out {graded[-1].outcome}" if graded else "there is no grade yet"
         raise Refused(
             f"a stage opens once the bugs of {program.name} are done, and {last}",
             f"attnlab grade {program.name} grades them; once no interview is going on, --skip-bugs "

@@ -127,9 +127,14 @@ class Interview:
             return closing.at - self.started
         return max(now, self.last) - self.started
 
+    @property
+    def limit(self) -> int:
+        """Seconds that the bugs may take; 0 for no limit, as in a stage."""
+        return 0 if self.opened_stage else 60 * self.minutes
+
     def left(self, now: float) -> float:
         """Seconds until the time is up; negative once it was."""
-        return self.minutes * 60 - self.elapsed(now)
+        return self.limit - self.elapsed(now)
 
     def of_kind(self, kind: EventKind) -> tuple[Event, ...]:
         return tuple(event for event in self.events if event.kind == kind)

@@ -186,12 +186,8 @@ class Program:
         return self.slug.partition("/")[2]
 
     def symptom_of(self, bugs: Sequence[str]) -> str:
-        """What a person sees of a round with these bugs; a drawn one has not been looked at."""
-        if set(bugs) == set(self.chosen):
-            return self.symptom
-        count = sum(not self.patches[bug].decoy for bug in bugs)
-        several = f"{count} bugs were" if count != 1 else "One bug was"
-        return f"{several} put into it. Some show when it runs, others only in what it computes."
+        """What a person sees of a round with these bugs; "" of a drawn one, which a run shows."""
+        return self.symptom if set(bugs) == set(self.chosen) else ""
 
     def stage(self, name: str) -> Stage | None:
         """The stage of that name; None where there is none."""

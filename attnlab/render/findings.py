@@ -7,7 +7,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from attnlab.records import Crash, Finding, Operand, Report, Trace
-from attnlab.render.formats import format_place, format_shape
+from attnlab.render.formats import format_lines, format_place, format_shape
 from attnlab.render.screen import READABLE, Marks, Screen, escape_control, plural, truncate
 
 MOST_FINDINGS = 20  # findings in full; a loop over 500 layers says the same 500 times
@@ -53,7 +53,7 @@ def show_findings(
 ) -> None:
     """What the trace noticed, the gravest first; what many layers have in common is said once.
 
-    `names` are those of the files that are not the main one.
+    `names` are those of the files, where there are several.
     """
     rank = {"error": 0, "warning": 1, "note": 2}
     alike: dict[tuple[str, ...], list[Finding]] = {}
@@ -76,11 +76,8 @@ def _show_findings_alike(
     finding = group[0]
     mark, style = _severity(finding, screen.marks)
     lines = list(dict.fromkeys(f.line for f in group if f.line))
-    numbers = ", ".join(map(str, lines))
-    other = names.get(finding.file, "")
-    word = f"{other}:" if other else "line " if len(lines) == 1 else "lines "
-    head = [f"{mark} {finding.severity}"]
-    head += [t for t in (f"{word}{numbers}" if lines else other, finding.op) if t]
+    place = format_lines(finding.file, lines, names, ", ")
+    head = [f"{mark} {finding.severity}", *filter(None, (place, finding.op))]
     often = f"  {plural(len(group), 'time')}" if len(group) > max(1, len(lines)) else ""
     screen.say((" ".join(head), style), (f"  {finding.rule}{often}", "aside"))
     screen.say(finding.message, indent=2)

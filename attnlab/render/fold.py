@@ -30,6 +30,7 @@ class View:
     depth: int | None = None  # levels of submodules whose rows are shown one by one
     fold: bool = True  # layers alike are shown once
     inputs: tuple[tuple[str, ...], ...] = ()  # the axes of the inputs
+    file: str = ""  # that is named above the table: rows that are all of it need no name
 
 
 @record

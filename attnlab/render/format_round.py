@@ -7,9 +7,9 @@ from attnlab.records import plain, record
 from attnlab.records.practice import FormatCard, Interview, TaskCard, Trend
 from attnlab.records.quiz import Question, QuizVerdict
 from attnlab.render.challenge import show_hints
-from attnlab.render.interview import practise, show_rating, show_trend
 from attnlab.render.json import Document, pick
 from attnlab.render.quiz import STYLES, show_question
+from attnlab.render.scorecard import practise, show_rating, show_trend
 from attnlab.render.screen import Screen, plural
 from attnlab.render.stage import clock_of
 

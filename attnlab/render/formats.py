@@ -1,8 +1,8 @@
 """Numbers, places and shapes as they stand in a table: three digits, units, few characters."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from attnlab.records import Op, Trace
 from attnlab.render.screen import Marks
@@ -50,13 +50,20 @@ def format_place(file: str, line: int, names: Mapping[str, str] | None = None) -
     return f"{name}:{line}" if name else str(line)
 
 
-def file_labels(trace: Trace) -> dict[str, str]:
-    """What the files of a trace are called in its table: the main one needs no name."""
-    files = Counter(op.file for op in trace.ops)
-    if trace.crash:
-        files[trace.crash.file] += 0
-    home = files.most_common(1)[0][0] if files else ""
-    return {home: "", **short_names({file for file in files if file not in (home, "")})}
+def format_lines(file: str, lines: Iterable[int], names: Mapping[str, str], between: str) -> str:
+    """`lines 3, 5`, or `net:3, 5` where the file has a name; `between` stands between numbers."""
+    name, numbers = names.get(file, ""), [str(line) for line in lines]
+    word = f"{name}:" if name else "line " if len(numbers) == 1 else "lines "
+    return f"{word}{between.join(numbers)}" if numbers else name
+
+
+def file_labels(trace: Trace, home: str = "") -> dict[str, str]:
+    """What the files of a trace are called in its table: a name for each, but for a single one that
+    is `home`, which stands above the table, or where nothing does."""
+    files = {op.file for op in trace.ops} | ({trace.crash.file} if trace.crash else set())
+    files.discard("")
+    alone = len(files) == 1 and (not home or Path(home).name in {Path(f).name for f in files})
+    return {} if alone else short_names(files)
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:

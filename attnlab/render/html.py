@@ -14,10 +14,10 @@ from attnlab.render.diff import DiffPage
 from attnlab.render.fold import Repeat, arrange_rows
 from attnlab.render.formats import format_number, format_seconds, has_nan_or_inf, value_range
 from attnlab.render.grade import WORDS, GradePage
-from attnlab.render.interview import ScorecardPage
 from attnlab.render.json import Page
 from attnlab.render.png import heat_uri
 from attnlab.render.round import RoundGradePage, count_right, grade_word
+from attnlab.render.scorecard import ScorecardPage
 from attnlab.render.screen import CONTROL, plain_text, plural
 from attnlab.render.stage import clock_of
 from attnlab.render.trace import TracePage

@@ -118,14 +118,12 @@ class OverviewPage:
 
     listing: ListPage
     interview: str = ""  # the one that is going on, with its clock
-    after_round: bool = False  # a round was done last, and is solved
+    after_round: str = ""  # what is next in the one that is going on, or was solved last
 
     @property
     def next(self) -> str:
-        if self.interview:
-            return "attnlab interview status"
-        if self.after_round and not self.listing.under_way:
-            return "attnlab interview start"
+        if self.after_round and (self.interview or not self.listing.under_way):
+            return self.after_round
         return next_command(self.listing.rows, self.listing.here)
 
     def show(self, screen: Screen) -> None:

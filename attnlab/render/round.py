@@ -7,15 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from attnlab.records import plain, record
-from attnlab.records.program import (
-    GoalResult,
-    PartResult,
-    Program,
-    ProgramReport,
-    TrainingRun,
-)
+from attnlab.records.program import GoalResult, PartResult, Program, ProgramReport, TrainingRun
 from attnlab.render.bars import sparkline
 from attnlab.render.challenge import show_hints
+from attnlab.render.fold import View
 from attnlab.render.json import Document, pick
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen, level_marks, plural
@@ -35,8 +30,18 @@ WORDS = {
 
 def show_head(program: Program, screen: Screen, folder: str = "") -> None:
     screen.say((program.title, "title"))
-    words = f"program  level {level_marks(screen.marks, program.level)}  {program.minutes} minutes"
+    words = f"level {level_marks(screen.marks, program.level)}  {program.minutes} minutes"
     screen.say((program.slug, "name"), f"  {words}", f"  {folder}" if folder else "")
+
+
+def show_task(program: Program, bugs: Sequence[str], screen: Screen) -> None:
+    """What one sees of a round, or the command that shows it, and what is to be done."""
+    show_head(program, screen)
+    run = f"`attnlab run {program.name}`"
+    drawn = f"Drawn just now: {run} shows its loss and goals, or where it stops."
+    screen.heading("symptom", program.symptom_of(bugs) or drawn)
+    screen.heading("task", program.task)
+    screen.gap()
 
 
 def grade_word(report: ProgramReport) -> str:
@@ -100,10 +105,7 @@ class RoundStartPage:
                 screen.say(f"your file is kept as {kept}", indent=2)
             screen.do_next(f"attnlab grade {program.name}")
             return
-        show_head(program, screen)
-        screen.heading("symptom", program.symptom_of(self.round))
-        screen.heading("task", program.task)
-        screen.gap()
+        show_task(program, self.round, screen)
         wrote = ", ".join(program.edit)
         screen.say((f"{screen.marks.ok} ", "ok"), "wrote ", (f"{self.folder}/", "title"))
         screen.say(f"to fix: {wrote} ({plural(self.bugs, 'bug')})", indent=2)
@@ -141,8 +143,8 @@ class RoundRunPage:
             screen.heading(
                 f"stage {stage.id}", f"{stage.title}. A run trains only; grades check it."
             )
-        elif self.round:
-            screen.heading("symptom", self.program.symptom_of(self.round))
+        elif self.round and (symptom := program.symptom_of(self.round)):
+            screen.heading("symptom", symptom)
         if self.report.run:
             _show_run(program, self.report.run, self.folder, screen)
         else:
@@ -282,7 +284,8 @@ class RoundSolutionPage:
                 styles = {"-": "red", "+": "green"}
                 for line in _changed_lines(edit.new, edit.new if patch.decoy else edit.old):
                     screen.message(f"  {line[:2]}", (line[2:], styles.get(line[0], "")))
-            screen.prose(f"{patch.why}\n\n{patch.find}", indent=2)
+            find = f"\n\nTo find it: {patch.find}" if patch.find else ""
+            screen.prose(f"{patch.why}{find}", indent=2)
         if self.stage:
             screen.gap()
             self.stage.show(screen)
@@ -332,7 +335,9 @@ def _show_run(program: Program, run: TrainingRun, folder: str, screen: Screen) -
             shown = f"attnlab trace {folder.removeprefix('./')}train.py --step {run.failed_step}"
             how = f": {shown}" if folder.endswith("/") else ""  # else there is no file to name
             screen.say((f"{plural(left, 'row')} before these{how}", "aside"))
-        show_table(replace(run.trace, ops=run.trace.ops[left:]), screen)
+        show_table(
+            replace(run.trace, ops=run.trace.ops[left:]), screen, View(fold=False, file=folder)
+        )
 
 
 def _show_parts(parts: Sequence[PartResult], screen: Screen) -> None:
@@ -365,7 +370,7 @@ def _show_bugs(program: Program, report: ProgramReport, screen: Screen) -> None:
         bug = program.patches[result.id]
         screen.gap()
         screen.say((f"{mark} ", style), (bug.id, "title"), f"  {word}")
-        screen.prose(f"{bug.why}\n\n{bug.find}", indent=4)
+        screen.prose(f"{bug.why}\n\nTo find it: {bug.find}", indent=4)
 
 
 def _show_notes(notes: Sequence[str], screen: Screen) -> None:

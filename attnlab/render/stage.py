@@ -21,12 +21,9 @@ class StageStartPage:
     stage: Stage
     folder: str
     kept: tuple[str, ...]
-    interview: bool
 
     @property
     def next(self) -> str:
-        if self.interview:
-            return "attnlab interview submit grades it together with the bugs"
         return f"attnlab grade {self.folder} grades it together with the bugs"
 
     @property

@@ -13,6 +13,7 @@ from attnlab.records.trace import Kernel
 from attnlab.render.fold import Shown, Step, View, arrange_rows, levels
 from attnlab.render.formats import (
     file_labels,
+    format_lines,
     format_number,
     format_place,
     format_seconds,
@@ -90,7 +91,7 @@ class Frame:
     """What all rows of a table have in common."""
 
     marks: Marks
-    names: dict[str, str]  # of the files that are not the main one
+    names: dict[str, str]  # of the files, where there are several
     named: bool  # any axis has a name
     brief: bool
     nested: bool  # submodules of submodules: their names say more than the source
@@ -192,7 +193,7 @@ def _total(widths: Collection[int]) -> int:
 def _lines(trace: Trace, view: View, screen: Screen) -> list[Row | str]:
     frame = Frame(
         marks=screen.marks,
-        names=file_labels(trace),
+        names=file_labels(trace, view.file),
         named=any(not axis.isdigit() for op in trace.ops for axis in op.axes),
         brief=screen.width < ALL_FLAGS_WIDTH,
         nested=any(len(levels(op.module)) > 1 for op in trace.ops),
@@ -229,11 +230,15 @@ def _item(item: Shown, frame: Frame) -> Iterator[Row | str]:
     edge = _edge(frame) + ("|" if frame.marks is ASCII else "╭")
     names = f"{_part(item.first, frame)} {frame.marks.dots} {_part(item.last, frame)}"
     if not item.first:
-        one = item.lines[0] == item.lines[1]
-        names = f"line {item.lines[0]}" if one else "lines {}-{}".format(*item.lines)
+        lines = dict.fromkeys(item.lines)
+        names = format_lines(_first_op(item).file, lines, frame.names, "-")
     yield f"{edge} {names}: {item.times} times alike, shown once"
     inner = replace(frame, depth=frame.depth + 1, layer=item.first or frame.layer)
     yield from (line for step in item.steps for line in _item(step, inner))
+
+
+def _first_op(item: Shown) -> Op:
+    return item.op if isinstance(item, Step) else _first_op(item.steps[0])
 
 
 def _row(step: Step, frame: Frame) -> Row:

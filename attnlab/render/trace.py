@@ -48,7 +48,7 @@ class TracePage:
         show_output(self.report.output, screen)
         if trace.findings:
             screen.gap()
-            show_findings(trace.findings, screen, file_labels(trace))
+            show_findings(trace.findings, screen, file_labels(trace, self.view.file))
         show_hidden(self.hidden, screen)
         _show_end(self, trace, screen)
         screen.do_next(self.next)

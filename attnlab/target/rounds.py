@@ -151,7 +151,7 @@ def _read_edited(program: Program, folder: Path, name: str) -> str:
     return read_source(path).text
 
 
-def training_script(catalogue: Catalogue, target: str) -> str:
+def script_of_round(catalogue: Catalogue, target: str) -> str:
     """The file that trains, where the target is a program or the folder of one; else the target.
     Raises `Refused` where the program was not started here."""
     entry = catalogue.find_program(target) if "." not in target else None

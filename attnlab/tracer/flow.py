@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from attnlab.records.base import record
@@ -198,15 +197,3 @@ def _writes(row: Row) -> bool:
 _AUGMENTED = tuple(
     f"__i{op}__" for op in ("add", "sub", "mul", "truediv", "matmul", "pow", "and", "or")
 )
-
-
-def empty_write(shape: tuple[int, ...], index: Any) -> bool:
-    """Whether writing to `tensor[index]` of this shape writes to nothing. Indices by tensors, of
-    which only the place is known, count as some."""
-    parts = index if isinstance(index, (tuple, list)) else [index]
-    if not all(type(p) in (int, slice, type(None), type(...)) for p in parts):
-        return False
-    try:
-        return torch.empty(shape, device="meta")[tuple(parts)].numel() == 0
-    except (IndexError, TypeError, ValueError):
-        return False

@@ -76,7 +76,7 @@ class Judge:
 
     def run_program(self, job: ProgramJob) -> ProgramReport:
         """Train or grade a program of several files."""
-        from attnlab.grading.program import run_program
+        from attnlab.grading.program_run import run_program
 
         try:
             return run_program(job, self.spawn, self.references, self.right_programs)

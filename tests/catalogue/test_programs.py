@@ -12,7 +12,7 @@ import pytest
 from attnlab.catalogue.load import load, shipped_folder
 from attnlab.catalogue.patches import apply_edits
 from attnlab.catalogue.program_entries import read_program_entry
-from attnlab.catalogue.programs import check_compatible, compose, draw_round, read_program
+from attnlab.catalogue.programs import check_compatible, compose, read_program
 from attnlab.catalogue.round_mark import MARK, read_mark
 from attnlab.catalogue.rounds import choose_bugs, restore_file, write_round
 from attnlab.catalogue.validate_program import (
@@ -49,23 +49,6 @@ def test_a_shipped_program_has_what_a_round_needs(folder):
     files = {text: name for case in program_cases(program) for name, text in case.files.items()}
     for text, name in files.items():
         compile(text, name, "exec")
-
-
-@pytest.mark.parametrize("folder", SHIPPED, ids=lambda path: path.name)
-def test_a_round_drawn_by_seed_is_undone_by_its_patches_alone(folder):
-    """A round differs from the right program, two rounds of a seed are the same, and no two
-    patches of it change the same place."""
-    program = read_program(folder)
-    for seed in range(50):
-        ids = draw_round(program, seed)
-        assert ids == draw_round(program, seed)
-        assert sum(not program.patches[i].decoy for i in ids) == 4
-        patches = [program.patches[i] for i in ids]
-        assert not any(a.overlaps(b) for a, b in combinations(patches, 2))
-        files = compose(program, ids)
-        for patch in patches:
-            for edit in patch.edits:
-                assert edit.new in files[edit.file]
 
 
 def test_patches_commute(program):

@@ -10,6 +10,7 @@ from attnlab.catalogue.load import shipped_folder
 from attnlab.catalogue.places import bug_lines
 from attnlab.catalogue.programs import read_program
 from attnlab.progress import Progress
+from attnlab.records.practice import Event
 
 CLOCK = re.compile(r"interview 1: \d+ (minutes|seconds) left of 30 minutes")
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
@@ -159,17 +160,35 @@ def test_without_an_interview_a_name_is_needed(shell):
 
 
 def test_the_status_says_which_time_counts(shell):
-    """That of the first right submit, while the clock runs on."""
+    """That of the first grade or submit that passes, while the clock runs on."""
     shell("interview", "start", "char-gpt", "--seed", "4", "--bugs", "1")
     said = shell("interview", "status").out
-    assert "the time that counts is that of the first submit that is right" in said
-    assert "next: attnlab run char-gpt trains it" in said
+    assert "the time that counts is that of the first grade or submit that passes" in said
+    assert "next: attnlab run char-gpt shows what it does" in said
     shell("interview", "submit")
     said = shell("interview", "status").out
-    assert re.search(r"handed in at 0:\d\d, which counts until a submit is right", said)
-    assert "next: attnlab interview submit hands in" in said
+    assert re.search(r"handed in at 0:\d\d, which counts until a grade or submit passes", said)
+    assert "next: attnlab grade char-gpt, once you changed something" in said
     assert "a hint, then the rating is solid at most" in " ".join(shell("grade").out.split())
     assert "an interview about it is going on" in shell("show", "char-gpt").out
+
+
+def test_after_a_solved_round_comes_what_follows_it(shell):
+    """Its next stage, its end, another round: no challenge that has nothing to do with it."""
+    shell("start", "char-gpt")
+    stage, *_ = PROGRAM.stages
+    with Progress.open() as kept:
+        kept.add_grade(PROGRAM.slug, "passed", 1.0, "char-gpt")
+    for said in (shell("--json"), shell("next", "--json")):
+        following = f"attnlab interview stage char-gpt goes on with {stage.id}"
+        assert said.json["next"].startswith(following)
+    with Progress.open() as kept:
+        kept.add_event(Event(kind="stage", base=PROGRAM.slug, question=stage.id, outcome="open"))
+    assert f"attnlab grade char-gpt grades stage {stage.id}; " in shell("--json").json["next"]
+    shutil.rmtree("char-gpt")
+    assert shell("--json").json["next"] == "attnlab interview start draws another round"
+    shell("interview", "start", "char-gpt")
+    assert shell("--json").json["next"].startswith("attnlab run char-gpt shows what it does; ")
 
 
 def test_a_deleted_folder_costs_no_more_than_itself(shell):
@@ -177,13 +196,14 @@ def test_a_deleted_folder_costs_no_more_than_itself(shell):
     shell("interview", "start", "char-gpt", "--seed", "1", "--bugs", "1")
     shell("grade", "char-gpt")
     shutil.rmtree("char-gpt")
-    said = shell("interview", "submit")
-    assert said.code == 2
-    assert "./char-gpt/ is gone: the files of interview 1 were there" in said.err
+    for command in (("interview", "submit"), ("trace", "char-gpt")):
+        said = shell(*command)
+        assert said.code == 2
+        assert "./char-gpt/ is gone: the files of interview 1 were there" in said.err
     said = shell("interview", "status")
     assert "./char-gpt/ is gone" in said.out
     assert "next: attnlab reset char-gpt writes its files again" in said.out
-    assert shell("interview", "note", "train.py:3 still taken").code == 0
+    assert "blank" not in shell("interview", "note", "train.py:3 still taken").out
     said = shell("interview", "end", "--json")
     assert said.code == 0, said.err
     assert said.json["notes"] == [
@@ -225,7 +245,7 @@ def test_every_command_of_the_round_shows_the_clock(shell, monkeypatch):
     assert CLOCK.match(shell("interview", "status").out)
     alone = shell()
     assert "interview 1, char-gpt: 30 minutes left of 30 minutes" in alone.out
-    assert "next: attnlab interview status" in alone.out
+    assert "next: attnlab grade char-gpt, once you changed something" in alone.out
     monkeypatch.chdir("/")
     said = shell("interview", "submit")
     assert CLOCK.search(said.err)
@@ -248,7 +268,7 @@ def test_a_clock_that_was_set_back_is_told(shell):
     """Time never runs back: it stands, and a line says why."""
     shell("interview", "start", "char-gpt", "--bugs", "1", "--minutes", "10")
     shift(-7200)
-    assert "that of the machine was set back by 1" in shell("interview", "status").out
+    assert "that of this machine was set back by 1" in shell("interview", "status").out
     assert shell("interview", "status", "--json").json["elapsed"] == 0
 
 
@@ -269,8 +289,6 @@ def test_a_deleted_or_older_folder_is_written_anew_with_the_same_bugs(shell):
 
 def test_an_interview_of_another_version_can_be_dropped(shell):
     """It lacks what this version notes: a line says so, and the next one starts."""
-    from attnlab.records.practice import Event
-
     with Progress.open() as kept:
         kept.add_event(Event(kind="note", base="programs/char-gpt", interview=1, text="no start"))
         kept.add_event(Event(kind="start", base="programs/char-gpt", interview=2, text="[1"))

@@ -43,7 +43,7 @@ def test_a_stage_that_breaks_the_bugs_half_says_so_and_costs_the_stage_alone(she
     card = shell("interview", "end", "--json").json
     assert (card["outcome"], card["fixed"], card["new_fault"]) == ("passed", 1, False)
     assert card["stages"][0]["outcome"] == "failed"
-    assert shell("--json").json["next"] == "attnlab interview start"
+    assert shell("--json").json["next"] == "attnlab interview start draws another round"
 
 
 def test_a_stage_opens_after_the_bugs_and_is_graded_with_them(shell):

@@ -14,7 +14,7 @@ from attnlab.render.batch import BatchPage
 from attnlab.render.check import CheckPage
 from attnlab.render.diff import DiffPage
 from attnlab.render.grade import GradePage
-from attnlab.render.interview import ScorecardPage
+from attnlab.render.scorecard import ScorecardPage
 from attnlab.render.trace import TracePage
 from attnlab.render.triage import TriagePage
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from attnlab.catalogue.load import load
-from attnlab.catalogue.programs import compose, read_program
+from attnlab.catalogue.programs import compose, draw_bugs, read_program
 from attnlab.errors import Refused
 from attnlab.practice import interviews
 from attnlab.practice.interviews import (
@@ -16,7 +16,6 @@ from attnlab.practice.interviews import (
     choose_program,
     clock_text,
     current,
-    draw_bugs,
     make_event,
 )
 from attnlab.progress import Progress

@@ -15,7 +15,7 @@ from attnlab.practice.trend import build_trend
 from attnlab.records.practice import REASON, RIGHT, Event, Interview
 from attnlab.records.program import ProgramReport
 from attnlab.render.html import as_document
-from attnlab.render.interview import ScorecardPage
+from attnlab.render.scorecard import ScorecardPage
 from attnlab.render.screen import plain_text
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
@@ -146,6 +146,22 @@ def test_a_bug_says_where_it_stood():
     """In the file as it was given."""
     file, line, _ = bug_lines(PROGRAM, IDS)["mask-one-late"][0]
     assert card_after().bugs[0].places == (f"{file}:{line}",)
+
+
+def test_a_line_that_a_bug_left_out_is_said_to_be_missing():
+    """The line that stands before it is named, and that is no place of the bug."""
+    program = read_program(shipped_folder() / "programs" / "vit-patches")
+    bug = "rate-falls-with-reports"
+    (edit,) = [e for e in program.patches[bug].edits if not e.new.strip()]
+    before = program.files[edit.file][: edit.start].count("\n")
+    interview = Interview(
+        number=1, slug=program.slug, folder="vit-patches", bugs=(bug,), minutes=60, seed=1,
+        started=0.0,
+    )  # fmt: skip
+    card = build_scorecard(program, interview, ProgramReport(outcome="failed"), 0.0)
+    assert f"missing below {edit.file}:{before}" in card.bugs[0].places
+    page = ScorecardPage(card=card, trend=build_trend([card]))
+    assert f"missing below {edit.file}:{before}" in plain_text(page.show, 100)
 
 
 def graded(seconds, gone, kind="grade"):

@@ -168,14 +168,21 @@ def test_a_call_shows_both_ends(shown):
 
 
 def test_names_of_files_tell_them_apart():
-    """As many folders as it takes; the main file has none."""
+    """As many folders as it takes; each of several has one."""
     files = ("a/x/net.py", "b/net.py", "c/y/net.py", "lib/very_long_name_of_a_file_indeed.py")
-    ops = [replace(OPS[0], file=f) for f in (files[0], files[0], *files)]
-    names = file_labels(Trace(ops=tuple(ops)))
-    assert names[files[0]] == ""
-    assert (names[files[1]], names[files[2]]) == ("b/net", "y/net")
+    ops = [replace(OPS[0], file=f) for f in files]
+    names = file_labels(Trace(ops=tuple(ops)), "a/x/net.py")
+    assert [names[file] for file in files[:3]] == ["x/net", "b/net", "y/net"]
     assert names[files[3]].startswith("..")
     assert len(names[files[3]]) <= 18
+
+
+@pytest.mark.parametrize(("heading", "place"), [("train.py", "model:31"), ("model.py", "31")])
+def test_rows_name_their_file_unless_the_heading_does(heading, place, shown):
+    """Lines of model.py below a heading of train.py would be looked for in train.py."""
+    ops = tuple(replace(op, file="p/model.py", line=31) for op in OPS)
+    rows = shown(page(Trace(ops=ops), view=View(file=f"p/{heading}"))).splitlines()
+    assert any(row.split()[:1] == [place] for row in rows)
 
 
 # ---------------------------------------------------------------- what is said

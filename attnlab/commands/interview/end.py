@@ -41,7 +41,7 @@ def end(
     from attnlab.practice.scorecard import build_scorecard, last_report
     from attnlab.practice.stages import keep_stage, open_stage
     from attnlab.practice.trend import build_trend
-    from attnlab.render.interview import ScorecardPage
+    from attnlab.render.scorecard import ScorecardPage
 
     with progress() as store:
         interview = require_current(store)
@@ -86,7 +86,7 @@ def questions(ctx: typer.Context, json: Json = False) -> int:
     from attnlab.errors import Refused
     from attnlab.practice.interviews import all_interviews
     from attnlab.practice.scorecard import follow_ups
-    from attnlab.render.interview import QuestionsPage
+    from attnlab.render.scorecard import QuestionsPage
 
     with progress() as store:
         ended = [i for i in all_interviews(store) if i.closing and i.closing.kind == "end"]
@@ -107,7 +107,7 @@ def _ask_follow_ups(
     Returns the interview with the answers."""
     from attnlab.practice.interviews import all_interviews
     from attnlab.practice.scorecard import follow_ups
-    from attnlab.render.interview import show_rating, show_said
+    from attnlab.render.scorecard import show_rating, show_said
     from attnlab.render.screen import stdout
 
     left = [(number, card) for number, card in enumerate(cards, 1) if card.outcome == "open"]
@@ -135,7 +135,7 @@ def _ask_follow_ups(
 
 def _ask_one(interview: Interview, card: QuestionCard, number: int, count: int) -> None:
     """Show a question, or a note, then the answer; the person says whether it is the same."""
-    from attnlab.render.interview import show_answer, show_question
+    from attnlab.render.scorecard import show_answer, show_question
     from attnlab.render.screen import stdout
 
     show_question(card, number, count, stdout())

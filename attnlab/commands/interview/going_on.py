@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
@@ -14,8 +13,8 @@ from attnlab.commands.rounds import (
     interview_folder,
     interview_program,
     interview_round,
+    status_page,
 )
-from attnlab.files import shown_folder
 
 Text = Annotated[str, typer.Argument(metavar="[TEXT]", help="A place and what is wrong there.")]
 Drop = Annotated[
@@ -26,24 +25,12 @@ Drop = Annotated[
 def status(ctx: typer.Context, json: Json = False) -> int:
     """Show the clock and what was done so far."""
     from attnlab.practice.interviews import require_current
-    from attnlab.practice.stages import stage_cards
-    from attnlab.render.interview import InterviewStatusPage
 
     with progress() as store:
         interview = require_current(store)
     if interview.tasks:
         return show_status(ctx, interview, json)
-    program = interview_program(ctx, interview)
-    now, folder = time.time(), interview_folder(interview)
-    page = InterviewStatusPage(
-        program=program,
-        interview=interview,
-        folder=shown_folder(folder),
-        stages=stage_cards(program, interview, interview.elapsed(now)),
-        now=now,
-        gone=not folder.is_dir(),
-    )
-    return emit(page, json)
+    return emit(status_page(ctx, interview), json)
 
 
 def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json = False) -> int:
@@ -53,6 +40,7 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
     is a line (train.py:40, lines 40-43 of train.py) or the name of a class or function. Say of a
     place that only looks wrong: "train.py:52 looks odd, is right" or "... is harmless".
     """
+    from attnlab.catalogue.programs import compose
     from attnlab.practice.interviews import keep, make_event, require_current
     from attnlab.practice.notes import read_note, refuse_unclear, source_line
     from attnlab.practice.scorecard import right_at
@@ -65,7 +53,8 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
     with progress() as store:
         interview = require_current(store)
         program = interview_program(ctx, interview)
-        files = read_files(program, interview_folder(interview))
+        given = compose(program, interview.bugs)
+        files = read_files(program, interview_folder(interview)) or given
         refuse_unclear(text, program, interview.bugs, files)
         reading = read_note(text, program, interview.bugs, files)
         places = tuple(map(str, reading.places))
@@ -136,7 +125,7 @@ def ask(
         if left:
             keep(store, make_event(interview, "ask", question=left[0].question))
     show_clock(interview)
-    page = AskPage(program=program, question=left[0] if left else None, left=max(len(left) - 1, 0))
+    page = AskPage(question=left[0] if left else None, left=max(len(left) - 1, 0))
     return emit(page, json)
 
 
@@ -145,7 +134,8 @@ def submit(
 ) -> int:
     """Hand in: graded, and marked late after the time.
 
-    The time that counts is that of the first submit that is right and that no later one undoes.
+    The time that counts is that of the first grade or submit that passes; that of a grade once its
+    files are handed in. A later submit that fails undoes it.
     """
     from dataclasses import replace
 

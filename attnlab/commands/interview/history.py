@@ -24,7 +24,7 @@ def history(ctx: typer.Context, number: Number = "", html: Html = "", json: Json
     from attnlab.practice.trend import build_trend
     from attnlab.records.practice import FormatCard, RoundCard
     from attnlab.render.format_round import FormatCardPage
-    from attnlab.render.interview import HistoryPage, ScorecardPage
+    from attnlab.render.scorecard import HistoryPage, ScorecardPage
 
     with progress() as store:
         interviews = all_interviews(store)

@@ -20,8 +20,7 @@ StageName = Annotated[
     str, typer.Argument(metavar="[NAME]", help="A stage, a program, or PROGRAM/STAGE.")
 ]
 SkipBugs = Annotated[
-    bool,
-    typer.Option("--skip-bugs", help="Begin with the right program, in a folder of its own."),
+    bool, typer.Option("--skip-bugs", help="Begin with the right program, in a folder of its own.")
 ]
 
 
@@ -51,10 +50,8 @@ def stage(
         keep(store, stage_event(program, chosen.id, OPEN, interview, changes))
     if interview:
         show_clock(interview)
-    page = StageStartPage(
-        program=program, stage=chosen, folder=shown_path(folder), kept=tuple(copies),
-        interview=interview is not None,
-    )  # fmt: skip
+    place, kept = shown_path(folder), tuple(copies)
+    page = StageStartPage(program=program, stage=chosen, folder=place, kept=kept)
     return emit(page, json)
 
 

@@ -56,11 +56,12 @@ def start(
     """Draw a round, write its folder, and start the clock."""
     import random
 
+    from attnlab.catalogue.programs import draw_bugs
     from attnlab.catalogue.rounds import write_round
     from attnlab.commands.interview.formats import start_round
     from attnlab.errors import Refused
     from attnlab.practice.formats import formats
-    from attnlab.practice.interviews import begin, choose_program, draw_bugs, refuse_second
+    from attnlab.practice.interviews import begin, choose_program, refuse_second
     from attnlab.render.interview import InterviewStartPage
 
     if untimed and minutes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from attnlab.records.trace import Crash, Finding, Operand
 from attnlab.tracer.axes.agree import Axes
-from attnlab.tracer.crash.operand_origins import operand_origins
+from attnlab.tracer.crash.operand_origins import operand_origins, place_of
 from attnlab.tracer.crash.trusted_fixes import trusted_fixes
 from attnlab.tracer.findings import Rows, show
 from attnlab.tracer.raw_trace import RawCrash, Shape
@@ -104,7 +104,7 @@ def _earlier_finding(rows: Rows, crash: RawCrash, found: Sequence[Finding]) -> s
     if not early:
         return ""
     first = min(early, key=lambda f: f.index or 0)
-    return f"It went wrong earlier, at {first.op} on line {first.line} ({first.rule})."
+    return f"It went wrong earlier, at {first.op} {place_of(first, crash.file)} ({first.rule})."
 
 
 def _python_line(crash: RawCrash, _operands: Sequence[Axes]) -> str:

@@ -1,8 +1,9 @@
 """Where the operands of an operation that raised came from, and the axes that did not meet."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from attnlab.records.trace import Op
+from attnlab.records.trace import Finding, Op
 from attnlab.tracer.axes.agree import Axes
 from attnlab.tracer.findings import Rows
 from attnlab.tracer.raw_trace import RawCrash
@@ -27,8 +28,8 @@ def operand_origins(
         other = odd[1 - at] if axis is not None else None
         meets = names[1 - at][other] if other is not None else ""
         yield (
-            f"{which} operand was made by {op.op} on line {op.line}"
-            f"{_of_axis(rows, op, axis, meets)}."
+            f"{which} operand was made by {op.op} {place_of(op, crash.file)}"
+            f"{_of_axis(rows, op, axis, meets, crash.file)}."
         )
 
 
@@ -43,7 +44,12 @@ def _rows_of_operands(rows: Rows, crash: RawCrash) -> Iterator[Op | None]:
             yield None
 
 
-def _of_axis(rows: Rows, op: Op, axis: int | None, meets: str) -> str:
+def place_of(row: Op | Finding, file: str) -> str:
+    """`on line 63`, or `at model.py:63` where that is not the file that is spoken of."""
+    return f"on line {row.line}" if row.file == file else f"at {Path(row.file).name}:{row.line}"
+
+
+def _of_axis(rows: Rows, op: Op, axis: int | None, meets: str, file: str) -> str:
     """Which operation first made this axis, of what it is a slice, and what it should have met."""
     if axis is None:
         return ""
@@ -52,9 +58,9 @@ def _of_axis(rows: Rows, op: Op, axis: int | None, meets: str) -> str:
     told = f"its axis {name}"
     cut = _cut_from(rows, first, size)
     if cut:
-        where = "" if first is op else f" by {first.op} on line {first.line}"
+        where = "" if first is op else f" by {first.op} {place_of(first, file)}"
         return f"; {told} was cut from one of {cut}{where}, where {meets or 'the other'} is needed"
-    return "" if first is op else f"; {told} comes from {first.op} on line {first.line}"
+    return "" if first is op else f"; {told} comes from {first.op} {place_of(first, file)}"
 
 
 def _cut_from(rows: Rows, op: Op, size: int) -> int:
