@@ -42,7 +42,8 @@ def build_scorecard(
     opened = next(iter(interview.of_kind("stage")), None)
     first_half, changes = interview, last_changes(interview.events)
     if opened:
-        first_half = replace(interview, events=_until(interview, opened))
+        events = interview.events
+        first_half = replace(interview, events=events[: events.index(opened)])
         right = [event for event in first_half.events if event.outcome == "passed"]
         changes = last_changes(right or [opened])
         report = _all_fixed(interview, report)
@@ -119,10 +120,6 @@ def right_at(interview: Interview) -> float | None:
     """The time on the clock at which everything was handed in right, for the first time."""
     passed = (e.seconds for e in interview.of_kind("submit") if e.outcome == "passed")
     return next(passed, None)
-
-
-def _until(interview: Interview, event: Event) -> tuple[Event, ...]:
-    return interview.events[: interview.events.index(event)]
 
 
 def _all_fixed(interview: Interview, report: ProgramReport) -> ProgramReport:

@@ -284,8 +284,8 @@ class RoundSolutionPage:
                 styles = {"-": "red", "+": "green"}
                 for line in _changed_lines(edit.new, edit.new if patch.decoy else edit.old):
                     screen.message(f"  {line[:2]}", (line[2:], styles.get(line[0], "")))
-            find = f"\n\nTo find it: {patch.find}" if patch.find else ""
-            screen.prose(f"{patch.why}{find}", indent=2)
+            find = f"\n\nTo find it: {patch.find}" * bool(patch.find)
+            screen.prose(patch.why + find, indent=2)
         if self.stage:
             screen.gap()
             self.stage.show(screen)
