@@ -28,14 +28,21 @@ CREATE TABLE IF NOT EXISTS results (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL)
 """
 
+OLDEST = """
+DELETE FROM results WHERE key IN (SELECT key FROM results ORDER BY at DESC LIMIT -1 OFFSET ?)
+"""
+
 
 class RunStore:
     """Results by key, for several threads; without a path nothing is kept."""
 
-    def __init__(self, path: Path | None, flag: str = "--resume", alone: bool = False) -> None:
+    def __init__(
+        self, path: Path | None, flag: str = "--resume", alone: bool = False, most: int = 0
+    ) -> None:
         """Open the file, or make it; raises `Refused` where that cannot be. `alone`: no other
-        process may write to it meanwhile; `flag` names it on the command line."""
-        self.path, self.flag = path, flag
+        process may write to it meanwhile; `flag` names it on the command line; `most`: results
+        that are kept, the newest ones, 0 for all."""
+        self.path, self.flag, self.most = path, flag, most
         self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
         self._held: int | None = None
@@ -74,6 +81,8 @@ class RunStore:
         try:
             with self._lock:
                 self._file.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", row)
+                if self.most and self._file.execute(OLDEST, (self.most,)).rowcount > self.most:
+                    self._file.execute("VACUUM")  # the file was much larger
         except sqlite3.Error as error:
             raise self._refusal(error) from error
 

@@ -4,7 +4,8 @@
     python -m benchmarks.quiz --effects                   grade every bug, write effects.json
 
 Of the kinds about bugs, every bug and decoy of the catalogue is drawn once. Exits with 1 where a
-question has no right answer, or several, or a number of `numbers.toml` is not what torch counts.
+question has no right answer, or several, or a wrong one of its choices is true as well: causes of
+other bugs that the program has, properties that a fresh grade of a sample sees broken.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from attnlab.catalogue.load import load
 from attnlab.errors import AttnlabError
 from attnlab.questions import effects
 from attnlab.questions.base import LETTERS, Kind, Part, Runner, draw_parts, kinds, number_parts
-from attnlab.questions.kinds import numbers
-from attnlab.questions.material import Material, Patched
+from attnlab.questions.kinds import effect, incident, numbers
+from attnlab.questions.kinds.incident import split_cause
+from attnlab.questions.material import Material, Patched, files_of
 from attnlab.records import to_json
+from attnlab.records.program import ProgramReport, TrainingRun
 from attnlab.worker.client import Worker
 
 DRAWN = 10_000
+RERUN = 20  # bugs that are graded anew
 
 
 def problems(parts: Sequence[Part]) -> Iterator[str]:
@@ -88,6 +92,54 @@ def _line_problems(part: Part, name: str) -> Iterator[str]:
     marks = _marks(part, [*lines, "nothing"])
     if "right" not in marks or (marks[-1] == "right" and marks.count("right") > 1):
         yield f"{name}: no line is right, or nothing and a line"
+
+
+# ---------------------------------------------------------------- what is no answer
+
+
+def true_causes(one: Patched, causes: Sequence[str]) -> Iterator[str]:
+    """Causes offered for a broken program that hold of it besides its own: those of bugs whose
+    place is not as in the right program."""
+    assert one.program is not None
+    files = files_of(one)
+    by_cause = {split_cause(bug.why)[0]: bug for bug in one.program.bugs}
+    for cause in causes:
+        bug = by_cause[cause]
+        if bug.id != one.id and not all(edit.old in files[edit.file] for edit in bug.edits):
+            yield f"{effects.key(one)}: also true: {cause}"
+
+
+def true_properties(one: Patched, parts: Sequence[Part], runner: Runner) -> Iterator[str]:
+    """What a fresh grade of a bug says otherwise than the question about it does: the worst that
+    comes of it, or a property that is offered as kept and fails."""
+    found = effects.measure(one, runner)
+    if parts[0].right != effects.EFFECTS.get(found.worst):
+        yield f"{effects.key(one)}: {parts[0].right}, but now it is {found.worst}"
+    for part in parts[1:]:
+        if failing := {*part.question.choices} - {part.right} & {*found.seen}:
+            yield f"{effects.key(one)}: also seen by {', '.join(sorted(failing))}"
+
+
+def check_distractors(count: int, runner: Runner) -> int:
+    """Look at the causes of all incidents, and at a sample of so many effects that are run anew."""
+    catalogue, dice = load(), random.Random(time.time())
+    runs = TrainingRun(
+        steps=1, losses=(1.0,), expected_start=1.0, seconds=0.0, evidence=dict.fromkeys("abc", "1")
+    )
+    canned = Runner(runner.run_job, lambda _: ProgramReport(outcome="passed", run=runs))
+    problems, looked = list[str](), 0
+    for one in Material(catalogue).all("program"):
+        assert isinstance(one, Patched)
+        for part in incident.draw(one, dice, canned) or ():
+            problems += true_causes(one, part.question.choices)
+            looked += 1
+    known = [one for one in Material(catalogue).all("patched") if isinstance(one, Patched)]
+    for one in dice.sample([one for one in known if one.id and one.challenge], count):
+        if parts := effect.draw(one, dice, runner):
+            problems += true_properties(one, parts, runner)
+            looked += 1
+    print(*problems, f"distractors of {looked} questions: {len(problems)} true", sep="\n")
+    return len(problems)
 
 
 # ---------------------------------------------------------------- what is drawn
@@ -152,7 +204,8 @@ def main() -> int:
             write_effects(runner)
             return 0
         chosen = [kind for name, kind in kinds().items() if given.kind in ("", name)]
-        return int(sum(check(kind, given.count, runner) for kind in chosen) > 0)
+        wrong = sum(check(kind, given.count, runner) for kind in chosen)
+        return int(wrong + check_distractors(RERUN, runner) > 0)
 
 
 if __name__ == "__main__":

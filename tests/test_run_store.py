@@ -113,3 +113,11 @@ def test_caches_of_python_do_not_change_a_key(tmp_path):
     (tmp_path / "__pycache__" / "solution.cpython-311.pyc.140243").write_text("half")
     (tmp_path / "__pycache__" / "gone.pyc.7").symlink_to(tmp_path / "nowhere")
     assert folder_digest(str(tmp_path)) == digest
+
+
+def test_a_store_with_a_bound_keeps_the_newest(tmp_path):
+    """The runs of a quiz are kept for speed alone: they do not fill a disk."""
+    store = RunStore(tmp_path / "runs.db", most=3)
+    for number in range(9):
+        store.add(str(number), "x", number)
+    assert [number for number in range(9) if store.has(str(number))] == [6, 7, 8]

@@ -37,5 +37,16 @@ def write_starter(
     return shown, backup and _shown(Path(backup))
 
 
+def mark_of(challenge: Challenge, text: str) -> str:
+    """The line that a started file begins with; "" where it was deleted."""
+    mark = f"{MARK}{challenge.slug}\n"
+    return mark if text.startswith(mark) else ""
+
+
+def is_untouched(challenge: Challenge, text: str) -> bool:
+    """Whether a file is as it was given."""
+    return text.removeprefix(mark_of(challenge, text)) == shipped_text(challenge)
+
+
 def _shown(path: Path) -> str:
     return str(path) if path.is_absolute() else f"./{path}"

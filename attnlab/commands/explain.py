@@ -4,9 +4,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import Json, catalogue, complete_slug, emit, progress, run_job
+from attnlab.commands.base import (
+    Json,
+    catalogue,
+    complete_slug,
+    emit,
+    progress,
+    run_job,
+    select_file,
+)  # fmt: skip
 
 if TYPE_CHECKING:
+    from attnlab.commands.base import Selection
     from attnlab.records import Challenge
     from attnlab.render.explain import Evidence, ExplainPage
 
@@ -154,13 +163,29 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
         kind="challenge",
         title=challenge.title,
         text=notes_text(challenge),
-        evidence=show_how_it_fails(challenge),
+        evidence=show_how_it_fails(challenge, head_of(select_file(ctx, challenge.slug))),
     )
 
 
-def show_how_it_fails(challenge: Challenge) -> Evidence | None:
+def head_of(chosen: Selection) -> str:
+    """The line that attnlab start wrote above the file, so that lines can be named as they stand
+    there; "" where there is none."""
+    from attnlab.catalogue.starter import mark_of
+    from attnlab.commands.base import selected_code
+    from attnlab.errors import Unreadable
+
+    if not chosen.yours:
+        return ""
+    try:
+        return mark_of(chosen.challenge, selected_code(chosen).text)
+    except Unreadable:
+        return ""
+
+
+def show_how_it_fails(challenge: Challenge, head: str = "") -> Evidence | None:
     """Where the shipped file parts from the solution, traced anew; what a grade says of it where no
-    plain call shows it. None of a file that is still to be written."""
+    plain call shows it. None of a file that is still to be written. `head` stands above both, as
+    in the file that was started, so that lines have the same numbers."""
     from dataclasses import replace
 
     from attnlab.catalogue.texts import shipped_code, solution_text
@@ -172,9 +197,11 @@ def show_how_it_fails(challenge: Challenge) -> Evidence | None:
     if challenge.kind in ("implement", "port"):
         return None
     name, path = challenge.class_name, challenge.solution
-    right = Code(file="solution.py", text=solution_text(challenge), path=path, name=name)
+    right = Code(file="solution.py", text=head + solution_text(challenge), path=path, name=name)
     bounds = Limits(seconds=DIFF_TIME)
-    job = challenge_job(challenge, shipped_code(challenge), stages=("diff",), limits=bounds, seed=0)
+    shipped = shipped_code(challenge)
+    shipped = replace(shipped, text=head + shipped.text)
+    job = challenge_job(challenge, shipped, stages=("diff",), limits=bounds, seed=0)
     try:
         diff = run_job(replace(job, reference=right)).diff
         if diff and diff.outcome == "different":

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -27,9 +28,9 @@ from attnlab.commands.output import Format, Html, emit_also
 
 if TYPE_CHECKING:
     from attnlab.commands.base import Selection
-    from attnlab.records import Challenge, Job, Limits
+    from attnlab.records import Challenge, Job, Limits, Verdict
     from attnlab.records.diagnosis import Diagnosis
-    from attnlab.records.practice import Interview
+    from attnlab.records.practice import Event, Interview
     from attnlab.records.program import ProgramReport
     from attnlab.target.rounds import SelectedRound
 
@@ -97,7 +98,8 @@ def command(
     verdict = make_verdict(chosen.challenge, chosen.file, report)
     if chosen.yours:
         with progress() as store:
-            store.add_grade(chosen.challenge.slug, verdict.outcome, verdict.score, chosen.file)
+            event = _grade_event(chosen, job.candidate.text, verdict)
+            store.add_grade(event.base, verdict.outcome, verdict.score, chosen.file, event)
     if not chosen.yours and verdict.outcome != "passed":
         name = chosen.challenge.name
         start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"
@@ -111,6 +113,18 @@ def command(
     if steps and report.trace and verdict.outcome != "passed":
         page = replace(page, steps=steps_around(report.trace, verdict))
     return emit_also(page, json, EXIT_CODES[verdict.outcome], html, form)
+
+
+def _grade_event(chosen: Selection, text: str, verdict: Verdict) -> Event:
+    """What is kept of a grade; one of the file as it was given is no try."""
+    from attnlab.catalogue.starter import is_untouched
+    from attnlab.practice.answers import UNTOUCHED
+    from attnlab.records.practice import Event
+
+    untouched = UNTOUCHED if is_untouched(chosen.challenge, text) else ""
+    name = os.fsencode(chosen.file).decode("utf-8", "backslashreplace")  # it may be any bytes
+    slug, outcome = chosen.challenge.slug, verdict.outcome
+    return Event(kind="grade", base=slug, outcome=outcome, question=untouched, text=name)
 
 
 def _next_of_track(ctx: typer.Context, passed: Challenge) -> str:

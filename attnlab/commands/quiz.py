@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PLACE = 68
 LONG = ("tests", "explain")  # that take longer, or are ticked: only where they are asked for
 NUMBERS = 10**6  # seeds that are drawn
+RUNS = 300  # traces and runs that are kept for later questions
 
 
 def complete_kind(incomplete: str) -> list[tuple[str, str]]:
@@ -181,7 +182,7 @@ def _kept_runs() -> RunStore | None:
     with progress() as store:
         folder = store.path and store.path.parent
     try:
-        return RunStore(folder / "runs.db") if folder else None
+        return RunStore(folder / "runs.db", most=RUNS) if folder else None
     except AttnlabError:
         return None
 

@@ -24,7 +24,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json = False) -> int:
     """Show the solution; asks first unless you solved it."""
     from attnlab.catalogue.texts import notes_text, shipped_text, solution_text
-    from attnlab.commands.explain import show_how_it_fails
+    from attnlab.commands.explain import head_of, show_how_it_fails
     from attnlab.commands.rounds import find_round
     from attnlab.practice.stages import events_of_round, has_passed
     from attnlab.render.challenge import SolutionPage
@@ -49,14 +49,15 @@ def command(ctx: typer.Context, what: NameOrFile, yes: Yes = False, json: Json =
             program=chosen.program, bugs=chosen.bugs, solved=solved, stage=after
         )
         return emit(page, json)
-    challenge = select_file(ctx, what).challenge
+    file = select_file(ctx, what)
+    challenge, head = file.challenge, head_of(file)
     standing = _may_see(challenge.slug, challenge.name, yes)
     shown = SolutionPage(
         challenge=challenge,
-        shipped=shipped_text(challenge),
-        solution=solution_text(challenge),
+        shipped=head + shipped_text(challenge),
+        solution=head + solution_text(challenge),
         notes=notes_text(challenge),
-        evidence=show_how_it_fails(challenge),
+        evidence=show_how_it_fails(challenge, head),
         solved=standing.status == "solved",
     )
     return emit(shown, json)

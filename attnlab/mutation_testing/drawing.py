@@ -7,8 +7,10 @@ that the grader passes once its edits are undone.
 
 from __future__ import annotations
 
+import ast
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -41,25 +43,50 @@ UNREAL = {
     "allocated-only",
     "another-exception",
     "call-doubled",
+    "call-left-out",
     "condition-negated",
     "dropout-added",
+    "dropout-mode",
+    "exponent-sign",
+    "frequency-count",
     "heads-averaged",
     "mask-as-number",
     "number-changed",
+    "operator-inverted",
+    "positions-reversed",
     "positions-stop-growing",
+    "reshape-in-place-of-transpose",
     "rolled-by-one",
+    "root-dropped",
     "scores-clamped",
+    "sign-flipped",
     "softmax-dropped",
     "term-twice",
 }
-GIVEN_AWAY = re.compile(r"\.to\(torch\.(b?float16|half)|\bpass\b|\bTrue if\b|lambda")
-NEEDLESS = re.compile(r"(?<![\w\])])\(([^\W\d]\w*)\)(?=[.\[])")  # the parentheses of `(mask)[:1]`
+GIVEN_AWAY = re.compile(
+    r"\bpass\b|\bTrue if\b|lambda|[-+*/] ?-|-\(-|~\(?~|\b9000|sqrt\([\w.]+ [-+]"
+)
+WORD = re.compile(r"[^\W\d]\w*")
+# Names that a slip may bring in though the module has them nowhere; others draw the eye.
+COMMON = {
+    *WORD.findall(
+        "True False None dim keepdim float int inf len min max mean sum sqrt exp log sin cos shape "
+        "size transpose reshape view unsqueeze ones zeros triu tril diagonal masked_fill detach"
+    )
+}
+PARENTHESES = re.compile(r"(?<![\w\])])\(([^()]*(?:\([^()]*\)[^()]*)*)\)")  # of no call
 WIDEST = 8  # lines that one bug changes
 CRASHES = 0.15  # of the challenges
 TRIES = 60  # mutants of one module
 VALUES = ("matches-reference", "gradients-match")  # that say nothing but that values differ
 LIMITS = Limits(seconds=6.0)  # a mutant may hang, and another one is tried
 DIFF_LIMITS = Limits(seconds=3.0)  # a bug that takes longer to locate is left for another
+CATEGORY_WORDS = {
+    "mask": "who may see whom",
+    "positions": "how places are told apart",
+    "attention": "scores, heads and values",
+    "normalisation": "layers around attention",
+}
 LEVELS = {Tier.SHAPE: 1, Tier.FINITE: 1, Tier.SAMPLES: 2, Tier.ORDER: 2, Tier.MASKS: 2}
 
 
@@ -121,8 +148,21 @@ class Drawer:
                 by_bug.setdefault(mutant.mutation, []).append(mutant)
         drawn = [m for some in by_bug.values() for m in dice.sample(some, min(3, len(some)))]
         dice.shuffle(drawn)
-        natural = (_tidy(m) for m in drawn if not GIVEN_AWAY.search(_added(m)))
-        yield from islice(natural, TRIES)
+        natural = [m for m in drawn if not self._stands_out(m)]
+        yield from map(_tidy, islice(sorted(natural, key=self._is_commented), TRIES))
+
+    def _stands_out(self, mutant: Mutant) -> bool:
+        """Whether it shows without being understood: words that the module has nowhere, or a name
+        that is made and no longer used."""
+        before, after = (Counter(WORD.findall(text)) for text in (self.right, mutant.text))
+        unused = any(after[word] == 1 < count for word, count in before.items())
+        odd = GIVEN_AWAY.search(_added(mutant)) and not GIVEN_AWAY.search(mutant.before)
+        return unused or bool(odd or {*after} - {*before} - COMMON)
+
+    def _is_commented(self, mutant: Mutant) -> bool:
+        """Whether a comment at the line, or above it, says what would be right."""
+        around = self.right.splitlines()[max(0, mutant.line - 2) : mutant.line]
+        return any("#" in line for line in around)
 
     def vet(self, mutant: Mutant, seed: int, crashes: bool) -> Vetted | None:
         """The mutant, if two grades reject it and an experiment shows it."""
@@ -175,8 +215,8 @@ class Drawer:
             symptom=f"{'; '.join(dict.fromkeys(_symptom(v, checks) for v in found))}.",
             expected=tuple(dict.fromkeys(filter(None, firsts))) or ("output-shape",),
             hints=(
-                " ".join(dict.fromkeys(f"{v.experiment}." for v in found)),
-                " ".join(f"Look into `{self._function_of(v)}`." for v in found),
+                " ".join(dict.fromkeys(map(_seen, found))),
+                " ".join(dict.fromkeys(map(self._where, found))),
                 "\n\n".join(f"Look at this:\n\n```python\n{_wrong(v)}\n```" for v in found),
             ),
             why="\n\n".join(map(_why, found)),
@@ -192,6 +232,13 @@ class Drawer:
         found = category_of(vetted.mutant.mutation)
         of_positions = found == "attention" and self.challenge.topic == "position"
         return "positions" if of_positions else found
+
+    def _where(self, vetted: Vetted) -> str:
+        """What the line makes, and the function that it is in."""
+        made = re.match(r"\s*(?:self\.)?(\w+)(?:, \w+)* [-+*/@]?= ", vetted.edit[0])
+        makes = f", where `{made[1]}` is made" if made else ""
+        about = CATEGORY_WORDS.get(self._category(vetted), "what the module computes")
+        return f"It is about {about}: look into `{self._function_of(vetted)}`{makes}."
 
     def _function_of(self, vetted: Vetted) -> str:
         """The function or class whose head stands last above the change."""
@@ -216,11 +263,23 @@ def unique_edit(right: str, wrong: str) -> tuple[str, str] | None:
 
 
 def _tidy(mutant: Mutant) -> Mutant:
-    """The mutant without parentheses that an operator put around a name."""
-    added = {line for line in _added(mutant).splitlines() if NEEDLESS.search(line)}
-    lines = mutant.text.splitlines(keepends=True)
-    text = "".join(NEEDLESS.sub(r"\1", line) if line.strip() in added else line for line in lines)
-    return replace(mutant, text=text, after=NEEDLESS.sub(r"\1", mutant.after))
+    """The mutant without the parentheses that an operator put around a part, where they mean
+    nothing."""
+    for line in _added(mutant).splitlines():
+        kept = set(PARENTHESES.findall(mutant.before))
+        for pair in PARENTHESES.finditer(line):
+            bare = f"{line[: pair.start()]}{pair[1]}{line[pair.end() :]}"
+            text = mutant.text.replace(line, bare)
+            if pair[1] not in kept and _same_code(text, mutant.text):
+                return _tidy(replace(mutant, text=text, after=mutant.after.replace(line, bare)))
+    return mutant
+
+
+def _same_code(one: str, other: str) -> bool:
+    try:
+        return ast.dump(ast.parse(one)) == ast.dump(ast.parse(other))
+    except SyntaxError:
+        return False
 
 
 def _added(mutant: Mutant) -> str:
@@ -243,6 +302,13 @@ def _symptom(vetted: Vetted, checks: dict[str, Check]) -> str:
         what = "values" if vetted.first == VALUES[0] else "gradients"
         return f"It runs, and its {what} are not those that the task asks for"
     return f"It runs, but this does not hold: {checks[vetted.first].title}"
+
+
+def _seen(vetted: Vetted) -> str:
+    """What a grade saw with numbers, and the experiment that shows more of it."""
+    first = next((c for c in vetted.verdict.checks if c.outcome == "failed"), None)
+    said = f'"{first.title}" does not hold: {first.message}. ' if first else ""
+    return f"{said}{vetted.experiment}."
 
 
 def _why(vetted: Vetted) -> str:

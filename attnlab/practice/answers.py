@@ -13,6 +13,7 @@ from attnlab.records.practice import WRITTEN, Answer, CategoryStats, Event, Scor
 from attnlab.records.quiz import Mark
 
 FIX, ROUND = "fix", "round"  # kinds of questions besides those of quizzes
+UNTOUCHED = "untouched"  # of a grade of a file as it was given, which is no try
 OTHER = "other"  # of a quiz that is about no kind of bug
 AWAY = 3600.0  # seconds between two events after which nobody was at work
 LATELY = 4  # answers of a category by which its trend is told
@@ -53,7 +54,7 @@ def _fixes(events: Iterable[Event], categories: Mapping[str, str]) -> Iterator[A
     """One for each time that a challenge was passed, or its solution looked up before."""
     under_way: dict[str, list[Event]] = {}
     for event in events:
-        if event.interview or event.base not in categories:
+        if event.interview or event.base not in categories or event.question == UNTOUCHED:
             continue
         mine = under_way.setdefault(event.base, [])
         mine.append(event)

@@ -7,7 +7,7 @@ variant. Nothing is kept but the answers, so other settings or a later FSRS need
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from fsrs import Card, Rating, Scheduler
 
@@ -18,13 +18,17 @@ RATINGS: dict[Mark, Rating] = {"right": Rating.Good, "partly": Rating.Hard, "wro
 
 
 def due_cards(answers: Sequence[Answer], minutes: dict[str, float], now: float) -> list[DueCard]:
-    """The cards that are due, the one that is most likely forgotten first. `minutes` are those that
-    a question of each kind takes."""
-    scheduler = Scheduler(enable_fuzzing=False)  # the same answers give the same dates
+    """The cards that are due: what was not right at last, then what is most likely forgotten.
+    `minutes` are those that a question of each kind takes."""
+    # The same answers give the same dates; a right answer is not asked again on its day.
+    steps = (timedelta(minutes=10),)
+    scheduler = Scheduler(enable_fuzzing=False, learning_steps=steps, relearning_steps=steps)
     cards: dict[tuple[str, str], Card] = {}
+    marks: dict[tuple[str, str], Mark] = {}
     for answer in answers:
         key = answer.category, answer.kind
         card = cards.get(key) or Card(card_id=len(cards) + 1)
+        marks[key] = answer.mark
         at = datetime.fromtimestamp(answer.at, UTC)
         cards[key], _ = scheduler.review_card(card, RATINGS[answer.mark], at)
     when = datetime.fromtimestamp(now, UTC)
@@ -32,6 +36,7 @@ def due_cards(answers: Sequence[Answer], minutes: dict[str, float], now: float) 
         DueCard(
             category=category,
             kind=kind,
+            last=marks[category, kind],
             due=card.due.timestamp(),
             recall=scheduler.get_card_retrievability(card, when),
             minutes=minutes.get(kind, minutes[""]),
@@ -39,7 +44,7 @@ def due_cards(answers: Sequence[Answer], minutes: dict[str, float], now: float) 
         for (category, kind), card in cards.items()
         if card.due <= when
     ]
-    return sorted(due, key=lambda card: (card.recall, card.due))
+    return sorted(due, key=lambda card: (card.last == "right", card.recall, card.due))
 
 
 def fill_minutes(cards: Sequence[DueCard], minutes: float) -> list[DueCard]:

@@ -32,6 +32,7 @@ EFFECTS = {
 }
 LEAKS = {"causality", "masked-keys-ignored", "batch-independence", "packed-isolation"}
 REPEATED = "no-hidden-state"  # what differs from call to call fails every comparison
+PADDING, ROTATED = "Masked padding changes nothing", "rotating the batch"
 VALUES = {"matches-reference", "formula-match"}
 TRAINING = {"gradients-match", "gradcheck", "dropout", "train-mode"}
 # Wrong values of these may be a leak that no check looks for: of a window, of another beam.
@@ -100,13 +101,20 @@ def _worst(failed: Sequence[CheckResult], category: str) -> str:
     ids = {check.id for check in failed}
     if any(NOT_FINITE.search(check.message) for check in failed if check.id not in TRAINING):
         return "nan"
-    if LEAKS & ids and REPEATED not in ids:
-        return "leak"
+    leaks = [check for check in failed if check.id in LEAKS]
+    if leaks and REPEATED not in ids:
+        return "leak" if any(map(_is_sure, leaks)) else ""
     if VALUES & ids:
         return "" if category in UNSURE else "values"
     if TRAINING & ids:
         return "training"
     return "" if ids else "nothing"
+
+
+def _is_sure(check: CheckResult) -> bool:
+    """Whether something was seen that must not be: padding also moves positions, and a rotated
+    batch may only be numbered otherwise."""
+    return check.title != PADDING and not check.message.startswith(ROTATED)
 
 
 def _of_program(one: Patched, runner: Runner) -> Effect:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -197,6 +198,13 @@ def _of_base(challenge: Challenge) -> Iterator[Patched]:
 
 
 # ---------------------------------------------------------------- what is shown
+
+
+def promised(one: Patched) -> tuple[str, ...]:
+    """What the task says that a class does, where it is one of a challenge."""
+    task = one.challenge.task if one.challenge else ""
+    items = re.findall(r"^\* .*(?:\n +.*)*", task, re.MULTILINE)
+    return tuple(" ".join(item.split()) for item in items)
 
 
 class Excerpt(NamedTuple):

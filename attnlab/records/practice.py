@@ -436,6 +436,7 @@ class DueCard:
     due: float  # seconds since 1970
     recall: float  # how likely it is known now, 0 to 1
     minutes: float  # that it takes
+    last: Mark = "right"  # what became of the last answer
     command: str = ""  # which asks it, in another variant
 
 

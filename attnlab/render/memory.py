@@ -78,7 +78,8 @@ class ReviewPage:
         table.columns[4].min_width = max(len(card.command) for card in self.now)
         for card in self.now:
             since = self._since(card)
-            table.add_row(card.category, card.kind, f"{card.recall:.0%}", since, card.command)
+            recall = f"{card.recall:.0%}" if card.last == "right" else f"{card.last} at last"
+            table.add_row(card.category, card.kind, recall, since, card.command)
         screen.print(table)
         screen.do_next(self.now[0].command)
 

@@ -192,6 +192,19 @@ def test_solution_shows_the_change_and_the_notes(shell):
     assert shell("solution", NAME).code == 0  # asked once
 
 
+def test_a_solution_names_the_lines_as_they_stand_in_the_started_file(shell):
+    """Below the line that start writes; a grade of the file as it was given is marked as such."""
+    shell("start", NAME)
+    text = Path(f"{NAME}.py").read_text()
+    said = shell("solution", NAME, "--yes", "--json").json
+    assert said["solution"].splitlines()[0] == text.splitlines()[0]
+    hunk = int(re.search(r"^@@ -(\d+)", said["diff"], re.MULTILINE)[1])
+    shown = [line[1:] for line in said["diff"].splitlines() if line[:1] in " -"][1:]
+    assert text.splitlines()[hunk - 1 :][: len(shown)] == shown
+    for line in (said.get("parting") or {}).get("diagnosis", ()):
+        assert line["source"].strip() in text.splitlines()[line["line"] - 1]
+
+
 def test_notes_open_with_the_solution(shell):
     """Before that they would spoil the puzzle."""
     said = shell("explain", NAME)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnlab.practice.answers import all_answers, build_stats
+from attnlab.practice.answers import UNTOUCHED, all_answers, build_stats
 from attnlab.records.practice import Answer, Event, Mark
 
 SLUG, CATEGORIES = "attention/leaks", {"attention/leaks": "mask"}
@@ -35,6 +35,13 @@ def test_a_challenge_counts_once_it_is_passed_or_given_up():
         found = all_answers(events, CATEGORIES, [])
         assert tuple(answer.mark for answer in found) == marks
     assert all_answers(cases[("right",)], CATEGORIES, [])[0].seconds == 100
+
+
+def test_a_grade_of_the_file_as_it_was_given_is_no_try():
+    """Who looks first at what fails has not tried yet."""
+    untouched = event("grade", 120, outcome="failed", question=UNTOUCHED)
+    events = [event("start", 100), untouched, event("grade", 200, outcome="passed")]
+    assert [answer.mark for answer in all_answers(events, CATEGORIES, [])] == ["right"]
 
 
 def test_a_question_that_was_judged_before_is_no_answer():

@@ -26,6 +26,14 @@ def test_what_was_wrong_is_due_before_what_was_right():
     assert later[0].recall < later[1].recall <= 1
 
 
+def test_a_right_answer_is_not_asked_again_on_its_day():
+    """What was wrong stands first, whatever the schedule thinks is still remembered."""
+    assert not due_cards([answer("right", 0.0)], MINUTES, DAY / 2)
+    found = [answer("right", 0.0, "loss"), answer("wrong", 29 * DAY)]
+    cards = due_cards(found, MINUTES, 30 * DAY)
+    assert [(card.category, card.last) for card in cards] == [("mask", "wrong"), ("loss", "right")]
+
+
 def test_a_card_is_a_kind_of_question_about_a_kind_of_bug():
     """Two answers of a kind are two reviews of one card, whichever variant was asked."""
     found = [answer("wrong", 0.0), answer("wrong", 60.0), answer("wrong", 120.0, kind="fix")]

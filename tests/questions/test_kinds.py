@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from attnlab.catalogue.load import load
+from attnlab.catalogue.patches import apply_edits
 from attnlab.errors import Refused
 from attnlab.questions import effects
 from attnlab.questions.base import (
@@ -19,12 +20,13 @@ from attnlab.questions.base import (
     kinds,
     read_id,
 )
-from attnlab.questions.kinds import numbers, shapes, spot, why
+from attnlab.questions.kinds import effect, incident, numbers, shapes, spot, why
 from attnlab.questions.kinds.incident import evidence_job
 from attnlab.questions.material import Excerpt, Material, Patched
+from attnlab.records.check_results import CheckResult
 from attnlab.records.program import ProgramReport, TrainingRun
 from attnlab.records.trace import Op, Trace
-from benchmarks.quiz import problems
+from benchmarks.quiz import problems, true_causes, true_properties
 
 
 @pytest.fixture(scope="session")
@@ -187,7 +189,7 @@ EVIDENCE = {"learning rate over the run": "0.1", "scores before softmax": "-1 to
 
 
 @pytest.fixture
-def incident():
+def incident_parts():
     """Its parts, from a run that never was."""
     run = TrainingRun(
         steps=9,
@@ -201,16 +203,16 @@ def incident():
     return parts_of("incident", 3, runner)
 
 
-def test_an_incident_gives_one_measurement_at_a_time(incident):
+def test_an_incident_gives_one_measurement_at_a_time(incident_parts):
     """By number or name, five at most; each costs a tenth of the points."""
-    (part,) = incident
-    assert not list(problems(incident))
+    (part,) = incident_parts
+    assert not list(problems(incident_parts))
     assert find_measurement(part, "1").value == "0.1"
     assert find_measurement(part, "rows", 4).left == 0
     for typed, before in (("9", 0), ("0", 0), ("weather", 0), ("1", 5)):
         with pytest.raises(Refused):
             find_measurement(part, typed, before)
-    assert judge(incident, 1, part.right, measured=2).score == pytest.approx(0.8)
+    assert judge(incident_parts, 1, part.right, measured=2).score == pytest.approx(0.8)
     assert not {*EVIDENCE.values()} & {*part.question.log}
 
 
@@ -243,3 +245,75 @@ def test_what_comes_of_every_bug_is_known():
 def test_every_kind_explains_itself():
     """Its docstring is what a person sees of it."""
     assert all(kind.title and len(kind.text.split("\n")) > 1 for kind in kinds().values())
+
+
+@pytest.fixture
+def char_gpt():
+    material = Material(load())
+    folder = next(f for f in material.folders if f.name == "char-gpt")
+    return [one for one in material.of(folder, "program") if isinstance(one, Patched)]
+
+
+def test_no_cause_is_offered_that_is_true_as_well(char_gpt):
+    """A bug whose place is changed too is found by `make quiz-check`."""
+    run = TrainingRun(
+        steps=1, losses=(1.0,), expected_start=1.0, seconds=1.0, evidence=dict.fromkeys("abc", "1")
+    )
+    runner = Runner(refuse, lambda job: ProgramReport(outcome="passed", run=run))
+    for number, one in enumerate(char_gpt):
+        for part in incident.draw(one, random.Random(number), runner) or ():
+            assert not list(true_causes(one, part.question.choices))
+    one, other = char_gpt[0], char_gpt[1].program.patches[char_gpt[1].id]
+    both = replace(one.program, files=apply_edits(one.program.files, other.edits))
+    planted = replace(one, program=both)
+    assert list(true_causes(planted, [incident.split_cause(other.why)[0]]))
+
+
+def test_no_property_is_offered_that_fails_as_well(runner):
+    """A sample is graded anew; a choice that fails too is found."""
+    material = Material(load())
+    folder = next(f for f in material.folders if f.name == "pre-norm-block")
+    one = next(o for o in material.of(folder, "patched") if o.id == "x-is-gone-after-one-block")
+    parts = effect.draw(one, random.Random(1), runner)
+    assert not list(true_properties(one, parts, runner))
+    second = parts[1]
+    other = next(choice for choice in second.question.choices if choice != second.right)
+    assert list(true_properties(one, [parts[0], replace(second, right=other)], runner))
+
+
+def test_an_incident_says_neither_its_cause_nor_its_answer_twice(char_gpt):
+    """Symptoms that share a word with the cause alone are left out; what is told after the answer
+    is what it does not say."""
+    seen = incident._without_clues(
+        "It learns. The waves of the first place are zeros. Samples repeat.",
+        "Every place has the same sine.",
+        ["The samples are shuffled.", "The mask hides too much."],
+    )
+    assert seen == ["It learns.", "Samples repeat."]
+    for one in char_gpt:
+        cause, more = incident.split_cause(one.why)
+        assert f"{cause} {more}".strip() == " ".join(one.why.split())
+        assert cause not in more
+
+
+def test_padding_and_rows_alone_are_no_leak():
+    """Padding also moves positions, and a rotated batch may only be numbered otherwise."""
+
+    def failed(title, message, name="masked-keys-ignored"):
+        return CheckResult(id=name, title=title, outcome="failed", message=message)
+
+    values = failed("Values equal the reference's", "the output differs", "finite")
+    for check, worst in (
+        (failed(effects.PADDING, "3 masked positions behind changed the output"), ""),
+        (failed("Masked keys change nothing", "key 1 was masked"), "leak"),
+        (failed("Samples of a batch do not mix", "rotating the batch by one did not"), ""),
+    ):
+        assert effects._worst([check, values], "attention") == worst
+
+
+def test_what_a_class_promises_is_said_beside_its_lines():
+    """A bug against the task alone, such as a gain that is stored otherwise, can be read."""
+    folder = next(f for f in load().folders if f.name == "shifted-norms")
+    one = next(o for o in Material(load()).of(folder, "patched") if o.id and not o.decoy)
+    (first, *_) = spot.draw(one, random.Random(3), Runner(refuse, refuse))
+    assert any("1 + weight" in line for line in first.question.log)

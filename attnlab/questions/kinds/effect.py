@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from attnlab.mutation_testing.operators.base import bug_of, category_of, mutants
+from attnlab.mutation_testing.operators.base import category_of, mutants
 from attnlab.questions.base import Part, Runner, about, choice
 from attnlab.questions.effects import EFFECTS, Effect, effect_of, measure
 from attnlab.questions.material import Patched, excerpt
@@ -51,7 +51,6 @@ def _mutated(one: Patched, dice: random.Random) -> Patched:
         text=chosen.text,
         id=f"mutant-{chosen.mutation}",
         category=category_of(chosen.mutation),
-        why=bug_of(chosen.mutation),
     )
 
 

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from attnlab.errors import AttnlabError
 from attnlab.questions.base import Part, Runner, about, choice
@@ -21,6 +22,7 @@ from attnlab.records.program import ProgramBug, ProgramJob, TrainingRun
 MATERIAL = "program"
 LOGGED, LONGEST = 8, 240  # losses of the log; characters of a cause
 FEWEST = 3  # measurements that there must be to ask for
+STEM, WORD = 5, re.compile(r"[A-Za-z]{5,}")  # letters by which words are taken for the same
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
 SILENT = ("crash", "memory")  # effects that a log tells at once, or never
 
@@ -35,11 +37,15 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
         return None
     if run is None or len(run.evidence) < FEWEST:
         return None
-    prompt = f"{_joined(one.symptom)} What is the cause?"
-    question, right, judge = choice(dice, _cause(one.why), others[:3], prompt)
+    cause, more = split_cause(one.why)
+    seen = _without_clues(one.symptom, cause, others[:3])
+    prompt = " ".join([*seen, "What is the cause?"])
+    question, right, judge = choice(dice, cause, others[:3], prompt)
     names = tuple(run.evidence)
+    assert one.program is not None
+    why = f"{more}\n\n{one.program.patches[one.id].find}".strip()
     question = replace(question, log=tuple(_log(run)), measurements=names)
-    part = Part(question=question, right=right, judge=judge, why=one.why, evidence=run.evidence)
+    part = Part(question=question, right=right, judge=judge, why=why, evidence=run.evidence)
     material = {"base": one.base, "bug": one.id, "category": one.category}
     return [about(part, {}, material)]
 
@@ -64,26 +70,33 @@ def _other_causes(one: Patched, dice: random.Random) -> Iterator[str]:
     for bug in bugs:
         if bug.category not in seen and not _near(bug, mine):
             seen.add(bug.category)
-            yield _cause(bug.why)
+            yield split_cause(bug.why)[0]
 
 
 def _near(bug: ProgramBug, other: ProgramBug) -> bool:
     return bug.overlaps(other) or bug.effect == "crash"
 
 
-def _cause(why: str) -> str:
-    """The first sentences that are not too long together."""
-    sentences = SENTENCE.split(_joined(why))
-    found = sentences[0]
-    for sentence in sentences[1:]:
-        if len(found) + len(sentence) >= LONGEST:
-            break
-        found += f" {sentence}"
-    return found
+def split_cause(why: str) -> tuple[str, str]:
+    """The first sentences that are not too long together, and those that are left."""
+    sentences = _sentences(why)
+    lengths = accumulate(len(sentence) + 1 for sentence in sentences)
+    count = max(1, sum(length <= LONGEST for length in lengths))
+    return " ".join(sentences[:count]), " ".join(sentences[count:])
 
 
-def _joined(text: str) -> str:
-    return " ".join(text.split())
+def _without_clues(symptom: str, cause: str, others: Sequence[str]) -> list[str]:
+    """The sentences of a symptom that share no word with the cause that no other cause has."""
+    clues = _stems(cause) - set().union(*map(_stems, others))
+    return [sentence for sentence in _sentences(symptom) if not _stems(sentence) & clues]
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:STEM].lower() for word in WORD.findall(text)}
+
+
+def _sentences(text: str) -> list[str]:
+    return SENTENCE.split(" ".join(text.split()))
 
 
 def _log(run: TrainingRun) -> Iterator[str]:

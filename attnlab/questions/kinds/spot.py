@@ -17,7 +17,7 @@ from attnlab.errors import Refused
 from attnlab.questions.base import Judged, Part, Runner, about, asked, choice
 from attnlab.questions.effects import effect_of
 from attnlab.questions.kinds.effect import ask_effect
-from attnlab.questions.material import Excerpt, Patched, excerpt, tree_of
+from attnlab.questions.material import Excerpt, Patched, excerpt, promised, tree_of
 
 MATERIAL = "patched"
 CLEAN = 0.2  # share of the bugs whose right file is shown in place of them
@@ -57,7 +57,8 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
         found = effect_of(one, runner)
         if found and found.worst:
             parts.append(replace(ask_effect(one, found, runner), why=found.message))
-    return [about(part, shown.code(one.file), material) for part in parts]
+    code = shown.code(one.file) | {"log": promised(one)}
+    return [about(part, code, material) for part in parts]
 
 
 def wrong_lines(one: Patched) -> set[int]:

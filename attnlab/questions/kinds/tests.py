@@ -22,7 +22,7 @@ from attnlab.mutation_testing.operators.base import mutants
 from attnlab.mutation_testing.suite import Suite, SuiteProcess, suite_process
 from attnlab.questions.base import Judged, Part, Runner, about, asked
 from attnlab.questions.kinds.effect import changed_lines
-from attnlab.questions.material import Excerpt, Patched, read_patched
+from attnlab.questions.material import Excerpt, Patched, promised, read_patched
 from attnlab.records import Challenge
 from attnlab.records.trial import SuiteCandidate, SuiteRequest, SuiteRun
 
@@ -51,9 +51,8 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
         right=f"at least {GOOD:.0%} of the bugs seen, and every right file passed",
         judge=lambda typed: judge_tests(typed, challenge, wrong_files(one, seed)),
     )
-    promised = tuple(line for line in challenge.task.splitlines() if line.startswith(("*", " ")))
-    code = Excerpt(1, one.right).code(MODULE)
-    return [about(part, code | {"log": promised}, {"base": one.base, "category": "tests"})]
+    code = Excerpt(1, one.right).code(MODULE) | {"log": promised(one)}
+    return [about(part, code, {"base": one.base, "category": "tests"})]
 
 
 def wrong_files(one: Patched, seed: float) -> list[Wrong]:

@@ -1,0 +1,63 @@
+"""Which bugs are put into a copy of a person's own module: those that somebody might have typed."""
+
+import pytest
+
+from attnlab.mutation_testing.drawing import Drawer, _tidy
+from attnlab.mutation_testing.operators.base import Mutant
+
+RIGHT = """\
+def forward(self, x):
+    length = x.shape[1]
+    table = self.table[:length]
+    # before the softmax
+    scores = (x @ x.mT) / self.width**0.5
+    scores = scores.masked_fill(~self.mask, float("-inf"))
+    return scores.softmax(-1) @ x + table
+"""
+
+
+def mutant(before, after):
+    line = RIGHT[: RIGHT.index(before)].count("\n") + 1
+    old = RIGHT.splitlines()[line - 1]
+    new = old.replace(before, after)
+    text = RIGHT.replace(old, new)
+    return Mutant(mutation="x", line=line, before=old, after=new, text=text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shows"),
+    [
+        ("softmax(-1)", "softmax(-2)", False),
+        ("~self.mask", "self.mask", False),
+        ("[:length]", "[-length:]", False),
+        ("x.mT", "x.mT.half().float()", True),
+        ("x.mT", "x.flip(0).mT", True),
+        ('float("-inf")', '-float("inf") * -1', True),
+        ("~self.mask", "~(~self.mask)", True),
+        ("[:length]", "", True),  # length is made, and used no more
+    ],
+)
+def test_a_bug_that_shows_at_a_glance_is_not_drawn(before, after, shows):
+    """Words that the module has nowhere, signs twice, names that are no longer used."""
+    assert Drawer(None, RIGHT, None)._stands_out(mutant(before, after)) is shows
+
+
+def test_a_line_with_a_comment_comes_last():
+    """It says what would be right."""
+    drawer = Drawer(None, RIGHT, None)
+    lines = ("softmax(-1)", "self.width", "[:length]")
+    assert [drawer._is_commented(mutant(each, "")) for each in lines] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "tidy"),
+    [
+        ("[:length]", "[-(length):]", "[-length:]"),
+        ("~self.mask", "(~self.mask)[:1]", "(~self.mask)[:1]"),  # these mean something
+        ("self.width", "(x.shape[-1])", "x.shape[-1]"),
+    ],
+)
+def test_parentheses_that_mean_nothing_go(before, after, tidy):
+    found = _tidy(mutant(before, after))
+    assert tidy in found.after
+    assert found.text == mutant(before, tidy).text
