@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PLACE = 50
 
 
-def command(ctx: typer.Context, what: NameOrFile, json: Json = False) -> int:
+def command(ctx: typer.Context, what: NameOrFile = "", json: Json = False) -> int:
     """Show one more hint each time.
 
     The first says what to look at, and each is nearer to the bug than the one before; none tells

@@ -84,8 +84,8 @@ class InterviewStatusPage:
             (f"interview {interview.number}: ", "title"),
             (clock_text(interview, self.now), "bad" if late else "ok"),
         )
-        gone = (" is gone" * self.gone, "bad")
-        screen.say((interview.slug, "name"), f"  {self.folder}", gone, indent=2)
+        gone = " is gone" * self.gone
+        screen.say((interview.slug, "name"), f"  {self.folder}", (gone, "bad"), indent=2)
         screen.say(", ".join(_counted(interview)), indent=2)
         screen.hang("  ", _time_that_counts(interview))
         for number, event in interview.notes.items():
@@ -154,8 +154,7 @@ class NotePage:
             if not is_code:
                 screen.say("  no code stands there: is it the place that you mean?")
         if self.late:
-            late = "a submit has already passed, so this note does not count"
-            screen.hang("  ", late)
+            screen.hang("  ", "a submit has already passed, so this note does not count")
         elif not self.places:
             example = f'"{self.file}:40 labels are not shifted", or a class or function'
             screen.hang("  ", f"it says no place, so it names no bug; as in {example}")
@@ -226,15 +225,13 @@ class SubmitPage:
         report, passed = self.report, self.report.passed
         mark, style = (screen.marks.ok, "bold green") if passed else (screen.marks.bad, "bad")
         screen.say((f"{mark} submitted: {grade_word(report)}, {count_right(report)}", style))
-        late = (", after the time", "bad") if self.late else ""
-        screen.say(self._clock, late, indent=2)
+        screen.say(self._clock, (", after the time" * self.late, "bad"), indent=2)
         screen.hang("  ", _time_that_counts(self.interview))
         show_goals(report.goals, screen)
         show_stage(self.program, report, screen)
         if not passed and report.parts and not report.stage:
             show_count(report, screen)
-        name = self.interview.name
-        again = f"attnlab grade {name} as often as you like; " if not report.passed else ""
+        again = f"attnlab grade {self.interview.name} as often as you like; " * (not passed)
         again = next_stage(self.program, report) or again
         screen.do_next(f"{again}attnlab interview end shows the scorecard")
 

@@ -24,8 +24,7 @@ from attnlab.render.screen import Screen, bare_table, plural
 from attnlab.render.stage import clock_of, show_stage_card
 
 COLUMNS = ("no", "date", "program", "time", "found", "fixed", "named", "hints", "stages", "rating")
-FEW_COLUMNS = ("program", "found", "rating")  # on a narrow screen
-WIDE = 72
+LEFT_OUT = ("hints", "no", "named", "fixed", "date", "stages", "time")  # in this order
 REASONS = {
     "": "without a reason",
     "open": "with a reason: compare your note",
@@ -152,11 +151,11 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         (f"{card.fixed} of {plural(len(card.bugs), 'bug')} fixed", "title"),
         f", {card.named} named in a note: {card.found} found",
     )
-    late = ("  handed in after the time", "bad") if card.late else ""
     clock = clock_of(card.seconds, card.minutes)
     if card.again_at is not None:
         clock = f"passed at {clock}, last handed in at {clock_of(card.again_at)}"
-    screen.say((card.slug, "name"), f"  {clock}", late, indent=2)
+    late = "  handed in after the time" * card.late
+    screen.say((card.slug, "name"), f"  {clock}", (late, "bad"), indent=2)
     show_rating(card.rating, screen)
     stages = any(stage.outcome != "locked" for stage in card.stages)
     screen.say(
@@ -198,11 +197,15 @@ def show_trend(trend: Trend, screen: Screen) -> None:
 
 
 def _show_rounds(rows: Sequence[Sequence[str]], screen: Screen) -> None:
-    titles = COLUMNS if screen.width >= WIDE else FEW_COLUMNS
-    table = bare_table(*titles)
-    for row in rows:
-        by_title = dict(zip(COLUMNS, row, strict=True))
-        table.add_row(*(by_title[title] for title in titles))
+    """As many columns as fit; those that say least are left out first."""
+    columns = {title: cells for title, *cells in zip(COLUMNS, *rows, strict=True)}
+    for title in LEFT_OUT:
+        wide = sum(2 + max(map(len, (name, *cells))) for name, cells in columns.items())
+        if wide - 2 > screen.width:
+            del columns[title]
+    table = bare_table(*columns)
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
     screen.print(table)
 
 

@@ -451,7 +451,7 @@ def test_pages_are_read_at_forty_columns(shell, monkeypatch):
     shell("interview", "start", "char-gpt", "--bugs", "1", "--seed", "1")
     shell("interview", "end")
     for command, whole in (
-        (("interview", "history"), "char-gpt  0 of 1  early"),
+        (("interview", "history"), "0 of 1  0 of 3  early"),
         (("list", "--all"), "sinusoidal-from-scratch "),
         (("doctor",), "catalogue\n  "),
     ):

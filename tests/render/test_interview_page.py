@@ -7,8 +7,10 @@ import pytest
 from attnlab.catalogue.load import shipped_folder
 from attnlab.catalogue.programs import read_program
 from attnlab.practice.stages import OPEN, stage_cards
+from attnlab.practice.trend import build_trend
 from attnlab.records.practice import Event, Interview
 from attnlab.render.interview import HELP, InterviewStartPage, InterviewStatusPage
+from attnlab.render.scorecard import HistoryPage
 from attnlab.render.screen import plain_text
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
@@ -96,3 +98,14 @@ def test_a_round_begins_with_what_one_sees_of_it(bugs):
     assert "attnlab run char-gpt shows what it does now" in said
     assert not any(bug in said for bug in DRAWN)
     assert all(text.split(";")[0] in said for _, text in HELP)
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 70, 80, 120])
+def test_a_history_leaves_out_columns_rather_than_crop_them(width):
+    """Which program and what became of it stay to the last."""
+    interviews = (interview_of(), replace(interview_of(), number=12, slug="programs/other-one"))
+    page = HistoryPage(interviews=interviews, cards=(), trend=build_trend([]), now=99_999.0)
+    said = plain_text(page.show, width)
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= width
+    assert all(whole in said for whole in ("char-gpt", "other-one", "going on"))
