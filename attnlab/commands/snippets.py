@@ -24,7 +24,7 @@ def command(
     """Write Python to paste: asserts of shapes, hooks, tests.
 
     Also one clipped step of training and a stop in the debugger. All of it is one script:
-    attnlab snippets net.py > look.py.
+    attnlab snippets net.py > look.py; then python look.py runs all, and pytest look.py the tests.
     """
     from dataclasses import replace
 
@@ -33,7 +33,7 @@ def command(
     from attnlab.render.snippets import SnippetsPage
     from attnlab.suggest import did_you_mean
     from attnlab.target.options import parse_row
-    from attnlab.target.snippets import write_snippets
+    from attnlab.target.snippets import with_run, write_snippets
 
     target, at = named.name, parse_row(row)
     job = named.job(limits(timeout or OWN_TIME, ""), TraceOptions(cost=True))
@@ -53,4 +53,5 @@ def command(
             hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
             raise Refused(f'--only: there is no "{name}" for {target}', hint, "--only")
     chosen = tuple(s for s in found if not only or s.id in ("setup", *only))
-    return emit(SnippetsPage(target=target, built=report.target, snippets=chosen), json)
+    page = SnippetsPage(target=target, built=report.target, snippets=with_run(chosen))
+    return emit(page, json)

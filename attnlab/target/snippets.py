@@ -15,6 +15,7 @@ from attnlab.target.source import parse
 SECTION = re.compile(
     r"## (\w+)(?:: ([^\n]*?))?(?: \[([\w-]+)\])?\n\n```python\n(.*?)```", re.DOTALL
 )
+CALLED = re.compile(r"^def ((?:test_\w+|clip_one_step|profile|debug))\(\)", re.MULTILINE)
 ATTENDS = {"softmax", "scaled_dot_product_attention"}
 FunctionNode = ast.FunctionDef | ast.ClassDef
 
@@ -35,16 +36,22 @@ def write_snippets(job: Job, report: Report, row: int | None) -> tuple[Snippet, 
     holds = {c.id for c in report.checks if c.outcome == "passed"}
     holds |= {"weights" for w in trace.weights if w.learned}
     holds |= {"module"} if module else set()
-    if trace.crash:
-        return tuple(s for s in _filled(words, set()) if s.id in ("setup", "debug"))
-    return tuple(_filled(words, holds))
+    found = tuple(_filled(words, set() if trace.crash else holds))
+    return tuple(s for s in found if s.id in ("setup", "debug")) if trace.crash else found
+
+
+def with_run(snippets: tuple[Snippet, ...]) -> tuple[Snippet, ...]:
+    """These, and what calls their functions where the file is run and not where it is imported."""
+    calls = CALLED.findall("\n".join(s.code for s in snippets))
+    words = {"calls": "\n".join(f"    {name}()" for name in calls)}
+    return (*snippets, *(s for s in _filled(words, set()) if s.id == "run"))
 
 
 def _filled(words: Mapping[str, str], holds: set[str]) -> Iterator[Snippet]:
     text = Path(__file__).parent.parent.joinpath("catalogue", "snippets.md").read_text("utf-8")
     for id_, title, needs, code in SECTION.findall(text):
         wanted = Template(code).get_identifiers()
-        known = id_ == "setup" or all(words.get(word) for word in wanted)
+        known = all(words.get(word) for word in wanted) or (id_ == "setup" and "build" in words)
         if (not needs or needs in holds) and known:
             said, filled = (Template(part).substitute(words) for part in (title, code))
             yield Snippet(id=id_, title=said, code=filled)

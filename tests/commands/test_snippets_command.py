@@ -1,6 +1,8 @@
 """attnlab snippets: what is written runs, as one script and piece by piece."""
 
 import io
+import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -67,20 +69,17 @@ def snippets(shell):
 
 @pytest.fixture
 def execute(monkeypatch):
-    """Run snippets one after the other, as in one script, and then the tests among them."""
+    """Run snippets one after the other, as in one script."""
 
     def run(codes):
         monkeypatch.syspath_prepend(str(Path.cwd()))
         monkeypatch.setattr(sys, "stdin", io.StringIO("p 'here', scores.shape\nc\n"))
         for name in ("net", "my-net"):
             sys.modules.pop(name, None)
-        space = {}
+        space = {"__name__": "__main__"}
         for name, code in codes.items():
             exec(compile(code, f"<{name}>", "exec"), space)
-        tests = [name for name in space if name.startswith("test_")]
-        for name in tests:
-            space[name]()
-        return space, tests
+        return space
 
     return run
 
@@ -90,11 +89,26 @@ def test_all_of_them_run(snippets, execute):
     codes = snippets("Net")
     assert list(codes) == [
         *("setup", "shapes", "nan", "clip", "profile"),
-        *("test_finite", "test_deterministic", "test_batch", "test_causal", "debug"),
+        *("test_finite", "test_deterministic", "test_batch", "test_causal", "debug", "run"),
     ]
     assert "model = Net(config=Config(n_embd=D" in codes["setup"]
     assert '"qkv": (B, S, 3 * D),' in codes["shapes"]
-    assert len(execute(codes)[1]) == 4
+    assert len(re.findall(r"    test_\w+\(\)", codes["run"])) == 6
+    execute(codes)
+
+
+def test_the_script_is_a_file_of_tests(shell, monkeypatch):
+    """pytest imports it without running anything else: no debugger waits for an answer."""
+    Path("net.py").write_text(NET)
+    Path("look.py").write_text(shell("snippets", "net.py:Net").out)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    sys.modules.pop("net", None)
+    monkeypatch.setattr("pdb.Pdb", None)
+    space = runpy.run_path("look.py")
+    tests = [name for name in space if name.startswith("test_")]
+    assert len(tests) == 6
+    for name in tests:
+        space[name]()
 
 
 def test_the_script_stops_in_the_debugger_where_weights_are_made(snippets, execute, capsys):
@@ -131,26 +145,35 @@ def test_only_properties_that_hold_become_tests(snippets):
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "fault"),
+    ("name", "test", "fault"),
     [
-        ("shapes", "shape", lambda net: setattr(net, "qkv", type(net.qkv)(12, 35))),
-        ("nan", "NaN", lambda net: net.qkv.weight.data.fill_(float("nan"))),
+        (
+            "shapes",
+            "test_shapes_of_submodules",
+            lambda net: setattr(net, "qkv", type(net.qkv)(12, 35)),
+        ),
+        (
+            "nan",
+            "test_nothing_is_nan_or_infinite",
+            lambda net: net.qkv.weight.data.fill_(float("nan")),
+        ),
     ],
 )
-def test_what_is_asserted_can_fail(snippets, execute, name, line, fault):
+def test_what_is_asserted_can_fail(snippets, execute, name, test, fault):
     """Another width and a weight that is NaN are named with their module."""
     codes = snippets("Net")
-    space, _ = execute({"setup": codes["setup"]})
+    space = execute({"setup": codes["setup"]})
     fault(space["model"])
+    exec(codes[name], space)
     with pytest.raises((AssertionError, FloatingPointError), match="qkv") as error:
-        exec(codes[name], space)
-    assert name == "shapes" or line in str(error.value)
+        space[test]()
+    assert name == "shapes" or "NaN" in str(error.value)
 
 
 def test_of_a_module_that_crashes_only_the_stop_is_written(snippets):
     """Nothing else would run; the debugger stops before the line that raises."""
     codes = snippets("Broken")
-    assert list(codes) == ["setup", "debug"]
+    assert list(codes) == ["setup", "debug", "run"]
     line = 1 + NET.splitlines().index("        return self.qkv(self.qkv(self.tok(ids)))")
     assert f'net.py", {line})' in codes["debug"]
 
