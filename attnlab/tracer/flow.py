@@ -169,7 +169,7 @@ def _thrown_away(
             last[row.code, row.line] = (index, row)
     dropped, unread = [], []
     for (code, line), (index, row) in last.items():
-        if read.intersection(range(index, index + len(row.outs))) or _writes(row):
+        if read.intersection(range(index, index + len(row.outs))) or writes_in_place(row):
             continue
         found = statements(code.co_filename).get(line)
         if found is None:
@@ -183,7 +183,7 @@ def _thrown_away(
     return tuple(dropped), tuple(unread)
 
 
-def _writes(row: Row) -> bool:
+def writes_in_place(row: Row) -> bool:
     named = row.template[1] or {}
     inplace = row.op.endswith("_") and not row.op.endswith("__")
     return (

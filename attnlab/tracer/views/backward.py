@@ -6,6 +6,7 @@ the one whose backward broke it.
 """
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,12 +17,14 @@ from torch import Tensor, nn
 from attnlab.records.trace import Backward, Finding, Op, ParameterGradient
 from attnlab.tracer.call_setup import TracedCall
 from attnlab.tracer.cast import fresh
+from attnlab.tracer.flow import writes_in_place
 from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.raw_trace import RawTrace, finding_at, first_line
 from attnlab.tracer.recorder import Recorder
 from attnlab.tracer.rows import Row, replay
 
 COTANGENT = 0x5EED
+OVERWRITTEN = re.compile(r"modified by an inplace operation.*output \d+ of ([A-Za-z]+)")
 # Whose slope is infinite or undefined at zero, and what keeps the operand away from it.
 STEEP = {
     **dict.fromkeys(("sqrt", "sqrt_", "rsqrt"), "add an epsilon before the root"),
@@ -103,7 +106,9 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
         raw = later if len(later.ops) == len(rows) else raw
     if done.problem or len(rows) != len(raw.ops):
         why = done.problem or "the run with gradients took another path than the one shown"
-        return replace(raw, backward=Backward(parameters=done.parameters, message=why))
+        told = Backward(parameters=done.parameters, message=why)
+        raised = [raised_finding(done, rows, raw.ops)] if done.ends and done.problem else []
+        return replace(raw, backward=told, findings=(*raw.findings, *raised))
     ops = tuple(replace(op, grad=done.recorder.gradients.get(op.index)) for op in raw.ops)
     origin, broken = first_broken(done, rows, raw)
     found = list(cut_findings(done, rows, raw.ops))
@@ -268,6 +273,22 @@ def cut_findings(done: BackwardPass, rows: list[Row], ops: tuple[Op, ...]) -> It
             f"{'es' if len(names) == 1 else ''} the output through it, and get"
             f"{'s' if len(names) == 1 else ''} none",
         )
+
+
+def raised_finding(done: BackwardPass, rows: list[Row], ops: tuple[Op, ...]) -> Finding:
+    """Where a value that the backward pass needs was overwritten; else where it began."""
+    told = OVERWRITTEN.search(done.problem)
+    made = told[1].lower().removesuffix("backward") if told else ""
+    writes = [
+        i for i, row in enumerate(rows) if made and writes_in_place(row) and row.parents[:1] >= (0,)
+    ]
+    for i in writes:
+        op, above = ops[i], ops[rows[i].parents[0]]
+        names = {name.replace("_", "") for name in (above.op, op.op)}
+        if made in names or len(writes) == 1:
+            says = f"{op.op} overwrites the result of {above.op} on line {above.line}, which the "
+            return finding_at(op, "backward-raises", "error", f"{says}backward pass needs")
+    return finding_at(ops[-1], "backward-raises", "error", done.problem)
 
 
 def _ancestors(rows: list[Row], ends: frozenset[int]) -> set[int]:

@@ -238,8 +238,8 @@ def test_why_there_are_no_gradients(body, why):
     assert trace.ops or trace.crash
 
 
-def test_a_write_that_autograd_cannot_undo_is_told_in_its_words():
-    """What a training step would have raised."""
+def test_a_write_that_autograd_cannot_undo_is_an_error_at_its_line():
+    """What a training step would have raised, and the operation that is to blame."""
 
     def body(net, x):
         y = net.p(x).exp()
@@ -250,6 +250,29 @@ def test_a_write_that_autograd_cannot_undo_is_told_in_its_words():
     trace = back(body)
     assert "modified by an inplace operation" in trace.backward.message
     assert [op.grad for op in trace.ops] == [None] * 4
+    (finding,) = trace.findings
+    assert (finding.rule, finding.severity) == ("backward-raises", "error")
+    assert finding.message.startswith("add_ overwrites the result of exp on line ")
+    assert finding.line == trace.ops[-1].line
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (lambda y: y.mul_(2), "mul_"),
+        (lambda y: y.__setitem__((0, 0), 0.0), "setitem"),
+        (lambda y: y.__iadd__(1), "add_"),
+    ],
+)
+def test_whatever_writes_is_named(write, name):
+    """By a method, an index or an operator."""
+
+    def body(net, x):
+        y = net.p(x).sigmoid()
+        write(y)
+        return y * 1
+
+    assert f"{name} overwrites" in back(body).findings[0].message
 
 
 def test_backward_is_made_only_when_asked_for():
