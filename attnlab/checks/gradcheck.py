@@ -112,7 +112,8 @@ class Point:
     title="Gradients are the slopes of the outputs",
     needs=("output", "floats"),
     tier=Tier.SLOPES,
-    advice="Look for detach, no_grad, .data, .item or NumPy between this tensor and the output.",
+    advice="Look for detach, no_grad, .data, .item or NumPy between this tensor and the output; "
+    "compare a backward of your own with the derivative.",
     once=True,
 )
 def _one_direction(probe: Probe) -> Failure | None:

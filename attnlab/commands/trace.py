@@ -52,7 +52,8 @@ Preset = Annotated[
     typer.Option(
         "--preset",
         metavar="NAME",
-        help="tiny (B=1, S=4, D=8, H=2), or what inputs hold: arange, ones, eye, noise, small.",
+        help="tiny (B=1, S=4, D=8, H=2), or what inputs hold: arange, ones, eye, small, or noise "
+        "as without it.",
         autocompletion=complete_preset,
     ),
 ]

@@ -154,12 +154,12 @@ def waves_beyond(
     """Of pairs that turn: those whose angles beyond the trained positions training never showed.
 
     A pair that completed a turn in training has shown all its angles. Another one meets new ones
-    where its angle at the last position exceeds that of the last trained one. `trained` holds the
+    where it turns further over all positions than it did over the trained ones. `trained` holds the
     frequencies with which the module was trained, `waves` those in use now."""
-    last, seen = job.length - 1, job.seen
+    seen = job.seen
     whole = sum(wave.wavelength <= seen for wave in trained)
     new = sum(
-        then.wavelength > seen and now.frequency * last > then.frequency * (seen - 1) * (1 + 1e-9)
+        then.wavelength > seen and now.frequency * job.length > then.frequency * seen * (1 + 1e-9)
         for now, then in zip(waves, trained, strict=True)
     )
     return (

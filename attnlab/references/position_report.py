@@ -199,9 +199,16 @@ def _t5(job: PositionJob) -> PositionReport:
     buckets = t5_buckets(relative_distance(job.length, job.length))  #      (S, S)
     far = set(before.tolist()) - set(before[: job.seen].tolist())
     new = float(len(far))
+    reach = -torch.arange(128)
+    ends = [
+        int((t5_buckets(reach, bidirectional=both_ways) == last).nonzero()[0])
+        for both_ways, last in ((True, 15), (False, 31))
+    ]
     facts = (
         ("buckets", "buckets", 32),
-        ("max_distance", "all distances from here on share the last bucket", 128),
+        ("max_distance", "max_distance, where the logarithm ends", 128),
+        ("last_both", "distance at which the last bucket begins, both directions", ends[0]),
+        ("last_causal", "distance at which the last bucket begins, causal", ends[1]),
         ("used_both", "buckets in use here, both directions", len(torch.unique(both))),
         ("used_causal", "buckets in use here, causal", len(torch.unique(causal))),
     )
@@ -213,7 +220,11 @@ def _t5(job: PositionJob) -> PositionReport:
             Distances(before, torch.zeros_like(before)),
         ),
         statistics=tuple(Statistic(id=i, text=text, value=float(v)) for i, text, v in facts),
-        beyond=(Statistic(id="new_buckets", text="buckets never used", value=new),),
+        beyond=(
+            Statistic(
+                id="new_buckets", text="buckets of earlier keys that training never used", value=new
+            ),
+        ),
         notes=(
             "one number is learned for each bucket and head, and added to the score",
             "keys after the query have buckets 17 to 31",

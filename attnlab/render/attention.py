@@ -71,7 +71,7 @@ def _name(head: Head) -> str:
 
 
 def _largest(head: Head) -> str:
-    return f"largest weight {format_number(head.largest)}"
+    return f"largest weight of a query {format_number(head.largest)} on average"
 
 
 def _show_heads(heads: Sequence[Head], screen: Screen) -> None:

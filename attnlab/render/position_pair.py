@@ -38,9 +38,9 @@ class PositionPairPage:
         _show_table(
             screen, "k positions further: one rotation?", names, _turn_rows(reports, screen)
         )
-        seen = f"beyond the {jobs[0].seen} positions of training, up to {jobs[0].length}"
-        if jobs[0].seen != jobs[1].seen or jobs[0].length != jobs[1].length:
-            seen += f"; of {names[1]}: {jobs[1].seen}, {jobs[1].length}"
+        seen, theirs = (f"trained on {j.seen} positions, used on {j.length}" for j in jobs)
+        if seen != theirs:
+            seen = f"{names[0]}: {seen}; {names[1]}: {theirs}"
         _show_table(screen, seen, names, _statistics_rows([r.beyond for r in reports]))
         for name, report in zip(names, reports, strict=True):
             for note in report.notes:

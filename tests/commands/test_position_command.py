@@ -57,7 +57,7 @@ def test_compares_two(shell):
     said = shell("position", "rope", "--length", "40", "--vs", "base=500000")
     assert said.code == 0
     assert "base=10000  base=500000" in said.out
-    assert "beyond the 20 positions of training, up to 40" in said.out
+    assert "trained on 20 positions, used on 40" in said.out
     said = shell("position", "sinusoidal", "--vs", "number dim=8", "--json")
     first, second = json.loads(said.out)["positions"]
     assert (first["kind"], second["kind"]) == ("sinusoidal", "number")

@@ -92,7 +92,7 @@ def test_attention_names_its_roles_and_heads(shown):
     assert "mask      line 27  masked_fill" in said
     assert "each query looks at itself" in said
     assert said.count("1 more head: --json has them") == 2
-    assert "head 8: entropy 0.35, largest weight 0.75" in said
+    assert "head 8: entropy 0.35, largest weight of a query 0.75" in said
 
 
 def test_gradients_say_what_is_wrong_first(shown):

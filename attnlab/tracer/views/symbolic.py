@@ -27,6 +27,7 @@ FIXED = 1  # sizes up to here are no symbols: an axis of size 1 broadcasts, and 
 WIDTHS = {"D", "H", "hd", "Hkv", "F", "V", "C", "M"}  # of weights and tables
 # Lines of Python, and operations that ask for nothing but what they need.
 PLAIN = {"", "add", "mul", "sub", "matmul", "bmm", "linear", "cat", "view", "reshape", "unflatten"}
+ANY_SIZES = "with symbols for the sizes of its inputs it runs through: it depends on none of them"
 
 
 @dataclass
@@ -42,8 +43,9 @@ class SymbolicRun:
 def add_guards(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """The trace with the size relations that the run depends on."""
     run = run_symbolically(traced)
-    notes = (*raw.notes, run.problem) if run.problem else raw.notes
-    return replace(raw, guards=_guards(run, with_head_dim(traced.sizes)), notes=notes)
+    guards = _guards(run, with_head_dim(traced.sizes))
+    said = run.problem or ("" if guards else ANY_SIZES)
+    return replace(raw, guards=guards, notes=(*raw.notes, said) if said else raw.notes)
 
 
 def run_symbolically(traced: TracedCall) -> SymbolicRun:
