@@ -33,8 +33,6 @@ from attnlab.worker.sandbox import layers
 from attnlab.worker.scratch import remove_scratch
 from attnlab.worker.wire import receive_line
 
-# After so many children large pages pay off: they take 20 to 180 ms once, and save 2 ms a child.
-LASTING = 32
 PASSES = 1000  # in which strays are ended: enough for any chain, and a limit for fork bombs
 
 
@@ -91,7 +89,6 @@ class Zygote:
         self.before = before  # any candidate ran; each child compares its process with it
         self.folder = folder
         self.alive = alive or set()
-        self.forks = 0
 
     def serve(self) -> NoReturn:
         signal.signal(signal.SIGTERM, lambda *_: self.end())
@@ -123,9 +120,6 @@ class Zygote:
         os._exit(0)
 
     def _fork(self, request: dict[str, Any]) -> None:
-        self.forks += 1
-        if self.forks == LASTING:
-            prefork.large_pages()
         ours, theirs = socket.socketpair()
         read, write = os.pipe()
         pid = os.fork()
