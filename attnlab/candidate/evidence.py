@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import suppress
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from attnlab.candidate.process_state import set_seed
-from attnlab.candidate.program import CandidateProgram, named_weights
+from attnlab.candidate.program import CandidateProgram, TrainingWatch, named_weights
 from attnlab.records.program import FORWARD
 
 SOFTMAX: set[Any] = {F.softmax, torch.softmax, Tensor.softmax}
@@ -42,40 +42,25 @@ class Softmaxes(TorchFunctionMode):
         return out
 
 
-class Evidence(AbstractContextManager["Evidence"]):
+class Evidence(TrainingWatch):
     """Watches a training run from outside."""
 
     def __init__(self, program: CandidateProgram) -> None:
+        super().__init__(program.model, program.optimizer)
         self.program = program
         self.steps: list[tuple[float, dict[str, float]]] = []  # rate, gradient norms by part
-        self.first: dict[str, Tensor] = {}
+        self.first = {n: p.detach().clone() for n, p in named_weights(program.model).items()}
         self.batch: tuple[Any, ...] | None = None
-        self.modes: list[bool] = []
-        self._undo = ExitStack()
 
-    def __enter__(self) -> Self:
-        model, optimizer = self.program.model, self.program.optimizer
-        self.first = {n: p.detach().clone() for n, p in named_weights(model).items()}
-        if isinstance(optimizer, torch.optim.Optimizer):
-            hook = optimizer.register_step_pre_hook(self._note_step)
-            self._undo.callback(hook.remove)
-        if isinstance(model, nn.Module):
-            handle = model.register_forward_pre_hook(self._note_batch)
-            self._undo.callback(handle.remove)
-        return self
+    def _note_update(self, *_: object) -> None:
+        super()._note_update()
+        self.steps.append((self.rates[-1], _norms(self.program.model, lambda p: p.grad)))
 
-    def __exit__(self, *error: object) -> None:
-        self._undo.close()
-
-    def _note_step(self, *_: object) -> None:
-        rate = max(float(group["lr"]) for group in self.program.optimizer.param_groups)
-        self.steps.append((rate, _norms(self.program.model, lambda p: p.grad)))
-
-    def _note_batch(self, model: nn.Module, inputs: tuple[Any, ...]) -> None:
-        if torch.is_grad_enabled():
-            self.modes.append(model.training)
-            if self.batch is None and all(isinstance(each, Tensor) for each in inputs):
-                self.batch = tuple(each.detach().clone() for each in inputs)
+    def _note_mode(self, model: nn.Module, inputs: Any) -> None:
+        super()._note_mode(model, inputs)
+        first = self.batch is None and torch.is_grad_enabled()
+        if first and all(isinstance(each, Tensor) for each in inputs):
+            self.batch = tuple(each.detach().clone() for each in inputs)
 
     def measure(self) -> dict[str, str]:
         """All measurements that can be made, by what one asks for."""
@@ -104,8 +89,8 @@ class Evidence(AbstractContextManager["Evidence"]):
         named = named_weights(self.program.model)
         still = [name for name, p in named.items() if torch.equal(p.detach(), self.first[name])]
         yield "parameters that never moved", ", ".join(still[:8]) or "none"
-        if self.modes:
-            share = f"{sum(self.modes)} of {len(self.modes)}"
+        if modes := self.training_modes:
+            share = f"{sum(modes)} of {len(modes)}"
             yield "mode of the model in training", f"train mode in {share} forward passes"
 
     def _of_batch(self) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from attnlab.tracer.nested_tensors import tensors_in
+
 # The files of a check's lines, in a traceback.
 STAGE_SETUP, STAGE_VALUE = "<setup>", "<value>"
 SPREAD = 0.3  # of new parameters: large enough for each to show
@@ -44,11 +46,11 @@ class ComputeMeter(TorchFunctionMode):
         elif func in PRODUCTS:
             self._count(*[tensor for tensor in args if isinstance(tensor, Tensor)][-2:])
         elif func is torch.einsum:
-            self._count_einsum(args[0], _flat(args[1:]))
+            self._count_einsum(args[0], list(tensors_in(args[1:])))
         elif func is FUSED:  # taken for one that makes its scores: which kernel runs is not ours
             query, key = (args + tuple(kwargs.values()))[:2]
             self._note((*query.shape[:-1], key.shape[-2]))
-        for tensor in _flat([out]):
+        for tensor in tensors_in(out):
             if not isinstance(tensor, nn.Parameter):
                 self._note(tuple(tensor.shape))
         return out
@@ -100,16 +102,6 @@ def plain_value(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return f"a {type(value).__name__}"
-
-
-def _flat(values: Iterable[Any]) -> list[Tensor]:
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, (tuple, list)):
-            found += _flat(value)
-    return found
 
 
 def _storage(tensor: Tensor) -> int:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from attnlab.candidate.value_recorder import ValueRecorder, tensors_in
+from attnlab.candidate.value_recorder import ValueRecorder
+from attnlab.tracer.nested_tensors import tensors_in
 
 
 class Switch(NamedTuple):

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attnlab.tracer.cast import Given
+from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.op_kinds import kind_of, outputs
 from attnlab.tracer.recorder import TORCH, reentered, user_location
 
@@ -237,18 +238,6 @@ def _callers(frame: FrameType | None, code: CodeType | None) -> list[int]:
             found.append(frame.f_lineno)
         frame = frame.f_back
     return found[1:]
-
-
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """The tensors in arguments, also inside of lists."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for each in value:
-            yield from tensors_in(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from tensors_in(each)
 
 
 def _scalars(args: Any, kwargs: Mapping[str, Any]) -> str:

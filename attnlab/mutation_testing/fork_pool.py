@@ -4,7 +4,6 @@ Mutants are made from the right files of the catalogue, so no stranger's code ru
 """
 
 import os
-import select
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from attnlab.probe.reference import ReferenceCache
 from attnlab.records import Code, Contract, Limits, Report, from_json, to_json
 from attnlab.records.trial import FileTrialReport, R, TrialJob, TrialReport, TrialResult, passes
 from attnlab.worker.sandbox.layers import memory
+from attnlab.worker.wire import LineReader
 
 MEMORY = 2 << 30  # bytes, besides what this process holds already
 End = Literal["crashed", "timeout"]  # of a process that gave no answer
@@ -64,30 +64,19 @@ def _try_in_fork(numbers: range, try_number: Try, seconds: float) -> list[bytes 
         _serve_answers(write, numbers, try_number)
     os.close(write)
     answers: list[bytes | End] = []
-    buffer = b""
+    reader = LineReader(read)
     try:
         for _ in numbers:
-            buffer, end = _read_line(read, buffer, time.monotonic() + seconds)
-            if end is not None:
-                return [*answers, end]
-            line, _, buffer = buffer.partition(b"\n")
-            answers.append(line)
-        return answers
+            answers.append(reader.line(time.monotonic() + seconds))  # noqa: PERF401  they stay
+    except TimeoutError:
+        answers.append("timeout")
+    except EOFError:
+        answers.append("crashed")
     finally:
         os.close(read)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-
-
-def _read_line(read: int, buffer: bytes, deadline: float) -> tuple[bytes, End | None]:
-    """The buffer, once it holds a whole line; and how the process ended, if it sent none."""
-    while b"\n" not in buffer:
-        ready = select.select([read], [], [], max(0.0, deadline - time.monotonic()))[0]
-        piece = os.read(read, 1 << 16) if ready else b""
-        if not piece:
-            return buffer, "crashed" if ready else "timeout"
-        buffer += piece
-    return buffer, None
+    return answers
 
 
 def _serve_answers(write: int, numbers: range, try_number: Try) -> NoReturn:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -36,6 +35,7 @@ from attnlab.records.trial import (
     Trial,
 )
 from attnlab.run_store import RunStore, result_key
+from attnlab.worker.wire import LineReader
 
 AT_ONCE = max(1, min(4, os.cpu_count() or 1))
 SLOWER, LEAST = 5.0, 3.0  # times the unmutated run, and seconds, that a mutant may take
@@ -224,29 +224,19 @@ class SuiteProcess:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin
         assert process.stdout
-        self.process, self.to, self.answers = process, process.stdin, process.stdout
-        self.rest = b""
+        self.to, self.answers = process.stdin, LineReader(process.stdout.fileno())
 
     def ask(self, request: SuiteRequest, seconds: float) -> SuiteRun:
         """The answer to a request; a timeout where even the server gives none."""
         try:
             self.to.write(to_json(request).encode() + b"\n")
             self.to.flush()
-            return self._answer(time.monotonic() + seconds + START_TIME)
+            line = self.answers.line(time.monotonic() + seconds + START_TIME)
+        except TimeoutError:
+            return SuiteRun(outcome="timeout")
         except (BrokenPipeError, EOFError):
             hint = "python -m pytest of these tests may tell why"
             raise Broken("the process that runs the tests ended", hint) from None
-
-    def _answer(self, deadline: float) -> SuiteRun:
-        while b"\n" not in self.rest:
-            left = max(0.0, deadline - time.monotonic())
-            if not select.select([self.answers], [], [], left)[0]:
-                return SuiteRun(outcome="timeout")
-            piece = os.read(self.answers.fileno(), 1 << 16)
-            if not piece:
-                raise EOFError
-            self.rest += piece
-        line, _, self.rest = self.rest.partition(b"\n")
         return from_json(SuiteRun, line)
 
 

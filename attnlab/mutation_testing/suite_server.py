@@ -11,7 +11,6 @@ import importlib.machinery
 import importlib.util
 import os
 import re
-import select
 import signal
 import sys
 import time
@@ -26,6 +25,7 @@ import pytest
 from attnlab.records import Code, Limits, from_json, to_json
 from attnlab.records.trial import Comparison, SuiteRequest, SuiteRun
 from attnlab.worker.sandbox.layers import apply
+from attnlab.worker.wire import LineReader
 
 MEMORY = 4 << 30  # bytes that a run may take besides what is held already
 COMPARING = 20.0  # seconds for one mutant
@@ -153,20 +153,17 @@ def make_imports_absolute(text: str, package: str) -> str:
 
 def _await(child: int, read: int, seconds: float) -> SuiteRun:
     """The answer of a fork, or how it ended."""
-    begin, data = time.monotonic(), b""
+    begin = time.monotonic()
     try:
-        while not data.endswith(b"\n"):
-            left = begin + seconds - time.monotonic()
-            if not select.select([read], [], [], max(0.0, left))[0]:
-                return SuiteRun(outcome="timeout", seconds=seconds)
-            piece = os.read(read, 1 << 16)
-            if not piece:
-                return SuiteRun(outcome="crashed", message="the process of the tests ended")
-            data += piece
+        line = LineReader(read).line(begin + seconds)
+    except TimeoutError:
+        return SuiteRun(outcome="timeout", seconds=seconds)
+    except EOFError:
+        return SuiteRun(outcome="crashed", message="the process of the tests ended")
     finally:
         os.close(read)
         _kill(child)
-    return replace(from_json(SuiteRun, data), seconds=time.monotonic() - begin)
+    return replace(from_json(SuiteRun, line), seconds=time.monotonic() - begin)
 
 
 def _import_all(names: Iterable[str]) -> None:
