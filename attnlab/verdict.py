@@ -218,10 +218,11 @@ def _trace_at(challenge: Challenge, failed: CheckResult, file: str) -> str:
     crashed, dtype = failed.reason == "crashed", failed.shown
     if not dtype or (dtype == "float32" and (not known or known == contract.sizes)):
         return ""
+    other = () if dtype == "float32" else ("--dtype", dtype)
     command = TraceCommand(
         target=challenge.name,
         sizes=", ".join(f"{s}={n}" for s, n in known.items() if known != contract.sizes),
-        rest=("--backward",) if "gradient" in failed.message else _other_dtype(dtype),
+        rest=("--backward",) if "gradient" in failed.message else other,
     )
     if not _is_own_file(challenge, file):
         command = replace(
@@ -232,10 +233,6 @@ def _trace_at(challenge: Challenge, failed: CheckResult, file: str) -> str:
         )
     seen = "the shapes up to the crash" if crashed else "a call at these sizes"
     return f"{command.command()} shows {seen}"
-
-
-def _other_dtype(dtype: str) -> tuple[str, ...]:
-    return () if dtype == "float32" else ("--dtype", dtype)
 
 
 def _crash_advice(challenge: Challenge, report: Report, file: str) -> str:

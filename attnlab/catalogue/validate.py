@@ -195,7 +195,7 @@ def _unknown_reference(challenge: Challenge) -> list[str]:
     if name == SOLUTION:
         return []
     files = (PACKAGE / "references").glob("*.py")
-    known = [found for file in files for found in CLASS.findall(_read(str(file)))]
+    known = [found for file in files for found in CLASS.findall(file.read_text("utf-8", "replace"))]
     if name in known:
         return []
     hint = did_you_mean(name, known) or f"There are {', '.join(sorted(known))}."
@@ -236,7 +236,3 @@ def _squeeze(text: str) -> str:
 def _has_heading(notes: str, heading: str) -> bool:
     titles = [line.lstrip("#").strip().lower() for line in notes.splitlines() if line[:1] == "#"]
     return heading.lower() in titles
-
-
-def _read(path: str) -> str:
-    return Path(path).read_text(encoding="utf-8", errors="replace")

@@ -11,7 +11,7 @@ from attnlab.catalogue.contract_facts import data_inputs, query_axis
 from attnlab.checks.base import Failure, Probe, Steps, Tier, check
 from attnlab.checks.shared.compare import failure_at, far
 from attnlab.checks.shared.inputs import beyond_rounding, change_along, redraw
-from attnlab.probe.answers import Inputs, Tensor
+from attnlab.probe.answers import Tensor
 
 
 @check(
@@ -30,7 +30,7 @@ def run(probe: Probe) -> Steps:
     one, other, turned = yield [
         redraw(probe, inputs, own, slice(query, query + 1)),
         redraw(probe, inputs, "Sk", slice(None)),
-        _permute_context(probe, inputs),
+        change_along(probe, inputs, "Sk", lambda value, at: value.roll(1, at).flip(at)),
     ]
     failure = _deaf(probe, out, other)
     if "causal" not in probe.contract.promises:
@@ -52,11 +52,6 @@ def _deaf(probe: Probe, out: Tensor, other: Tensor) -> Failure | None:
         return None
     names = ", ".join(spec.name for spec in data_inputs(probe.contract, "Sk"))
     return Failure(message=f"changing {names} did not change the output")
-
-
-def _permute_context(probe: Probe, inputs: Inputs) -> Inputs:
-    """The context in another order."""
-    return change_along(probe, inputs, "Sk", lambda value, at: value.roll(1, at).flip(at))
 
 
 def _ordered(gap: Tensor) -> Failure | None:

@@ -97,13 +97,11 @@ def _in_reading_order(parts: tuple[Part, ...], state: State) -> tuple[CheckResul
         results[part.id] = replace(results[part.id], folded_under=under)
     ranked = [*failed, *(p for p in parts if p not in failed)]
     by_check: dict[str, list[CheckResult]] = {}
-    for result in sorted((results[p.id] for p in ranked), key=_place):
+    for result in sorted(
+        (results[p.id] for p in ranked), key=lambda r: (ORDER[r.outcome], bool(r.folded_under))
+    ):
         by_check.setdefault(result.id, []).append(result)
     return tuple(_merge(several) for several in by_check.values())
-
-
-def _place(result: CheckResult) -> tuple[int, bool]:
-    return ORDER[result.outcome], bool(result.folded_under)
 
 
 def _merge(parts: list[CheckResult]) -> CheckResult:

@@ -208,8 +208,9 @@ class Drawer:
     def _describe(self, found: Sequence[Vetted]) -> DrawnBug:
         checks = {check.id: check for check in load_checks()}
         firsts = [vetted.first for vetted in found]
+        bugs = "a bug" if len(found) == 1 else f"{len(found)} bugs"
         return DrawnBug(
-            title=f"{self.challenge.title}, with {_count(len(found))}",
+            title=f"{self.challenge.title}, with {bugs}",
             level=min(5, max(map(_level, found)) + len(found) - 1),
             category=self._category(found[0]),
             symptom=f"{'; '.join(dict.fromkeys(_symptom(v, checks) for v in found))}.",
@@ -332,10 +333,6 @@ def _questions(vetted: Vetted, checks: dict[str, Check]) -> tuple[FollowUp, ...]
             answer=bug_of(vetted.mutant.mutation),
         ),
     )
-
-
-def _count(bugs: int) -> str:
-    return "a bug" if bugs == 1 else f"{bugs} bugs"
 
 
 def draw_from_base(

@@ -77,7 +77,7 @@ def measure_suite(
             servers.put(server)
         seconds = max(run.seconds for run in runs[1:])  # the first imports what the others find
         tester = MutantTester(suite, servers, store, key, SLOWER * seconds + LEAST)
-        to_try = sorted(_drawn(suite.text, percent), key=_field_first)
+        to_try = sorted((m for m in mutants(suite.text) if is_drawn(m, percent)), key=_field_first)
         note(f"the tests take {seconds:.1f} s; {len(to_try)} mutants of {suite.shown}")
         tried = []
         for number, trial in enumerate(pool.map(tester.trial, to_try), 1):
@@ -93,10 +93,6 @@ def measure_suite(
         trials=tuple(trials),
         unproved=unproved,
     )
-
-
-def _drawn(text: str, percent: int) -> Iterator[Mutant]:
-    return (mutant for mutant in mutants(text) if is_drawn(mutant, percent))
 
 
 def _field_first(mutant: Mutant) -> tuple[int, int, str]:

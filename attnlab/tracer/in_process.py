@@ -81,7 +81,6 @@ class BlockRecorder(Recorder):
         super().__init__()
         self.said = dict(axes)
         self.given: dict[str, Tensor] = dict(_variables(frame, axes))
-        self.deep = 0
         self.caller = frame.f_code if frame is not None else None
 
     def __enter__(self) -> Self:

@@ -74,7 +74,7 @@ class LiveModel:
         self.leaves = self._leaves(named)
         try:
             self.forget()
-            if not _all_finite(self.call({})):
+            if not all(t.isfinite().all() for t in self.call({}).tensors.values()):
                 raise CannotTry("float64 overflows")  # noqa: TRY301
         except Exception:  # a dtype that is written down somewhere
             self.unused, self.dtype = plain, torch.float32
@@ -183,10 +183,6 @@ def _copied(model: nn.Module) -> nn.Module:
 def fresh(value: Any, changes: Changes) -> Any:
     """Copies of arguments; also of caches and other objects, which a call may fill."""
     return copy_arguments(lambda t: changes.get(id(t), t).clone(), value)
-
-
-def _all_finite(out: Output) -> bool:
-    return all(bool(t.isfinite().all()) for t in out.tensors.values())
 
 
 def floats_in(value: Any) -> Iterator[tuple[str, Tensor]]:

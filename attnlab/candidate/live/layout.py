@@ -77,12 +77,10 @@ class Layout:
         """Other data in these samples: ids by other ids of the batch, floats in another order."""
         return {leaf.key: self._changed(leaf, samples, 0) for leaf in self.data}
 
-    def change_positions(
-        self, leaves: list[Leaf], start: int, end: int, *samples: int
-    ) -> dict[int, Tensor]:
-        """Other data at these positions of these samples, of all where none is named."""
-        chosen = samples or tuple(range(self.samples))
-        return {leaf.key: self._changed(leaf, chosen, start, end) for leaf in leaves}
+    def change_positions(self, leaves: list[Leaf], start: int, end: int) -> dict[int, Tensor]:
+        """Other data at these positions of all samples."""
+        samples = tuple(range(self.samples))
+        return {leaf.key: self._changed(leaf, samples, start, end) for leaf in leaves}
 
     def swap_positions(self, leaves: list[Leaf], one: int, other: int) -> Changes:
         """Two positions in each other's place."""
@@ -94,27 +92,14 @@ class Layout:
             found[leaf.key] = leaf.value.index_select(at, torch.tensor(order))
         return found
 
-    def only(self, sample: int, length: int | None = None) -> Changes:
-        """One sample alone, cut to a length; what has no axis of samples stays as it is."""
+    def only(self, sample: int) -> Changes:
+        """One sample alone; what has no axis of samples stays as it is."""
         found = {}
         for leaf in self.live.leaves:
-            value = leaf.value
-            if leaf.role == "mask":
-                at = 0 if value.shape[0] == self.samples and not _square(value) else None
-                value = value if at is None else value.narrow(at, sample, 1)
-                if length is not None:
-                    for axis in range(at is not None, value.dim()):
-                        if value.shape[axis] == self.length:
-                            value = value.narrow(axis, 0, length)
-            else:
-                data = leaf in self.data
-                at = self.batch_axis(leaf) if data else 0
-                if value.dim() and value.shape[at] == self.samples:
-                    value = value.narrow(at, sample, 1)
-                long = self.position_axis(leaf) if data else 1 if value.dim() == 2 else None
-                if length is not None and long is not None and value.shape[long] == self.length:
-                    value = value.narrow(long, 0, length)
-            found[leaf.key] = value
+            value, at = leaf.value, self.batch_axis(leaf) if leaf in self.data else 0
+            square = leaf.role == "mask" and value.dim() == 2 and value.shape[0] == value.shape[1]
+            whole = square or not value.dim() or value.shape[at] != self.samples
+            found[leaf.key] = value if whole else value.narrow(at, sample, 1)
         return found
 
     def _changed(
@@ -208,7 +193,3 @@ def _pad_ids(live: LiveModel) -> frozenset[int]:
         values = [vars(h).get(name) for h in held if hasattr(h, "__dict__") for name in PADS]
         found |= {v for v in values if type(v) is int and v >= 0}
     return frozenset(found)
-
-
-def _square(value: Tensor) -> bool:
-    return value.dim() == 2 and value.shape[0] == value.shape[1]

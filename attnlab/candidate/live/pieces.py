@@ -61,7 +61,9 @@ def _fed(bench: Bench, pieces: list[tuple[int, int]]) -> Iterator[Tensor]:
     """The outputs of calls with these positions, each given the cache that the one before left."""
     live, layout = bench.live, bench.layout
     function = live.model.forward
-    name = next((n for n in inspect.signature(function).parameters if _is_cache(n)), "")
+    name = next(
+        (n for n in inspect.signature(function).parameters if n.endswith(("cache", "caches"))), ""
+    )
     counted = [leaf for leaf in live.leaves if _counts(leaf, layout.length)]
     others = [leaf for leaf in live.leaves if leaf not in layout.targets and leaf not in counted]
     if not layout.targets or any(layout.length in leaf.value.shape for leaf in others):
@@ -93,10 +95,6 @@ def _fed(bench: Bench, pieces: list[tuple[int, int]]) -> Iterator[Tensor]:
         elif not any(differs(held.get(n), b) for n, b in live.model.named_buffers()):
             raise NotApplicable("it keeps nothing from call to call")
         yield next((t for _, t in floats_in(returned) if t.dim() > 1), torch.empty(0))
-
-
-def _is_cache(name: str) -> bool:
-    return name.endswith(("cache", "caches"))
 
 
 def _counts(leaf: Leaf, length: int) -> bool:

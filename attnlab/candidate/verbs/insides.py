@@ -28,7 +28,11 @@ def module_facts(session: Session) -> Any:
         if weight.numel() and name == one[id(weight)][0]:
             shared[weight.data_ptr()].append(name)
     learning = [n for n, b in session.target.named_buffers() if b.requires_grad]
-    inside = {type(m).__name__ for m in session.target.modules() if _is_of_torch(type(m))}
+    inside = {
+        type(m).__name__
+        for m in session.target.modules()
+        if type(m).__module__.startswith("torch.nn.modules")
+    }
     return {
         "trained": [n for n, w in session.target.named_parameters() if w.requires_grad],
         "tied": [names for names in one.values() if len(names) > 1],
@@ -102,7 +106,3 @@ def side_effects(session: Session, inputs: Given, seed: int, **recipe: Any) -> A
     elif drew:
         found = [*found, "a call in eval mode drew random numbers"]
     return {"changes": [*found, *changes]}
-
-
-def _is_of_torch(kind: type) -> bool:
-    return kind.__module__.startswith("torch.nn.modules")

@@ -64,7 +64,8 @@ def with_changed_buffer(session: Session, buffer: str, inputs: Given, **recipe: 
         session.build(**recipe)
         owner = session.target.get_submodule(path)
         usual = owner._buffers[leaf]
-        other = usual.logical_not() if usual.dtype is torch.bool else usual + _unit_like(usual)
+        unit = 1 + 1j if usual.is_complex() else 1  # changes both parts of a number
+        other = usual.logical_not() if usual.dtype is torch.bool else usual + unit
         owner._buffers[leaf] = other
         answers.append(session.answer(inputs))
     return {"answers": answers, "spoiled": owner._buffers.get(leaf) is other}
@@ -117,11 +118,6 @@ def call_reloaded(session: Session, inputs: Given, **recipe: Any) -> Any:
         except RuntimeError as error:
             return {"refused": str(error)}
         return session.answer(inputs)
-
-
-def _unit_like(like: Tensor) -> complex:
-    """What changes both parts of a number."""
-    return 1 + 1j if like.is_complex() else 1
 
 
 def _parameters_of(target: Any) -> dict[str, Tensor]:

@@ -30,10 +30,6 @@ def _part(whole: Tensor, index: int, count: int) -> Tensor:
     return whole.chunk(count)[index]
 
 
-def _t(matrix: Tensor) -> Tensor:
-    return matrix.transpose(-2, -1)
-
-
 def _split(whole: Tensor, axis: int, count: int) -> Tensor:
     """An axis cut into `count` blocks: (H*hd, D) to (H, hd, D)."""
     return torch.unflatten(whole, axis, (count, -1))
@@ -48,7 +44,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "cat": lambda *parts: torch.cat(parts),
     "stack": lambda *parts: torch.stack(parts),
     "part": _part,
-    "t": _t,
+    "t": lambda matrix: matrix.transpose(-2, -1),
     "split": _split,
     "permute": Tensor.permute,
     "unsqueeze": torch.unsqueeze,

@@ -39,17 +39,15 @@ def broken_gradient(raw: RawTrace, broken: list[str]) -> Finding:
     """The finding that gradients named so are not finite after a backward pass of the user's own,
     at the first operation that was given a value at which its slope is infinite."""
     ops = raw.ops
-    steep = (op for op in ops if op.op in STEEP and any(_reaches_zero(raw, p) for p in op.parents))
+    steep = (
+        op for op in ops if op.op in STEEP and any(p >= 0 and ops[p].min == 0 for p in op.parents)
+    )
     op = next(steep, None)
     told = f"after the backward pass the gradient of {join_names(broken)} is not finite"
     if op is None:
         return finding_at(ops[-1], "gradient-origin", "error", told)
     why = f"{op.op} on line {op.line} took a 0, where its slope is infinite; {STEEP[op.op]}"
     return finding_at(op, "gradient-origin", "error", f"{told}: {why}")
-
-
-def _reaches_zero(raw: RawTrace, row: int) -> bool:
-    return row >= 0 and raw.ops[row].min == 0
 
 
 class GradientRecorder(Recorder):

@@ -74,7 +74,7 @@ def add_compilation(traced: TracedCall, raw: RawTrace) -> RawTrace:
         # Other sizes are told of one axis after the other: the first is dynamic by then.
         again = [_recompilation(axis, call, traced, counter, log) for axis in _free_axes(traced)]
     found = tuple(change for change in again if change)
-    seen = Compilation(graphs=graphs, breaks=_unique(breaks), recompilations=found)
+    seen = Compilation(graphs=graphs, breaks=tuple(dict.fromkeys(breaks)), recompilations=found)
     return replace(raw, compilation=seen)
 
 
@@ -211,7 +211,3 @@ def _explanation(text: str) -> str:
     lines = [line.strip() for line in text.splitlines()]
     told = [line.removeprefix("Explanation:") for line in lines if line.startswith("Explanation:")]
     return (told or lines or [""])[0].strip()
-
-
-def _unique(breaks: Sequence[GraphBreak]) -> tuple[GraphBreak, ...]:
-    return tuple(dict.fromkeys(breaks))
