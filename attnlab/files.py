@@ -1,9 +1,11 @@
-"""Read a file that may be anything, without hanging, up to a limit; write one as a whole."""
+"""Read a file or pipe that may be anything, without hanging; write a file as a whole."""
 
 import os
+import select
 import stat
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,6 +50,26 @@ def read_bytes(path: Path, shown: str, limit: int) -> bytes:
         hint = "Is it the right file? attnlab reads source text, not data."
         raise Unreadable(f"{shown} is larger than {limit >> 10} KiB", hint, shown)
     return data
+
+
+class LineReader:
+    """The lines of a pipe, each awaited until a deadline of time.monotonic()."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self.rest = descriptor, b""
+
+    def line(self, deadline: float) -> bytes:
+        """The next line; raises `TimeoutError`, or `EOFError` where the other side has closed."""
+        while b"\n" not in self.rest:
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([self.descriptor], [], [], left)[0]:
+                raise TimeoutError
+            piece = os.read(self.descriptor, 1 << 16)
+            if not piece:
+                raise EOFError
+            self.rest += piece
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line
 
 
 def exists(path: Path) -> bool:

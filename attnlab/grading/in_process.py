@@ -7,7 +7,7 @@ their sizes and their messages are those of the grader.
 import copy
 import inspect
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,13 @@ from attnlab.grading.runner import run_checks
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.probe import GradingContext
-from attnlab.probe.reference import UnitReference
+from attnlab.probe.reference import HostedReference
 from attnlab.records import CheckResult, Code, Contract, Job, Trace, from_json
 from attnlab.records.diagnosis import DiffReport
 from attnlab.sizes import Sizes
 from attnlab.tracer.axes.agree import SizedTrace
 from attnlab.tracer.build_trace import build_trace
+from attnlab.tracer.in_process import target_name
 from attnlab.tracer.raw_trace import RawTrace
 
 LAST_ROWS = "Look at the last operations before the crash."
@@ -208,15 +209,13 @@ class LiveSession(Session):
         return {} if self.subject.keep else super().set_parameters(tensors)
 
 
-class LiveReference(UnitReference):
+class LiveReference(HostedReference):
     """The user's own reference, a copy of it in float64."""
 
     def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        self.weights: dict[str, Tensor] = {}
-        self.module: nn.Module = nn.Identity()
-        self.named: set[str] = set()
-        self.names: Mapping[str, str] = {}
+        host = LiveHost(replace(subject, module=subject.reference))
+        super().__init__(host, None, target_name(subject.reference))
+        self.keep = subject.keep
 
     def equip(
         self,
@@ -224,19 +223,10 @@ class LiveReference(UnitReference):
         dice: Dice,
         bias: bool = True,
     ) -> dict[str, Tensor]:
-        self.module = _copied(self.subject.reference, self.subject.pick)
-        kinds = inspect.signature(self.module.forward).parameters
-        self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
-        named = dict(self.module.named_parameters())
-        if self.subject.keep:
-            self.weights = {n: p.detach().clone() for n, p in named.items()}
-        else:
-            self.put(draw.weights({n: p.shape for n, p in named.items()}, dice, bias))
-        self.module.double()
-        return self.weights
-
-    def _fresh(self) -> nn.Module:
-        return _copied(self.subject.reference, self.subject.pick)
+        weights = super().equip({}, dice, bias)
+        if self.keep:
+            self.weights = weights = self._ask("parameters")["tensors"]
+        return weights
 
 
 def _copied(thing: Any, pick: Pick | None) -> nn.Module:

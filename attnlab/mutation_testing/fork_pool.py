@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal, NoReturn
 
+from attnlab.files import LineReader
 from attnlab.grading.pipeline import run_job
 from attnlab.mutation_testing.equivalence import Standard, difference, standard
 from attnlab.mutation_testing.in_process_host import spawn_in_process
@@ -18,7 +19,6 @@ from attnlab.probe.reference import ReferenceCache
 from attnlab.records import Code, Contract, Limits, Report, from_json, to_json
 from attnlab.records.trial import FileTrialReport, R, TrialJob, TrialReport, TrialResult, passes
 from attnlab.worker.sandbox.layers import memory
-from attnlab.worker.wire import LineReader
 
 MEMORY = 2 << 30  # bytes, besides what this process holds already
 End = Literal["crashed", "timeout"]  # of a process that gave no answer

@@ -21,6 +21,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from attnlab.errors import Broken, Refused
+from attnlab.files import LineReader
 from attnlab.mutation_testing.measure import is_drawn, make_trial
 from attnlab.mutation_testing.operators.base import Mutant, family_of, mutants
 from attnlab.mutation_testing.project_copy import project_copies
@@ -35,7 +36,6 @@ from attnlab.records.trial import (
     Trial,
 )
 from attnlab.run_store import RunStore, result_key
-from attnlab.worker.wire import LineReader
 
 AT_ONCE = max(1, min(4, os.cpu_count() or 1))
 SLOWER, LEAST = 5.0, 3.0  # times the unmutated run, and seconds, that a mutant may take

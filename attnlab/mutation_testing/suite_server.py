@@ -22,10 +22,10 @@ from typing import Any, BinaryIO, NoReturn
 
 import pytest
 
+from attnlab.files import LineReader
 from attnlab.records import Code, Limits, from_json, to_json
 from attnlab.records.trial import Comparison, SuiteRequest, SuiteRun
 from attnlab.worker.sandbox.layers import apply
-from attnlab.worker.wire import LineReader
 
 MEMORY = 4 << 30  # bytes that a run may take besides what is held already
 COMPARING = 20.0  # seconds for one mutant

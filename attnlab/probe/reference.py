@@ -2,24 +2,21 @@
 
 import inspect
 import math
+import sys
 from collections.abc import Collection, Mapping
-from copy import deepcopy
-from functools import lru_cache
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from attnlab.candidate.attention_internals import record_internals
-from attnlab.candidate.gradient_recorder import Backward, GradientRecorder
-from attnlab.candidate.host import Died, Host, Raised, checked_answer
+from attnlab.candidate.gradient_recorder import Backward
+from attnlab.candidate.host import Died, Host, LocalHost, Raised, checked_answer
 from attnlab.candidate.input_copies import cast_floats
-from attnlab.candidate.value_recorder import ValueRecorder, Values, record_values
+from attnlab.candidate.value_recorder import Values
 from attnlab.probe.answers import CannotTell, Gradients, Inputs
 from attnlab.probe.inputs.draw import Dice, weights
 from attnlab.probe.recorded_values import values_in
 from attnlab.records import Code, Contract, UserEnvironment, plain
-from attnlab.tracer.cast import Given
 
 SYNONYMS = {"max_len": "max_seq_len"}  # a task's name for an argument: ours
 USES = 20  # jobs that one process of a solution serves
@@ -65,172 +62,19 @@ class Reference(Protocol):
         are asked for."""
 
 
-class UnitReference:
-    """A class of `attnlab/references/`, run here in float64. Its masks are True where a key may not
-    be attended to; those of the inputs that are `turned` say the opposite."""
+class HostedReference:
+    """A module that answers through a host, in float64 where it is `wide`, else in float32."""
 
-    turned: Collection[str] = ()
     takes_floats = False
 
-    def __init__(self, name: str, turned: Collection[str] = ()) -> None:
-        from attnlab.references import unit
-
-        try:
-            self.kind = unit(name)
-        except KeyError as error:
-            raise BadReference(str(error.args[0])) from None
-        self.name = name
-        self.module: nn.Module = nn.Identity()
-        self.takes = inspect.signature(self.kind).parameters
-        kinds = inspect.signature(self.kind.forward).parameters
-        self.named = {n for n, p in kinds.items() if p.kind is p.KEYWORD_ONLY}
-        self.turned = turned
-        self.weights: dict[str, Tensor] = {}
-        self.init: dict[str, object] = {}
-        self.names: Mapping[str, str] = {}  # of constructor arguments, by the candidate's
-
-    def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
-        own = {self.names.get(n, n): v for n, v in init.items()}
-        named = {n if n in self.takes else SYNONYMS.get(n, n): v for n, v in own.items()}
-        self.module, self.init = _build_reference(self.name, named), named
-        shapes = {n: p.shape for n, p in self.module.named_parameters()}
-        self.put(weights(shapes, dice, bias))
-        return self.weights
-
-    def put(self, weights: Mapping[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, parameter in self.module.named_parameters():
-                parameter.copy_(weights[name])
-        self.weights = dict(weights)
-
-    def call(self, inputs: Inputs) -> Tensor:
-        with torch.inference_mode():  # ours: nothing of it is kept for a backward pass
-            out: Tensor = self._run(self._own(inputs))
-        return out
-
-    def rounded(self, inputs: Inputs) -> Tensor:
-        exact, self.module = self.module, deepcopy(self.module).float()
-        try:
-            with torch.inference_mode():
-                out: Tensor = self._run(self._own(inputs, torch.float32))
-        finally:
-            self.module = exact
-        return out.double()
-
-    def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
-        return tuple(record_internals(lambda: self._run(self._own(inputs)))["scores"].values())
-
-    def in_steps(self, steps: dict[str, Any]) -> None:  # noqa: ARG002
-        return None
-
-    def in_training(self, inputs: Inputs, times: int, seed: int) -> list[Tensor]:
-        own = self._own(inputs)
-        self.module.train()
-        try:
-            with torch.random.fork_rng(devices=()), torch.inference_mode():
-                torch.manual_seed(seed)
-                return [self._run(own) for _ in range(times)]
-        finally:
-            self.module.eval()
-
-    def _own(self, inputs: Inputs, dtype: torch.dtype = torch.float64) -> Inputs:
-        """Inputs in its dtype, with masks in its convention."""
-        own = {n: cast_floats(t, dtype) for n, t in inputs.items()}
-        return own | {n: ~t for n, t in own.items() if n in self.turned and t is not None}
-
-    def _run(self, given: Inputs) -> Tensor:
-        """By position, since names are the candidate's, but for what only has a name."""
-        args = [t for n, t in given.items() if n not in self.named]
-        out: Tensor = self.module(*args, **{n: t for n, t in given.items() if n in self.named})
-        return out
-
-    def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
-        given = self._own(inputs)
-        floats = {n: t for n, t in given.items() if t is not None and t.is_floating_point()}
-        for t in floats.values():
-            t.requires_grad_()
-        self.module.zero_grad()
-        out = self._run(given)
-        if out.requires_grad:
-            (out * cotangent.double()).sum().backward()  # type: ignore[no-untyped-call]
-        weights = self.module.named_parameters()
-        return Gradients(
-            cotangent=cotangent,
-            inputs={n: t.grad for n, t in floats.items() if t.grad is not None},
-            parameters={n: w.grad for n, w in weights if w.grad is not None},
-        )
-
-    def values(self, inputs: Inputs, backward: Backward | None = None) -> Values:
-        held, weights = self.module, self.weights
-
-        def build() -> nn.Module:
-            self.module = self._fresh()
-            return self.module
-
-        def call(given: Given) -> Tensor:
-            out: Tensor = self._run(dict(given))
-            return out
-
-        try:
-            given = list(self._own(inputs).items())
-            recorder = GradientRecorder(backward) if backward else ValueRecorder({})
-            return record_values(build, lambda: self.put(weights), call, given, recorder)
-        finally:
-            self.module = held
-
-    def _fresh(self) -> nn.Module:
-        """Another instance of it."""
-        return self.kind(**self.init).eval()
-
-
-def _build_reference(name: str, init: dict[str, object]) -> nn.Module:
-    """A reference keeps no state between calls, so that the next job can use the same one."""
-    try:
-        return _cached_reference(name, **init)
-    except TypeError:  # an argument that cannot be hashed
-        return _cached_reference.__wrapped__(name, **init)
-
-
-@lru_cache(maxsize=64, typed=True)
-def _cached_reference(name: str, **init: object) -> nn.Module:
-    from attnlab.references import unit
-
-    module: nn.Module = unit(name)(**init).eval().double()
-    return module
-
-
-class FileReference:
-    """A challenge's own solution, in a child like any candidate's: in float64 if its contract
-    names it, else in float32."""
-
-    def __init__(
-        self,
-        code: Code,
-        host: Host,
-        contract: Contract | None = None,
-        own: UserEnvironment | None = None,
-    ) -> None:
-        self.code, self.host, self.contract = code, host, contract
-        self.wide = contract is not None and "float64" in contract.dtypes
+    def __init__(self, host: Host, name: str | None, label: str, wide: bool = True) -> None:
+        """`name` is that of its class, `label` what messages call it."""
+        self.host, self.name, self.label, self.wide = host, name, label, wide
         self.names: Mapping[str, str] = {}
         self.init: dict[str, object] = {}
         self.weights: dict[str, Tensor] = {}
-        self.uses = 1
+        self.contract: Contract | None = None
         self.sound = True
-        self.takes_floats = own is None  # the solution of a challenge does all that its task asks
-        beside = dict(code.siblings)
-        self._ask(
-            "load",
-            file=code.file,
-            text=code.text,
-            path=code.path,
-            own=plain(own) if own else None,
-            siblings=beside,
-        )
-        if contract and contract.cache:
-            self._ask("declare_cache", **plain(contract.cache))
-        if contract and contract.containers:
-            self._ask("declare_containers", containers=plain(contract.containers))
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         self.init = {self.names.get(n, n): v for n, v in init.items()}
@@ -240,7 +84,7 @@ class FileReference:
         return self.weights
 
     def _build(self, seed: int) -> None:
-        self._ask("build", name=self.code.name, init=self.init, seed=seed)
+        self._ask("build", name=self.name, init=self.init, seed=seed)
         if self.wide:
             self._ask("cast", dtype="float64")
 
@@ -255,16 +99,18 @@ class FileReference:
     def _tensor(self, answer: dict[str, Any]) -> Tensor:
         if "output" not in answer:
             kind = answer.get("kind", "no tensor")
-            raise BadReference(f"the reference {self.code.file} returned {kind}, not one tensor")
+            raise BadReference(f"the reference {self.label} returned {kind}, not one tensor")
         out: Tensor = answer["output"]
         return out
 
     def rounded(self, inputs: Inputs) -> Tensor:
         if not self.wide:
             return self.call(inputs)
-        self._ask("cast", dtype="float32")
+        copied = not self._ask("cast_twin", dtype="float32").get("failed")
+        if not copied:  # weights were float32 before: nothing of them is lost
+            self._ask("cast", dtype="float32")
         out = self._tensor(self._ask("call", inputs=list(inputs.items())))
-        self._ask("cast", dtype="float64")  # weights were float32 before: nothing of them is lost
+        self._ask("take_back") if copied else self._ask("cast", dtype="float64")
         return out.double()
 
     def scores(self, inputs: Inputs) -> tuple[Tensor, ...]:
@@ -295,9 +141,49 @@ class FileReference:
         )
 
     def values(self, inputs: Inputs, backward: Backward | None = None) -> Values:
-        recipe = {"name": self.code.name, "init": self.init, "seed": 0, "weights": self.weights}
+        recipe = {"name": self.name, "init": self.init, "seed": 0, "weights": self.weights}
         asked = {"inputs": list(inputs.items()), "backward": backward and vars(backward)}
         return values_in(self._ask("values", **recipe, **asked))
+
+    def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        """One that raises or dies is a fault of the challenge, not of the candidate."""
+        try:
+            return checked_answer(self.host.ask(verb, **args))
+        except (Raised, Died) as error:
+            self.sound = False
+            what = f"raised {error}" if isinstance(error, Raised) else str(error)
+            built = ", ".join(f"{name}={value}" for name, value in self.init.items())
+            how = f" (built with {built})" if built else ""
+            raise BadReference(f"the reference {self.label} {what}{how}") from error
+
+
+class FileReference(HostedReference):
+    """A challenge's own solution, in a child like any candidate's: in float64 if its contract
+    names it."""
+
+    def __init__(
+        self,
+        code: Code,
+        host: Host,
+        contract: Contract | None = None,
+        own: UserEnvironment | None = None,
+    ) -> None:
+        wide = contract is not None and "float64" in contract.dtypes
+        super().__init__(host, code.name, code.file, wide)
+        self.code, self.contract, self.uses = code, contract, 1
+        self.takes_floats = own is None  # the solution of a challenge does all that its task asks
+        self._ask(
+            "load",
+            file=code.file,
+            text=code.text,
+            path=code.path,
+            own=plain(own) if own else None,
+            siblings=dict(code.siblings),
+        )
+        if contract and contract.cache:
+            self._ask("declare_cache", **plain(contract.cache))
+        if contract and contract.containers:
+            self._ask("declare_containers", containers=plain(contract.containers))
 
     def answers(self) -> bool:
         """Whether its process still answers: a candidate of the job before may have ended it."""
@@ -307,16 +193,39 @@ class FileReference:
             return False
         return True
 
-    def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
-        """A solution that raises or dies is a fault of the challenge, not of the candidate."""
+
+class UndisturbedHost(LocalHost):
+    """A session in this process that leaves its random numbers as they are."""
+
+    def ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        with torch.random.fork_rng(devices=()):
+            return super().ask(verb, **args)
+
+
+class UnitReference(HostedReference):
+    """A class of `attnlab/references/`, run here in float64. Its masks are True where a key may not
+    be attended to; those of the inputs that are `turned` say the opposite."""
+
+    def __init__(self, name: str, turned: Collection[str] = ()) -> None:
+        from attnlab.references import unit
+
         try:
-            return checked_answer(self.host.ask(verb, **args))
-        except (Raised, Died) as error:
-            self.sound = False
-            what = f"raised {error}" if isinstance(error, Raised) else str(error)
-            built = ", ".join(f"{name}={value}" for name, value in self.init.items())
-            how = f" (built with {built})" if built else ""
-            raise BadReference(f"the reference {self.code.file} {what}{how}") from error
+            kind = unit(name)
+        except KeyError as error:
+            raise BadReference(str(error.args[0])) from None
+        host = UndisturbedHost()
+        host.session.module = sys.modules[kind.__module__]
+        super().__init__(host, name, name)
+        self.takes, self.turned = inspect.signature(kind).parameters, turned
+
+    def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
+        own = {self.names.get(n, n): v for n, v in init.items()}
+        named = {n if n in self.takes else SYNONYMS.get(n, n): v for n, v in own.items()}
+        return super().equip(named, dice, bias)
+
+    def _own(self, inputs: Inputs) -> list[tuple[str, Tensor | None]]:
+        turned = {n: ~inputs[n] for n in self.turned if inputs.get(n) is not None}
+        return super()._own({**inputs, **turned})
 
 
 class ReferenceCache:

@@ -39,26 +39,6 @@ def receive_line(sock: socket.socket) -> bytes:
     return line
 
 
-class LineReader:
-    """The lines of a pipe, each awaited until a deadline of time.monotonic()."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor, self.rest = descriptor, b""
-
-    def line(self, deadline: float) -> bytes:
-        """The next line; raises `TimeoutError`, or `EOFError` where the other side has closed."""
-        while b"\n" not in self.rest:
-            left = max(0.0, deadline - time.monotonic())
-            if not select.select([self.descriptor], [], [], left)[0]:
-                raise TimeoutError
-            piece = os.read(self.descriptor, 1 << 16)
-            if not piece:
-                raise EOFError
-            self.rest += piece
-        line, _, self.rest = self.rest.partition(b"\n")
-        return line
-
-
 def _read_frame(recv_into: Callable[[memoryview], int]) -> bytearray:
     (length,) = HEAD.unpack(_read_exactly(recv_into, HEAD.size))
     if length > CAP:
