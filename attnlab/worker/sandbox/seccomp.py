@@ -10,6 +10,8 @@ wrap around, so the parent's is refused by its value.
 import ctypes
 import os
 import struct
+import tomllib
+from pathlib import Path
 from typing import NamedTuple
 
 from attnlab.worker.sandbox.libc import check_result, libc
@@ -26,52 +28,16 @@ class Calls(NamedTuple):
     """The kernel's number of an architecture, and there the numbers of the calls to filter."""
 
     machine: int
-    to_one: tuple[int, ...]  # the first argument is a process
-    to_own: tuple[int, ...]  # the same, and 0 means oneself
+    to_one: list[int]  # the first argument is a process
+    to_own: list[int]  # the same, and 0 means oneself
     clone: int  # its first argument are flags
-    never: tuple[int, ...]
+    never: list[int]
 
 
 CLONE3 = 435  # its flags are in memory, which a filter cannot read: C libraries then use clone
 NAMESPACES = 0x7E020000  # flags of clone: a mount, cgroup, UTS, IPC, user, PID or network namespace
-KNOWN = {
-    "x86_64": Calls(
-        machine=0xC000003E,
-        to_one=(62, 200, 234, 129, 297),  # kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo
-        to_own=(302, 203, 142, 144, 314),  # prlimit64, and sched_set* of CPUs, param, policy, attr
-        clone=56,
-        never=(
-            *(101, 310, 311, 424, 438, 141),  # ptrace, process_vm_*, pidfd_*, setpriority
-            *(90, 91, 268, 452, 92, 93, 94, 260),  # of files: their rights, their owner,
-            *(132, 235, 261, 280, 188, 189, 190, 463, 197, 198, 199, 466),  # times and attributes
-            *(425, 321, 175, 313, 176, 246, 169),  # io_uring, bpf, modules, kexec, reboot
-            *(164, 227, 159, 305, 170, 171, 172, 173),  # the clock, names, ports
-            *(41, 29, 30, 31, 67, 64, 65, 66, 220),  # sockets, memory and semaphores of all,
-            *(68, 69, 70, 71, 240, 241, 248, 249, 250, 251),  # queues, keys; who comes first
-            *(272, 308, 165, 166, 155, 161, 428, 429, 430, 431, 432, 433, 442),  # other namespaces,
-            *(323, 303, 304, 298, 312, 163, 179, 167, 168, 133, 259),  # mounts, roots, page faults,
-            *(153, 103, 305, 154, 440, 448, 447, 126),  # file handles, counters, devices
-        ),
-    ),
-    "aarch64": Calls(
-        machine=0xC00000B7,
-        to_one=(129, 130, 131, 138, 240),
-        to_own=(261, 122, 118, 119, 274),
-        clone=220,
-        never=(
-            *(117, 270, 271, 424, 438, 140),
-            *(52, 53, 452, 54, 55),
-            *(88, 5, 6, 7, 463, 14, 15, 16, 466),
-            *(425, 280, 105, 273, 106, 104, 142),
-            *(170, 112, 171, 266, 161, 162),
-            *(198, 194, 195, 196, 197, 190, 191, 192, 193),
-            *(186, 187, 188, 189, 180, 181, 217, 218, 219, 30),
-            *(97, 268, 40, 39, 41, 51, 428, 429, 430, 431, 432, 433, 442),
-            *(282, 264, 265, 241, 272, 89, 60, 224, 225, 33),
-            *(58, 116, 266, 440, 448, 447, 91),
-        ),
-    ),
-}
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+KNOWN = {machine: Calls(**numbers) for machine, numbers in _TABLES.items()}
 
 
 class _Program(ctypes.Structure):
