@@ -99,7 +99,7 @@ class Strength:
         return not (self.wrongs or self.flips or self.count("survived"))
 
 
-class Grader(ABC, Generic[V, R]):
+class VersionGrader(ABC, Generic[V, R]):
     """Grades versions of one base under each of its seeds."""
 
     slug: str

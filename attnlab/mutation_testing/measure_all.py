@@ -9,9 +9,9 @@ from typing import Any
 
 from attnlab.catalogue.program_entries import ProgramEntry
 from attnlab.catalogue.programs import read_program
-from attnlab.mutation_testing.measure import ALL, Grader, Runner, Strength
-from attnlab.mutation_testing.measure_file import FileGrader
-from attnlab.mutation_testing.measure_program import ProgramGrader
+from attnlab.mutation_testing.measure import ALL, Runner, Strength, VersionGrader
+from attnlab.mutation_testing.measure_file import FileVersionGrader
+from attnlab.mutation_testing.measure_program import ProgramVersionGrader
 from attnlab.records import Challenge
 from attnlab.run_store import RunStore, folder_digest, result_key
 
@@ -33,15 +33,17 @@ class Measurement:
         """One for each base, in this order."""
         bases = {challenge.folder: challenge for challenge in challenges}  # bugs of one share it
         for folder, challenge in bases.items():
-            grader = partial(FileGrader, challenge, self.runner, self.seeds)
+            grader = partial(FileVersionGrader, challenge, self.runner, self.seeds)
             yield self._strength(folder, grader)
         for entry in programs:
             yield self._strength(entry.folder, partial(self._program_grader, entry))
 
-    def _program_grader(self, entry: ProgramEntry) -> ProgramGrader:
-        return ProgramGrader(read_program(Path(entry.folder)), self.runner, self.seeds)
+    def _program_grader(self, entry: ProgramEntry) -> ProgramVersionGrader:
+        return ProgramVersionGrader(read_program(Path(entry.folder)), self.runner, self.seeds)
 
-    def _strength(self, folder: str, make_grader: Callable[[], Grader[Any, Any]]) -> Strength:
+    def _strength(
+        self, folder: str, make_grader: Callable[[], VersionGrader[Any, Any]]
+    ) -> Strength:
         digest = folder_digest(folder)
         percent = ALL if self.table and digest not in self.table else self.percent
         key = result_key(folder, "strength", list(self.seeds), percent)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from attnlab.catalogue.validate import other_right_files
-from attnlab.mutation_testing.measure import SHIPPED, Bug, Grader, Right, Runner
+from attnlab.mutation_testing.measure import SHIPPED, Bug, Right, Runner, VersionGrader
 from attnlab.mutation_testing.operators.base import Mutant, mutants
 from attnlab.records import Challenge, Code, Limits, Report
 from attnlab.records.trial import TrialJob, TrialResult
@@ -16,7 +16,7 @@ from attnlab.verdict import make_verdict
 LIMITS = Limits(seconds=20.0)
 
 
-class FileGrader(Grader[Code, Report]):
+class FileVersionGrader(VersionGrader[Code, Report]):
     """Grades files of one challenge."""
 
     def __init__(self, challenge: Challenge, runner: Runner, seeds: Sequence[int]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from attnlab.catalogue.programs import compose
 from attnlab.catalogue.validate_program import program_cases
-from attnlab.mutation_testing.measure import SHIPPED, Bug, Grader, Right, Runner
+from attnlab.mutation_testing.measure import SHIPPED, Bug, Right, Runner, VersionGrader
 from attnlab.mutation_testing.operators.base import Mutant, mutants
 from attnlab.records import Limits
 from attnlab.records.program import Files, Program, ProgramJob, ProgramReport
@@ -14,7 +14,7 @@ from attnlab.records.trial import ProgramTrialJob, TrialResult
 LIMITS = Limits(seconds=60.0)
 
 
-class ProgramGrader(Grader[Files, ProgramReport]):
+class ProgramVersionGrader(VersionGrader[Files, ProgramReport]):
     """Grades versions of one program."""
 
     def __init__(self, program: Program, runner: Runner, seeds: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from attnlab.catalogue.load import read_challenge
 from attnlab.errors import Broken
 from attnlab.mutation_testing.measure import SHIPPED
-from attnlab.mutation_testing.measure_file import FileGrader, bugs
+from attnlab.mutation_testing.measure_file import FileVersionGrader, bugs
 from attnlab.mutation_testing.operators.base import mutants
 from attnlab.records import CheckResult, Report
 from attnlab.records.trial import TrialReport, TrialResult
@@ -68,7 +68,7 @@ def right(challenge):
 
 def measured(challenge, lab, seeds=(0,)):
     with ThreadPoolExecutor(2) as pool:
-        return FileGrader(challenge, lab, seeds).measure(pool, 100)
+        return FileVersionGrader(challenge, lab, seeds).measure(pool, 100)
 
 
 def test_a_grader_that_rejects_all_but_the_right_files_is_good(challenge, right):

@@ -26,8 +26,8 @@ def asked(monkeypatch):
             found.append((self.slug, percent))
             return Strength(slug=self.slug, right=1, trials=(), wrongs=())
 
-    monkeypatch.setattr(measure_all, "FileGrader", FakeGrader)
-    monkeypatch.setattr(measure_all, "ProgramGrader", FakeGrader)
+    monkeypatch.setattr(measure_all, "FileVersionGrader", FakeGrader)
+    monkeypatch.setattr(measure_all, "ProgramVersionGrader", FakeGrader)
     return found
 
 

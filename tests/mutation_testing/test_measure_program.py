@@ -11,7 +11,7 @@ from attnlab.catalogue.programs import read_program
 from attnlab.catalogue.validate_program import program_cases
 from attnlab.errors import Broken
 from attnlab.mutation_testing.measure import SHIPPED
-from attnlab.mutation_testing.measure_program import ProgramGrader, program_bugs
+from attnlab.mutation_testing.measure_program import ProgramVersionGrader, program_bugs
 from attnlab.mutation_testing.operators.base import mutants
 from attnlab.records.program import PartResult, ProgramReport
 from attnlab.records.trial import ProgramTrialReport, TrialResult
@@ -61,7 +61,7 @@ class FakeWorker:
 
 def measured(program, worker, seeds=(0,), percent=100):
     with ThreadPoolExecutor(2) as pool:
-        return ProgramGrader(program, worker, seeds).measure(pool, percent)
+        return ProgramVersionGrader(program, worker, seeds).measure(pool, percent)
 
 
 def test_a_grader_that_rejects_every_bug_is_good(program):
