@@ -101,8 +101,14 @@ def test_a_triage_that_names_something_counts_as_help(shell):
     assert "a triage that names something costs as a hint does: then the rating is solid" in advice
     said = shell("triage", "char-gpt/own.py", "--input", "x: B S D")
     assert "1 triage so far: the rating is solid at most" in said.err
+    hides = shell("trace", "char-gpt/own.py", "--input", "x: B S D")
+    assert "so far" not in hides.err
+    shows = shell("trace", "char-gpt/own.py", "--input", "x: B S D", "--reveal")
+    assert "2 triages so far: the rating is partial at most" in shows.err
+    assert "softmax runs over" in shows.out
+    assert "softmax runs over" not in hides.out
     card = shell("interview", "end", "--json").json
-    assert (card["hints"], card["triages"]) == (0, 1)
+    assert (card["hints"], card["triages"]) == (0, 2)
 
 
 def test_where_its_folder_is_gone_no_other_round_is_taken_for_it(shell):
