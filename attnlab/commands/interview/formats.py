@@ -77,7 +77,7 @@ def show_status(ctx: typer.Context, interview: Interview, json: bool) -> int:
 
 
 def answer(ctx: typer.Context, text: Text = "", json: Json = False) -> int:
-    """Answer the question that a round asks; at a terminal, go on with it.
+    """Answer the question that is open, or all at a terminal.
 
     For rounds of review, incident, implement, explain and mixed. What is right is told at the end.
     """

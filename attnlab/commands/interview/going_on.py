@@ -99,7 +99,7 @@ def ask(
     own: Annotated[str, typer.Argument(metavar="[N]", help="A measurement of an incident.")] = "",
     json: Json = False,
 ) -> int:
-    """Show the next question that a good candidate asks, and its answer.
+    """Show the next question of a good candidate, and its answer.
 
     It takes no question of your own: nobody is there to answer it. In a round of another format it
     makes measurement N, or gives a hint for a file.

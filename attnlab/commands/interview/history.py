@@ -17,7 +17,7 @@ Number = Annotated[
 
 
 def history(ctx: typer.Context, number: Number = "", html: Html = "", json: Json = False) -> int:
-    """List past interviews, and which kinds of bugs are missed; or show one again."""
+    """List past interviews and what was missed, or show one."""
     from attnlab.errors import Refused
     from attnlab.practice.formats import past_formats
     from attnlab.practice.interviews import all_interviews

@@ -27,7 +27,7 @@ SkipBugs = Annotated[
 def stage(
     ctx: typer.Context, name: StageName = "", skip_bugs: SkipBugs = False, json: Json = False
 ) -> int:
-    """Go on after the bugs: open the next stage, with the files that it gives, if any."""
+    """Open the next stage after the bugs, with its given files."""
     import json as json_format
 
     from attnlab.catalogue.rounds import write_stage
