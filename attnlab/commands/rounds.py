@@ -182,8 +182,7 @@ def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> Sele
 
 
 def training_script(ctx: typer.Context, target: str) -> str:
-    """The file that trains, where the target is a program or the folder of one; else the target. In
-    an interview about a program its name means that folder."""
+    """The file that trains a program, in an interview that of its round; else the target."""
     from attnlab.target.rounds import script_of_round
 
     found = catalogue(ctx)

@@ -48,8 +48,7 @@ class InterviewStartPage:
         screen.say(f"wrote ./{interview.folder}/ (seed {interview.seed})", indent=2)
         for copy in self.kept:
             screen.say(f"the old file is kept as {copy}", indent=2)
-        screen.gap()
-        screen.say(("attnlab", "title"))
+        screen.heading("attnlab")
         rows = [(command.replace("NAME", interview.name), text) for command, text in HELP]
         wide = max(len(command) for command, _ in rows) + 2
         for command, text in rows:
@@ -253,9 +252,11 @@ class AbandonPage:
     interview: Interview
 
     def show(self, screen: Screen) -> None:
-        folder = self.interview.folder
-        screen.say(f"interview {self.interview.number} is dropped; ./{folder}/ stays as it is")
-        screen.do_next(f"attnlab grade {self.interview.name} goes on without a clock")
+        one = self.interview
+        stays = "" if one.tasks else f"; ./{one.folder}/ stays as it is"
+        screen.say(f"interview {one.number} is dropped{stays}")
+        goes_on = f"attnlab grade {one.name} goes on without a clock"
+        screen.do_next("attnlab interview start begins another" if one.tasks else goes_on)
 
     def document(self) -> Document:
         return {"interview": self.interview.number, "folder": f"./{self.interview.folder}"}
