@@ -1,9 +1,13 @@
 """Why an operation raised, in the words of its operands' axes: one test for each kind of crash."""
 
+from dataclasses import replace
+
 import pytest
 from modules import ATTENTION, FLAGSHIP, PLAIN, line_of, module, traced
+from sample_records import OPS
 
 from attnlab.records import Contract, Input
+from attnlab.tracer.crash.operand_origins import place_of
 
 
 def crash(forward, init="", contract=PLAIN, head="self, x"):
@@ -11,6 +15,13 @@ def crash(forward, init="", contract=PLAIN, head="self, x"):
     trace = traced(module(forward, init=init, head=head), contract)
     assert trace.crash is not None, "it ran"
     return trace.crash
+
+
+def test_a_row_of_another_file_is_named_with_it():
+    """Its line number alone would be looked for in the file that raised."""
+    made = replace(OPS[0], file="shop/model.py", line=63)
+    assert place_of(made, "shop/model.py") == "on line 63"
+    assert place_of(made, "shop/train.py") == "at model.py:63"
 
 
 LAYER = "self.proj = nn.Linear(width, width)"
