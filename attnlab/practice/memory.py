@@ -21,7 +21,7 @@ def due_cards(answers: Sequence[Answer], minutes: dict[str, float], now: float) 
     """The cards that are due: what was not right at last, then what is most likely forgotten.
     `minutes` are those that a question of each kind takes."""
     # The same answers give the same dates; a right answer is not asked again on its day.
-    steps = (timedelta(minutes=10),)
+    steps = (timedelta(minutes=1),)
     scheduler = Scheduler(enable_fuzzing=False, learning_steps=steps, relearning_steps=steps)
     cards: dict[tuple[str, str], Card] = {}
     marks: dict[tuple[str, str], Mark] = {}

@@ -36,7 +36,8 @@ class TaskPage:
     def next(self) -> str:
         if self.file:
             return f"edit {self.file}, then attnlab interview submit; ask gives a hint"
-        more = "; ask N measures" if self.question.measurements else ""
+        known = len(self.question.measurements)
+        more = "; ask N measures" if known > 1 else "; ask 1 shows what is true" * known
         return f"attnlab interview answer ANSWER, or skip{more}"
 
     def document(self) -> Document:
@@ -50,8 +51,8 @@ def _document(task: TaskPage | None) -> Document | None:
 
 
 def _show_task(task: TaskPage | None, screen: Screen) -> None:
-    screen.gap()
     if task:
+        screen.gap()
         task.show(screen)
     screen.do_next(task.next if task else f"every task is done: {ENDS}")
 
@@ -217,11 +218,10 @@ def _show_verdicts(verdicts: Sequence[QuizVerdict], screen: Screen) -> None:
     for verdict in verdicts:
         measured = f" ({plural(verdict.measured, 'measurement')})" if verdict.measured else ""
         screen.hang("    you    ", verdict.answer + measured)
-        if verdict.outcome != "right" or "\n" in verdict.right:
-            if "\n" in verdict.right:
-                screen.prose(verdict.right, indent=11)
-            else:
-                screen.hang("    right  ", (verdict.right, "bold"))
+        if "\n" in verdict.right:
+            screen.prose(verdict.right, indent=4)
+        elif verdict.outcome != "right":
+            screen.hang("    right  ", (verdict.right, "bold"))
         if verdict.message and verdict.message != f"you said: {verdict.answer}":
             screen.hang("           ", verdict.message)
     for why in dict.fromkeys(verdict.why for verdict in verdicts if verdict.why):

@@ -57,7 +57,7 @@ class MeasurementPage:
     def show(self, screen: Screen) -> None:
         show_measurement(self.measurement, screen)
         answer = self.answer or f"attnlab quiz --answer {self.measurement.id}=ANSWER"
-        screen.do_next(f"{answer} names the cause")
+        screen.do_next(f"{answer} answers it")
 
     def document(self) -> Document:
         return pick(self.measurement, "id", "name", "value")
@@ -88,9 +88,12 @@ def show_question(question: Question, screen: Screen, again: bool = False) -> No
             _show_code(question, screen)
         if question.log:
             screen.gap()
-        for line in question.log:
+        items = [line for line in question.log if line.startswith("* ")]
+        for line in (line for line in question.log if line not in items):
             style = {"-": "bad", "+": "ok"}.get(line[:1], "")
             screen.say((line, style), indent=2)
+        if items:
+            screen.prose("\n".join(items), indent=1)
         screen.gap()
     for number, name in enumerate(question.measurements, 1):
         screen.hang((f"  {number:>2}  ", "name"), name)
@@ -136,7 +139,11 @@ def show_verdict(verdict: QuizVerdict, screen: Screen) -> None:
     screen.gap()
     head = f"{marks[verdict.outcome]} {verdict.outcome}"
     screen.hang((head, style), f": {verdict.message}" if verdict.message else "")
-    screen.hang(("  answer  ", "title"), (verdict.right, "bold"))
+    if "\n" in verdict.right:
+        screen.say(("answer", "title"), indent=2)
+        screen.prose(verdict.right, indent=2)
+    else:
+        screen.hang(("  answer  ", "title"), (verdict.right, "bold"))
     if verdict.rows:
         screen.gap()
         show_table(Trace(ops=verdict.rows), screen)

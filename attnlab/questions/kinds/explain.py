@@ -20,7 +20,7 @@ from attnlab.records.quiz import Mark
 from attnlab.records.walk import WalkStep
 
 MATERIAL = "patched"
-ANSWER = "what is true, once you said yours aloud"
+ANSWER = "what is true"
 TICKS: dict[str, Mark] = {"all of it": "right", "part of it": "partly", "little of it": "wrong"}
 WALKED = (4, 9)  # lines that are walked through
 
@@ -30,7 +30,8 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     if found is None:
         return None
     prompt, answer, code = found
-    question = asked(f"{prompt} How much of it did you say?", "1 for what is true, or a letter")
+    aloud = f"{prompt} Say it aloud, then look at 1: how much of it did you say?"
+    question = asked(aloud, "1 for what is true, or a letter")
     part = Part(
         question=replace(question, choices=tuple(TICKS), measurements=(ANSWER,)),
         right=answer,
@@ -42,7 +43,7 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
 
 def _tick(typed: str) -> Judged:
     ticked = read_choice(typed, tuple(TICKS))
-    return Judged(TICKS[ticked], ticked, f"you said {ticked}")
+    return Judged(TICKS[ticked], ticked, "")
 
 
 def _asked_next(one: Patched, dice: random.Random) -> tuple[str, str, dict[str, Any]] | None:
