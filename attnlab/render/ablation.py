@@ -43,7 +43,7 @@ class AblationPage:
             screen.gap()
             screen.hang((f"{screen.marks.bad} {self.outcome}  ", "bad"), self.message)
             if self.hint:
-                screen.prose(self.hint, indent=2)
+                screen.say(self.hint, indent=2)
             return
         screen.say((_before(self.report), "aside"), indent=2)
         _show_findings(self.report, screen)

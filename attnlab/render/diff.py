@@ -38,9 +38,9 @@ class DiffPage:
         screen.say((head, style), much if self.outcome == "different" else "")
         screen.say((self.target, "name"), "  beside  ", (self.reference, "name"), indent=2)
         if self.report.message:
-            screen.prose(self.report.message, indent=2)
+            screen.say(self.report.message, indent=2)
         if self.report.hint:
-            screen.prose(self.report.hint, indent=2)
+            screen.say(self.report.hint, indent=2)
         for each in self.report.diagnosis:
             screen.gap()
             show_diagnosis(each, screen)

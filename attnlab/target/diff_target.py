@@ -15,6 +15,7 @@ from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.find_target import find_target
 from attnlab.target.resolve import own_job
+from attnlab.target.torch_references import adapt_layer
 
 LIBRARY = "ref:"
 REFERENCES = Path(__file__).parent.parent / "references"
@@ -32,6 +33,9 @@ def diff_job(
         raise Refused(f"{typed.target} does not say which class to compare", hint, typed.target)
     found, own = _reference(reference, job.candidate.name, shown)
     names = _names(job.contract, found, reference, typed)
+    if isinstance(found, Code) and own and (own.module or "").startswith("torch.nn"):
+        found, named = adapt_layer(found, job.contract)
+        names, own = {**names, **named}, replace(own, module=None)
     if weights:
         job = replace(job, contract=replace(job.contract, weights=read_weight_map(weights)))
     return replace(job, reference=found, reference_own=own, reference_names=names, stages=("diff",))

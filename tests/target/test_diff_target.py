@@ -79,6 +79,46 @@ def test_of_several_outputs_the_first_is_compared(wrong, says, tmp_path):
     assert "the first tensor" in diff.message
 
 
+MINE_WITH_HEADS = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, dim=12, heads=3):
+        super().__init__()
+        self.h = heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.out = nn.Linear(dim, dim)
+
+    def forward(self, x, keep=None):
+        b, s, d = x.shape
+        q, k, v = self.qkv(x).view(b, s, 3, self.h, d // self.h).permute(2, 0, 3, 1, 4)
+        scores = q @ k.mT / (d // self.h) ** 0.5
+        if keep is not None:
+            scores = scores.masked_fill(~keep.SHAPE, float("-inf"))
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(b, s, d))
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "shape"),
+    [
+        ("keep: B S bool allows optional", "view(b, 1, 1, s)"),
+        ("keep: S S bool allows optional", "view(s, s)"),
+        ("keep: B S S bool allows optional", "unsqueeze(1)"),
+        ("keep: B 1 1 S bool allows optional", "view(b, 1, 1, s)"),
+    ],
+)
+def test_attention_of_pytorch_is_fed_as_mine_is(mask, shape, tmp_path):
+    """One input is its query, key and value; masks of every shape and polarity are turned."""
+    file = tmp_path / "mine.py"
+    file.write_text(MINE_WITH_HEADS.replace("SHAPE", shape), encoding="utf-8")
+    typed = TraceCommand(target=str(file), inputs=("x: B S D", mask))
+    job = diff_job(typed, "torch.nn:MultiheadAttention", Limits(seconds=60))
+    diff = run_job(job, lambda *_: LocalHost()).diff
+    assert (diff.outcome, diff.message[:7]) == ("same", "outputs")
+
+
 def test_what_returns_no_tensor_cannot_be_compared(tmp_path):
     """Nothing is said of a difference."""
     mine = RIGHT.replace("return one * other.sigmoid()", "return None")
