@@ -10,7 +10,7 @@ from attnlab.records.program import Program, ProgramReport
 from attnlab.render.json import Document, pick
 from attnlab.render.round import count_right, grade_word, show_count, show_goals, show_task
 from attnlab.render.screen import Screen, plural
-from attnlab.render.stage import clock_of, next_stage, show_stage, show_stage_card, stage_document
+from attnlab.render.stage import clock_of, next_stage, show_stage, show_stage_cards, stage_document
 
 HELP = (
     ("run NAME", "trains it: its loss and goals, or where it stops"),
@@ -85,13 +85,15 @@ class InterviewStatusPage:
         )
         gone = " is gone" * self.gone
         screen.say((interview.slug, "name"), f"  {self.folder}", (gone, "bad"), indent=2)
-        screen.say(", ".join(_counted(interview)), indent=2)
+        counts = [plural(len(interview.of_kind(kind)), kind) for kind in COUNTED]
+        counts += [plural(n, "triage") for n in (len(interview.of_kind("triage")),) if n]
+        counts += [plural(len(interview.notes), "note")]
+        asked = plural(len(interview.of_kind("ask")), "question")
+        screen.say(f"{', '.join(counts)}, {asked} asked", indent=2)
         screen.hang("  ", _time_that_counts(interview))
         for number, event in interview.notes.items():
             screen.hang(f"  note {number}  {clock_of(event.seconds)}  ", event.text)
-        for stage in self.stages:
-            if stage.outcome != "locked":
-                show_stage_card(stage, screen)
+        show_stage_cards(self.stages, screen)
         screen.do_next(self.next)
 
     @property
@@ -282,10 +284,3 @@ def _time_that_counts(interview: Interview) -> str:
     if counted.outcome == "passed":
         return f"it passed at {at}, which is the time that counts, unless you hand in a wrong one"
     return f"handed in at {at}, which counts until a grade or submit passes"
-
-
-def _counted(interview: Interview) -> list[str]:
-    counts = [plural(len(interview.of_kind(kind)), kind) for kind in COUNTED]
-    triages = len(interview.of_kind("triage"))
-    counts += [plural(triages, "triage")] * bool(triages) + [plural(len(interview.notes), "note")]
-    return [*counts, f"{plural(len(interview.of_kind('ask')), 'question')} asked"]

@@ -37,8 +37,7 @@ def show_head(program: Program, screen: Screen, folder: str = "") -> None:
 def show_task(program: Program, bugs: Sequence[str], screen: Screen) -> None:
     """What one sees of a round, or the command that shows it, and what is to be done."""
     show_head(program, screen)
-    run = f"`attnlab run {program.name}`"
-    drawn = f"Drawn just now: {run} shows its loss and goals, or where it stops."
+    drawn = f"Drawn just now: `attnlab run {program.name}` shows its loss, or where it stops."
     screen.heading("symptom", program.symptom_of(bugs) or drawn)
     screen.heading("task", program.task)
     screen.gap()

@@ -21,7 +21,7 @@ from attnlab.records.practice import (
 )
 from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, bare_table, plural
-from attnlab.render.stage import clock_of, show_stage_card
+from attnlab.render.stage import clock_of, show_stage_cards
 
 COLUMNS = ("no", "date", "program", "time", "found", "fixed", "named", "hints", "stages", "rating")
 LEFT_OUT = ("hints", "no", "named", "fixed", "date", "stages", "time")  # in this order
@@ -47,8 +47,7 @@ class ScorecardPage:
             _show_bug(bug, screen)
         for decoy in card.decoys:
             _show_decoy(decoy, screen)
-        for stage in card.stages:
-            show_stage_card(stage, screen)
+        show_stage_cards(card.stages, screen)
         wrong = [part for part in card.parts if part.outcome != "passed"]
         if wrong:
             screen.heading("parts that are not right")

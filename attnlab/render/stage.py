@@ -1,5 +1,6 @@
 """Pages about a stage, and its part of a grade and of a scorecard."""
 
+from collections.abc import Sequence
 from difflib import unified_diff
 
 from rich.text import Text
@@ -168,12 +169,18 @@ def next_stage(program: Program, report: ProgramReport, skipped: bool = False) -
     return f"attnlab interview stage goes on with {ids[done]}, {done + 1} of {len(ids)}; "
 
 
-def show_stage_card(card: StageCard, screen: Screen) -> None:
-    """What became of a stage, in a scorecard."""
+def show_stage_cards(cards: Sequence[StageCard], screen: Screen) -> None:
+    """What became of each stage that was opened, and which were not."""
+    for card in cards:
+        if card.outcome != "locked":
+            _show_card(card, screen)
+    if locked := [card.id for card in cards if card.outcome == "locked"]:
+        screen.gap()
+        screen.say(f"{screen.marks.skip} stages not opened: {', '.join(locked)}")
+
+
+def _show_card(card: StageCard, screen: Screen) -> None:
     screen.gap()
-    if card.outcome == "locked":
-        screen.say(f"{screen.marks.skip} ", (f"stage {card.id}", "title"), "  never opened")
-        return
     mark, style = screen.look(card.outcome)
     screen.say((f"{mark} ", style), (f"stage {card.id}", "title"), f"  {STATES[card.outcome]}")
     screen.say(card.title, indent=4)
