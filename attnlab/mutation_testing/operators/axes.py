@@ -27,10 +27,7 @@ MOVING = ("transpose", "swapaxes", "swapdims", "movedim", "permute", "t")
 
 
 def added_axis(source: Source) -> Edits:
-    """`unsqueeze` inserts the new axis at another position, so another axis is broadcast.
-
-    Right: `scores = scores + mask.unsqueeze(1)`
-    Wrong: `scores = scores + mask.unsqueeze(2)`"""
+    """`unsqueeze` inserts the new axis at another position, so another axis is broadcast."""
     for call in source.calls("unsqueeze"):
         yield from source.put_other_axes(argument(call, "dim", 0), AXES)
     for node in source.of_type(ast.Subscript):
@@ -54,20 +51,14 @@ def _moved(source: Source, node: ast.Subscript) -> Edits:
 
 
 def cut_axis(source: Source) -> Edits:
-    """A tensor is split, selected or indexed along the axis next to the right one.
-
-    Right: `q, k, v = qkv.chunk(3, dim=-1)`
-    Wrong: `q, k, v = qkv.chunk(3, dim=-2)`"""
+    """A tensor is split, selected or indexed along the axis next to the right one."""
     for call in source.calls(*BEHIND, *CUTTING):
         place = int(called_name(call) in BEHIND)
         yield from source.put_next_axes(argument(call, "dim", place))
 
 
 def einsum_letter_summed(source: Source) -> Edits:
-    """The output of an einsum lacks a letter, so that axis is summed.
-
-    Right: `y = torch.einsum("bhqk,bkhd->bqhd", w, v)`
-    Wrong: `y = torch.einsum("bhqk,bkhd->bqh", w, v)`"""
+    """The output of an einsum lacks a letter, so that axis is summed."""
     for spec, text in equations(source):
         terms, arrow, result = text.partition("->")
         for i in range(len(result)):
@@ -75,10 +66,7 @@ def einsum_letter_summed(source: Source) -> Edits:
 
 
 def einsum_letters(source: Source) -> Edits:
-    """Two letters of an einsum are swapped.
-
-    Right: `scores = torch.einsum("bqhd,bkhd->bhqk", q, k)`
-    Wrong: `scores = torch.einsum("bqhd,bkhd->bhkq", q, k)`"""
+    """Two letters of an einsum are swapped."""
     for spec, text in equations(source):
         for i in range(len(text) - 1):
             if text[i : i + 2].isalpha():
@@ -86,19 +74,13 @@ def einsum_letters(source: Source) -> Edits:
 
 
 def flattened_axes(source: Source) -> Edits:
-    """`flatten` starts one axis too early or too late.
-
-    Right: `merged = context.flatten(2)`
-    Wrong: `merged = context.flatten(1)`"""
+    """`flatten` starts one axis too early or too late."""
     for call in source.calls("flatten"):
         yield from source.put_next_axes(argument(call, "start_dim", 0))
 
 
 def index_of_another_axis(source: Source) -> Edits:
-    """An index picks from the axis before or after: the last sample in place of the last position.
-
-    Right: `last = logits[:, -1]`
-    Wrong: `last = logits[-1]`"""
+    """An index picks from the axis before or after: the last sample, not the last position."""
     for node in source.of_type(ast.Subscript):
         if isinstance(node.slice, ast.Tuple) and len(node.slice.elts) > 1:
             *axes, last = node.slice.elts
@@ -109,10 +91,7 @@ def index_of_another_axis(source: Source) -> Edits:
 
 
 def joined_axis(source: Source) -> Edits:
-    """Tensors are concatenated along a wrong axis: a cache along the heads.
-
-    Right: `k = torch.cat([past, k], dim=-2)`
-    Wrong: `k = torch.cat([past, k], dim=-3)`"""
+    """Tensors are concatenated along a wrong axis: a cache along the heads."""
     for call in source.calls(*JOINING):
         axis = argument(call, "dim", 0)
         if axis is None:
@@ -121,10 +100,7 @@ def joined_axis(source: Source) -> Edits:
 
 
 def joined_in_another_order(source: Source) -> Edits:
-    """Tensors are concatenated in the wrong order: new keys before cached ones, cosines first.
-
-    Right: `pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)`
-    Wrong: `pairs = torch.stack([angles.cos(), angles.sin()], dim=-1)`"""
+    """Tensors are concatenated in the wrong order: new keys before cached ones, cosines first."""
     for call in source.calls(*JOINING):
         items = call.args[0] if call.args else None
         if isinstance(items, ast.List | ast.Tuple) and len(items.elts) > 1:
@@ -135,10 +111,7 @@ def joined_in_another_order(source: Source) -> Edits:
 
 
 def permuted_order(source: Source) -> Edits:
-    """Two axes of a `permute` are swapped.
-
-    Right: `qkv = qkv.permute(2, 0, 3, 1, 4)`
-    Wrong: `qkv = qkv.permute(2, 0, 1, 3, 4)`"""
+    """Two axes of a `permute` are swapped."""
     for call in source.calls("permute"):
         axes = call.args if is_method(call) else call.args[1:]
         if len(axes) == 1 and isinstance(axes[0], ast.Tuple | ast.List):
@@ -148,19 +121,13 @@ def permuted_order(source: Source) -> Edits:
 
 
 def reduced_axis(source: Source) -> Edits:
-    """A reduction runs over the axis next to the right one.
-
-    Right: `empty = mask.all(dim=-1, keepdim=True)`
-    Wrong: `empty = mask.all(dim=-2, keepdim=True)`"""
+    """A reduction runs over the axis next to the right one."""
     for call in source.calls(*REDUCING):
         yield from source.put_next_axes(argument(call, "dim", 0))
 
 
 def repeated_in_another_order(source: Source) -> Edits:
-    """`repeat_interleave` is replaced by copies in blocks, or the reverse.
-
-    Right: `k = k.repeat_interleave(groups, dim=1)`
-    Wrong: `k = torch.cat([k] * (groups), dim=1)`"""
+    """`repeat_interleave` is replaced by copies in blocks, or the reverse."""
     for call, value in source.calls_on("repeat_interleave"):
         count, axis = argument(call, "repeats", 0), argument(call, "dim", 1)
         if count is not None:
@@ -174,10 +141,7 @@ def repeated_in_another_order(source: Source) -> Edits:
 
 
 def reshape_in_place_of_transpose(source: Source) -> Edits:
-    """A transpose is replaced by a reshape: the shape is right, the values are in wrong places.
-
-    Right: `context = context.transpose(1, 2).flatten(2)`
-    Wrong: `context = context.reshape(context.transpose(1, 2).shape).flatten(2)`"""
+    """A transpose is replaced by a reshape: the shape is right, the values are in wrong places."""
     for call, value in source.calls_on("transpose", "permute", "swapaxes", "movedim"):
         if is_method(call):
             yield source.put(call, f"{source.text_of(value)}.reshape({source.text_of(call)}.shape)")
@@ -189,10 +153,7 @@ def reshape_in_place_of_transpose(source: Source) -> Edits:
 
 
 def rolled_by_one(source: Source) -> Edits:
-    """A tensor is shifted by one position.
-
-    Right: `context = weights @ v`
-    Wrong: `context = weights @ (v).roll(1, -2)`"""
+    """A tensor is shifted by one position."""
     for node in source.binary(ast.MatMult):
         for operand in (node.left, node.right):
             yield source.put(operand, f"({source.text_of(operand)}).roll(1, -2)")
@@ -204,18 +165,12 @@ def rolled_by_one(source: Source) -> Edits:
 
 
 def stacked_or_joined(source: Source) -> Edits:
-    """`cat` is used in place of `stack`, or the reverse: halves in place of pairs.
-
-    Right: `pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)`
-    Wrong: `pairs = torch.cat([angles.sin(), angles.cos()], dim=-1)`"""
+    """`cat` is used in place of `stack`, or the reverse: halves in place of pairs."""
     yield from source.rename_calls(STACKING)
 
 
 def transpose_dropped(source: Source) -> Edits:
-    """A transpose or permute is missing.
-
-    Right: `context = context.transpose(1, 2).reshape(B, S, D)`
-    Wrong: `context = context.reshape(B, S, D)`"""
+    """A transpose or permute is missing."""
     for call, value in source.calls_on(*MOVING):
         yield source.put(call, source.text_of(value))
     for node in source.of_type(ast.Attribute):
@@ -224,20 +179,14 @@ def transpose_dropped(source: Source) -> Edits:
 
 
 def transposed_axes(source: Source) -> Edits:
-    """A transpose swaps the wrong pair of axes.
-
-    Right: `k = k.transpose(-2, -1)`
-    Wrong: `k = k.transpose(-3, -1)`"""
+    """A transpose swaps the wrong pair of axes."""
     for call in source.calls("transpose", "swapaxes", "swapdims", "movedim"):
         for axis in call.args[-2:]:
             yield from source.put_next_axes(axis)
 
 
 def unpacked_order(source: Source) -> Edits:
-    """Unpacked values are assigned in the wrong order: keys are named values.
-
-    Right: `q, k, v = qkv.chunk(3, dim=-1)`
-    Wrong: `q, v, k = qkv.chunk(3, dim=-1)`"""
+    """Unpacked values are assigned in the wrong order: keys are named values."""
     for node in source.of_type(ast.Assign):
         if isinstance(node.targets[0], ast.Tuple | ast.List):
             for one, other in combinations(node.targets[0].elts, 2):
@@ -245,10 +194,7 @@ def unpacked_order(source: Source) -> Edits:
 
 
 def view_in_place_of_transpose(source: Source) -> Edits:
-    """A view swaps the sizes of two axes where a transpose is needed.
-
-    Right: `q = q.view(B, S, H, hd).transpose(1, 2)`
-    Wrong: `q = q.view(B, H, S, hd)`"""
+    """A view swaps the sizes of two axes where a transpose is needed."""
     for call in source.calls("transpose"):
         axes = [integer(a) for a in call.args]
         inner = call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -266,10 +212,7 @@ def _swapped(source: Source, call: ast.Call, view: ast.Call, axes: list[int | No
 
 
 def view_order(source: Source) -> Edits:
-    """Two sizes of a view are swapped, so the heads are split at wrong places.
-
-    Right: `q = q.view(B, S, H, hd)`
-    Wrong: `q = q.view(B, S, hd, H)`"""
+    """Two sizes of a view are swapped, so the heads are split at wrong places."""
     for call in source.calls("view", "reshape", "unflatten", "zeros", "ones", "empty", "expand"):
         sizes = call.args[1:] if called_name(call) == "unflatten" else call.args
         for pack in sizes:

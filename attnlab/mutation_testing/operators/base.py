@@ -3,7 +3,7 @@
 An operator is a public function in a file of this folder, which holds a family of them. Its name is
 the operator's id (`mask_inverted` -> `mask-inverted`), after the bug that it inserts; it yields an
 `Edit` for every place where the bug can be inserted. The first line of its docstring says what the
-bug is; a line `Right:` and a line `Wrong:` show code before and after.
+bug is; `examples.toml` shows code before and after, under `Right:` and `Wrong:`.
 
 The syntax tree only finds the place. The text is changed, so comments and layout stay, and a mutant
 differs from the original as if a person had typed it. Nothing here runs code.
@@ -14,9 +14,11 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
+from importlib import resources
 from inspect import getdoc
 from itertools import zip_longest
 from typing import TypeVar
@@ -369,9 +371,14 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
 def load_mutations() -> tuple[Mutation, ...]:
     """Every mutation in this folder, by name."""
     package = importlib.import_module("attnlab.mutation_testing.operators")
+    examples = tomllib.loads(resources.files(package).joinpath("examples.toml").read_text("utf-8"))
     names = [m.name for m in pkgutil.iter_modules(package.__path__) if m.name != "base"]
     found = [
-        Mutation(id=function.__name__.replace("_", "-"), doc=getdoc(function) or "", edits=function)
+        Mutation(
+            id=(named := function.__name__.replace("_", "-")),
+            doc=f"{getdoc(function)}\n\n{examples[named]}",
+            edits=function,
+        )
         for module in (importlib.import_module(f"{package.__name__}.{name}") for name in names)
         for name, function in vars(module).items()
         if getattr(function, "__module__", "") == module.__name__ and not name.startswith("_")

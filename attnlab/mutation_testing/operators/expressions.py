@@ -46,18 +46,12 @@ OPERATORS: dict[type[ast.operator], tuple[str, ...]] = {
 
 
 def another_reduction(source: Source) -> Edits:
-    """A function is replaced by a related one: `sum` by `mean`, `all` by `any`, `max` by `min`.
-
-    Right: `empty = mask.all(dim=-1)`
-    Wrong: `empty = mask.any(dim=-1)`"""
+    """A function is replaced by a related one: `sum` by `mean`, `all` by `any`, `max` by `min`."""
     yield from source.rename_calls(RELATED)
 
 
 def argument_left_out(source: Source) -> Edits:
-    """A call leaves out an argument: the mask, the scale, the dtype or the axis.
-
-    Right: `y = attend(q, k, v, is_causal=True)`
-    Wrong: `y = attend(q, k, v)`"""
+    """A call leaves out an argument: the mask, the scale, the dtype or the axis."""
     for call in source.calls():
         last = call.args[-1:] if len(call.args) > 1 and not call.keywords else []
         for gone in (*call.keywords, *last):
@@ -66,16 +60,7 @@ def argument_left_out(source: Source) -> Edits:
 
 
 def attribute_mixed_up(source: Source) -> Edits:
-    """An attribute is replaced by another of the same kind: the layer of keys for that of values.
-
-    Right:
-    `self.k_proj = nn.Linear(d, d)`
-    `self.v_proj = nn.Linear(d, d)`
-    `v = self.v_proj(x)`
-    Wrong:
-    `self.k_proj = nn.Linear(d, d)`
-    `self.v_proj = nn.Linear(d, d)`
-    `v = self.k_proj(x)`"""
+    """An attribute is replaced by another of its kind: the layer of keys for that of values."""
     kinds = _kinds(source)
     for node in source.of_type(ast.Attribute):
         if isinstance(node.ctx, ast.Load) and last_name(node.value) == "self":
@@ -97,10 +82,7 @@ def _kinds(source: Source) -> dict[str, str]:
 
 
 def call_doubled(source: Source) -> Edits:
-    """A layer or a function is applied twice.
-
-    Right: `y = self.norm(h)`
-    Wrong: `y = self.norm(self.norm(h))`"""
+    """A layer or a function is applied twice."""
     for call in source.calls():
         if is_layer(call) and len(call.args) == 1 and not call.keywords:
             yield source.put(call, f"{source.text_of(call.func)}({source.text_of(call)})")
@@ -111,10 +93,7 @@ def call_doubled(source: Source) -> Edits:
 
 
 def call_left_out(source: Source) -> Edits:
-    """A layer or a function is not applied: no clamp, no norm, no root, no `exp`.
-
-    Right: `scores = scores.clamp(-5, 5)`
-    Wrong: `scores = scores`"""
+    """A layer or a function is not applied: no clamp, no norm, no root, no `exp`."""
     for call, value in source.calls_on():
         if is_layer(call) and call.args:
             yield source.put_expr(call, source.text_of(call.args[0]))
@@ -123,10 +102,7 @@ def call_left_out(source: Source) -> Edits:
 
 
 def comparison_shifted(source: Source) -> Edits:
-    """A comparison wrongly includes or excludes equality, or is reversed.
-
-    Right: `later = i > j`
-    Wrong: `later = i >= j`"""
+    """A comparison wrongly includes or excludes equality, or is reversed."""
     for node in source.of_type(ast.Compare):
         if len(node.ops) == 1:
             left, right = source.text_of(node.left), source.text_of(node.comparators[0])
@@ -135,10 +111,7 @@ def comparison_shifted(source: Source) -> Edits:
 
 
 def condition_negated(source: Source) -> Edits:
-    """A condition is negated, or is always true or always false.
-
-    Right: `if self.training: x = self.drop(x)`
-    Wrong: `if not (self.training): x = self.drop(x)`"""
+    """A condition is negated, or is always true or always false."""
     for node in source.nodes:
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
             yield from source.put_each(
@@ -151,24 +124,14 @@ def condition_negated(source: Source) -> Edits:
 
 
 def flag_flipped(source: Source) -> Edits:
-    """A boolean flag has the wrong value.
-
-    Right: `y = attend(q, k, v, is_causal=True)`
-    Wrong: `y = attend(q, k, v, is_causal=False)`"""
+    """A boolean flag has the wrong value."""
     for node in source.of_type(ast.Constant):
         if isinstance(node.value, bool):
             yield source.put(node, str(not node.value))
 
 
 def name_mixed_up(source: Source) -> Edits:
-    """A variable is replaced by another that belongs with it: the queries for the keys.
-
-    Right:
-    `q, k, v = qkv.unbind(0)`
-    `scores = q @ k.mT`
-    Wrong:
-    `q, k, v = qkv.unbind(0)`
-    `scores = q @ q.mT`"""
+    """A variable is replaced by another that belongs with it: the queries for the keys."""
     for function in source.functions():
         family = _families(source, function)
         for node in source.nodes:
@@ -198,10 +161,7 @@ def _families(source: Source, function: ast.FunctionDef) -> dict[str, list[str]]
 
 
 def operands_swapped(source: Source) -> Edits:
-    """Two operands or arguments are swapped.
-
-    Right: `scores = torch.matmul(q, k)`
-    Wrong: `scores = torch.matmul(k, q)`"""
+    """Two operands or arguments are swapped."""
     for node in source.binary(*ORDERED):
         left, right = source.sides(node)
         yield source.put_expr(node, f"({right}) {SYMBOLS[type(node.op)]} ({left})")
@@ -213,20 +173,14 @@ def operands_swapped(source: Source) -> Edits:
 
 
 def operator_inverted(source: Source) -> Edits:
-    """An operator is replaced by its inverse or a similar one: `/` by `*`, `-` by `+`.
-
-    Right: `scores = q @ k.mT / root`
-    Wrong: `scores = q @ k.mT * root`"""
+    """An operator is replaced by its inverse or a similar one: `/` by `*`, `-` by `+`."""
     for node in source.binary(*OPERATORS):
         for symbol in OPERATORS[type(node.op)]:
             yield source.operator(node, symbol)
 
 
 def precedence_lost(source: Source) -> Edits:
-    """Parentheses are missing, so the operations have another order.
-
-    Right: `frequency = base ** (-2 * i / D)`
-    Wrong: `frequency = base ** -2 * i / D`"""
+    """Parentheses are missing, so the operations have another order."""
     for node in source.of_type(ast.BinOp):
         left, right = source.sides(node)
         symbol = SYMBOLS[type(node.op)]
@@ -237,10 +191,7 @@ def precedence_lost(source: Source) -> Edits:
 
 
 def term_dropped(source: Source) -> Edits:
-    """One operand is missing: no residual, no scale, no bias.
-
-    Right: `y = self.norm(h) + x`
-    Wrong: `y = self.norm(h)`"""
+    """One operand is missing: no residual, no scale, no bias."""
     for node in source.of_type(ast.BinOp):
         left, right = source.sides(node)
         yield source.put(node, left)
@@ -249,10 +200,7 @@ def term_dropped(source: Source) -> Edits:
 
 
 def term_twice(source: Source) -> Edits:
-    """A term or a factor is applied twice: the scale, or the residual.
-
-    Right: `scores = q @ k.mT / root`
-    Wrong: `scores = q @ k.mT / root / root`"""
+    """A term or a factor is applied twice: the scale, or the residual."""
     for node in source.binary(ast.Add, ast.Sub, ast.Mult, ast.Div):
         left, right = source.sides(node)
         symbol = SYMBOLS[type(node.op)]

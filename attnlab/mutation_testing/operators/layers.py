@@ -18,36 +18,24 @@ LAYER_OPTIONS = {
 
 
 def another_layer(source: Source) -> Edits:
-    """A similar layer is used in place of the right one.
-
-    Right: `self.norm = nn.LayerNorm(d)`
-    Wrong: `self.norm = nn.RMSNorm(d)`"""
+    """A similar layer is used in place of the right one."""
     yield from source.rename_calls(ALIKE)
 
 
 def buffer_as_attribute(source: Source) -> Edits:
-    """A fixed table is a plain attribute, so it does not move with the module.
-
-    Right: `self.register_buffer("pe", table)`
-    Wrong: `self.pe = table`"""
+    """A fixed table is a plain attribute, so it does not move with the module."""
     for call, name, value in buffers(source):
         yield source.put(call, f"self.{name} = {value}")
 
 
 def buffer_as_parameter(source: Source) -> Edits:
-    """A fixed table is registered as a parameter, so training changes it.
-
-    Right: `self.register_buffer("pe", table)`
-    Wrong: `self.pe = torch.nn.Parameter(table)`"""
+    """A fixed table is registered as a parameter, so training changes it."""
     for call, name, value in buffers(source):
         yield source.put(call, f"self.{name} = torch.nn.Parameter({value})")
 
 
 def layer_options(source: Source) -> Edits:
-    """A layer has no bias, no learned scale, or another eps.
-
-    Right: `self.norm = nn.LayerNorm(d)`
-    Wrong: `self.norm = nn.LayerNorm(d, eps=1e-3)`"""
+    """A layer has no bias, no learned scale, or another eps."""
     for call in source.calls(*LAYER_OPTIONS):
         for option in LAYER_OPTIONS[called_name(call)]:
             yield source.put(call, f"{source.text_of(call)[:-1].rstrip().rstrip(',')}, {option})")
@@ -57,10 +45,7 @@ def layer_options(source: Source) -> Edits:
 
 
 def layers_swapped(source: Source) -> Edits:
-    """Two layers are applied in the wrong order.
-
-    Right: `y = self.norm(self.out_proj(h))`
-    Wrong: `y = self.out_proj(self.norm(h))`"""
+    """Two layers are applied in the wrong order."""
     for call in source.calls():
         inner = call.args[0] if len(call.args) == 1 else None
         if isinstance(inner, ast.Call) and len(inner.args) == 1:
@@ -68,10 +53,7 @@ def layers_swapped(source: Source) -> Edits:
 
 
 def norm_around_the_residual(source: Source) -> Edits:
-    """The residual is added before the norm in place of after it, or the reverse.
-
-    Right: `y = self.norm(h) + x`
-    Wrong: `y = self.norm(h + x)`"""
+    """The residual is added before the norm in place of after it, or the reverse."""
     for node in source.binary(ast.Add):
         left, right = source.sides(node)
         for call, other in ((node.left, right), (node.right, left)):
@@ -86,14 +68,7 @@ def norm_around_the_residual(source: Source) -> Edits:
 
 
 def residual_of_another_step(source: Source) -> Edits:
-    """The residual is an intermediate value and not the input.
-
-    Right:
-    `h = self.norm(x)`
-    `return self.out(h) + x`
-    Wrong:
-    `h = self.norm(x)`
-    `return self.out(h) + h`"""
+    """The residual is an intermediate value and not the input."""
     for function in source.functions("forward"):
         names = [last_name(n.targets[0]) for n in ast.walk(function) if isinstance(n, ast.Assign)]
         for node in ast.walk(function):
@@ -104,10 +79,7 @@ def residual_of_another_step(source: Source) -> Edits:
 
 
 def tied_weight_copied(source: Source) -> Edits:
-    """A tied weight is copied in place of shared, so that both are trained apart.
-
-    Right: `self.head.weight = self.tokens.weight`
-    Wrong: `self.head.weight = nn.Parameter((self.tokens.weight).detach().clone())`"""
+    """A tied weight is copied in place of shared, so that both are trained apart."""
     for node in source.of_type(ast.Assign):
         if last_name(node.targets[0]) == "weight" and last_name(node.value) == "weight":
             text = source.text_of(node.value)

@@ -18,15 +18,7 @@ FILLS = ("0.0", "-1e-9", "1e9", '-float("inf") * -1', "-5.0", "-30.0", "-1e3", '
 
 
 def mask_after_softmax(source: Source) -> Edits:
-    """The mask is applied after softmax, so masked scores still count in its denominator.
-
-    Right:
-    `scores = scores.masked_fill(mask, low)`
-    `weights = scores.softmax(-1)`
-    Wrong:
-    `pass`
-    `weights = scores.softmax(-1)`
-    `weights = weights.masked_fill(mask, 0.0)`"""
+    """The mask is applied after softmax, so masked scores still count in its denominator."""
     for call in source.calls("masked_fill"):
         place = _statement(source, call)
         later = _softmax_after(source, place) if place is not None else None
@@ -63,10 +55,7 @@ def _softmax_after(source: Source, place: ast.stmt) -> ast.Assign | None:
 
 
 def mask_as_number(source: Source) -> Edits:
-    """A boolean mask is added to the scores, subtracted from them or multiplied with them.
-
-    Right: `scores = scores.masked_fill(mask, low)`
-    Wrong: `scores = scores + (mask)`"""
+    """A boolean mask is added to the scores, subtracted from them or multiplied with them."""
     for call, scores in source.calls_on("masked_fill", "masked_fill_"):
         mask = argument(call, "mask", 0)
         if is_method(call) and mask is not None:
@@ -75,10 +64,7 @@ def mask_as_number(source: Source) -> Edits:
 
 
 def mask_diagonal(source: Source) -> Edits:
-    """A triangular mask is off by one diagonal, or is the other triangle.
-
-    Right: `seen = torch.ones(S, S).tril()`
-    Wrong: `seen = torch.ones(S, S).tril(-1)`"""
+    """A triangular mask is off by one diagonal, or is the other triangle."""
     for call in source.calls("tril", "triu"):
         text = source.text_of(call.func)
         yield source.put(call.func, text[:-1] + ("u" if text.endswith("l") else "l"))
@@ -93,10 +79,7 @@ def mask_diagonal(source: Source) -> Edits:
 
 
 def mask_fill_value(source: Source) -> Edits:
-    """Masked scores get a wrong value: not low enough, zero, or positive.
-
-    Right: `scores = scores.masked_fill(mask, float("-inf"))`
-    Wrong: `scores = scores.masked_fill(mask, -1e-9)`"""
+    """Masked scores get a wrong value: not low enough, zero, or positive."""
     for call in source.calls("masked_fill", "masked_fill_"):
         value = argument(call, "value", 1)
         if value is not None:
@@ -109,10 +92,7 @@ def mask_fill_value(source: Source) -> Edits:
 
 
 def mask_inverted(source: Source) -> Edits:
-    """The mask is inverted: visible positions are hidden.
-
-    Right: `scores = scores.masked_fill(mask, low)`
-    Wrong: `scores = scores.masked_fill(~(mask), low)`"""
+    """The mask is inverted: visible positions are hidden."""
     for call in source.calls("masked_fill", "masked_fill_", "where"):
         mask = condition(call)
         if mask is not None:
@@ -123,10 +103,7 @@ def mask_inverted(source: Source) -> Edits:
 
 
 def mask_left_out(source: Source) -> Edits:
-    """The mask is computed but never applied.
-
-    Right: `scores = scores.masked_fill(mask, low)`
-    Wrong: `scores = scores`"""
+    """The mask is computed but never applied."""
     for call, scores in source.calls_on("masked_fill", "masked_fill_"):
         yield source.put(call, source.text_of(scores))
     for function in source.functions("forward"):
@@ -136,10 +113,7 @@ def mask_left_out(source: Source) -> Edits:
 
 
 def mask_result_thrown_away(source: Source) -> Edits:
-    """The result of a call that does not work in place is thrown away.
-
-    Right: `scores = scores.masked_fill(mask, low)`
-    Wrong: `scores.masked_fill(mask, low)`"""
+    """The result of a call that does not work in place is thrown away."""
     for node in source.assignments():
         name = last_name(node.targets[0])
         reads = [n for n in ast.walk(node.value) if isinstance(n, ast.Name) and n.id == name]
@@ -148,10 +122,7 @@ def mask_result_thrown_away(source: Source) -> Edits:
 
 
 def mask_transposed(source: Source) -> Edits:
-    """The mask has queries and keys swapped.
-
-    Right: `scores = scores.masked_fill(mask.unsqueeze(1), low)`
-    Wrong: `scores = scores.masked_fill((mask.unsqueeze(1)).mT, low)`"""
+    """The mask has queries and keys swapped."""
     for call in source.calls("masked_fill", "masked_fill_", "where"):
         mask = condition(call)
         if mask is not None:
@@ -162,10 +133,7 @@ def mask_transposed(source: Source) -> Edits:
 
 
 def everything_counts(source: Source) -> Edits:
-    """A comparison that tells what counts from padding is always true, or never.
-
-    Right: `counted = targets != PADDING`
-    Wrong: `counted = (targets == targets)`"""
+    """A comparison that tells what counts from padding is always true, or never."""
     for node in source.of_type(ast.Compare):
         if len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
             text = source.text_of(node.left)
@@ -173,10 +141,7 @@ def everything_counts(source: Source) -> Edits:
 
 
 def first_sample_for_all(source: Source) -> Edits:
-    """A value of the first sample is used for the whole batch, or samples are mixed up.
-
-    Right: `scores = scores.masked_fill(mask, low)`
-    Wrong: `scores = scores.masked_fill((mask)[:1], low)`"""
+    """A value of the first sample is used for the whole batch, or samples are mixed up."""
     for call in source.calls("masked_fill", "masked_fill_", "where", "repeat_interleave"):
         for value in call.args[:1]:
             yield source.put(value, f"({source.text_of(value)})[:1]")

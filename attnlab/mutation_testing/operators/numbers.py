@@ -25,18 +25,12 @@ HALVES = ("half", "bfloat16")
 
 
 def allocated_only(source: Source) -> Edits:
-    """A tensor is allocated but never filled.
-
-    Right: `table = torch.zeros(x.shape)`
-    Wrong: `table = torch.empty(x.shape)`"""
+    """A tensor is allocated but never filled."""
     yield from source.rename_calls(EMPTY)
 
 
 def constant_shifted(source: Source) -> Edits:
-    """An integer is one too small or one too large.
-
-    Right: `half = D // 2`
-    Wrong: `half = D // 3`"""
+    """An integer is one too small or one too large."""
     for node in source.of_type(ast.Constant):
         if type(node.value) is int:
             for other in (node.value + 1, node.value - 1):
@@ -44,10 +38,7 @@ def constant_shifted(source: Source) -> Edits:
 
 
 def division_rounded(source: Source) -> Edits:
-    """A true division is replaced by a floor division, or the reverse.
-
-    Right: `column = torch.arange(D) // 2`
-    Wrong: `column = torch.arange(D) / 2`"""
+    """A true division is replaced by a floor division, or the reverse."""
     for node in source.binary(*DIVISIONS):
         yield source.operator(node, DIVISIONS[type(node.op)])
     for call in source.calls("div"):
@@ -57,10 +48,7 @@ def division_rounded(source: Source) -> Edits:
 
 
 def dtype_narrowed(source: Source) -> Edits:
-    """A dtype with fewer digits is used, or one without fractions.
-
-    Right: `position = torch.arange(n, dtype=torch.float64)`
-    Wrong: `position = torch.arange(n, dtype=torch.float16)`"""
+    """A dtype with fewer digits is used, or one without fractions."""
     for node in source.of_type(ast.Attribute):
         if node.attr in WIDE and last_name(node.value) == "torch":
             yield from (source.rename(node, name) for name in FORMATS)
@@ -70,10 +58,7 @@ def dtype_narrowed(source: Source) -> Edits:
 
 
 def exponent_sign(source: Source) -> Edits:
-    """An exponent has the wrong sign: wavelengths are used in place of frequencies.
-
-    Right: `frequency = base ** -steps`
-    Wrong: `frequency = base ** -(-steps)`"""
+    """An exponent has the wrong sign: wavelengths are used in place of frequencies."""
     for node in source.binary(ast.Pow):
         left, right = source.sides(node)
         yield source.put_expr(node, f"{left} ** -({right})")
@@ -83,10 +68,7 @@ def exponent_sign(source: Source) -> Edits:
 
 
 def number_changed(source: Source) -> Edits:
-    """A float is negated, doubled, halved or zero.
-
-    Right: `scale = hd ** -0.5`
-    Wrong: `scale = hd ** -0.25`"""
+    """A float is negated, doubled, halved or zero."""
     for node in source.of_type(ast.Constant):
         if isinstance(node.value, float):
             for other in (-node.value, node.value * 2, node.value / 2, 0.0):
@@ -94,10 +76,7 @@ def number_changed(source: Source) -> Edits:
 
 
 def root_dropped(source: Source) -> Edits:
-    """A square root is missing: scores are divided by the head size itself.
-
-    Right: `scores = scores / math.sqrt(hd)`
-    Wrong: `scores = scores / hd`"""
+    """A square root is missing: scores are divided by the head size itself."""
     for call, value in source.calls_on("sqrt", "rsqrt"):
         yield source.put(call, source.atom(value))
     for node in source.binary(ast.Pow):
@@ -107,20 +86,14 @@ def root_dropped(source: Source) -> Edits:
 
 
 def rounded_to_half(source: Source) -> Edits:
-    """A value passes through half precision and loses digits or range.
-
-    Right: `scores = q @ k.mT`
-    Wrong: `scores = (q @ k.mT).half().float()`"""
+    """A value passes through half precision and loses digits or range."""
     for node in source.assignments():
         for kind in HALVES:
             yield source.put(node.value, f"{source.atom(node.value)}.{kind}().float()")
 
 
 def sign_flipped(source: Source) -> Edits:
-    """A minus sign is missing, or one too many is there.
-
-    Right: `rate = torch.exp(-steps)`
-    Wrong: `rate = torch.exp(steps)`"""
+    """A minus sign is missing, or one too many is there."""
     for node in source.of_type(ast.UnaryOp):
         if isinstance(node.op, ast.USub):
             yield source.put(node, source.text_of(node.operand))

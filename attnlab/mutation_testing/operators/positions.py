@@ -13,20 +13,14 @@ WAVES = {"sin": "cos", "cos": "sin"}
 
 
 def base_changed(source: Source) -> Edits:
-    """The frequencies have another base.
-
-    Right: `rate = 10000.0 ** -steps`
-    Wrong: `rate = 1000.0 ** -steps`"""
+    """The frequencies have another base."""
     for node in source.of_type(ast.Constant):
         if node.value in (10000, 1e5, 500000):
             yield from (source.put(node, base) for base in BASES)
 
 
 def frequency_count(source: Source) -> Edits:
-    """The exponent divides by a wrong number of frequencies: one less, half or twice as many.
-
-    Right: `rate = base ** (-2 * i / D)`
-    Wrong: `rate = base ** (-2 * i / (D - 2))`"""
+    """The exponent divides by a wrong number of frequencies: one less, half or twice as many."""
     for node in source.binary(ast.Div):
         left, right = source.sides(node)
         if not right.startswith("math.") and integer(node.right) is None:
@@ -35,10 +29,7 @@ def frequency_count(source: Source) -> Edits:
 
 
 def positions_from_one(source: Source) -> Edits:
-    """Positions start at one, or at minus one.
-
-    Right: `position = torch.arange(length)`
-    Wrong: `position = torch.arange(length) + 1`"""
+    """Positions start at one, or at minus one."""
     for call in source.calls("arange"):
         yield source.put_expr(call, f"{source.text_of(call)} + 1")
         yield source.put_expr(call, f"{source.text_of(call)} - 1")
@@ -47,10 +38,7 @@ def positions_from_one(source: Source) -> Edits:
 
 
 def positions_in_half(source: Source) -> Edits:
-    """Positions or frequencies pass through half precision, where distant positions become equal.
-
-    Right: `position = torch.arange(length)`
-    Wrong: `position = torch.arange(length).bfloat16().float()`"""
+    """Positions or frequencies pass through half precision, where distant ones become equal."""
     for call in source.calls("arange", "pow", "exp", "outer"):
         for kind in HALVES:
             yield source.put(call, f"{source.text_of(call)}.{kind}().float()")
@@ -60,10 +48,7 @@ def positions_in_half(source: Source) -> Edits:
 
 
 def positions_reversed(source: Source) -> Edits:
-    """Positions run backwards.
-
-    Right: `position = torch.arange(length)`
-    Wrong: `position = torch.arange(length).flip(0)`"""
+    """Positions run backwards."""
     for call in source.calls("arange"):
         yield source.put(call, f"{source.text_of(call)}.flip(0)")
     for call in source.calls("range"):
@@ -71,10 +56,7 @@ def positions_reversed(source: Source) -> Edits:
 
 
 def positions_stop_growing(source: Source) -> Edits:
-    """Distant positions wrap around or are clamped.
-
-    Right: `position = torch.arange(length)`
-    Wrong: `position = torch.arange(length).clamp(max=127)`"""
+    """Distant positions wrap around or are clamped."""
     for call in source.calls("arange"):
         function = source.function_of(call)
         table = function is None or function.name != "forward"
@@ -83,10 +65,7 @@ def positions_stop_growing(source: Source) -> Edits:
 
 
 def sine_and_cosine(source: Source) -> Edits:
-    """Sine and cosine are swapped, or one of them is used twice.
-
-    Right: `pe[:, 0::2] = angles.sin()`
-    Wrong: `pe[:, 0::2] = angles.cos()`"""
+    """Sine and cosine are swapped, or one of them is used twice."""
     each = list(source.rename_calls(WAVES))
     yield from each
     if each:

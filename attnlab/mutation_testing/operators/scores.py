@@ -10,19 +10,13 @@ SIZES = ("self.num_heads", "self.head_dim", "x.shape[-1]", "x.shape[1]", "self.h
 
 
 def softmax_axis(source: Source) -> Edits:
-    """Softmax runs over a wrong axis: the queries, the heads or the batch.
-
-    Right: `weights = scores.softmax(dim=-1)`
-    Wrong: `weights = scores.softmax(dim=-2)`"""
+    """Softmax runs over a wrong axis: the queries, the heads or the batch."""
     for call in source.calls("softmax", "log_softmax", "softmin"):
         yield from source.put_other_axes(argument(call, "dim", 0), AXES)
 
 
 def softmax_dropped(source: Source) -> Edits:
-    """Softmax is missing, or replaced by a sigmoid or by log-softmax.
-
-    Right: `weights = scores.softmax(dim=-1)`
-    Wrong: `weights = scores.sigmoid()`"""
+    """Softmax is missing, or replaced by a sigmoid or by log-softmax."""
     for call, scores in source.calls_on("softmax"):
         yield source.put(call, source.atom(scores))
         yield source.put(call, f"{source.atom(scores)}.sigmoid()")
@@ -30,20 +24,14 @@ def softmax_dropped(source: Source) -> Edits:
 
 
 def scores_clamped(source: Source) -> Edits:
-    """Scores are clamped to bounds that real scores exceed.
-
-    Right: `weights = scores.softmax(dim=-1)`
-    Wrong: `weights = scores.clamp(max=8.0).softmax(dim=-1)`"""
+    """Scores are clamped to bounds that real scores exceed."""
     for _, scores in source.calls_on("softmax"):
         for bound in BOUNDS:
             yield source.put(scores, f"{source.atom(scores)}.clamp({bound})")
 
 
 def scale_of_another_width(source: Source) -> Edits:
-    """The scale uses another size: the whole width, or the number of heads.
-
-    Right: `scores = scores / math.sqrt(self.head_dim)`
-    Wrong: `scores = scores / math.sqrt(self.num_heads)`"""
+    """The scale uses another size: the whole width, or the number of heads."""
     for call in source.calls("sqrt"):
         for size in SIZES if call.args else ():
             yield source.put(call.args[0], size)
@@ -59,10 +47,7 @@ def _in_init(source: Source, node: ast.AST) -> bool:
 
 
 def heads_averaged(source: Source) -> Edits:
-    """The heads are averaged or permuted.
-
-    Right: `context = weights @ v`
-    Wrong: `context = (weights @ v).mean(1, keepdim=True).expand_as(weights @ v)`"""
+    """The heads are averaged or permuted."""
     for node in source.assignments():
         text = source.text_of(node.value)
         if any(product in text for product in ("@", "matmul(", "softmax(", "bmm(")):
@@ -73,10 +58,7 @@ def heads_averaged(source: Source) -> Edits:
 
 
 def dropout_added(source: Source) -> Edits:
-    """Dropout is applied where there should be none, in train mode or always.
-
-    Right: `return self.out(h)`
-    Wrong: `return torch.dropout(self.out(h), 0.1, True)`"""
+    """Dropout is applied where there should be none, in train mode or always."""
     weights = [n.value for n in source.assignments() if "softmax(" in source.text_of(n.value)]
     for place in (*weights, *source.returned_values()):
         for when in ("True", "self.training"):
@@ -84,10 +66,7 @@ def dropout_added(source: Source) -> Edits:
 
 
 def dropout_mode(source: Source) -> Edits:
-    """Dropout is always or never active, whatever the mode; or its rate is inverted.
-
-    Right: `w = F.dropout(w, p=0.1, training=self.training)`
-    Wrong: `w = F.dropout(w, p=0.1, training=True)`"""
+    """Dropout is always or never active, whatever the mode; or its rate is inverted."""
     for node in source.of_type(ast.Attribute):
         if node.attr == "training":
             yield from source.put_each(node, ("True", "False"))

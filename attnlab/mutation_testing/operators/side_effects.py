@@ -21,10 +21,7 @@ SIGNS = dict(
 
 
 def detached(source: Source) -> Edits:
-    """A value is detached: the output is right, but no gradient reaches what comes before it.
-
-    Right: `context = weights @ v`
-    Wrong: `context = (weights @ v).detach()`"""
+    """A value is detached: the output is right, but no gradient reaches what comes before it."""
     for step in source.assignments():
         if not is_constant(step.value):
             yield _detach(source, step.value)
@@ -44,19 +41,13 @@ def _detach(source: Source, value: ast.expr) -> Edit:
 
 
 def global_state_touched(source: Source) -> Edits:
-    """A forward pass sets the random seed, so later random numbers repeat.
-
-    Right: `y = self.out(x)`
-    Wrong: `torch.manual_seed(0)` `y = self.out(x)`"""
+    """A forward pass sets the random seed, so later random numbers repeat."""
     for function in source.functions("forward"):
         yield source.insert(body(function)[0], "torch.manual_seed(0)")
 
 
 def gradient_scaled(source: Source) -> Edits:
-    """The output is right but the gradient is half of what it should be.
-
-    Right: `context = weights @ v`
-    Wrong: `context = (weights @ v) * 0.5 + ((weights @ v) * 0.5).detach()`"""
+    """The output is right but the gradient is half of what it should be."""
     for node in source.assignments():
         text = source.text_of(node.value)
         if not is_constant(node.value):
@@ -64,20 +55,14 @@ def gradient_scaled(source: Source) -> Edits:
 
 
 def gradients_recorded(source: Source) -> Edits:
-    """What runs without gradients records them: memory grows, and what is computed holds a graph.
-
-    Right: `with torch.no_grad(): y = self.out(x)`
-    Wrong: `with torch.enable_grad(): y = self.out(x)`"""
+    """What runs without gradients records them: memory grows, and results hold a graph."""
     for node in source.of_type(ast.expr):
         if last_name(node) in ("no_grad", "inference_mode"):
             yield source.rename(node, "enable_grad")
 
 
 def input_overwritten(source: Source) -> Edits:
-    """A step changes its input in place.
-
-    Right: `return self.norm(h) + x`
-    Wrong: `return x.add_(self.norm(h))`"""
+    """A step changes its input in place."""
     for call in source.calls(*METHODS):
         if is_method(call):
             yield source.rename(call.func, f"{called_name(call)}_")
@@ -95,10 +80,7 @@ def input_overwritten(source: Source) -> Edits:
 
 
 def kept_from_the_first_call(source: Source) -> Edits:
-    """A value computed in the first call is reused in all later calls.
-
-    Right: `mask = torch.ones(S, S).tril()`
-    Wrong: `mask = self.__dict__.setdefault("_mask", torch.ones(S, S).tril())`"""
+    """A value computed in the first call is reused in all later calls."""
     for node in source.assignments():
         name = last_name(node.targets[0])
         text = source.text_of(node.value)
@@ -106,10 +88,7 @@ def kept_from_the_first_call(source: Source) -> Edits:
 
 
 def no_gradient(source: Source) -> Edits:
-    """A method runs without recording gradients.
-
-    Right: `y = self.out(x)`
-    Wrong: `torch.set_grad_enabled(False)` `y = self.out(x)`"""
+    """A method runs without recording gradients."""
     for function in source.functions():
         if function.name != "__init__":
             first = function.decorator_list[0] if function.decorator_list else function
@@ -120,19 +99,13 @@ def no_gradient(source: Source) -> Edits:
 
 
 def noise_added(source: Source) -> Edits:
-    """A little random noise is added to the output.
-
-    Right: `return self.out(h)`
-    Wrong: `return (self.out(h)) + 1e-3 * torch.randn(())`"""
+    """A little random noise is added to the output."""
     for value in source.returned_values():
         yield source.put(value, f"({source.text_of(value)}) + 1e-3 * torch.randn(())")
 
 
 def only_while_training(source: Source) -> Edits:
-    """A step runs only in train mode, or only in eval mode.
-
-    Right: `if mask is not None: scores = scores.masked_fill(mask, low)`
-    Wrong: `if (mask is not None) and self.training: scores = scores.masked_fill(mask, low)`"""
+    """A step runs only in train mode, or only in eval mode."""
     for function in source.functions("forward"):
         for node in ast.walk(function):
             if isinstance(node, ast.If):
@@ -152,10 +125,7 @@ def _half(source: Source, node: ast.Assign, name: str) -> Edits:
 
 
 def weights_changed(source: Source) -> Edits:
-    """A forward pass changes the weights.
-
-    Right: `y = self.out(x)`
-    Wrong: `y = (self.out.weight.data.mul_(1.01), self.out)[1](x)`"""
+    """A forward pass changes the weights."""
     for call in source.calls():
         if is_layer(call) and len(call.args) == 1:
             name = source.text_of(call.func)

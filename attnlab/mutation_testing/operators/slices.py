@@ -6,10 +6,7 @@ from attnlab.mutation_testing.operators.base import Edits, Source, integer
 
 
 def slice_dropped(source: Source) -> Edits:
-    """A slice is missing, so the whole table or mask is used.
-
-    Right: `pe = self.pe[:, :S]`
-    Wrong: `pe = self.pe`"""
+    """A slice is missing, so the whole table or mask is used."""
     for node in source.of_type(ast.Subscript):
         yield source.put(node, source.text_of(node.value))
     for call, value in source.calls_on("narrow"):
@@ -17,20 +14,14 @@ def slice_dropped(source: Source) -> Edits:
 
 
 def slice_of_the_end(source: Source) -> Edits:
-    """A slice takes the last rows in place of the first.
-
-    Right: `pe = self.pe[:, :S]`
-    Wrong: `pe = self.pe[:, -(S):]`"""
+    """A slice takes the last rows in place of the first."""
     for node in source.of_type(ast.Slice):
         if node.upper and not node.lower and not node.step:
             yield source.put(node, f"-({source.text_of(node.upper)}):")
 
 
 def slice_of_the_start(source: Source) -> Edits:
-    """A slice takes the first rows in place of the last: what is oldest is kept.
-
-    Right: `window = ids[:, -context:]`
-    Wrong: `window = ids[:, :context]`"""
+    """A slice takes the first rows in place of the last: what is oldest is kept."""
     for node in source.of_type(ast.Slice):
         low = node.lower
         if node.upper is None and isinstance(low, ast.UnaryOp) and isinstance(low.op, ast.USub):
@@ -38,10 +29,7 @@ def slice_of_the_start(source: Source) -> Edits:
 
 
 def slice_shifted(source: Source) -> Edits:
-    """A slice starts or ends one element off.
-
-    Right: `pe = self.pe[:, :S]`
-    Wrong: `pe = self.pe[:, 1:S + 1]`"""
+    """A slice starts or ends one element off."""
     for node in source.of_type(ast.Slice):
         low = source.text_of(node.lower) if node.lower else ""
         high = source.text_of(node.upper) if node.upper else ""
@@ -54,10 +42,7 @@ def slice_shifted(source: Source) -> Edits:
 
 
 def slice_step(source: Source) -> Edits:
-    """A slice has a wrong step, or takes odd elements in place of even ones.
-
-    Right: `pe[:, 0::2] = angles.sin()`
-    Wrong: `pe[:, 1::2] = angles.sin()`"""
+    """A slice has a wrong step, or takes odd elements in place of even ones."""
     for node in source.of_type(ast.Slice):
         if node.step is not None:
             low, step = integer(node.lower) or 0, source.text_of(node.step)
@@ -68,10 +53,7 @@ def slice_step(source: Source) -> Edits:
 
 
 def shift_reversed(source: Source) -> Edits:
-    """Inputs and targets are shifted the wrong way, or not against each other.
-
-    Right: `inputs, targets = ids[:, :-1], ids[:, 1:]`
-    Wrong: `inputs, targets = ids[:, :-1], ids[:, :-1]`"""
+    """Inputs and targets are shifted the wrong way, or not against each other."""
     for node in source.of_type(ast.Slice):
         low, high = integer(node.lower), integer(node.upper)
         if node.step is None and node.lower is None and high is not None and high < 0:

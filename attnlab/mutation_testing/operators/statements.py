@@ -12,39 +12,27 @@ SWAPPED = (ast.Assign, ast.AugAssign, ast.Expr, ast.If)
 
 
 def another_exception(source: Source) -> Edits:
-    """A call that must be refused raises another exception.
-
-    Right: `if d % 2: raise ValueError("odd")`
-    Wrong: `if d % 2: raise Warning("odd")`"""
+    """A call that must be refused raises another exception."""
     for node in source.of_type(ast.Raise):
         if isinstance(node.exc, ast.Call):
             yield source.put(node.exc.func, "Warning")
 
 
 def returned_in_another_dtype(source: Source) -> Edits:
-    """The output has another dtype than the input.
-
-    Right: `return self.out(h)`
-    Wrong: `return self.out(h).double()`"""
+    """The output has another dtype than the input."""
     for value in source.returned_values():
         for kind in ("double", "float", "half"):
             yield source.put(value, f"{source.atom(value)}.{kind}()")
 
 
 def returned_in_another_shape(source: Source) -> Edits:
-    """The output is a tuple, or has an axis too many or too few.
-
-    Right: `return self.out(h)`
-    Wrong: `return (self.out(h),)`"""
+    """The output is a tuple, or has an axis too many or too few."""
     for value in source.returned_values():
         yield from source.put_each(value, (form.format(source.text_of(value)) for form in FORMS))
 
 
 def rounds_of_a_loop(source: Source) -> Edits:
-    """A loop runs one round too few or too many, or skips the first.
-
-    Right: `for step in range(steps): draw(step)`
-    Wrong: `for step in range(steps - 1): draw(step)`"""
+    """A loop runs one round too few or too many, or skips the first."""
     for call in source.calls("range"):
         if len(call.args) == 1:
             text = source.text_of(call.args[0])
@@ -53,14 +41,7 @@ def rounds_of_a_loop(source: Source) -> Edits:
 
 
 def same_round_every_time(source: Source) -> Edits:
-    """Every round of a loop does what the first does, such as to draw the same batch.
-
-    Right:
-    `for step in range(steps):`
-    `    draw(step)`
-    Wrong:
-    `for step in range(steps):`
-    `    draw(0 * step)`"""
+    """Every round of a loop does what the first does, such as to draw the same batch."""
     for loop in source.of_type(ast.For):
         counts = isinstance(loop.iter, ast.Call) and called_name(loop.iter) in COUNTERS
         target = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else loop.target
@@ -72,28 +53,14 @@ def same_round_every_time(source: Source) -> Edits:
 
 
 def statement_deleted(source: Source) -> Edits:
-    """A statement is missing.
-
-    Right:
-    `scores = q @ k.mT`
-    `scores = scores / root`
-    Wrong:
-    `scores = q @ k.mT`
-    `pass`"""
+    """A statement is missing."""
     for node in source.nodes:
         if isinstance(node, DELETED) and source.function_of(node) is not None:
             yield source.delete(node)
 
 
 def statements_swapped(source: Source) -> Edits:
-    """Two statements run in the wrong order.
-
-    Right:
-    `x = self.norm(x)`
-    `x = self.proj(x)`
-    Wrong:
-    `x = self.proj(x)`
-    `x = self.norm(x)`"""
+    """Two statements run in the wrong order."""
     for function in source.functions():
         for one, other in pairwise(body(function)):
             ordered = _writes(one) & _names(other) or _names(one) & _writes(other)
@@ -114,19 +81,13 @@ def _writes(statement: ast.stmt) -> set[str]:
 
 
 def sum_overwritten(source: Source) -> Edits:
-    """A sum over a loop is overwritten in each round, so that the last one alone counts.
-
-    Right: `total += loss.item()`
-    Wrong: `total = loss.item()`"""
+    """A sum over a loop is overwritten in each round, so that the last one alone counts."""
     for node in source.of_type(ast.AugAssign):
         yield source.put(node, f"{source.text_of(node.target)} = {source.text_of(node.value)}")
 
 
 def sum_without_weights(source: Source) -> Edits:
-    """A sum adds every batch with the same weight, so that a mean becomes a mean of means.
-
-    Right: `total += loss.item() * count`
-    Wrong: `total += loss.item()`"""
+    """A sum adds every batch with the same weight, so that a mean becomes a mean of means."""
     for node in source.of_type(ast.AugAssign):
         if isinstance(node.op, ast.Add):
             for text in ("1", f"{source.atom(node.value)} ** 2"):
@@ -136,16 +97,7 @@ def sum_without_weights(source: Source) -> Edits:
 
 
 def wrong_value_returned(source: Source) -> Edits:
-    """An intermediate value is returned.
-
-    Right:
-    `h = self.norm(x)`
-    `y = self.out(h)`
-    `return y`
-    Wrong:
-    `h = self.norm(x)`
-    `y = self.out(h)`
-    `return h`"""
+    """An intermediate value is returned."""
     for function in source.functions():
         names = [a.arg for a in function.args.args if a.arg != "self"][:1]
         for node in ast.walk(function):

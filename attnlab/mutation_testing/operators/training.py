@@ -13,10 +13,7 @@ USUAL = {"betas": "(0.9, 0.999)", "lr": "1e-3", "weight_decay": "0.01", "eps": "
 
 
 def another_ignored_target(source: Source) -> Edits:
-    """Another target is ignored than the one that marks padding.
-
-    Right: `loss = F.cross_entropy(logits, targets, ignore_index=PADDING)`
-    Wrong: `loss = F.cross_entropy(logits, targets, ignore_index=0)`"""
+    """Another target is ignored than the one that marks padding."""
     for call in source.calls():
         for keyword in call.keywords:
             if keyword.arg == "ignore_index":
@@ -24,10 +21,7 @@ def another_ignored_target(source: Source) -> Edits:
 
 
 def another_optimizer(source: Source) -> Edits:
-    """Another optimizer, or one that climbs.
-
-    Right: `optimizer = torch.optim.AdamW(groups, lr=0.1)`
-    Wrong: `optimizer = torch.optim.Adam(groups, lr=0.1)`"""
+    """Another optimizer, or one that climbs."""
     for call in source.calls(*OPTIMIZERS):
         for name in OPTIMIZERS[:3]:
             if name != called_name(call):
@@ -40,10 +34,7 @@ def another_optimizer(source: Source) -> Edits:
 
 
 def backward_twice(source: Source) -> Edits:
-    """The backward pass runs twice, so that every gradient is doubled.
-
-    Right: `loss.backward()`
-    Wrong: `loss.backward(retain_graph=True)` `loss.backward()`"""
+    """The backward pass runs twice, so that every gradient is doubled."""
     for step in training_steps(source):
         text = source.text_of(step.backward)
         if text.endswith(".backward()"):
@@ -51,10 +42,7 @@ def backward_twice(source: Source) -> Edits:
 
 
 def clipped_in_another_way(source: Source) -> Edits:
-    """Each gradient is clipped alone, by its values or its norm, and no longer all together.
-
-    Right: `clip_grad_norm_(model.parameters(), 1.0)`
-    Wrong: `clip_grad_value_(model.parameters(), 1.0)`"""
+    """Each gradient is clipped alone, by its values or its norm, and no longer all together."""
     for call in source.calls("clip_grad_norm_"):
         yield source.rename(call.func, "clip_grad_value_")
         if len(call.args) > 1:
@@ -65,16 +53,7 @@ def clipped_in_another_way(source: Source) -> Edits:
 
 
 def clipping_out_of_place(source: Source) -> Edits:
-    """Gradients are clipped before they are there, after they were used, or for every micro-batch.
-
-    Right:
-    `loss.backward()`
-    `clip_grad_norm_(model.parameters(), 1.0)`
-    `optimizer.step()`
-    Wrong:
-    `loss.backward()`
-    `optimizer.step()`
-    `clip_grad_norm_(model.parameters(), 1.0)`"""
+    """Gradients are clipped before they are there, after their use, or for every micro-batch."""
     for step in training_steps(source):
         if step.clip is None:
             continue
@@ -86,18 +65,7 @@ def clipping_out_of_place(source: Source) -> Edits:
 
 
 def gradients_cleared_in_another_loop(source: Source) -> Edits:
-    """Gradients are cleared once before the loop, or for every micro-batch.
-
-    Right:
-    `for step in range(steps):`
-    `    optimizer.zero_grad()`
-    `    compute_loss(step).backward()`
-    `    optimizer.step()`
-    Wrong:
-    `optimizer.zero_grad()`
-    `for step in range(steps):`
-    `    compute_loss(step).backward()`
-    `    optimizer.step()`"""
+    """Gradients are cleared once before the loop, or for every micro-batch."""
     for step in training_steps(source):
         if step.clear is None:
             continue
@@ -109,16 +77,7 @@ def gradients_cleared_in_another_loop(source: Source) -> Edits:
 
 
 def gradients_cleared_too_late(source: Source) -> Edits:
-    """Gradients are cleared between the backward pass and the update, which then has none.
-
-    Right:
-    `optimizer.zero_grad()`
-    `loss.backward()`
-    `optimizer.step()`
-    Wrong:
-    `loss.backward()`
-    `optimizer.zero_grad()`
-    `optimizer.step()`"""
+    """Gradients are cleared between the backward pass and the update, which then has none."""
     for step in training_steps(source):
         if step.clear is not None:
             yield source.move(step.clear, step.backward, after=True)
@@ -127,10 +86,7 @@ def gradients_cleared_too_late(source: Source) -> Edits:
 
 
 def logits_across_axes(source: Source) -> Edits:
-    """Logits are laid out for the loss across their axes, so that rows mix classes and positions.
-
-    Right: `loss = F.cross_entropy(logits.reshape(-1, classes), targets)`
-    Wrong: `loss = F.cross_entropy(logits.mT.reshape(-1, classes), targets)`"""
+    """Logits are laid out across their axes for the loss: rows mix classes and positions."""
     for call in source.calls("cross_entropy"):
         for value in call.args[:2]:
             if isinstance(value, ast.Call) and called_name(value) in ("reshape", "view", "flatten"):
@@ -141,10 +97,7 @@ def logits_across_axes(source: Source) -> Edits:
 
 
 def loss_reduction(source: Source) -> Edits:
-    """The loss is a sum in place of a mean, or the reverse; or its targets are smoothed.
-
-    Right: `loss = F.cross_entropy(logits, targets)`
-    Wrong: `loss = F.cross_entropy(logits, targets, reduction="sum")`"""
+    """The loss is a sum in place of a mean, or the reverse; or its targets are smoothed."""
     for call in source.calls(*LOSSES):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         for name, values in (("reduction", ("sum", "mean")), ("label_smoothing", (0.1,))):
@@ -158,26 +111,14 @@ def loss_reduction(source: Source) -> Edits:
 
 
 def mode_exchanged(source: Source) -> Edits:
-    """Train mode in place of eval mode, or the reverse.
-
-    Right: `model.eval()`
-    Wrong: `model.train()`"""
+    """Train mode in place of eval mode, or the reverse."""
     for call in source.calls(*MODES):
         if isinstance(call.func, ast.Attribute) and is_method(call) and not call.args:
             yield source.rename(call.func, MODES[call.func.attr])
 
 
 def mode_set_once(source: Source) -> Edits:
-    """Train mode is set once before the loop, and an evaluation inside it switches it off.
-
-    Right:
-    `for step in range(steps):`
-    `    model.train()`
-    `    take_step(model)`
-    Wrong:
-    `model.train()`
-    `for step in range(steps):`
-    `    take_step(model)`"""
+    """Train mode is set once before the loop, and an evaluation inside it switches it off."""
     for call in source.calls("train", "eval"):
         statement = source.parents[call]
         loop = loop_around(source, statement)
@@ -187,10 +128,7 @@ def mode_set_once(source: Source) -> Edits:
 
 
 def options_by_default(source: Source) -> Edits:
-    """An option of the optimizer has the value that most people use.
-
-    Right: `optimizer = torch.optim.AdamW(groups, lr=0.1, betas=(0.9, 0.95))`
-    Wrong: `optimizer = torch.optim.AdamW(groups, lr=0.1, betas=(0.9, 0.999))`"""
+    """An option of the optimizer has the value that most people use."""
     for call in source.calls("AdamW", "Adam", "SGD"):
         for keyword in call.keywords:
             if keyword.arg in USUAL:
@@ -198,10 +136,7 @@ def options_by_default(source: Source) -> Edits:
 
 
 def parameter_groups(source: Source) -> Edits:
-    """Groups of parameters exchange their options, or a group is left out of the optimizer.
-
-    Right: `groups = [{"params": a, "weight_decay": 0.1}, {"params": b, "weight_decay": 0.0}]`
-    Wrong: `groups = [{"params": b, "weight_decay": 0.1}, {"params": a, "weight_decay": 0.0}]`"""
+    """Groups of parameters exchange their options, or a group is left out of the optimizer."""
     for groups in source.of_type(ast.List):
         options = [_options(group) for group in groups.elts]
         if len(options) < 2 or not all("params" in option for option in options):
@@ -224,20 +159,14 @@ def _options(group: ast.expr) -> dict[str, ast.expr]:
 
 
 def probabilities_before_the_loss(source: Source) -> Edits:
-    """The loss gets probabilities or their logarithms in place of logits.
-
-    Right: `loss = F.cross_entropy(logits, targets)`
-    Wrong: `loss = F.cross_entropy((logits).softmax(-1), targets)`"""
+    """The loss gets probabilities or their logarithms in place of logits."""
     for _, logits in source.calls_on("cross_entropy"):
         for function in ("softmax(-1)", "log_softmax(-1)", "softmax(0)", "argmax(-1).float()"):
             yield source.put(logits, f"({source.text_of(logits)}).{function}")
 
 
 def rate_scaled(source: Source) -> Edits:
-    """The learning rate is ten times too large or too small.
-
-    Right: `optimizer = torch.optim.AdamW(groups, lr=RATE)`
-    Wrong: `optimizer = torch.optim.AdamW(groups, lr=RATE * 10)`"""
+    """The learning rate is ten times too large or too small."""
     for call in source.calls():
         for keyword in call.keywords:
             if keyword.arg in ("lr", "max_lr", "learning_rate"):
@@ -246,16 +175,7 @@ def rate_scaled(source: Source) -> Edits:
 
 
 def schedule_out_of_place(source: Source) -> Edits:
-    """The rate is scheduled before the update, for every micro-batch, or once after the loop.
-
-    Right:
-    `optimizer.step()`
-    `scheduler.step()`
-    `loss.backward()`
-    Wrong:
-    `scheduler.step()`
-    `optimizer.step()`
-    `loss.backward()`"""
+    """The rate is scheduled before the update, for every micro-batch, or once after the loop."""
     for step in training_steps(source):
         if step.schedule is None:
             continue
@@ -265,14 +185,7 @@ def schedule_out_of_place(source: Source) -> Edits:
 
 
 def update_out_of_place(source: Source) -> Edits:
-    """The optimizer steps before the backward pass, for every micro-batch, or once after the loop.
-
-    Right:
-    `loss.backward()`
-    `optimizer.step()`
-    Wrong:
-    `optimizer.step()`
-    `loss.backward()`"""
+    """The optimizer steps before the backward pass, for each micro-batch, or after the loop."""
     for step in training_steps(source):
         if step.update is None:
             continue
