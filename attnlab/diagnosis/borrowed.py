@@ -11,6 +11,21 @@ from torch import Tensor
 from attnlab.diagnosis.pairing import LOW, TRIVIAL, Side, is_mask, layouts
 
 
+def lent(theirs: Side, other: int, mine: Side, index: int) -> Tensor | None:
+    """A value of theirs, or the piece of it, in the shape of one of mine; None where none fits."""
+    like = mine.values[index].numbers
+    value = theirs.values[other].numbers.double()
+    found = next(laid_out(theirs, other, like), None)
+    for pieces in mine.loops if found is None else ():
+        if index not in pieces:
+            continue
+        full = [max(sizes) for sizes in zip(*(mine.values[i].numbers.shape for i in pieces))]  # noqa: B905
+        whole = next(layouts(value, (len(pieces), *full)), None)
+        if whole is not None and len(full) == like.dim():
+            found = whole[pieces.index(index)][tuple(map(slice, like.shape))]
+    return found
+
+
 def laid_out(theirs: Side, other: int, like: Tensor) -> Iterator[Tensor]:
     """A value of theirs in the shape of one of mine."""
     value = theirs.values[other].numbers.double()

@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from attnlab.diagnosis.explain import describe, step_name
+from attnlab.diagnosis.explain import describe, line_text, step_name
 from attnlab.diagnosis.guesses import guess
 from attnlab.diagnosis.pairing import Pairing, Side, equal_results
-from attnlab.diagnosis.place import Sources
+from attnlab.diagnosis.place import Sources, is_in_difference
 from attnlab.diagnosis.repair import Patches, Repaired, Search, find_repairs
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
 FIRST = "of what is returned the first tensor is compared, without gradients"
+UNSURE = ("other", "other-step", "missing-step")  # with these a line is a guess
 STEPS = 400  # pairs that a report lists
 
 
@@ -55,13 +56,33 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
         max_error=error or 0.0,
         message=told if error is not None else _other_shape(start.result, draw.theirs.result),
         steps=steps(found.first),
-        diagnosis=_by_line(named),
+        diagnosis=_by_line(tuple(_upstream(d, found.first, sources) for d in named)),
         runs=found.runs,
     )
 
 
 def _other_shape(mine: Tensor, theirs: Tensor) -> str:
     return f"the output has shape {tuple(mine.shape)}, the reference's {tuple(theirs.shape)}"
+
+
+def _upstream(named: Diagnosis, pairing: Pairing, sources: Sources) -> Diagnosis:
+    """Where nobody can say how a line is wrong, the first one above it that takes what is right and
+    gives what the reference does not have."""
+    if named.relation not in UNSURE or is_in_difference(sources, named.file, named.line):
+        return named
+    values = (pairing.mine.values[i] for i in pairing.sources)
+    line = next((v.line for v in values if v.file == named.file and v.line < named.line), 0)
+    if not line:
+        return named
+    says = f"the reference has nothing of what is computed from here to line {named.line}"
+    return replace(
+        named,
+        line=line,
+        end_line=named.line,
+        source=line_text(sources.mine, named.file, line),
+        relation="other",
+        message=says,
+    )
 
 
 def _by_line(named: tuple[Diagnosis, ...]) -> tuple[Diagnosis, ...]:
@@ -126,6 +147,7 @@ def steps(pairing: Pairing) -> tuple[PairedStep, ...]:
             same=False,
         )
         for i in pairing.unclaimed[:STEPS]
+        if i not in theirs.made_of
     ]
     return tuple(rows)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from attnlab.candidate.value_recorder import Value
 from attnlab.diagnosis.explain import LIKELY, SURE, line_text
-from attnlab.diagnosis.lines import grad_mode_line, nearest_difference
+from attnlab.diagnosis.lines import grad_mode_line, gradient_line, nearest_difference
 from attnlab.diagnosis.pairing import Side, equal, layouts
 from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.relations import Relation, relate
@@ -266,7 +266,8 @@ def _roots(mine: Side, theirs: Side) -> Iterator[tuple[int, Tensor]]:
     """The first value of each kind that both have and that learns in theirs, with the gradient
     that it should have."""
     for index, value in enumerate(mine.values):
-        plain = value.numbers.dtype is torch.bool or value.numbers.numel() < 2
+        one = value.numbers.numel() < 2 and not value.name  # which others may equal by accident
+        plain = value.numbers.dtype is torch.bool or one
         if plain or mine.classes[index] != index:
             continue
         found = theirs.find(mine, index)
@@ -414,7 +415,12 @@ def _describe(side: Side, fix: Fix, theirs: Side, sources: Sources, sure: bool) 
         where = grad_mode_line(sources.mine.get(file, ""), (line, *value.callers))
         line, end = where or line, line if 0 < where < line else where or line
     differs = _line_that_differs(sources, file, line, end)
-    line, end = (differs, differs) if differs else (line, end)
+    guessed = bool(value.backward and fix.place and not differs) and end - line > 1
+    if guessed:
+        function, *_ = value.backward
+        taken = side.values[fix.put].name.rpartition(".")[2]
+        differs = gradient_line(sources.mine.get(file, ""), line, function, taken)
+    line, end = (differs, end if guessed else differs) if differs else (line, end)
     found = [] if value.op in COPIES else theirs.find(side, fix.at)
     other = theirs.values[found[0]] if found else None
     return Diagnosis(
@@ -424,8 +430,8 @@ def _describe(side: Side, fix: Fix, theirs: Side, sources: Sources, sure: bool) 
         source=line_text(sources.mine, file, line),
         relation=fix.relation.kind,
         message=fix.relation.says,
-        confidence=SURE if sure else LIKELY,
-        confirmed=sure and fix.relation.kind != "gradient",
+        confidence=SURE if sure and not guessed else LIKELY,
+        confirmed=sure and fix.relation.kind != "gradient" and not guessed,
         their_file=other.file if other else "",
         their_line=other.line if other else 0,
         their_source=line_text(sources.theirs, other.file, other.line) if other else "",

@@ -78,7 +78,7 @@ def _follow(tree: ast.Module, name: str, before: int) -> int | None:
     return None
 
 
-def _assignments(tree: ast.Module, name: str) -> list[tuple[ast.expr, int]]:
+def _assignments(tree: ast.AST, name: str) -> list[tuple[ast.expr, int]]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
@@ -186,6 +186,26 @@ def takes_argument(text: str, line: int) -> bool:
         return False
     names = _names(parse(text) or ast.Module([], []), line)
     return "self" not in names and any(a.arg in names for a in around.args.args)
+
+
+def gradient_line(text: str, line: int, function: str, name: str) -> int:
+    """Where the backward at a line makes the gradient of what its function is applied to by name,
+    or else of the first argument; 0 where that cannot be read."""
+    around, tree = _function_at(text, line + 1), parse(text) or ast.Module([], [])
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call))
+    given = next((c.args for c in calls if ast.unparse(c.func).endswith(f"{function}.apply")), [])
+    said = [ast.unparse(argument).rpartition(".")[2] for argument in given]
+    returned = [n.value for n in ast.walk(around or tree) if isinstance(n, ast.Return)]
+    if around is None or not returned or returned[-1] is None:
+        return 0
+    made = returned[-1].elts if isinstance(returned[-1], ast.Tuple) else [returned[-1]]
+    told = made[min(said.index(name) if name in said else 0, len(made) - 1)]
+    where = told.lineno
+    while isinstance(told, (ast.Call, ast.Attribute)):  # `dx.to(x)`: of `dx`
+        told = told.func if isinstance(told, ast.Call) else told.value
+    if isinstance(told, ast.Name):
+        where = max((at for _, at in _assignments(around, told.id)), default=where)
+    return where
 
 
 def line_after(text: str, line: int, busy: Sequence[int]) -> int:

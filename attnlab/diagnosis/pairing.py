@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from attnlab.candidate.value_recorder import Value, Values
+from attnlab.diagnosis.loops import join, loops, with_wholes
 
 CLOSE = 2e-6  # of the largest number; tables may have been made in float32
 MOST_AXES = 6
@@ -25,8 +26,12 @@ TRIVIAL = 4  # numbers; so few are equal by accident
 class Side:
     """The values of one computation, with what it takes to find them in another."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, wholes: bool = False) -> None:
+        """With `wholes`, what loops make piece by piece is joined to values of its own."""
         self.values: Sequence[Value] = values.values
+        self.made_of: dict[int, list[int]] = {}  # the pieces of what was joined
+        if wholes:
+            self.values, self.made_of = with_wholes(values.values)
         self.same: list[bool] = []  # which are as in the run before
         self._run_before: Side | None = None
         self.output, self.result, self.others = values.output, values.result, values.others
@@ -83,12 +88,19 @@ class Side:
         shape come first."""
         if not len(self.values):
             return []
-        wanted = other.prints[index]
+        return self.find_numbers(other.prints[index], other.plain[index], stop)
+
+    def find_numbers(self, wanted: Tensor, plain: Tensor, stop: int | None = None) -> list[int]:
+        """As `find`, of the print of a value and the value without repeats."""
         gap = (self.prints[:stop] - wanted).abs()
         near = (gap <= CLOSE * wanted.abs().clamp(min=1e-3)).all(dim=1)
-        plain = other.plain[index]
         same = (i for i in near.nonzero().flatten().tolist() if same_layout(self.plain[i], plain))
         return sorted(same, key=lambda i: self.plain[i].shape != plain.shape)
+
+    @cached_property
+    def loops(self) -> list[list[int]]:
+        """The results of each step that runs more than once."""
+        return list(loops(self.values))
 
     @cached_property
     def masks(self) -> dict[int, Tensor]:
@@ -268,18 +280,32 @@ class Pairing:
             for index in range(len(mine.values))
         ]
         self.matches = list(self.found)
+        self._match_pieces()
         self.masks = self._masks_elsewhere()
         last = mine.output
         if last >= 0 and not self.is_right:
             self.matches[last] = []  # the right numbers of another step are a wrong output
         self.wrong = self._unmatched_ancestors()
-        taken = {theirs.classes[i] for found in self.matches for i in found}
+        claimed = {i for found in self.matches for i in found}
+        claimed |= {piece for i in claimed for piece in theirs.made_of.get(i, ())}
+        taken = {theirs.classes[i] for i in claimed}
         self.needed = theirs.ancestors(theirs.output) if theirs.output >= 0 else set()
+        self.needed |= {i for i, parts in theirs.made_of.items() if self.needed.issuperset(parts)}
         self.unclaimed = [
             i
             for i in sorted(self.needed)
             if theirs.classes[i] not in taken and theirs.values[i].call >= 0
         ]
+
+    def _match_pieces(self) -> None:
+        """Where a loop of mine makes a value of theirs, its pieces are that value."""
+        for pieces in self.mine.loops:
+            if all(self.matches[i] for i in pieces):
+                continue
+            for whole in join([self.mine.values[i].numbers for i in pieces]):
+                found = self.theirs.find_numbers(fingerprint(whole), without_repeats(whole))
+                for i in pieces if found else ():
+                    self.matches[i] = self.matches[i] or found
 
     @cached_property
     def is_right(self) -> bool:
@@ -306,6 +332,15 @@ class Pairing:
             found.add(here)
             todo += self.mine.values[here].inputs
         return sorted(found)
+
+    @property
+    def sources(self) -> Iterator[int]:
+        """The wrong steps that take nothing wrong, in order; constants are none."""
+        for index in self.wrong:
+            made = self.mine.values[index]
+            is_new = made.inputs and not self.found[index] and made.call >= 0
+            if is_new and not set(made.inputs) & set(self.wrong):
+                yield index
 
     def known(self, index: int) -> bool:
         """Whether theirs has the value; what comes from outside and is no number of it counts."""

@@ -14,7 +14,7 @@ from itertools import permutations, product
 from torch import Tensor
 
 from attnlab.candidate.value_recorder import Value
-from attnlab.diagnosis.borrowed import laid_out, written_mask, written_masks
+from attnlab.diagnosis.borrowed import lent, written_mask, written_masks
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.pairing import Pairing, Side, equal, equal_results
 from attnlab.diagnosis.relations import Relation
@@ -228,7 +228,7 @@ class Search:
         for other in sorted(pairing.needed):
             score = self._score(side, pairing, index, other, region)
             if score >= LEAST:
-                value = next(laid_out(self.theirs, other, made.numbers), None)
+                value = lent(self.theirs, other, side, index)
                 if value is not None and not equal(value, made.numbers.double()):
                     scored.append((score, other, value))
         for source in {i for step in (index, *region) for i in side.values[step].inputs}:
@@ -318,7 +318,7 @@ class Search:
             if repair.theirs in self.theirs.masks:
                 value = written_mask(self.theirs, repair.theirs, made.numbers, repair.closes)
             return None if value is None else {repair.key: value}
-        value = next(laid_out(self.theirs, repair.theirs, made.numbers), None)
+        value = lent(self.theirs, repair.theirs, side, repair.mine)
         if value is None and repair.mine == side.output:
             value = self.theirs.result
         return None if value is None else {repair.key: value}

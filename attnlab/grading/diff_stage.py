@@ -160,7 +160,7 @@ def _draw(probe: Probe, inputs: Inputs) -> Draw:
                 return Side.empty()
             raise
 
-    return Draw(mine=mine, theirs=Side(probe.reference.values(inputs)))
+    return Draw(mine=mine, theirs=Side(probe.reference.values(inputs), wholes=True))
 
 
 def _load_likely_weights(probe: Probe) -> str | None:

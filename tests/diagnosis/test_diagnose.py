@@ -207,3 +207,21 @@ def test_of_two_backwards_in_a_row_none_is_called_confirmed():
     (found,) = diff(shipped_text(challenge), Path(other).read_text("utf-8"), challenge).diagnosis
     assert "LayerNormFunction or RMSNormFunction" in found.message
     assert not found.confirmed
+
+
+def test_a_reference_that_takes_one_step_at_a_time_is_paired_as_a_whole():
+    """The scores of all its queries are those of mine, and the mask is named, not what follows."""
+    challenge = CHALLENGES["peeks-ahead"]
+    (theirs,) = (p for p in challenge.alternatives if p.endswith("step_by_step.py"))
+    mine = shipped_text(challenge)
+    (first,) = diff(mine, Path(theirs).read_text("utf-8"), challenge).diagnosis
+    assert (first.line, first.relation) == (line_of(mine, ".tril(diagonal=1)"), "mask-diagonal")
+
+
+def test_where_nothing_is_alike_the_first_strange_step_is_named():
+    """Not the one where the two meet again, and not as confirmed."""
+    challenge = CHALLENGES["off-from-the-second-digit"]
+    (theirs,) = (p for p in challenge.alternatives if p.endswith("strided.py"))
+    mine = shipped_text(challenge)
+    (first,) = diff(mine, Path(theirs).read_text("utf-8"), challenge).diagnosis
+    assert (first.line, first.relation, first.confirmed) == (39, "other", False)
