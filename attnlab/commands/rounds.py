@@ -127,6 +127,8 @@ def price_of_triage(ctx: typer.Context, target: str) -> str:
         interview = _interview_about(store, target)
     if not interview or interview.of_kind("stage"):
         return ""
+    if interview.tasks:
+        return "in this round a triage that names something costs as a hint for the task does"
     price = price_of_a_hint(interview.help, _count_bugs(ctx, interview))
     return f"in this interview a triage that names something costs as a hint does: {price}"
 
@@ -154,6 +156,10 @@ def note_triage(ctx: typer.Context, target: str) -> None:
     with progress() as store:
         interview = _interview_about(store, target)
         if not interview:
+            return
+        if interview.tasks:
+            number = Path(target.partition(":")[0]).stem.removeprefix("task")
+            store.add_event(make_event(interview, "hint", question=number))
             return
         hints, triages = (len(interview.of_kind(kind)) for kind in ("hint", "triage"))
         store.add_event(make_event(interview, "triage"))

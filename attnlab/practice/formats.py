@@ -19,7 +19,6 @@ from attnlab.practice.rating import rate_tasks
 from attnlab.records import Challenge, from_json
 from attnlab.records.practice import WRITTEN, FormatCard, Interview, RoundTask, TaskCard
 from attnlab.records.quiz import QuizVerdict
-from attnlab.suggest import did_you_mean
 
 FILE = Path(__file__).with_name("formats.toml")
 TOPIC = "interview"  # of the slugs of these rounds
@@ -73,14 +72,6 @@ def _ladder(
         ladders.append(ladder[:count])
     longest = max(map(len, ladders), default=0)
     return dice.choice([one for one in ladders if len(one) == longest] or [[]])
-
-
-def require_format(name: str) -> Format:
-    """The format of that name; raises `Refused`."""
-    if name in formats():
-        return formats()[name]
-    hint = did_you_mean(name, formats()) or f"there are {', '.join(formats())}"
-    raise Refused(f'no format is called "{name}"', hint)
 
 
 # ---------------------------------------------------------------- what became of it

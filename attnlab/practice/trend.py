@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.records.practice import (
     BugCard,
     CategoryTrend,
-    FormatCard,
     RoundCard,
     RoundSummary,
     TaskCard,
@@ -60,31 +58,18 @@ def _category(category: str, bugs: Sequence[BugCard | TaskCard]) -> CategoryTren
 
 def summarize(card: RoundCard) -> RoundSummary:
     """An interview in a line."""
-    if isinstance(card, FormatCard):
-        return RoundSummary(
-            bugs=len(card.tasks),
-            found=sum(task.found for task in card.tasks),
-            fixed=None,
-            named=None,
-            hints=sum(task.hints for task in card.tasks),
-            **_shared(card),
-        )
     passed = sum(stage.outcome == "passed" for stage in card.stages)
     return RoundSummary(
-        **_shared(card),
+        number=card.number,
+        slug=card.slug,
         bugs=len(card.bugs),
         found=card.found,
         fixed=card.fixed,
         named=card.named,
         hints=card.hints,
+        seconds=card.seconds,
+        late=card.late,
+        rating=card.rating.name,
+        started=card.started,
         stages=f"{passed} of {len(card.stages)}" if card.stages else "",
-    )
-
-
-def _shared(card: RoundCard) -> dict[str, Any]:
-    rating = {"rating": card.rating.name, "started": card.started}
-    return (
-        {"number": card.number, "slug": card.slug, "seconds": card.seconds}
-        | rating
-        | {"late": card.late}
     )

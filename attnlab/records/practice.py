@@ -321,10 +321,21 @@ class FormatCard:
     rating: Rating
     started: float = 0.0  # seconds since 1970
 
+    fixed: int | None = None  # as the card of a program has it; nothing is fixed by an answer
+    named: int | None = None
+    stages: tuple[StageCard, ...] = ()
+
     @property
     def bugs(self) -> tuple[TaskCard, ...]:
-        """The tasks that were done, as a trend counts them."""
-        return tuple(task for task in self.tasks if task.done)
+        return self.tasks
+
+    @property
+    def found(self) -> int:
+        return sum(task.found for task in self.tasks)
+
+    @property
+    def hints(self) -> int:
+        return sum(task.hints for task in self.tasks)
 
     @property
     def points(self) -> float:

@@ -46,107 +46,72 @@ class TaskPage:
         return {"task": self.question.id, **pick(self, "part", "file"), **shown}
 
 
-def _document(task: TaskPage | None) -> Document | None:
-    return task.document() if task else None
-
-
-def _show_task(task: TaskPage | None, screen: Screen) -> None:
-    if task:
-        screen.gap()
-        task.show(screen)
-    screen.do_next(task.next if task else f"every task is done: {ENDS}")
-
-
 @record
-class RoundStartPage:
-    """What the round is, its clock, and the first task."""
+class RoundPage:
+    """The clock of a round, what was just done, and the task that is open."""
 
     interview: Interview
-    title: str
     task: TaskPage | None
+    now: float
+    title: str = ""  # of a round that begins
+    cards: tuple[TaskCard, ...] = ()  # where all is told that was done
+    number: int = 0  # of the task that was answered
+    verdict: QuizVerdict | None = None
+    file: bool = False  # it was answered with a file, of which is told whether it is right
 
     def show(self, screen: Screen) -> None:
+        if self.title:
+            self._show_start(screen)
+        if self.cards:
+            self._show_status(screen)
+        if self.verdict and self.file and self.verdict.next:
+            screen.hang((f"{screen.marks.bad} task {self.number} ", "bad"), self.verdict.message)
+            ahead = self.task.next if self.task else ENDS
+            screen.do_next(f"{ahead}; answer skip leaves it out")
+            return
+        if self.verdict:
+            said = (
+                "passed"
+                if self.file and self.verdict.outcome == "right"
+                else f"noted: {self.verdict.answer}"
+            )
+            screen.hang((f"{screen.marks.ok} ", "ok"), f"task {self.number} {said}")
+        if self.task:
+            screen.gap()
+            self.task.show(screen)
+        screen.do_next(self.task.next if self.task else f"every task is done: {ENDS}")
+
+    def _show_start(self, screen: Screen) -> None:
         interview = self.interview
         limit = f"{interview.minutes} minutes" if interview.minutes else "no time limit"
+        count = f", {plural(len(interview.tasks), 'task')} (seed {interview.seed})"
         screen.say((f"{interview.name}  ", "title"), self.title)
-        screen.say(
-            (f"{screen.marks.ok} ", "ok"),
-            "the clock runs: ",
-            (limit, "title"),
-            f", {plural(len(interview.tasks), 'task')} (seed {interview.seed})",
-        )
-        _show_task(self.task, screen)
+        screen.say((f"{screen.marks.ok} ", "ok"), "the clock runs: ", (limit, "title"), count)
 
-    def document(self) -> Document:
-        interview = self.interview
-        known = {"interview": interview.number, "format_of_round": interview.name}
-        tasks = [task.kind for task in interview.tasks]
-        return known | pick(interview, "minutes", "seed") | {
-            "tasks": tasks, "folder": f"./{interview.folder}", "task": _document(self.task)
-        }  # fmt: skip
-
-
-@record
-class RoundStatusPage:
-    """The clock, what was answered, and the task that is open."""
-
-    interview: Interview
-    cards: tuple[TaskCard, ...]
-    now: float
-    task: TaskPage | None
-
-    def show(self, screen: Screen) -> None:
-        interview = self.interview
+    def _show_status(self, screen: Screen) -> None:
+        interview, hints = self.interview, sum(card.hints for card in self.cards)
         late = interview.minutes and interview.left(self.now) < 0
-        screen.say(
-            (f"interview {interview.number}, {interview.name}: ", "title"),
-            (clock_text(interview, self.now), "bad" if late else "ok"),
-        )
+        head = (f"interview {interview.number}, {interview.name}: ", "title")
+        screen.say(head, (clock_text(interview, self.now), "bad" if late else "ok"))
         done = sum(card.done for card in self.cards)
-        hints = sum(card.hints for card in self.cards)
         counts = f"{done} of {plural(len(self.cards), 'task')} done"
         screen.say(counts, f", {plural(hints, 'hint')}" * bool(hints), indent=2)
-        _show_task(self.task, screen)
 
     def document(self) -> Document:
-        interview = self.interview
-        return {
+        interview, verdict = self.interview, self.verdict
+        shown: Document = {
             "interview": interview.number,
             "format_of_round": interview.name,
-            "minutes": interview.minutes,
+            **pick(interview, "minutes", "seed"),
             "elapsed": interview.elapsed(self.now),
             "left": interview.left(self.now) if interview.minutes else None,
+            "folder": f"./{interview.folder}",
             "tasks": [pick(card, "number", "done", "hints") for card in self.cards],
-            "task": _document(self.task),
         }
-
-
-@record
-class AnswerPage:
-    """An answer that was noted. Whether it is right is told at the end, but for a file."""
-
-    number: int
-    verdict: QuizVerdict
-    file: bool
-    task: TaskPage | None  # that is open now
-
-    def show(self, screen: Screen) -> None:
-        verdict, marks = self.verdict, screen.marks
-        if not self.file or not (verdict.message or verdict.outcome == "right"):
-            screen.hang((f"{marks.ok} ", "ok"), f"task {self.number} noted: {verdict.answer}")
-        elif verdict.outcome == "right":
-            screen.hang((f"{marks.ok} ", "ok"), f"task {self.number} passed")
-        else:
-            screen.hang((f"{marks.bad} task {self.number} ", "bad"), verdict.message)
-            screen.do_next(f"{self.task.next if self.task else ENDS}; answer skip leaves it out")
-            return
-        _show_task(self.task, screen)
-
-    def document(self) -> Document:
-        shown: Document = {"task_answered": self.number, "noted": self.verdict.answer}
-        if self.file:
-            shown |= pick(self.verdict, "outcome", "message")
-        return shown | {"task": _document(self.task)}
+        if verdict:
+            shown |= {"task_answered": self.number, "noted": verdict.answer}
+            shown |= pick(verdict, "outcome", "message") if self.file else {}
+        return shown | {"task": self.task.document() if self.task else None}
 
 
 @record
@@ -193,8 +158,8 @@ class FormatCardPage:
 
     def document(self) -> Document:
         tasks = [plain(t) | pick(t, "outcome", "points", "seconds") for t in self.card.tasks]
-        shown: Document = plain(self.card)
-        return shown | {"tasks": tasks} | pick(self.card, "points") | pick(self, "trend")
+        shown: Document = plain(self.card) | pick(self.card, "points", "found", "hints")
+        return shown | {"tasks": tasks} | pick(self, "trend")
 
 
 def _show_card(card: TaskCard, screen: Screen) -> None:

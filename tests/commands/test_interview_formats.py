@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from attnlab.catalogue.load import load
+from attnlab.commands.rounds import price_of_triage
 from attnlab.practice import formats
 from attnlab.practice.interviews import current
 from attnlab.progress import Progress
@@ -64,6 +65,9 @@ def test_a_round_from_start_to_scorecard(shell, short):
     said = shell("interview", "submit")
     assert (said.code, slug in said.out) == (1, False)
     assert shell("interview", "ask").out.strip().startswith("hint 1 of 3")
+    price = price_of_triage(None, "interview-1/task3.py:Net")
+    assert "costs as a hint" in price
+    assert not price_of_triage(None, "elsewhere/task3.py")
     solution = load().find(slug).solution
     Path("interview-1/task3.py").write_text(Path(solution).read_text())
     said = shell("interview", "submit", "--json")

@@ -42,7 +42,7 @@ def start_round(ctx: typer.Context, name: str, minutes: int, seed: int, json: bo
     from attnlab.commands.quiz import warm_runner
     from attnlab.practice.formats import TOPIC, draw_tasks, formats
     from attnlab.practice.interviews import begin, next_number, refuse_second
-    from attnlab.render.format_round import RoundStartPage
+    from attnlab.render.format_round import RoundPage
 
     with progress() as store:
         refuse_second(store)
@@ -56,11 +56,8 @@ def start_round(ctx: typer.Context, name: str, minutes: int, seed: int, json: bo
             drawn = [(task.kind, task.id) for task in tasks]
             slug = f"{TOPIC}/{name}"
             interview = begin(store, slug, minutes, seed, folder=folder, tasks=drawn)
-        page = RoundStartPage(
-            interview=interview,
-            title=formats()[name].title,
-            task=task_page(interview, ask_next(ctx, interview, runner)),
-        )
+        shown, title = task_page(interview, ask_next(ctx, interview, runner)), formats()[name].title
+        page = RoundPage(interview=interview, task=shown, now=time.time(), title=title)
         return _go_on(ctx, interview, runner, emit(page, json), json, shown=True)
 
 
@@ -68,12 +65,12 @@ def show_status(ctx: typer.Context, interview: Interview, json: bool) -> int:
     """The clock, what was done, and the task that is open."""
     from attnlab.commands.quiz import warm_runner
     from attnlab.practice.formats import task_cards
-    from attnlab.render.format_round import RoundStatusPage
+    from attnlab.render.format_round import RoundPage
 
     with warm_runner() as runner:
         task = task_page(interview, ask_next(ctx, interview, runner))
     cards = task_cards(interview)
-    return emit(RoundStatusPage(interview=interview, cards=cards, now=time.time(), task=task), json)
+    return emit(RoundPage(interview=interview, cards=cards, now=time.time(), task=task), json)
 
 
 def answer(ctx: typer.Context, text: Text = "", json: Json = False) -> int:
@@ -153,17 +150,19 @@ def _hand_in(
 ) -> int:
     """Judge an answer and keep it; then the next task."""
     from attnlab.questions.base import judge
-    from attnlab.render.format_round import AnswerPage
+    from attnlab.render.format_round import RoundPage
 
     show_clock(interview)
     seconds, count = seconds_taken(interview), len(measured(interview, asked.part))
     verdict = judge(asked.parts, asked.number, typed, seconds, count)
     interview, verdict = keep_verdict(interview, asked, verdict)
-    page = AnswerPage(
+    page = RoundPage(
+        interview=interview,
+        task=task_page(interview, ask_next(ctx, interview, runner)),
+        now=time.time(),
         number=asked.card.number,
         verdict=verdict,
         file=bool(asked.file),
-        task=task_page(interview, ask_next(ctx, interview, runner)),
     )
     wrong = bool(asked.file) and bool(verdict.next)
     return _go_on(ctx, interview, runner, emit(page, json, int(wrong)), json, shown=True)

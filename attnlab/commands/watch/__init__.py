@@ -232,7 +232,7 @@ def _current(ctx: typer.Context) -> str:
     with progress() as store:
         interview = current(store)
         standings = store.all_progress()
-    if interview:
+    if interview and not interview.tasks:
         return shown_path(interview_folder(interview))
     found = catalogue(ctx)
     here = {f"{c.name}.py": c.slug for c in found.challenges if c.slug in started_here([c])}
