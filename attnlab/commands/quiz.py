@@ -226,16 +226,17 @@ def ask_part(
     number: int,
     measured: int = 0,
     keep: Callable[[Measurement], object] = lambda _: None,
+    more: str = "? explains",
 ) -> QuizVerdict:
     """The verdict on what is typed, asked for until it can be understood. So many measurements were
-    made before; `keep` is told of each further one."""
+    made before; `keep` is told of each further one; `more` is what may be typed besides."""
     from attnlab.questions.base import find_kind, find_measurement, judge
     from attnlab.render.quiz import show_measurement
     from attnlab.render.screen import stdout
 
     part, begun = parts[number - 1], time.monotonic()
     while True:
-        typed = type_line(f"{_expected(part, measured)}, ? explains")
+        typed = type_line(f"{_expected(part, measured)}, {more}")
         try:
             if typed == "?":
                 stdout().prose(find_kind(part.question.kind).text, indent=2)

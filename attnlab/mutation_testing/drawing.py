@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import random
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -38,42 +39,11 @@ from attnlab.target.drawn import DrawnBug, write_drawn
 from attnlab.verdict import make_verdict
 
 FAMILIES = ("axes", "expressions", "layers", "masks", "numbers", "positions", "scores", "slices")
-# Nobody writes these by mistake, or they show at a glance.
-UNREAL = {
-    "allocated-only",
-    "another-exception",
-    "call-doubled",
-    "call-left-out",
-    "condition-negated",
-    "dropout-added",
-    "dropout-mode",
-    "exponent-sign",
-    "frequency-count",
-    "heads-averaged",
-    "mask-as-number",
-    "number-changed",
-    "operator-inverted",
-    "positions-reversed",
-    "positions-stop-growing",
-    "reshape-in-place-of-transpose",
-    "rolled-by-one",
-    "root-dropped",
-    "scores-clamped",
-    "sign-flipped",
-    "softmax-dropped",
-    "term-twice",
-}
+KNOWN = tomllib.loads(Path(__file__).with_name("drawing.toml").read_text("utf-8"))
 GIVEN_AWAY = re.compile(
     r"\bpass\b|\bTrue if\b|lambda|[-+*/] ?-|-\(-|~\(?~|\b9000|sqrt\([\w.]+ [-+]"
 )
 WORD = re.compile(r"[^\W\d]\w*")
-# Names that a slip may bring in though the module has them nowhere; others draw the eye.
-COMMON = {
-    *WORD.findall(
-        "True False None dim keepdim float int inf len min max mean sum sqrt exp log sin cos shape "
-        "size transpose reshape view unsqueeze ones zeros triu tril diagonal masked_fill detach"
-    )
-}
 PARENTHESES = re.compile(r"(?<![\w\])])\(([^()]*(?:\([^()]*\)[^()]*)*)\)")  # of no call
 WIDEST = 8  # lines that one bug changes
 CRASHES = 0.15  # of the challenges
@@ -81,12 +51,6 @@ TRIES = 60  # mutants of one module
 VALUES = ("matches-reference", "gradients-match")  # that say nothing but that values differ
 LIMITS = Limits(seconds=6.0)  # a mutant may hang, and another one is tried
 DIFF_LIMITS = Limits(seconds=3.0)  # a bug that takes longer to locate is left for another
-CATEGORY_WORDS = {
-    "mask": "who may see whom",
-    "positions": "how places are told apart",
-    "attention": "scores, heads and values",
-    "normalisation": "layers around attention",
-}
 LEVELS = {Tier.SHAPE: 1, Tier.FINITE: 1, Tier.SAMPLES: 2, Tier.ORDER: 2, Tier.MASKS: 2}
 
 
@@ -144,7 +108,7 @@ class Drawer:
         """Mutants that a person might have written, no bug and no line much more likely."""
         by_bug: dict[str, list[Mutant]] = {}
         for mutant in mutants(self.right):
-            if family_of(mutant.mutation) in FAMILIES and mutant.mutation not in UNREAL:
+            if family_of(mutant.mutation) in FAMILIES and mutant.mutation not in KNOWN["unreal"]:
                 by_bug.setdefault(mutant.mutation, []).append(mutant)
         drawn = [m for some in by_bug.values() for m in dice.sample(some, min(3, len(some)))]
         dice.shuffle(drawn)
@@ -157,7 +121,7 @@ class Drawer:
         before, after = (Counter(WORD.findall(text)) for text in (self.right, mutant.text))
         unused = any(after[word] == 1 < count for word, count in before.items())
         odd = GIVEN_AWAY.search(_added(mutant)) and not GIVEN_AWAY.search(mutant.before)
-        return unused or bool(odd or {*after} - {*before} - COMMON)
+        return unused or bool(odd or {*after} - {*before} - {*KNOWN["common"]})
 
     def _is_commented(self, mutant: Mutant) -> bool:
         """Whether a comment at the line, or above it, says what would be right."""
@@ -238,7 +202,7 @@ class Drawer:
         """What the line makes, and the function that it is in."""
         made = re.match(r"\s*(?:self\.)?(\w+)(?:, \w+)* [-+*/@]?= ", vetted.edit[0])
         makes = f", where `{made[1]}` is made" if made else ""
-        about = CATEGORY_WORDS.get(self._category(vetted), "what the module computes")
+        about = KNOWN["about"].get(self._category(vetted), "what the module computes")
         return f"It is about {about}: look into `{self._function_of(vetted)}`{makes}."
 
     def _function_of(self, vetted: Vetted) -> str:

@@ -24,9 +24,10 @@ class TaskPage:
     part: int  # of the question, from 1
     file: str = ""  # that it asks for
 
-    def show(self, screen: Screen) -> None:
+    def show(self, screen: Screen, again: bool = False) -> None:
+        """`again`: its code stands above."""
         if not self.file:
-            show_question(self.question, screen)
+            show_question(self.question, screen, again)
             return
         screen.say((self.question.id, "name"), f"  {self.question.kind}  ", (self.file, "title"))
         screen.gap()
@@ -57,6 +58,7 @@ class RoundPage:
     cards: tuple[TaskCard, ...] = ()  # where all is told that was done
     number: int = 0  # of the task that was answered
     verdict: QuizVerdict | None = None
+    asks: bool = False  # for the answer, at a terminal
     file: bool = False  # it was answered with a file, of which is told whether it is right
 
     def show(self, screen: Screen) -> None:
@@ -79,7 +81,8 @@ class RoundPage:
         if self.task:
             screen.gap()
             self.task.show(screen)
-        screen.do_next(self.task.next if self.task else f"every task is done: {ENDS}")
+        if self.task is None or self.task.file or not self.asks:
+            screen.do_next(self.task.next if self.task else f"every task is done: {ENDS}")
 
     def _show_start(self, screen: Screen) -> None:
         interview = self.interview

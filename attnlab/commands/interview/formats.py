@@ -57,7 +57,8 @@ def start_round(ctx: typer.Context, name: str, minutes: int, seed: int, json: bo
             slug = f"{TOPIC}/{name}"
             interview = begin(store, slug, minutes, seed, folder=folder, tasks=drawn)
         shown, title = task_page(interview, ask_next(ctx, interview, runner)), formats()[name].title
-        page = RoundPage(interview=interview, task=shown, now=time.time(), title=title)
+        asks = sys.stdin.isatty()
+        page = RoundPage(interview=interview, task=shown, now=time.time(), title=title, asks=asks)
         return _go_on(ctx, interview, runner, emit(page, json), json, shown=True)
 
 
@@ -163,6 +164,7 @@ def _hand_in(
         number=asked.card.number,
         verdict=verdict,
         file=bool(asked.file),
+        asks=sys.stdin.isatty(),
     )
     wrong = bool(asked.file) and bool(verdict.next)
     return _go_on(ctx, interview, runner, emit(page, json, int(wrong)), json, shown=True)
@@ -185,17 +187,17 @@ def _go_on(
         return code
     try:
         while asked := ask_next(ctx, interview, runner):
-            if not shown:
+            task = task_page(interview, asked)
+            if task and not shown:
                 show_clock(interview)
-                task_page(interview, asked).show(stdout())
+                task.show(stdout(), again=asked.number > 1)
             shown = False
             if asked.file:
                 return code
             kept = partial(keep_measurement, interview, asked.part)
             count = len(measured(interview, asked.part))
-            interview, _ = keep_verdict(
-                interview, asked, ask_part(asked.parts, asked.number, count, kept)
-            )
+            verdict = ask_part(asked.parts, asked.number, count, kept, f"? explains, {SKIP}")
+            interview, _ = keep_verdict(interview, asked, verdict)
     except (typer.Abort, KeyboardInterrupt, EOFError):
         stdout().gap()  # the prompt stands there
         note("the clock runs on: attnlab interview answer goes on, end shows the scorecard")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -109,10 +109,6 @@ def _file_part(challenge: Challenge, path: Path, bounds: Limits) -> Part:
     )
 
 
-@overload
-def task_page(interview: Interview, asked: Asked) -> TaskPage: ...
-@overload
-def task_page(interview: Interview, asked: None) -> None: ...
 def task_page(interview: Interview, asked: Asked | None) -> TaskPage | None:
     """The task as it is shown: nothing says where it is from. Its file is written where it is not
     there."""
