@@ -108,9 +108,14 @@ def parse_object(text: str) -> ast.Call | ast.Tuple | None:
 
 def format_bytes(count: int | None) -> str:
     """`512 B`, `4.1 kB`, `12.6 MB`: thousands, as tensors are counted."""
-    if count is None:
-        return ""
-    for unit, step in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= step:
-            return f"{count / step:.3g} {unit}"
-    return f"{count} B"
+    return "" if count is None else f"{scaled(count, 'kMGTPEZYRQ', '.3g')}B"
+
+
+def scaled(count: int, prefixes: str, digits: str) -> str:
+    """`12.6 M` of 12,600,000, or `512 `: the number in the largest unit of which there is one."""
+    value, unit = float(count), ""
+    for prefix in prefixes:
+        if float(f"{value:{digits}}") < 1000:
+            break
+        value, unit = value / 1000, prefix
+    return f"{value:{digits}} {unit}" if unit else f"{count} "

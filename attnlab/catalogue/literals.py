@@ -76,6 +76,9 @@ def plain_literal(value: V) -> V | str:
 
 
 def check_size(key: str, value: str | Scalar, flag: str) -> None:
+    if not isinstance(value, bool) and re.fullmatch(r"0*[1-9]\d{18,}", str(value)):
+        hint = "A tensor has at most 2**63 - 1 elements: use a number of at most 18 digits."
+        raise Refused(f"{flag}: {key}={str(value)[:12]}... is too large for a size", hint, flag)
     if isinstance(value, bool) or not re.fullmatch(r"[1-9]\d{0,17}", str(value)):
         hint = f'Write a whole number of elements, for example {flag} "{key}=12".'
         raise Refused(f"{flag}: {key}={value} is not a size", hint, flag)

@@ -10,14 +10,15 @@ from attnlab.commands.trace import Dtype, Most
 
 PLACE = 107
 At = Annotated[
-    str, typer.Option("--at", metavar="SIZES", help='Count at these sizes: "S=4096, B=8".')
+    list[str] | None,
+    typer.Option("--at", metavar="SIZES", help='Count at these sizes: "S=4096, B=8".'),
 ]
 
 
 @takes_target
 def command(
     named: NamedTarget,
-    at: At = "",
+    at: At = None,
     dtype: Dtype = "float32",
     timeout: Timeout = "",
     max_memory: Most = "",
@@ -25,18 +26,17 @@ def command(
 ) -> int:
     """Count parameters, FLOPs, S x S memory and KV cache.
 
-    Of one forward pass, in all and by module, each with its formula in the names of axes. With
-    --at tensors have no data, so that any sizes will do.
+    Of one forward pass, in all and by module. Formulas are solved from runs at several sizes, and
+    tried at one more. With --at large tensors have no data, so that any sizes will do.
     """
     from dataclasses import replace
 
     from attnlab.records import TraceOptions
     from attnlab.render.cost import CostPage
     from attnlab.target import options as flags
-    from attnlab.target.command_line import repeated_flags
     from attnlab.target.resolve import with_at
 
-    named = named.repeating(*repeated_flags((), {"--at": at}))
+    named = named.repeating(*(word for text in at or () for word in ("--at", text)))
     bounds = limits(timeout or OWN_TIME, max_memory, "--max-memory")
     job = named.job(bounds, TraceOptions(dtype=flags.parse_dtype(dtype)))
     job = with_at(replace(job, stages=("cost",)), at)
@@ -45,15 +45,18 @@ def command(
     crash = report.trace.crash if report.trace else None
     outcome = report.outcome if report.outcome != "ok" else "crashed" if crash else "ok"
     again = replace(named.typed, verb="trace", rest=()).command()
+    guessed = ", ".join(f'"{text}"' for text in named.guessed(job))
+    fed = (f"inputs guessed: {guessed}; --input changes them",) if guessed else ()
+    told = f"; the inputs were guessed, and --input names others than {guessed}" if fed else ""
     page = CostPage(
         target=named.name,
         built=report.target,
         outcome=outcome,
         cost=report.cost,
-        notes=report.trace.notes if report.trace else (),
+        notes=(*report.trace.notes, *fed) if report.trace else (),
         message=f"{crash.file}:{crash.line}: {crash.error}: {crash.message}"
         if crash
         else report.message,
-        next=f"{again} explains it" if crash else "",
+        next=f"{again} explains it{told}" if crash else "",
     )
     return emit(page, json, 0 if outcome == "ok" else 1)

@@ -109,12 +109,16 @@ class NamedTarget:
 
         return own_job(self.typed, limits=limits, options=options, answer=self.answer)
 
-    def announce(self, doing: str, job: Job) -> None:
-        """Print what runs, and how it is fed where nobody said that."""
+    def guessed(self, job: Job) -> list[str]:
+        """The inputs that nobody named, as `--input` would give them."""
         from attnlab.target.trace_advice import guessed_inputs
 
+        return [] if self.answer else guessed_inputs(self.typed, job)
+
+    def announce(self, doing: str, job: Job) -> None:
+        """Print what runs, and how it is fed where nobody said that."""
         note(f"{doing} {self.typed.target} (your own code: under limits, not isolated)")
-        fed = ", ".join(f'"{each}"' for each in guessed_inputs(self.typed, job) if not self.answer)
+        fed = ", ".join(f'"{each}"' for each in self.guessed(job))
         if fed:
             note(f"inputs guessed: {fed}; --input changes them")
 

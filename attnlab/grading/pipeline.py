@@ -16,6 +16,7 @@ from typing import Self
 
 from attnlab.candidate.host import Died, Host, Raised, Spawn, checked_answer
 from attnlab.candidate.session import HUNG
+from attnlab.errors import Refused
 from attnlab.grading.cost_stage import count_cost
 from attnlab.grading.diff_stage import compare
 from attnlab.grading.example_run import surroundings
@@ -76,9 +77,8 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
             elif job.contract is not None and {"check", "diff"} & set(job.stages):
                 checks, diff, slow = _compared(job, hosts, seed)
                 outcome, message, hint = slow or (outcome, message, hint)
-        except Raised as error:
-            outcome, message = _outcome_of(error), _crash_message(job, error)
-            refusal = build_refusal(job, error)
+        except (Raised, Refused) as error:
+            outcome, message, refusal = _ending(job, error)
         except Died as death:
             outcome, message = death.reason, f"{job.candidate.file} {death}"
         return Report(
@@ -120,6 +120,13 @@ def _compared(
     if context.too_slow and not any(check.outcome == "failed" for check in checks):
         return checks, None, ("timeout", *_too_slow(job, context.times))
     return checks, None, None
+
+
+def _ending(job: Job, error: Raised | Refused) -> tuple[JobOutcome, str, Refusal | None]:
+    """The outcome and message of a job that raised, and what helps."""
+    if isinstance(error, Refused):
+        return "refused", str(error), Refusal(str(error), error.hint)
+    return _outcome_of(error), _crash_message(job, error), build_refusal(job, error)
 
 
 def _outcome_of(error: Raised) -> JobOutcome:

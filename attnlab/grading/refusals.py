@@ -58,6 +58,28 @@ def build_refusal(job: Job, error: Raised) -> Refusal | None:
     return None
 
 
+def size_refusal(job: Job, problem: str, more: dict[str, int]) -> Refusal:
+    """Sizes of `--at` that the module does not take, with others where it is clear which."""
+    sizes = {**(job.contract.sizes if job.contract else {}), **job.at}
+    asked = ", ".join(f"{symbol}={n}" for symbol, n in job.at.items())
+    for whole, part in (("D", "H"), ("H", "Hkv")):
+        size, step = sizes.get(whole, 0), sizes.get(part, 1)
+        if size % step and {whole, part} & job.at.keys():
+            symbol = whole if whole in job.at else part
+            fit = size + -size % step if symbol == whole else _divisor(size, step)
+            more = {symbol: fit}
+            problem = f"{whole}={size} is no multiple of {part}={step} ({problem})"
+    fixed = ", ".join(f"{symbol}={n}" for symbol, n in {**job.at, **more}.items())
+    hint = f'it may take --at "{fixed}"' if more else ""
+    trace = f'{_typed(job).command()} --sizes "{asked}"'
+    return Refusal(f"--at {asked}: {problem}", hint or f"{trace} explains it")
+
+
+def _divisor(size: int, least: int) -> int:
+    """The first divisor of a size from `least` on."""
+    return next(n for n in range(min(least, size), size + 1) if size % n == 0)
+
+
 def _short_demo(job: Job, error: Raised) -> Refusal:
     """A script that ended before it called a module, or before the step that was asked for."""
     command = f"attnlab trace {job.candidate.file}"

@@ -273,16 +273,6 @@ def _coincidence(run: SizedTrace, telling: SizedTrace, because: str) -> Finding:
     )
 
 
-def trace_once(job: Job, host: Host, sizes: Sizes, device: str = "cpu") -> Trace:
-    """The trace of one run, or of the file's demo; on "meta" with tensors without data."""
-    if job.contract is None:
-        raw = read_trace(host, "demo", **surroundings(job), options=asdict(job.options))
-        return build_trace(SizedTrace(raw, raw.sizes), None)
-    telling = _telling(job, host, job.contract)
-    raw = run_example(job, host, job.contract, sizes, job.options, device)
-    return build_trace(SizedTrace(raw, sizes), telling)
-
-
 def _unpaired(job: Job, trace: Trace, gap: float) -> Finding:
     """The finding where outputs of steps are wrong and no row could be blamed."""
     last = trace.ops[-1] if trace.ops else None

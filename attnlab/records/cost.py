@@ -9,9 +9,9 @@ class Cost:
 
     id: str
     title: str
-    value: int
+    value: int | None  # None where no run and no formula tells it
     unit: str = ""  # "bytes", "" = a plain count
-    formula: str = ""  # "" where it is 0
+    formula: str = ""  # "" where it is 0, and where none gives what was counted
     note: str = ""
 
 
@@ -21,10 +21,11 @@ class ModuleCost:
 
     name: str  # "h.*.attn.qkv"; "" = the target itself
     count: int
-    parameters: int
-    bytes: int
-    flops: int
+    parameters: int | None
+    bytes: int | None
+    flops: int | None
     formula: str  # of the FLOPs
+    tied: str = ""  # the modules whose weights it shares, which are counted there
 
 
 @record

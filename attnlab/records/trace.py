@@ -214,6 +214,7 @@ class Weight:
     shape: tuple[int, ...]
     bytes: int
     learned: bool
+    also: tuple[str, ...] = ()  # its other names, where it is tied
 
 
 @record

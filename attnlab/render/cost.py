@@ -11,9 +11,9 @@ from attnlab.render.findings import show_notes
 from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, bare_table, truncate
 from attnlab.render.steps import show_target
-from attnlab.sizes import format_bytes
+from attnlab.sizes import format_bytes, scaled
 
-WIDE = 96  # cells from which on bytes of modules have room
+SHORTEST = 8  # cells of a name
 
 
 @record
@@ -47,16 +47,16 @@ class CostPage:
         }
 
 
-def format_count(n: int) -> str:
-    """`1,234,567`, and from a billion on `1.234 G`."""
-    for unit, step in (("P", 10**15), ("T", 10**12), ("G", 10**9)):
-        if n >= step:
-            return f"{n / step:.4g} {unit}" if n < 10**18 else f"{n:.4g}"
-    return f"{n:,}"
+def format_count(n: int | None) -> str:
+    """`1,234,567`, and from a billion on `1.234 G`; a number that is not known is `?`."""
+    if n is None:
+        return "?"
+    return f"{n:,}" if n < 10**9 else f"{scaled(n, 'kMGTPEZYRQ', '.4g')}".rstrip()
 
 
 def _value(cost: Cost) -> str:
-    return format_bytes(cost.value) if cost.unit == "bytes" else format_count(cost.value)
+    known = cost.unit == "bytes" and cost.value is not None
+    return format_bytes(cost.value) if known else format_count(cost.value)
 
 
 def _show_costs(costs: Sequence[Cost], screen: Screen) -> None:
@@ -75,28 +75,38 @@ def _show_costs(costs: Sequence[Cost], screen: Screen) -> None:
 
 
 def _show_modules(modules: Sequence[ModuleCost], screen: Screen) -> None:
+    """A row for each; where they do not fit beside each other, formulas and names are cut, and
+    numbers never."""
     if not modules:
         return
     screen.gap()
-    total = sum(m.flops for m in modules) or 1
-    wide = screen.width >= WIDE
-    heads = ["module", "", "parameters", *(["bytes"] if wide else []), "FLOPs", "share", "formula"]
-    table = bare_table(*heads, right={"", "parameters", "bytes", "FLOPs", "share"})
+    total = sum(m.flops or 0 for m in modules) or 1
+    heads = ["module", "", "parameters", "bytes", "FLOPs", "share", "formula of FLOPs"]
     rows = [
-        [
+        (
             m.name or "(itself)",
             f"{screen.marks.times}{m.count}" if m.count > 1 else "",
             format_count(m.parameters),
-            *([format_bytes(m.bytes)] if wide else []),
-            format_count(m.flops) if m.flops else "",
+            format_bytes(m.bytes) if m.bytes is not None else "?",
+            "" if m.flops == 0 else format_count(m.flops),
             f"{m.flops / total:.0%}" if m.flops else "",
-            m.formula,
-        ]
+            "; ".join(part for part in (m.tied and f"tied to {m.tied}", m.formula) if part),
+        )
         for m in modules
     ]
-    used = sum(max(len(r[i]) for r in [heads, *rows]) + 2 for i in range(len(heads) - 1)) + 2
-    room = max(8, screen.width - used)
-    for *cells, formula in rows:
-        last = Text(truncate(formula, room, screen.marks.dots), style="name")
-        table.add_row(*cells, last)
+    widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(len(heads))]
+    room = screen.width - 2 - sum(width + 2 for width in widths[1:-1])
+    last = min(widths[-1], max(room - 2 - widths[0], len(heads[-1])))
+    last = last if room - 2 - last >= SHORTEST else 0  # numbers first
+    first = room - 2 - last if last else room
+    table = bare_table(*(heads if last else heads[:-1]), right={*heads[1:-1]})
+    for name, *numbers, formula in rows:
+        cut = Text(truncate(formula, last, screen.marks.dots), style="name")
+        cells = [_shorten(name, max(first, SHORTEST), screen.marks.dots), *numbers]
+        table.add_row(*cells, *([cut] if last else []))
     screen.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _shorten(name: str, width: int, dots: str) -> str:
+    """The name without its beginning, as its end tells more."""
+    return name if len(name) <= width else dots + name[len(name) - width + len(dots) :]

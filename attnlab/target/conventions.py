@@ -19,6 +19,10 @@ _DIMENSIONS = {
 DIMENSIONS = {name: symbol for symbol, names in _DIMENSIONS.items() for name in names.split()}
 DIMENSIONS |= {symbol: symbol for symbol in ("B", "S", "T", "L", *_DIMENSIONS)}
 DIMENSIONS |= {"C": "D", "E": "D"}
+PICTURE_SIZES = (
+    *("img_size", "image_size", "resolution", "img_dim", "image_dim", "img", "image", "img_res"),
+    *("input_resolution", "image_resolution", "img_sz", "input_size"),
+)
 # Constructor arguments whose value hardly matters to a trace.
 LITERALS: dict[str, Scalar] = {
     **dict.fromkeys(("dropout", "p", "dropout_p", "dropout_rate", "attn_dropout", "drop"), 0.0),
@@ -26,12 +30,11 @@ LITERALS: dict[str, Scalar] = {
     **dict.fromkeys(("bias", "qkv_bias"), True),
     "eps": 1e-5,
     "base": 10000.0,
-    **dict.fromkeys(("img_size", "image_size", "resolution"), 32),
-    "patch_size": 8,
+    **dict.fromkeys(PICTURE_SIZES[:-1], 32),  # input_size may be a width
+    **dict.fromkeys(("patch_size", "patch"), 8),
     **dict.fromkeys(("in_channels", "in_chans", "channels", "num_channels"), 3),
     **dict.fromkeys(("num_classes", "n_classes", "num_labels"), 10),
 }
-PICTURE_SIZES = ("img_size", "image_size", "resolution", "input_size", "img_dim", "image_dim")
 CHANNELS = ("in_channels", "in_chans", "channels", "num_channels")
 _FEEDS = {
     "B S D": "x hidden_states inputs input src tgt query q key k value v queries keys values "

@@ -266,8 +266,9 @@ def _constructor_arguments(
     found = dict(given)
     told = set(sizes)
     sizes = dict(sizes)
+    named_sizes = {DIMENSIONS.get(parameter.name) for parameter in build.parameters}
     for parameter in build.parameters:
-        role = parameter.role
+        role = parameter.role if parameter.required or parameter.role not in named_sizes else None
         symbol = DIMENSIONS.get(parameter.name) or (role if isinstance(role, Symbol) else "")
         stated = given.get(parameter.name, parameter.default)
         free = symbol not in ("", "hd") and sizes.get(symbol, stated) == stated

@@ -13,7 +13,14 @@ from attnlab.records import Contract, Input, Limits
 from attnlab.sizes import UnknownSize, format_bytes, measure
 from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import TraceCommand, UserOptions, input_flag
-from attnlab.target.conventions import ARGUMENTS, DIMENSIONS, FEEDS, PLAIN, usual_feed
+from attnlab.target.conventions import (
+    ARGUMENTS,
+    DIMENSIONS,
+    FEEDS,
+    PLAIN,
+    names_mask,
+    usual_feed,
+)
 from attnlab.target.outline import Definition, Parameter, Signature, format_signature
 
 COUNTS = ("hd", "H", "Hkv", "M", "V")  # sizes that a function is given as a number
@@ -111,9 +118,19 @@ def _cannot_feed(forward: Signature, missing: list[Parameter], said: UserOptions
     names = ", ".join(p.name for p in missing)
     takes = f"{said.typed.target}: forward takes ({format_signature(forward)})"
     more = tuple(
-        f"{p.name} = {PLAIN[p.annotation]!r}" if p.annotation in PLAIN else f"{p.name}: B S D"
+        f"{p.name} = {PLAIN[p.annotation]!r}" if p.annotation in PLAIN else f"{p.name}: {_axes(p)}"
         for p in missing
     )
     paste = said.typed.with_flags(inputs=more).command()
     hint = f"say the axes of each, or a value, with your own symbols: {paste}"
     return Refused(f"{takes}, and nothing says what {names} should be", hint, "--input")
+
+
+def _axes(parameter: Parameter) -> str:
+    """The axes to propose for an argument: `B S D`, or `dict(ids=B S int, mask=B S bool)`."""
+    parts = (
+        f"{key}={'B S bool' if names_mask(key) else usual_feed(key, '') or 'B S D'}"
+        for key in parameter.keys
+        if key.isidentifier()
+    )
+    return f"dict({text})" if (text := ", ".join(parts)) else "B S D"

@@ -30,6 +30,7 @@ class Parameter:
     annotation: str = ""
     role: Scalar | None = None  # of a constructor: the size it means by its use, or a value
     feed: str = ""  # of forward: the axes it has by its use, as in --input
+    keys: tuple[str, ...] = ()  # of forward: those that it is looked up by, as a dict
 
 
 @record
@@ -163,7 +164,10 @@ def _with_feeds(
     made = {p.name: p.default for p in build.parameters} if build else {}
     side, channels = (
         next((made[n] for n in names if type(made.get(n)) is int), usual)
-        for names, usual in ((PICTURE_SIZES, 32), (CHANNELS, usage.channels(name)))
+        for names, usual in (
+            ((*PICTURE_SIZES, *usage.cut_in_patches(name)), 32),
+            (CHANNELS, usage.channels(name)),
+        )
     )
     first = "S B" if usage.is_time_first(name) else "B S"
     axes = {IDS: f"{first} int", VECTORS: f"{first} D", PICTURE: f"B {channels} {side} {side}"}
@@ -173,7 +177,9 @@ def _with_feeds(
             return usage.mask_axes(name, argument)
         return axes.get(usage.fed(name, argument), "")
 
-    found = (replace(p, feed=feed(p.name)) for p in forward.parameters)
+    found = (
+        replace(p, feed=feed(p.name), keys=usage.keys(name, p.name)) for p in forward.parameters
+    )
     return replace(forward, parameters=tuple(found))
 
 

@@ -6,6 +6,7 @@ A target is a file graded against a challenge, or one's own: `file.py:Class`, `f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,13 +64,21 @@ def resized_job(job: Job, text: str) -> Job:
     return replace(job, contract=replace(job.contract, sizes={**job.contract.sizes, **sizes}))
 
 
-def with_at(job: Job, text: str) -> Job:
+def with_at(job: Job, texts: Sequence[str] | None) -> Job:
     """The job with the sizes of `--at`, of symbols that it has; raises `Refused`."""
-    sizes = parse_sizes(text, "--at")
-    if sizes and job.contract is None:
+    if texts is None:
+        return job
+    sizes = parse_sizes(", ".join(texts), "--at")
+    known = job.contract.sizes if job.contract else {}
+    if not sizes:
+        raise Refused("--at names no size", 'Write --at "S=4096, B=8".', "--at")
+    if job.contract is None:
         hint = "name its class, as in file.py:Net"
         raise Refused("--at: a demo makes its own inputs, at its own sizes", hint, "--at")
-    known = job.contract.sizes if job.contract else {}
+    if "hd" in sizes and "hd" not in known and {"D", "H"} <= known.keys():
+        width = sizes["hd"] * sizes.get("H", known["H"])
+        hint = f'Write --at "D={width}" for heads of {sizes["hd"]}.'
+        raise Refused("--at: hd is no size of its own: it is D / H", hint, "--at")
     if unknown := [symbol for symbol in sizes if symbol not in known]:
         raise Refused(f"--at: nothing has the size {unknown[0]}", f"It has {', '.join(known)}.")
     return replace(job, at=sizes)

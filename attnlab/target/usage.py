@@ -163,6 +163,21 @@ class ClassUsage:
                     return said
         return ""
 
+    def keys(self, name: str, argument: str) -> tuple[str, ...]:
+        """The texts that forward looks an argument up by, as in `batch["ids"]`."""
+        function = self.methods[name].get("forward", ast.Pass())
+        looked = (n for n in ast.walk(function) if isinstance(n, ast.Subscript))
+        found = (n.slice for n in looked if ast.unparse(n.value) == argument)
+        texts = (k.value for k in found if isinstance(k, ast.Constant))
+        return tuple(dict.fromkeys(text for text in texts if isinstance(text, str)))
+
+    def cut_in_patches(self, name: str) -> tuple[str, ...]:
+        """The arguments of the constructor that it divides by the size of a patch."""
+        constructor = self.methods[name].get("__init__", ast.Pass())
+        cuts = (n for n in ast.walk(constructor) if isinstance(n, ast.BinOp))
+        whole = (n for n in cuts if isinstance(n.op, ast.FloorDiv))
+        return tuple(ast.unparse(n.left) for n in whole if "patch" in ast.unparse(n.right))
+
     def channels(self, name: str) -> int:
         """Of the pictures that the first convolution takes."""
         for reached in (name, *sorted(self._reached(name, DEEP) - {name})):

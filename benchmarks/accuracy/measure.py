@@ -93,7 +93,7 @@ def of(given: Given) -> Trace:
     return trace
 
 
-def shorter(given: Given) -> Given:
+def shorter(given: Given, fewer: Mapping[str, int] = FEWER) -> Given:
     """The same call with fewer entries and positions."""
     dims = {n: axes.split() for n, _, axes in (d.partition(": ") for d in given.dims.split(", "))}
     tensors = all(isinstance(v, torch.Tensor | bool) for v in given.kwargs.values())
@@ -101,7 +101,7 @@ def shorter(given: Given) -> Given:
     for name, axes in dims.items():
         for i, axis in enumerate(axes):
             # A cache was filled by a whole batch
-            length = FEWER.get(axis, 0) if tensors or axis != "B" else 0
+            length = fewer.get(axis, 0) if tensors or axis != "B" else 0
             if 0 < length < kwargs[name].shape[i]:
                 kwargs[name] = kwargs[name].narrow(i, 0, length)
     return given._replace(kwargs=kwargs)

@@ -85,7 +85,7 @@ def test_a_module_that_crashes_has_no_cost(cost):
     assert said.code == 1
     assert said.json["outcome"] == "crashed"
     assert "net.py:" in said.json["message"]
-    assert said.json["next"] == "attnlab trace net.py:Wrong explains it"
+    assert said.json["next"].startswith("attnlab trace net.py:Wrong explains it; the inputs were")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,9 @@ def test_a_module_that_crashes_has_no_cost(cost):
         ("Q=3", "nothing has the size Q"),
         ("S=0", "S=0 is not a size"),
         ("S", "cannot read"),
-        (f"S={'9' * 5000}", "is not a size"),
+        (f"S={'9' * 20}", "is too large for a size"),
+        ("", "--at names no size"),
+        ("hd=128", "hd is no size of its own: it is D / H"),
     ],
 )
 def test_bad_sizes_are_refused(cost, at, told):
@@ -109,5 +111,40 @@ def test_the_page_has_formulas_beside_numbers(shell):
     Path("net.py").write_text(NET)
     said = shell("cost", "net.py:Net")
     assert "6*B*S*D**2 + 4*B*S**2*D" in said.out
-    assert "the formulas also give what was counted at B=3 S=6" in " ".join(said.out.split())
+    assert "each formula gives exactly what was counted at B=4 S=9 D=40" in " ".join(
+        said.out.split()
+    )
     assert all(len(line.rstrip()) <= 80 for line in said.out.splitlines())
+
+
+def test_sizes_that_the_module_refuses_are_an_error(cost):
+    """Nothing is extrapolated to where it crashes; what fits is said."""
+    for name, sizes in (("Net", "D=13"), ("ByValue", "D=13, S=4096")):
+        said = cost(name, "--at", sizes)
+        assert said.code == 2
+        assert "D=13 is no multiple of H=3" in said.json["error"]["message"]
+        assert "D=15" in said.json["error"]["hint"]
+
+
+def test_each_flag_of_several_counts(cost):
+    """One does not take the place of the other."""
+    said = cost("Net", "--at", "S=64", "--at", "B=3")
+    assert value(said) == expected(3, 64, 12)
+
+
+def test_an_encoder_keeps_no_keys(cost):
+    """Of tokens whose positions all see each other nothing is cached; of a layer it may be."""
+    Path("net.py").write_text(
+        NET
+        + """
+class Encoder(Net):
+    def __init__(self, embed_dim, num_heads, vocab_size):
+        super().__init__(embed_dim, num_heads)
+        self.tokens = nn.Embedding(vocab_size, embed_dim)
+    def forward(self, input_ids):
+        return super().forward(self.tokens(input_ids))
+"""
+    )
+    said = cost("Encoder")
+    assert value(said, "cache") == 0
+    assert value(cost("Net"), "cache") == 8 * 2 * 5 * 12

@@ -6,7 +6,9 @@ from attnlab.records.cost import Cost, CostReport, ModuleCost
 from attnlab.render.cost import CostPage
 
 
-def module(name: str, count: int, parameters: int, flops: int, formula: str) -> ModuleCost:
+def module(
+    name: str, count: int, parameters: int, flops: int, formula: str, tied: str = ""
+) -> ModuleCost:
     return ModuleCost(
         name=name,
         count=count,
@@ -14,6 +16,7 @@ def module(name: str, count: int, parameters: int, flops: int, formula: str) -> 
         bytes=4 * parameters,
         flops=flops,
         formula=formula,
+        tied=tied,
     )
 
 
@@ -35,11 +38,13 @@ PAGE = CostPage(
                 formula="192*B*S**2*H + 24*S**2",
                 note="in 72 tensors, not all alive at once",
             ),
+            Cost(id="buffers", title="buffers", value=None, unit="bytes", note="not known"),
             Cost(id="cache", title="KV cache", value=0, unit="bytes", note="no attention was seen"),
         ),
         modules=(
             module("blocks.*.attn.qkv", 12, 21_261_312, 347_892_350_976, "B*S*D"),
-            module("head", 1, 0, 2_000_000_000_000, "2*B*S*V*D + " * 8 + "4*B*S*D"),
+            module("head", 1, 0, 2_000_000_000_000, "2*B*S*V*D + " * 8 + "4*B*S*D", "tok"),
+            module("encoder.blocks.*.attention.projection_out", 12, 40_960_000, 10**25, "B*S*D"),
             module("", 1, 18_432, 0, ""),
         ),
         checks=("the formulas also give what was counted at B=2 S=5",),
@@ -50,5 +55,12 @@ PAGE = CostPage(
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_page(width, shown, golden):
-    """A formula that is too long for the table ends in dots; bytes of modules need room."""
+    """A formula that is too long for the table ends in dots, a name begins with them."""
     golden(f"cost-{width}", shown(PAGE, width))
+
+
+def test_numbers_are_never_cut(shown):
+    """However long names and formulas are, and however narrow the screen is."""
+    said = shown(PAGE, 60)
+    for number in ("21,261,312", "347.9 G", "10 Y", "40,960,000", "164 MB"):
+        assert number in said

@@ -71,10 +71,14 @@ def add_cost(traced: TracedCall, raw: RawTrace) -> RawTrace:
     """FLOPs and bytes of each row, and the weights."""
     found: dict[int, Weight] = {}
     if root := traced.root:
-        held = [(t, True) for t in root.named_parameters()]
+        held = [(t, True) for t in root.named_parameters(remove_duplicate=False)]
         for (name, t), learned in (*held, *((t, False) for t in root.named_buffers())):
-            weight = Weight(name=name, shape=tuple(t.shape), bytes=t.nbytes, learned=learned)
-            found.setdefault(id(t), weight)
+            known = found.get(id(t))
+            found[id(t)] = (
+                replace(known, also=(*known.also, name))
+                if known
+                else Weight(name=name, shape=tuple(t.shape), bytes=t.nbytes, learned=learned)
+            )
     counted = add_flops(traced, raw)
     if len(counted.notes) > len(raw.notes):  # a first call fills tables that later ones find
         raw = record_run(traced)

@@ -10,9 +10,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attnlab.api import parse_dims
 from attnlab.records import Trace, TraceOptions
-from attnlab.tracer.cost import cost_of
+from attnlab.tracer.cost import Costs
+from attnlab.tracer.counted_run import Run
+from attnlab.tracer.formulas import evaluate
 from attnlab.tracer.in_process import trace_call
-from benchmarks.accuracy.measure import shorter
+from benchmarks.accuracy.measure import FEWER, shorter
 from benchmarks.accuracy.right import Given, Model, models
 
 MATH = torch.nn.attention.SDPBackend.MATH  # FlopCounterMode misses the fused ones of a CPU
@@ -29,6 +31,11 @@ def traced(given: Given) -> Trace:
     options = TraceOptions(cost=True)
     with torch.no_grad():
         return trace_call(given.module, (), given.kwargs, parse_dims(given.dims), options).trace
+
+
+def run(given: Given) -> Run:
+    trace = traced(given)
+    return Run(trace, trace.sizes)
 
 
 def counted(given: Given) -> int:
@@ -48,12 +55,15 @@ def test_costs_of_released_models(model: Model):
             given = model.build()
         except ImportError:
             pytest.skip(f"{model.library} is not installed")
-        trace = traced(given)
-        fewer = traced(shorter(model.build())).sizes
-        costs = {c.id: c.value for c in cost_of(trace).costs}
+        changes = [{}, *({axis: FEWER[axis]} for axis in FEWER)]
+        runs = [run(shorter(model.build(), some)) for some in changes]
+        costs = Costs([r for i, r in enumerate(runs) if not i or r.sizes != runs[0].sizes])
+        first = {c.id: c.value for c in costs.report(runs[0], runs[0].sizes).costs}
         weights = list(given.module.parameters())
-        assert costs["parameters"] == sum(p.numel() for p in weights)
-        assert costs["weights"] == sum(p.numel() * p.element_size() for p in weights)
-        assert costs["flops"] == pytest.approx(counted(model.build()), rel=0.01)
-        moved = {c.id: c.value for c in cost_of(trace, fewer).costs}
-        assert moved["flops"] == pytest.approx(counted(shorter(model.build())), rel=0.01)
+        assert first["parameters"] == sum(p.numel() for p in weights)
+        assert first["weights"] == sum(p.numel() * p.element_size() for p in weights)
+        assert first["flops"] == pytest.approx(counted(given), rel=0.01)
+        formula, fewer = costs.formula("flops"), run(shorter(model.build()))
+        assert formula is not None
+        moved = evaluate(formula, fewer.sizes)
+        assert moved == pytest.approx(counted(shorter(model.build())), rel=0.01)
