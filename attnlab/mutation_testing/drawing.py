@@ -41,9 +41,8 @@ from attnlab.verdict import make_verdict
 FAMILIES = ("axes", "expressions", "layers", "masks", "numbers", "positions", "scores", "slices")
 KNOWN = tomllib.loads(Path(__file__).with_name("drawing.toml").read_text("utf-8"))
 GIVEN_AWAY = re.compile(
-    r"\bpass\b|\bTrue if\b|lambda|[-+*/] ?-|-\(-|~\(?~|\b9000|sqrt\([\w.]+ [-+]"
+    r"\bpass\b|\bTrue if\b|lambda|[-+*/] ?-|-\(-|-0(?![.\w])|~\(?~|\b9000|sqrt\([\w.]+ [-+]"
 )
-WORD = re.compile(r"[^\W\d]\w*")
 PARENTHESES = re.compile(r"(?<![\w\])])\(([^()]*(?:\([^()]*\)[^()]*)*)\)")  # of no call
 WIDEST = 8  # lines that one bug changes
 CRASHES = 0.15  # of the challenges
@@ -118,7 +117,7 @@ class Drawer:
     def _stands_out(self, mutant: Mutant) -> bool:
         """Whether it shows without being understood: words that the module has nowhere, or a name
         that is made and no longer used."""
-        before, after = (Counter(WORD.findall(text)) for text in (self.right, mutant.text))
+        before, after = _names(self.right), _names(mutant.text)
         unused = any(after[word] == 1 < count for word, count in before.items())
         odd = GIVEN_AWAY.search(_added(mutant)) and not GIVEN_AWAY.search(mutant.before)
         return unused or bool(odd or {*after} - {*before} - {*KNOWN["common"]})
@@ -225,6 +224,13 @@ def unique_edit(right: str, wrong: str) -> tuple[str, str] | None:
         if old.strip() and right.count(old) == 1:
             return old, "".join(b[top : len(b) - bottom])
     return None
+
+
+def _names(text: str) -> Counter[str]:
+    """How often each name stands in the code, whatever comments and texts say."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = [node.id for node in nodes if isinstance(node, ast.Name)]
+    return Counter([*names, *(node.attr for node in nodes if isinstance(node, ast.Attribute))])
 
 
 def _tidy(mutant: Mutant) -> Mutant:

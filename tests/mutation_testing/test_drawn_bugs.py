@@ -9,7 +9,7 @@ RIGHT = """\
 def forward(self, x):
     length = x.shape[1]
     table = self.table[:length]
-    # before the softmax
+    # before the softmax, half of it
     scores = (x @ x.mT) / self.width**0.5
     scores = scores.masked_fill(~self.mask, float("-inf"))
     return scores.softmax(-1) @ x + table
@@ -29,6 +29,7 @@ def mutant(before, after):
     [
         ("softmax(-1)", "softmax(-2)", False),
         ("~self.mask", "self.mask", False),
+        ("softmax(-1)", "softmax(-0)", True),
         ("[:length]", "[-length:]", False),
         ("x.mT", "x.mT.half().float()", True),
         ("x.mT", "x.flip(0).mT", True),
