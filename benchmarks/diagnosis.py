@@ -34,7 +34,7 @@ from attnlab.catalogue.load import load
 from attnlab.catalogue.texts import shipped_text, solution_text
 from attnlab.diagnosis.pool import agreed
 from attnlab.grading.pipeline import run_job
-from attnlab.mutation_testing.operators.base import mutants
+from attnlab.mutation_testing.operators.base import Mutant, load_mutations, mutants
 from attnlab.records import Challenge, Code, Job, Limits
 from attnlab.records.diagnosis import Diagnosis, DiffReport
 
@@ -48,6 +48,7 @@ GROUPS = (
     "mutants, other style",
     "bugs, all other styles",
 )
+COLUMNS = ("line", "relation", "none", "wrong", "confirmed, wrong line", "confirmed, wrong lines")
 PARTS = 3  # one of them is kept apart
 
 
@@ -72,14 +73,16 @@ class Item:
 class Result:
     """What became of an item.
 
-    `fate` is "named", "line", "wrong", "none", "quiet", "alarm" or "left out"; `misled` says that a
-    line is called confirmed that is far from the change."""
+    `fate` is "named", "line", "wrong", "none", "quiet", "alarm" or "left out"; `misled` says that
+    lines are called confirmed none of which is the change or beside it, `off` that the line itself
+    is not, whatever lines are shown with it."""
 
     group: str
     name: str
     apart: bool
     fate: str
     misled: bool
+    off: bool
     others: int  # lines that are named besides
     seconds: float
 
@@ -115,15 +118,24 @@ def _mutants_and_rewrites(
         if text != right:
             yield Item(RIGHT, name, challenge, text, (right,))
             yield Item(RIGHT, f"solution.py beside {name}", challenge, right, (text,))
-        found = list(mutants(text))
-        random.Random(name).shuffle(found)
-        for mutant in found[:per_file]:
+        for mutant in _choice(text, name, per_file):
             said = f"{name}:{mutant.line} {mutant.mutation}: {mutant.after.strip()[:60]}"
             lines = frozenset({mutant.line})
             yield Item(GROUPS[2], said, challenge, mutant.text, (text,), lines)
             if text != right:
                 said = f"{said} beside solution.py"
                 yield Item(GROUPS[3], said, challenge, mutant.text, (right,), lines)
+
+
+def _choice(text: str, name: str, many: int) -> list[Mutant]:
+    """Some mutants of a text, the same each time; of few mutations, since making all takes long."""
+    dice, found = random.Random(name), list[Mutant]()
+    ids = [mutation.id for mutation in load_mutations()]
+    dice.shuffle(ids)
+    while ids and len(found) < many:
+        found += mutants(text, *(ids.pop() for _ in range(min(8, len(ids)))))
+    dice.shuffle(found)
+    return found[:many]
 
 
 def _changed(right: str, mine: str) -> frozenset[int]:
@@ -199,10 +211,12 @@ def measure(item: Item, misses: bool) -> Result:
     fate = judge(item, report)
     far = [d for d in report.diagnosis if _is_far(d, item.lines)] if report else []
     misled = any(d.confirmed for d in far)
-    if misses and not item.apart and (fate in ("none", "wrong", "alarm", "line") or misled):
+    sure = [d for d in report.diagnosis if d.confirmed] if report else []
+    off = bool(item.lines) and any(not _is_near(d, item.lines) for d in sure)
+    if misses and not item.apart and (fate in ("none", "wrong", "alarm", "line") or misled or off):
         said = [(d.line, d.relation, d.confirmed) for d in report.diagnosis] if report else []
         print(f"{fate:6} {item.name}  {sorted(item.lines)} {said}", flush=True)
-    return Result(item.group, item.name, item.apart, fate, misled, len(far), took)
+    return Result(item.group, item.name, item.apart, fate, misled, off, len(far), took)
 
 
 def run(chosen: argparse.Namespace) -> tuple[list[Result], int]:
@@ -229,8 +243,8 @@ def run(chosen: argparse.Namespace) -> tuple[list[Result], int]:
 def table(results: list[Result]) -> str:
     """As Markdown."""
     rows = [
-        "| items | compared | line | relation | none | wrong | confirmed, wrong | median s CPU |",
-        "|---|---|---|---|---|---|---|---|",
+        f"| items | compared | {' | '.join(COLUMNS)} | median s CPU |",
+        "|---" * (len(COLUMNS) + 3) + "|",
     ]
     for group in GROUPS:
         told = [r for r in results if r.group == group and r.fate != "left out"]
@@ -238,8 +252,8 @@ def table(results: list[Result]) -> str:
             continue
         fates = [r.fate for r in told]
         line = fates.count("named") + fates.count("line")
-        misled = sum(r.misled for r in told)
-        shares = (line, fates.count("named"), fates.count("none"), fates.count("wrong"), misled)
+        sure = sum(r.off for r in told), sum(r.misled for r in told)
+        shares = (line, fates.count("named"), fates.count("none"), fates.count("wrong"), *sure)
         cells = " | ".join(f"{n} ({100 * n / len(told):.1f} %)" for n in shares)
         took = statistics.median(r.seconds for r in told)
         rows.append(f"| {group} | {len(told)} | {cells} | {took:.2f} |")
@@ -255,9 +269,10 @@ PAGE = """\
 Made by `python -m benchmarks.diagnosis --per-file {per_file} --write PAGE`. Items are the bugs of
 the catalogue, and generated mutants of its right files, beside the right file that they were made
 of and beside right files in another style. A line counts within one of the change, a relation where
-it is more than "other"; "confirmed, wrong" are items with lines that are called confirmed and do
-not hold the change, nor the line beside it. Of {many} items {measured} were measured, in the order
-of the catalogue; {left} of these crash, cannot be compared or give equal outputs, and are left out.
+it is more than "other". "Confirmed, wrong line" are items with a line that is called confirmed and
+is neither the change nor beside it; "confirmed, wrong lines" those where what is shown from that
+line on, as a backward, does not hold the change either. Of {many} items {measured} were measured,
+{chosen}; {left} of these crash, cannot be compared or give equal outputs, and are left out.
 On the same structure the two files differ in a few lines only, and only such lines are named there;
 what the values alone tell is seen in the other style. "All other styles" is what the diagnoses
 beside each of them agree on, as `attnlab grade --reveal` has it.
@@ -296,6 +311,9 @@ def main() -> None:
             per_file=chosen.per_file,
             left=sum(r.fate == "left out" for r in results),
             measured=len(results),
+            chosen=f"each {chosen.every}th of the catalogue"
+            if chosen.every > 1
+            else "in its order",
             many=many,
             opened=opened.strip(),
             apart=apart.strip(),

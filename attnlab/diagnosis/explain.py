@@ -17,6 +17,7 @@ from attnlab.records.diagnosis import Diagnosis
 
 SPECIFIC = ("mask", "scale", "sign", "offset", "softmax", "base", "sine", "dropped")
 TELLING = (*SPECIFIC, "axes", "transposed", "roll", "shift", "flip", "order", "exchanged", "extra")
+ALONG_AXES = ("mean", "sum", "amax", "amin", "var", "std", "cumsum", "logsumexp", "norm", "unbind")
 SURE, LIKELY = 0.95, 0.6
 SOURCE = 80  # characters of a line that are shown
 
@@ -300,6 +301,7 @@ def _other_operation(repair: Repair) -> Relation:
     if mine.op == theirs.op and mine.scalars != theirs.scalars:
         says = f"{mine.op}({mine.scalars}) where the reference has {theirs.op}({theirs.scalars})"
         kind = "softmax-axis" if same_family(mine.op, "softmax") else "arguments"
+        kind = "wrong-axis" if mine.op in ALONG_AXES else kind
         return Relation(kind, says)
     if same_family(mine.op, theirs.op):
         return Relation("other", "this line computes something else from the right operands")

@@ -17,7 +17,15 @@ from attnlab.diagnosis.lines import (
 from attnlab.diagnosis.relations import Relation
 from attnlab.diagnosis.repair import Repair
 
-OF_NUMBERS = ("scale", "sign", "offset", "base", "other", "arguments")  # that a line takes
+OF_NUMBERS = (
+    "scale",
+    "sign",
+    "offset",
+    "base",
+    "other",
+    "arguments",
+    "wrong-axis",
+)  # that a line takes
 OPERANDS = ("wrong-operand", "missing-term", "extra-term", "missing-step", "other")
 
 

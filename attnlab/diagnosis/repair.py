@@ -46,6 +46,7 @@ class Repair:
     score: float = 0.0  # how likely it is, by what the two steps take
     told: Relation | None = None  # how it is wrong, where a guess made the output right
     bold: bool = False  # whether nothing after it has become right by it alone
+    telling: bool = False  # whether what is computed from it has become right by it
 
     @property
     def key(self) -> tuple[int, int]:
@@ -181,9 +182,18 @@ class Search:
         if best is None:
             return None
         _, chosen, after, paired = best
-        self.repairs += chosen
+        telling = self._is_telling(pairing, paired, chosen)
+        self.repairs += [replace(repair, telling=telling) for repair in chosen]
         self.patches |= {repair.key: repair.value for repair in chosen}
         return after, paired
+
+    def _is_telling(self, before: Pairing, after: Pairing, chosen: Sequence[Repair]) -> bool:
+        """Whether something became right that is more than another layout of what was put there:
+        then it was wrong, even if a later repair makes up for it."""
+        lent = {after.class_of(repair.mine) for repair in chosen}
+        now = set(before.wrong) - set(after.wrong) - {repair.mine for repair in chosen}
+        plain = all(repair.theirs >= 0 and not repair.region for repair in chosen)
+        return plain and any(after.matches[i] and after.class_of(i) not in lent for i in now)
 
     def _is_as_before(self, repair: Repair) -> bool:
         """Whether the same line got a value of the same line of theirs before, as in each layer."""
@@ -215,6 +225,8 @@ class Search:
         """How many steps have become right besides the one that was repaired."""
         if self.is_right(side):
             return float("inf")
+        if len(side.values) <= max(before.wrong, default=0):
+            return 0  # it raised, or took another way
         still = set(after.wrong)
         return sum(i not in still for i in before.wrong if i > index)
 
@@ -326,10 +338,11 @@ class Search:
     # ------------------------------------------------------------ which are needed
 
     def _needed(self) -> list[Repair]:
-        """The repairs without whose line the output is wrong."""
-        places = list(dict.fromkeys(repair.place for repair in self.repairs))
+        """The repairs that were telling, and those without whose line the output is wrong."""
+        told = {repair.place for repair in self.repairs if repair.telling}
+        places = [p for p in dict.fromkeys(r.place for r in self.repairs) if p not in told]
         kept = list(self.repairs)
-        if len(places) > 1:
+        if len(places) + len(told) > 1:
             for place in places:
                 left = [repair for repair in kept if repair.place != place]
                 if left and self.is_right(self.run({r.key: r.value for r in left})):
