@@ -17,8 +17,12 @@ SYMPTOM = 0.35  # that a rule which explains the symptom gains
 LATER = 0.02  # for each finding before it of the same rule
 EFFECTS = {"loss-not-finite", "finite", "first-loss", "loss-rises", "learning-rate"}
 EFFECTS |= {"no-gradient"}  # of an argument that is not read, of a part that is left out
+# Rules that tell why a parameter gets no gradient.
+UNREACHED = {"result-unread", "unused-parameter", "result-dropped", "gradient-cut"}
 EFFECTS_OF = {"labels-not-shifted": "labels-overwritten"}  # of one cause alone
 EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
+CUT_SHORT = "Nothing after this line ran, so nothing after it was looked at."
+GUESSED = 0.3  # confidence in a crash of guessed inputs
 PROPERTY = 0.75  # confidence in a property that does not hold
 
 _TABLES = tomllib.loads((Path(__file__).parent / "catalogue/suspicions.toml").read_text("utf-8"))
@@ -34,6 +38,7 @@ class Wishes:
     symptom: str = ""
     only: str = ""  # a layer
     ignored: tuple[str, ...] = ()  # rules
+    guessed: tuple[str, ...] = ()  # inputs that nobody gave, as --input would
 
 
 def make_triage(
@@ -45,7 +50,7 @@ def make_triage(
     """The ranked list. `ignored_lines` are the rules that comments of the source switch off."""
     found = [
         suspicion
-        for suspicion in _suspicions(report)
+        for suspicion in _suspicions(report, wishes.guessed)
         if (not wishes.only or suspicion.layer == wishes.only)
         and not _is_ignored(suspicion, wishes, ignored_lines or {})
     ]
@@ -111,12 +116,16 @@ def _traces(report: Report) -> Iterator[Trace]:
 # ---------------------------------------------------------------- what is suspected
 
 
-def _suspicions(report: Report) -> Iterator[Suspicion]:
+def _suspicions(report: Report, guessed: tuple[str, ...]) -> Iterator[Suspicion]:
     for trace in _traces(report):
         if trace.crash is not None:
-            yield _of_crash(trace)
+            doubted = bool(guessed) and trace.crash.call == 1
+            yield _doubted(_of_crash(trace), guessed) if doubted else _of_crash(trace)
         yield from (_of_finding(finding, trace) for finding in trace.findings)
     training = report.training
+    told = training.crash if training else ""
+    if told and not any(trace.crash for trace in _traces(report)):
+        yield from _of_crash_of_script(told)
     results = (*report.checks, *(training.properties if training else ()))
     yield from (_of_property(check) for check in results if check.outcome == "failed")
     if training is not None:
@@ -167,7 +176,7 @@ def _of_crash(trace: Trace) -> Suspicion:
         message=f"{crash.error}: {crash.message} {crash.explanation}".strip(),
         evidence=f"{crash.op} of {operands}: {crash.source}" if operands else crash.source,
         experiment="attnlab trace shows the rows before it",
-        meaning="Nothing after this line ran, so nothing after it was looked at.",
+        meaning=CUT_SHORT,
     )
 
 
@@ -190,6 +199,36 @@ def _of_property(check: CheckResult) -> Suspicion:
     )
 
 
+def _doubted(crash: Suspicion, guessed: tuple[str, ...]) -> Suspicion:
+    """A crash of a call whose inputs were guessed: they may be what is wrong."""
+    flags = " ".join(f'--input "{text}"' for text in guessed)
+    return replace(
+        crash,
+        severity="warning",
+        confidence=GUESSED,
+        message=f"the inputs were guessed, and may not be what it takes. {crash.message}",
+        experiment=f"say what it takes, by changing these: {flags}",
+    )
+
+
+def _of_crash_of_script(told: str) -> Iterator[Suspicion]:
+    """What ended a script at one of its lines: `train.py:31: KeyError: 'x'`."""
+    if match := re.match(r"(?P<file>[^\n]+?):(?P<line>\d+): (?P<message>\w*Error\b.*)", told):
+        yield Suspicion(
+            rank=0,
+            layer="training",
+            rule="crash",
+            severity="error",
+            confidence=1.0,
+            file=match["file"],
+            line=int(match["line"]),
+            message=match["message"],
+            evidence="",
+            experiment="run the script alone: it ends here as well",
+            meaning=CUT_SHORT,
+        )
+
+
 def _as_clause(title: str) -> str:
     """A title behind a colon: small at first, but for an abbreviation."""
     return title if title[1:2].isupper() else title[:1].lower() + title[1:]
@@ -207,12 +246,16 @@ def _ranked(found: Iterable[Suspicion], symptom: str) -> Iterator[Suspicion]:
         more = SYMPTOM if {suspicion.rule, suspicion.layer} & set(explains) else 0.0
         return replace(suspicion, confidence=_clipped(suspicion.confidence + more))
 
+    found = [*_of_one_cause(found)]
     rules = {s.rule for s in found}
     grave = {"error": 0, "warning": 1, "note": 2}
-    caused = any(s.severity != "note" and s.rule not in EFFECTS for s in found)
+    causes = [s for s in found if s.severity != "note" and s.rule not in EFFECTS]
+    placed = any(s.line and s.layer != "property" for s in causes)
     found = [
         replace(s, confidence=_clipped(s.confidence - EFFECT))
-        if (caused and s.rule in EFFECTS) or EFFECTS_OF.get(s.rule) in rules
+        if (causes and s.rule in EFFECTS)
+        or (placed and s.layer == "property" and not s.line)
+        or EFFECTS_OF.get(s.rule) in rules
         else s
         for s in found
     ]
@@ -233,6 +276,33 @@ def _ranked(found: Iterable[Suspicion], symptom: str) -> Iterator[Suspicion]:
         weighed.append((suspicion.confidence - less - (suspicion.severity == "note"), suspicion))
     weighed.sort(key=lambda pair: -pair[0])
     yield from (replace(s, rank=rank) for rank, (_, s) in enumerate(weighed, 1))
+
+
+def _of_one_cause(found: list[Suspicion]) -> Iterator[Suspicion]:
+    """The suspicions, but for gradients that are missing where another one tells why: what it
+    says of them is evidence there."""
+    idle = next((s for s in found if s.rule == "no-gradient"), None)
+    parts = {name.strip().split(".")[0] for name in _listed(idle)} - {""}
+    why = next(
+        (
+            s
+            for s in found
+            if s.rule in UNREACHED and parts & set(re.findall(r"\w+", s.message + s.evidence))
+        ),
+        None,
+    )
+    for suspicion in found:
+        if suspicion is why and idle is not None:
+            evidence = "; ".join(filter(None, (suspicion.evidence, idle.message)))
+            sure = max(suspicion.confidence, idle.confidence)
+            yield replace(suspicion, evidence=evidence, severity="warning", confidence=sure)
+        elif suspicion is not idle or why is None:
+            yield suspicion
+
+
+def _listed(idle: Suspicion | None) -> list[str]:
+    """The parameters that a missing gradient names."""
+    return re.split(r", | and \d+ more", idle.message.partition(":")[0]) if idle else []
 
 
 # ---------------------------------------------------------------- what was looked at

@@ -1,5 +1,7 @@
 """A report becomes a ranked list: order, symptoms, what is left out, what was not looked at."""
 
+from dataclasses import replace
+
 import pytest
 
 from attnlab.catalogue.finding_rules import RULES
@@ -143,3 +145,41 @@ def test_every_symptom_names_what_exists(symptom):
         "property",
     }
     assert set(SYMPTOMS[symptom]) <= known
+
+
+def test_a_crash_of_guessed_inputs_is_doubted():
+    """The guess stands first, and the line is no sure fault."""
+    crash = Crash(
+        op="linear", file="net.py", line=3, source="f(x)", error="E", message="m", explanation="",
+        operands=(),
+    )  # fmt: skip
+    crashed = Report(outcome="ok", trace=Trace(ops=(op(),), crash=crash))
+    sure = make_triage("net.py", crashed, Wishes()).suspicions[0]
+    doubted = make_triage("net.py", crashed, Wishes(guessed=("x: B S D",))).suspicions[0]
+    assert sure.confidence == 1.0
+    assert doubted.confidence < 0.5
+    assert doubted.message.startswith("the inputs were guessed")
+    assert "x: B S D" in doubted.experiment
+
+
+def test_a_gradient_that_is_missing_is_evidence_of_its_cause():
+    """One suspicion of a layer whose result is not read, not two."""
+    unread = replace(finding("result-unread", 4), message="h = self.norm(x) is not read")
+    idle = replace(finding("no-gradient", 9), message="norm.weight: in the optimizer, and no more")
+    other = replace(idle, message="proj.weight: in the optimizer, and no more")
+    assert ranked(unread, idle) == ["result-unread"]
+    assert ranked(unread, other) == ["result-unread", "no-gradient"]
+
+
+def test_a_line_stands_before_a_property_that_names_none():
+    """Of a cause and its effect the line is what helps."""
+    broken = CheckResult(id="mask-effect", title="t", outcome="failed", message="m")
+    shown = report(finding("reshape-cut", 3), checks=(broken,))
+    assert [s.rule for s in triaged(shown).suspicions] == ["reshape-cut", "mask-effect"]
+
+
+def test_what_ended_a_script_is_a_suspicion_at_its_line():
+    """Also where no step was traced."""
+    ended = TrainingReport(steps=0, crash="train.py:7: KeyError: 'x'")
+    found = triaged(Report(outcome="ok", training=ended)).suspicions[0]
+    assert (found.rule, found.file, found.line) == ("crash", "train.py", 7)

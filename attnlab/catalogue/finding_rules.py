@@ -17,6 +17,7 @@ class FindingRule(NamedTuple):
     text: str  # why it matters and what to look at, in Markdown
     layer: Layer
     confidence: float = 0.6  # how likely a finding of this rule is the cause of a symptom, 0-1
+    says: str = ""  # of what was seen, with the values of a finding to be filled in
     experiment: str = ""  # what to change or print, and what is seen if this is the cause
 
 

@@ -1,6 +1,7 @@
 """The training stage: a user's script under watch, its log judged by the rules."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,9 @@ from attnlab.training.rules.losses import broken_step
 
 
 def watch_training(job: Job, host: Host, renew: Callable[[], Host]) -> TrainingReport:
-    """What the first steps of the job's script show. Where a loss is no number, it runs once more
-    in a process that `renew` gives, and that step is looked at closely."""
+    """What the first steps of the job's script show. Where a loss is no number, or the first step
+    raises, it runs once more in a process that `renew` gives, and that step is looked at
+    closely."""
     said = {"promised": list(job.promised), "unpromised": list(job.unpromised)}
     asked = {**surroundings(job), "steps": job.steps, **said}
     log, raw, live = _read(
@@ -27,6 +29,9 @@ def watch_training(job: Job, host: Host, renew: Callable[[], Host]) -> TrainingR
             log, raw = _with_origin(replace(log, broken_step=step), raw, *_read(again)[:2])
         except (Died, Raised):
             log = replace(log, broken_step=step)
+    elif log.crash and log.optimizers and not log.steps:
+        with suppress(Died, Raised):
+            raw = _read(renew().ask("watch_training", **{**asked, "steps": 1}, retrace=True))[1]
     return build_report(log, raw, live)
 
 

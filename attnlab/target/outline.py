@@ -175,7 +175,9 @@ def _with_feeds(
     def feed(argument: str) -> str:
         if names_mask(argument):
             return usage.mask_axes(name, argument)
-        return axes.get(usage.fed(name, argument), "")
+        width = made.get(usage.width(name, argument))
+        own = f"{first} {width}" if type(width) is int else ""
+        return own or axes.get(usage.fed(name, argument), "")
 
     found = (
         replace(p, feed=feed(p.name), keys=usage.keys(name, p.name)) for p in forward.parameters

@@ -16,14 +16,7 @@ from attnlab.catalogue.inputs import parse_argument, parse_inputs, separate
 from attnlab.catalogue.schema import parse_init, parse_sizes
 from attnlab.catalogue.toml_rules import read_document, table
 from attnlab.errors import Refused
-from attnlab.records import (
-    Container,
-    Contract,
-    Input,
-    Job,
-    Limits,
-    TraceOptions,
-)
+from attnlab.records import Container, Contract, Input, Job, Limits, TraceOptions
 from attnlab.target.command_line import TraceCommand, UserOptions
 from attnlab.target.environment import user_environment, with_package_roots
 from attnlab.target.find_target import (
@@ -106,10 +99,7 @@ def own_job(
 
 
 def _module_job(
-    typed: TraceCommand,
-    limits: Limits | None,
-    options: TraceOptions | None,
-    answer: Answer | None,
+    typed: TraceCommand, limits: Limits | None, options: TraceOptions | None, answer: Answer | None
 ) -> Job:
     case = read_document(Path(typed.case)).read(CASE) if typed.case else None
     base = answer.challenge.contract if answer else Contract()

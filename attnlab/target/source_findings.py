@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from attnlab.files import PARSING
 from attnlab.records.trace import Finding
 from attnlab.target.argument_findings import forgotten_arguments
-from attnlab.target.conventions import CACHES
+from attnlab.target.cache_findings import causal_without_cache, positions_without_cache
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
-from attnlab.target.token_findings import ids_of_zero, ignored_ends, pooled_tokens
+from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
 
 LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
 PERMUTES = {"randperm", "permutation"}
@@ -39,7 +39,9 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         _sampling,
         _scalers,
         _modes,
-        _positions,
+        positions_without_cache,
+        causal_without_cache,
+        lost_ties,
         _spreads,
         ids_of_zero,
         ignored_ends,
@@ -213,64 +215,6 @@ def _sampled_wrong(node: ast.AST, loops: bool) -> str:
 
 HOT = re.compile(r"logits\w*(\[[^]]*\])? \* \w*(temperature|temp)\b")
 TURNED = re.compile(r"masked_fill(_)?\(\s*\w+ >=? \w*(kth|thresh|cut|top_?k|min_|smallest|v\[)")
-
-
-def _positions(tree: ast.Module) -> Iterator[Told]:
-    """Positions that begin at 0 in a forward that takes a cache."""
-    for scope, nodes in scopes(tree):
-        if not isinstance(scope, Function):
-            continue
-        arguments = {a.arg for a in (*scope.args.args, *scope.args.kwonlyargs)}
-        caches = {a for a in arguments if a in CACHES or re.search(r"cache|past", a)}
-        text = ast.unparse(scope)
-        if not caches or re.search(r"offset|start_pos|position_ids|cache_position", text):
-            continue
-        cache = min(caches)
-        caches |= _holding(nodes, caches)
-        for node in nodes:
-            if called(node) != "arange" or not isinstance(node, ast.Call):
-                continue
-            asked = ast.unparse(node)
-            statement = next((n for n in nodes if _holds(n, node)), node)
-            if not _mentions(statement, caches) and _counts_input(node, nodes):
-                yield Told(
-                    node.lineno,
-                    "positions-ignore-cache",
-                    f"{asked} begins at 0 also where {cache} holds earlier positions: "
-                    "with a cache every new token is put at the beginning. Add the cache's length",
-                )
-                return
-
-
-def _holding(nodes: list[ast.AST], caches: set[str]) -> set[str]:
-    """The variables that hold something of a cache."""
-    found: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Assign) and _mentions(node.value, caches | found):
-            found |= {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    return found
-
-
-def _mentions(node: ast.AST, names: set[str]) -> bool:
-    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))
-
-
-def _holds(statement: ast.AST, node: ast.AST) -> bool:
-    simple = isinstance(statement, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return))
-    return simple and any(n is node for n in ast.walk(statement))
-
-
-def _counts_input(call: ast.Call, nodes: list[ast.AST]) -> bool:
-    """Whether an arange has one bound, the length of an input, and its numbers are embedded."""
-    if len(call.args) != 1:
-        return False
-    bound = ast.unparse(call.args[0])
-    sized = [
-        ast.unparse(n.targets[0])
-        for n in nodes
-        if isinstance(n, ast.Assign) and re.search(r"\.(shape|size\(\))", ast.unparse(n.value))
-    ]
-    return ".shape" in bound or ".size(" in bound or any(bound in names for names in sized)
 
 
 def _scalers(tree: ast.Module) -> Iterator[Told]:

@@ -1,5 +1,6 @@
 """What the text of a file does with special tokens: an id of 0 taken for none, ends that the loss
-ignores, a class token that is put at one end and read at the other."""
+ignores, a class token that is put at one end and read at the other, a head that is given a copy of
+the embedding."""
 
 from __future__ import annotations
 
@@ -12,6 +13,30 @@ from attnlab.target.source_walk import Told, called, line_of, scopes
 IDS = re.compile(r"(^|[._])(pad|padding|bos|cls|mask|blank)(_token)?_(id|idx|index)$")
 END = re.compile(r"(^|[._])(eos|end|eot|stop)(_?(token|id|idx|index))*$", re.IGNORECASE)
 PAD = re.compile(r"(^|[._])pad(ding)?(_?(token|id|idx|index))*$", re.IGNORECASE)
+
+# The weight of a head that is given a copy of an embedding's.
+COPIED = re.compile(
+    r"(?P<head>[\w.]*(head|decoder|out|proj|generator|fc|logits)\w*)\.weight(\.data)?"
+    r"( = (nn\.Parameter|torch\.tensor|copy\.deepcopy)?\(?|\.copy_\()"
+    r"(?P<table>[\w.]*(emb|tok|wte|shared|vocab)\w*)\.weight(?P<how>.*)$"
+)
+
+
+def lost_ties(tree: ast.Module) -> Iterator[Told]:
+    """`head.weight = nn.Parameter(embedding.weight.clone())`: a copy is not tied."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign | ast.Expr):
+            continue
+        text = ast.unparse(node)
+        match = COPIED.match(text)
+        if match and re.search(r"clone|copy|Parameter|tensor", match[4] + match["how"]):
+            head, table = match["head"], match["table"]
+            yield Told(
+                node.lineno,
+                "tying-lost",
+                f"{text[:70]} copies the weights once: {head} and {table} are two parameters, and "
+                f"part with the first step. Tied they are by {head}.weight = {table}.weight",
+            )
 
 
 def ids_of_zero(tree: ast.Module) -> Iterator[Told]:

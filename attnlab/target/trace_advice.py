@@ -14,7 +14,6 @@ from attnlab.target.outline import read_outline
 from attnlab.target.source import parse
 
 NEAR = 3  # operations before a line of Python that raised, for which inputs are blamed first
-LAYERS = {"linear", "embedding", "conv1d", "conv2d", "layer_norm"}
 INSTALLED = {"site-packages", "dist-packages"}  # folders of code that is not the user's to edit
 
 
@@ -41,20 +40,9 @@ def next_step(typed: TraceCommand, job: Job, report: Report, price: str = "") ->
     if trace.crash and guessed and job.contract:
         sizes = ", ".join(f"{k}={v}" for k, v in job.contract.sizes.items())
         command = replace(typed.with_flags(inputs=tuple(guessed)), sizes=sizes).command()
-        if trace.crash.call == 1 and _took_guesses(trace, guessed):
-            return f"the inputs were guessed, and may not be what it takes: {command}; else {fix}"
-        return f"{fix}; the inputs were guessed; to change them, edit this command: {command}"
+        look = f"look at {trace.crash.file}:{trace.crash.line}" if trace.crash.line else fix
+        return f"the inputs were guessed, and may not be what it takes: {command}; else {look}"
     return f"{fix}, then {typed.command()}"
-
-
-def _took_guesses(trace: Trace, guessed: Sequence[str]) -> bool:
-    """Whether what crashed was given a guessed input before any layer had taken one."""
-    if any(op.op in LAYERS for op in trace.ops):
-        return False
-    names = {re.split("[:=]", text)[0].strip() for text in guessed}
-    if trace.crash and trace.crash.op:
-        return bool(names & {name.partition(".")[0] for name in trace.crash.inputs})
-    return len(trace.ops) <= NEAR
 
 
 def guessed_inputs(typed: TraceCommand, job: Job) -> list[str]:

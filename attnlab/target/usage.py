@@ -71,6 +71,23 @@ class ClassUsage:
 
     # ------------------------------------------------------------ constructor
 
+    def width(self, name: str, argument: str) -> str:
+        """The constructor's argument, of no usual name, that is the width of an input: that of the
+        linear layer which takes it as it comes."""
+        methods = self.methods[name]
+        if not {"__init__", "forward"} <= methods.keys():
+            return ""
+        takes = {
+            last_name(call.func).lower()
+            for call, _ in _calls(methods["forward"])
+            if [ast.unparse(a) for a in call.args] == [argument]
+        }
+        for call, target in _calls(methods["__init__"]):
+            first = ast.unparse(call.args[0]) if call.args else ""
+            if last_name(call.func) == "Linear" and target.rpartition(".")[2] in takes:
+                return "" if first in DIMENSIONS else first
+        return ""
+
     def roles(self, name: str, depth: int = DEEP) -> dict[str, Scalar]:
         """By constructor argument, or field of a config: the size it means, or a fitting value."""
         function = self.methods[name].get("__init__")

@@ -24,10 +24,11 @@ def odd_tables(path: str, module: nn.Module) -> Iterator[Finding]:
         pairs = _pairs(tensor.detach()) if source.tree is not None else None
         if pairs is None:
             continue
+        full = f"{path}.{name}".lstrip(".")
+        angles = torch.atan2(pairs[0][1], pairs[1][1])
         gap = (pairs[0] ** 2 + pairs[1] ** 2 - 1).abs().amax(0)
         if gap.max().item() > CLOSE:
             odd = int((gap > CLOSE).sum())
-            full = f"{path}.{name}".lstrip(".")
             yield source.finding(
                 "sinusoid-pairs",
                 "warning",
@@ -35,6 +36,16 @@ def odd_tables(path: str, module: nn.Module) -> Iterator[Finding]:
                 f"{full} is a table of sines and cosines, and in {odd} of its {len(gap)} pairs the "
                 "two are not of one angle (sin^2 + cos^2 is not 1): both columns of a pair have "
                 "the frequency base**(-2i/d), with i the number of the pair",
+            )
+
+        elif (angles[0] - 1).abs() < CLOSE and angles.max() > 1 + CLOSE:
+            yield source.finding(
+                "sinusoid-pairs",
+                "warning",
+                source.assignment(name),
+                f"{full} is a table of sines and cosines whose frequencies rise from pair to pair: "
+                "neighbours look as if drawn at random. They fall from 1 as base**(-2i/d), which "
+                "positions are multiplied by, not divided",
             )
 
 

@@ -170,7 +170,7 @@ def build_raw_trace(
         input_axes=tuple(axes.inputs) if axes else (),
         sizes=dict(known.sizes) if known is not None else {},
         crash_axes=tuple(axes.crash) if axes else (),
-        findings=tuple(finding_at(ops[a.row], a.rule, a.severity, a.message) for a in axes.findings)
+        findings=tuple(finding_at(ops[a.row], a.rule, a.message, a.severity) for a in axes.findings)
         if axes
         else (),
         flow=read_flow(recorder, seen),
@@ -179,7 +179,7 @@ def build_raw_trace(
     )
 
 
-def finding_at(op: Op, rule: str, severity: Severity, message: str) -> Finding:
+def finding_at(op: Op, rule: str, message: str, severity: Severity = "warning") -> Finding:
     """A finding at the row of an operation."""
     return Finding(
         rule=rule,
@@ -303,7 +303,8 @@ def raise_location(error: BaseException, file: str, entry: object = None) -> tup
     """
     frames = traceback.extract_tb(error.__traceback__)
     folder = file if file.endswith("/") else f"{file}/"
-    mine = [f for f in frames if f.filename == file or f.filename.startswith(folder)]
+    inside = (f for f in frames if f.filename == file or f.filename.startswith(folder))
+    mine = [*inside] if file else []
     theirs = [f for f in frames if not f.filename.startswith((TORCH, *OURS))]
     if not mine and not theirs:
         code = getattr(entry, "__code__", None)

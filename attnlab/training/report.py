@@ -32,7 +32,10 @@ def build_report(
     found = list(find(log))
     if raw is not None:
         whole = build_trace(SizedTrace(raw, raw.sizes), None)
-        trace = replace(whole, findings=tuple(map(_in_step, whole.findings)))
+        lost = live is not None and any(
+            c.id == "finite" and c.outcome == "failed" for c in live.checks
+        )
+        trace = replace(whole, findings=tuple(_in_step(f, lost) for f in whole.findings))
         found = list(move_to_origins(found, raw, log.source))
         if log.broken is not None:
             trace, found = _one_origin(log, trace, found)
@@ -68,7 +71,11 @@ def _one_origin(
     return trace, found
 
 
-def _in_step(finding: Finding) -> Finding:
+def _in_step(finding: Finding, lost: bool) -> Finding:
+    """The finding as it counts in training; `lost` where the model's output holds NaN."""
+    if lost and finding.rule == "no-visible-key":
+        says = f"{finding.message}. In eval mode its output is NaN here"
+        return replace(finding, severity="error", message=says)
     quiet = finding.rule in OF_STEP and finding.severity == "warning"
     quiet &= finding.op != "normalize"
     return replace(finding, severity="note") if quiet else finding

@@ -54,7 +54,7 @@ class _StepTracer:
         ]
 
     def begin(self) -> None:
-        if self.done == self.wanted - 1 and not self.finished:
+        if self.done == self.wanted - 1 and not (self.on or self.finished):
             self.on = True
             self.recorder.__enter__()
             if self.gradients:
@@ -148,6 +148,7 @@ def watch_script(
     watch = TrainingWatch(steps, gradients)
     tracer = _StepTracer(steps if gradients else min(TRACED, steps), gradients)
     watch.after_own_backward = tracer.pass_step
+    watch.after_optimizer = tracer.begin
     taper = _StepTaper(steps, watch) if wanted.overfit else None
     watch.space = {} if wanted.evaluate else None
     error: BaseException | None = None

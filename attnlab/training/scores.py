@@ -31,6 +31,7 @@ class Alignment(NamedTuple):
 
     shift: int | None = None
     agreement: float = 0.0
+    late: bool = False
     mixed: bool = False
     crossed: bool = False  # the rows of the targets are those of other positions
     padding: int | None = None
@@ -163,7 +164,8 @@ def _at_axis(places: Tensor, targets: Tensor, ignored: int, ids: Tensor, axis: i
     rest = max((share for shift, share in shares.items() if shift != best), default=0.0)
     if not shares or shares[best] < SURE or shares[best] - rest < APART:
         return Alignment(padding=padding if padded else None, padded=padded)
-    return Alignment(best, shares[best], padding=padding if padded else None, padded=padded)
+    late = bool(along[counted].min() > 0)
+    return Alignment(best, shares[best], late, padding=padding if padded else None, padded=padded)
 
 
 def _padding_id(ids: Tensor) -> int | None:

@@ -132,6 +132,7 @@ class TrainingWatch:
         self.tape: Tape | None = None  # while a step is recorded to be repeated
         self._own = OwnSteps()  # of a script without an optimizer
         self.after_own_backward: Callable[[], object] = lambda: None
+        self.after_optimizer: Callable[[], object] = lambda: None  # that was made
 
     # ------------------------------------------------------------ begin and end
 
@@ -244,7 +245,7 @@ class TrainingWatch:
             seen.learning += 1
             seen.in_eval += not module.training
             seen.in_train += module.training
-            self._batches.add(_digest(call.args))
+            self._batches.add(_digest((call.args, call.kwargs)))
             if self.space is not None:
                 self.rows.update(rows_of_call(call))
         elif not learns:
@@ -468,6 +469,7 @@ class TrainingWatch:
                 self._begin_phase()
             self._sets.append(owned)
             self.optimizers.append(made)
+            self.after_optimizer()
             self._by_optimizer[id(optimizer)] = []
             if self.tape is not None:
                 self.tape.paused = False
@@ -512,7 +514,7 @@ class TrainingWatch:
                 if not p.requires_grad:
                     self._moved_frozen.add(id(p))
             size = float(before.norm())
-            if p.dim() > 1 and size > 0:
+            if p.dim() > 1 and size > 0 and p.grad is not None and bool(p.grad.any()):
                 ratios.append(change / size)
         events, groups = self._by_optimizer[id(optimizer)], optimizer.param_groups
         norms = [float(p.grad.norm()) for p in graded if p.grad is not None]

@@ -41,6 +41,13 @@ class Net(nn.Module):
         positions = {positions}
         return self.wpe(positions)
 """
+CAUSAL = """
+def forward(self, q, k, v, cache=None):
+    if {test}:
+        k, v = cache.append(k, v)
+        return F.scaled_dot_product_attention(q, k, v, is_causal={causal})
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+"""
 EVALUATE = """
 drop = nn.Dropout(0.1)
 @torch.no_grad()
@@ -71,6 +78,10 @@ TEMPERATURE = "new = torch.multinomial((logits {sign} temperature).softmax(-1), 
         ("orders-differ", PAIR, {"order": "torch.randperm(len(x))"}, {"order": "order"}),
         ("positions-ignore-cache", FORWARD, {"positions": "torch.arange(T)"},
          {"positions": "torch.arange(T) + (len(cache) if cache is not None else 0)"}),
+        ("causal-ignores-cache", CAUSAL, {"test": "cache is not None", "causal": "True"},
+         {"test": "cache is not None", "causal": "False"}),
+        ("tying-lost", "{line}", {"line": "self.head.weight = nn.Parameter(emb.weight.clone())"},
+         {"line": "self.head.weight = emb.weight"}),
         ("train-while-evaluating", EVALUATE, {"mode": "pass"}, {"mode": "model.eval()"}),
         ("rows-shared", SPLIT, {"train": "data"}, {"train": "data[:int(0.9 * len(data))]"}),
         ("clip-scaled", SCALED, {"unscale": "pass"}, {"unscale": "scaler.unscale_(optimizer)"}),

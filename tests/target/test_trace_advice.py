@@ -58,13 +58,13 @@ def test_a_guess_is_doubted_before_the_file(job):
     """Where no layer has taken what was guessed, the file may be right."""
     first = advice(job, [], replace(CRASH, inputs=("x",)))
     assert first.startswith("the inputs were guessed, and may not be what it takes: attnlab trace")
-    assert first.endswith("; else fix net.py:4")
+    assert first.endswith("; else look at net.py:4")
     layer = Op(
         index=0, op="linear", line=3, file="net.py", source="", shape=(2,), axes=("D",),
         dtype="float32", stride=(1,), view=False,
     )  # fmt: skip
     later = advice(job, [], replace(CRASH, inputs=("x",)), ops=(layer,))
-    assert later.startswith("fix net.py:4; the inputs were guessed")
+    assert later == first
 
 
 def test_a_part_of_an_input_doubts_all_of_it(job):

@@ -31,10 +31,7 @@ IN_EVAL = "it drops values in eval mode, too"
 
 @undisturbed()
 def ablate(
-    model: Any,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    targets: Tensor | None = None,
+    model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], targets: Tensor | None = None
 ) -> AblationReport:
     """What each part of `model` does on the batch `model(*args, **kwargs)`; with `targets` also to
     the cross-entropy of its logits."""

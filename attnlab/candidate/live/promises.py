@@ -1,7 +1,10 @@
 """What a model seems to promise, by what is seen of it, with the reason of each promise."""
 
 import ast
+import re
 from collections.abc import Iterator
+from inspect import signature
+from itertools import chain
 from typing import Any
 
 from torch import Tensor, nn
@@ -19,6 +22,11 @@ INDEXED = {
     *("__setitem__", "index_select"),
 }
 ORDERED = (nn.RNNBase, nn.Conv1d, nn.Conv2d, nn.AvgPool1d, nn.MaxPool1d)
+CALLED = re.compile(  # by its name, or the first word of what is said of it
+    r"^(?!.*(non-?causal|bidirectional|encoder))"
+    r"(\w*causal(?!LM)|\w+ (a )?causal\b(?!.* (if|option)))",
+    re.IGNORECASE,
+)
 SHIFTED = 0.95  # of the targets that are the next inputs
 
 
@@ -35,7 +43,7 @@ def find_promises(bench: Bench, targets: Tensor | None) -> dict[str, str]:
         found["causal"] = f"its argument {given[0]} is a triangle"
     elif seen:
         found["causal"] = f"{str(seen[0]) or 'one of its layers'} masks with a triangle"
-    elif asked := next(_asked_to_be_causal(model), ""):
+    elif asked := next(chain(_asked_to_be_causal(model), _called_causal(bench)), ""):
         found["causal"] = asked
     if _predicts_next(bench, targets):
         found.setdefault("causal", "its targets are the next inputs")
@@ -74,6 +82,19 @@ def _asked_to_be_causal(model: nn.Module) -> Iterator[str]:
                 continue
             if isinstance(node.value, ast.Constant) and node.value.value is True:
                 yield f"{kind.__name__} gives {node.arg}=True"
+
+
+def _called_causal(bench: Bench) -> Iterator[str]:
+    """Classes of the user's that are called causal, in a model of one sequence and no mask."""
+    kinds = {type(module): None for module in bench.live.model.modules()}
+    own = [kind for kind in kinds if not kind.__module__.startswith("torch.")]
+    alone = len(bench.layout.targets) == 1 and all(
+        leaf.role != "mask" for leaf in bench.live.leaves
+    )
+    for kind in own if alone else ():
+        said = (kind.__doc__ or "").partition("\n")[0]
+        if CALLED.search(f"{kind.__name__} {said}") and "causal" not in str(signature(kind)):
+            yield f"{kind.__name__} is called causal"
 
 
 def _dropouts(bench: Bench) -> Iterator[str]:

@@ -82,7 +82,10 @@ def look_at_demo(
     overfit: float = 0.0,
 ) -> Any:
     """The same of the first module that a file calls when it runs, on the inputs of that call."""
-    call, targets = _first_call(session, file, text, path, own)
+    try:
+        call, targets = _first_call(session, file, text, path, own)
+    except LookupError:  # its functions are traced
+        return {"report": to_json(LiveReport())}
     hints = Hints(targets, tuple(promised), tuple(unpromised))
     live = live_properties(*call, hints)
     whole = DemoRun(file)

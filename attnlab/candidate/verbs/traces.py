@@ -39,6 +39,8 @@ from attnlab.tracer.decoding import (
     output_of,
 )
 from attnlab.tracer.demo_recorder import FirstCallRecorder, StopDemo
+from attnlab.tracer.findings.base import SCORES
+from attnlab.tracer.in_process import BlockRecorder
 from attnlab.tracer.raw_trace import RawTrace, crash_of
 from attnlab.tracer.time_first import read_inputs
 
@@ -222,7 +224,7 @@ def demo(
     except Exception as error:
         crash = crash_of(recorder, error, session.file)
     if not recorder.began and crash is None:
-        raise LookupError(f"{file} ran to its end without calling a module")
+        return _without_module(file, run)
 
     def read(time_first: bool) -> RawTrace:
         known = guess_known_axes(recorder.given, recorder.root, time_first)
@@ -234,6 +236,18 @@ def demo(
     note = (
         "the first call of a module that the file makes when it runs; what comes after was not run"
     )
+    return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
+
+
+def _without_module(file: str, run: Callable[[], None]) -> dict[str, str]:
+    """What a file of functions does when it runs."""
+    block = BlockRecorder({}, None)
+    with block:
+        run()
+    raw = block.raw_trace(None)
+    if not any(op.op in SCORES for op in raw.ops):
+        raise LookupError(f"{file} ran to its end without calling a module")
+    note = "the file calls no module: all that it does when it runs was looked at"
     return {"trace": to_json(replace(raw, notes=(*raw.notes, note)))}
 
 

@@ -38,7 +38,7 @@ def watch_training(
     def answer(seen: Watched) -> dict[str, Any]:
         told = {"log": to_json(seen.log), "trace": to_json(seen.raw) if seen.raw else ""}
         if seen.call is not None and not retrace:
-            ahead = next((c for c in seen.log.losses if c.shift in (1, 2)), None)
+            ahead = next((c for c in seen.log.losses if c.shift in (1, 2) and not c.late), None)
             why = f"{ahead.file}:{ahead.line} has the next ids as targets" if ahead else ""
             hints = Hints(
                 promised=tuple(promised),

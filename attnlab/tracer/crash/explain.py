@@ -108,8 +108,7 @@ def _earlier_finding(rows: Rows, crash: RawCrash, found: Sequence[Finding]) -> s
 
 
 def _python_line(crash: RawCrash, _operands: Sequence[Axes]) -> str:
-    raised = f"{crash.error} was raised by the code on this line, not inside an operation."
-    return raised if not crash.op else ""
+    return "" if crash.op else "The code on this line raised it, no operation did."
 
 
 def _by_message(crash: RawCrash, operands: Sequence[Axes]) -> str:

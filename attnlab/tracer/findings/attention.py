@@ -28,7 +28,6 @@ def weak_masks(rows: Rows) -> Iterator[Finding]:
                 yield finding_at(
                     op,
                     "mask-value",
-                    "warning",
                     f"{op.op} sets masked scores {show(rows.axes[op.index])} to {filled:g}: after "
                     f"the softmax such a key weighs {math.exp(min(filled, 50)):.3g} of one with "
                     "score 0, so it is not hidden; fill with -inf",
@@ -38,7 +37,6 @@ def weak_masks(rows: Rows) -> Iterator[Finding]:
                 yield finding_at(
                     op,
                     "mask-value",
-                    "warning",
                     f"{op.op} adds a mask of 0 and {top:g} to the scores "
                     f"{show(rows.axes[op.index])}: that moves a score by {top:g} and hides no key; "
                     "use masked_fill with -inf, or add 0 and -inf",
@@ -56,7 +54,6 @@ def multiplied_masks(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "mask-multiplied",
-                "warning",
                 f"{op.op} sets masked scores {show(rows.axes[op.index])} to 0, and exp(0) is 1: "
                 "the softmax still gives these keys weight; fill with -inf instead",
             )
@@ -74,7 +71,6 @@ def undone_masks(rows: Rows) -> Iterator[Finding]:
                 yield finding_at(
                     op,
                     "mask-undone",
-                    "warning",
                     f"{op.op} comes after the mask of line {masked.line} and lifts the masked "
                     f"scores from {masked.min:.3g} to {low:.3g}: these keys get weight again. Mask "
                     "last, right before the softmax",
@@ -99,7 +95,6 @@ def second_softmaxes(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "softmax-twice",
-                "warning",
                 f"{op.op} is taken of the softmax of line {above.line}: its operand lies between 0 "
                 "and 1, so the result is nearly uniform; drop one of the two",
             )
@@ -126,7 +121,6 @@ def live_dropout(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "dropout-in-evaluation",
-                "warning",
                 f"{op.op} drops {rate:g} of the values although the module is in eval mode: pass "
                 "training=self.training, or use nn.Dropout",
             )

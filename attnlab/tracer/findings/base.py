@@ -13,7 +13,7 @@ MIXERS = {
 }
 # Sums of products.
 CONTRACTIONS = (MIXERS - {"layer_norm"}) | {
-    *("mm", "mv", "dot", "addmm", "scaled_dot_product_attention"),
+    *("mm", "mv", "dot", "addmm", "scaled_dot_product_attention")
 }
 SCORES = {"matmul", "bmm", "einsum", "baddbmm"}  # products of two tensors of data
 SOFTMAX = {"softmax", "_softmax"}

@@ -39,7 +39,6 @@ def unpaired_draws(rows: Rows) -> Iterator[Finding]:
                     yield finding_at(
                         draw,
                         "draws-differ",
-                        "warning",
                         f"the targets are made with this {draw.op}, and the model's input with "
                         f"another one (line {twins[0].line}): the two are drawn apart, so nothing "
                         "in the input tells the target. Draw once and use it for both",
@@ -65,7 +64,6 @@ def idle_terms(rows: Rows) -> Iterator[Finding]:
                     yield finding_at(
                         ops[cut] if cut >= 0 else ops[term],
                         "term-without-gradient",
-                        "warning",
                         f"a term of the loss (line {op.line}) is made of the model's numbers, but "
                         f"each way back to them goes through an operation without a gradient, such "
                         f"as this {ops[cut].op}: it changes the loss and teaches nothing",
@@ -84,7 +82,6 @@ def batch_norms(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "batch-contraction",
-                "warning",
                 f"normalize divides {show(rows.axes[op.index])} by norms over axis 0, the batch: "
                 "each sample depends on the others. Normalise over the features, dim=-1",
             )

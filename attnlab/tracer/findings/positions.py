@@ -35,7 +35,6 @@ def narrow_positions(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "dtype-narrowed",
-                "warning",
                 f"positions {show(rows.axes[op.index])} are cast to {op.dtype}, which holds whole "
                 f"numbers up to {last} only: behind that, neighbours get one position. Multiply "
                 "in float32 and cast the cosines and sines",
@@ -55,7 +54,6 @@ def positions_by_head(rows: Rows) -> Iterator[Finding]:
                 yield finding_at(
                     op,
                     "position-on-heads",
-                    "warning",
                     f"{op.op} lays a table of angles {show(rows.named(parent))} along the heads of "
                     f"{show(rows.axes[op.index])}: each head is turned by another angle, and all "
                     "positions by the same. Line the table up with the positions",
@@ -81,7 +79,6 @@ def turned_values(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 ops[min(turned)],
                 "values-turned",
-                "warning",
                 f"the values of the attention on line {ops[site.context].line} are turned by "
                 "angles after this, as queries and keys are: the output then depends on where "
                 "positions begin. Rotary positions turn queries and keys only",
@@ -125,7 +122,6 @@ def lone_positions(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 row,
                 "one-position-for-all",
-                "warning",
                 f"this takes one row of {held.name} ({held.shape}), and line {wide.line} adds it "
                 f"to all positions of {show(rows.axes[wide.index])}: nothing tells them apart. A "
                 "slice, [:length], takes a row for each",
@@ -149,7 +145,6 @@ def late_tokens(rows: Rows) -> Iterator[Finding]:
                     yield finding_at(
                         join,
                         "token-after-positions",
-                        "warning",
                         f"a token is joined to {show(rows.axes[sum_.index])} after line {cut.line} "
                         f"took {count - 1} of the {count} rows of {held.name}: it has no position, "
                         "and the last row is never used. Join it first, and then add positions",

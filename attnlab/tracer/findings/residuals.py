@@ -38,7 +38,7 @@ def missing_residuals(rows: Rows) -> Iterator[Finding]:
         return
     found = list(_sublayers(rows))
     streams = [s for s in found if _is_stream(rows, s)]
-    added = [s for s in streams if s.added]
+    added = [s for s in found if s.added]  # in PyTorch's own layer also of another shape
     bare = [s for s in streams if not s.added]
     attentions = sum(s.kind == "attention" for s in streams)
     if not bare or not (added or (attentions > 1 and len(streams) > attentions)):
@@ -59,7 +59,7 @@ def missing_residuals(rows: Rows) -> Iterator[Finding]:
             f"the output of {name or sublayer.kind} {show(rows.axes[op.index])} is not added to "
             f"what it was given, and {others}: x = x + {name.rpartition('.')[2] or 'f'}(...)"
         )
-        yield replace(finding_at(op, "residual-missing", "warning", message), file=file, line=line)
+        yield replace(finding_at(op, "residual-missing", message), file=file, line=line)
 
 
 def doubled_sums(rows: Rows) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def doubled_sums(rows: Rows) -> Iterator[Finding]:
                 f"this adds {show(rows.axes[op.index])} to itself: what the sublayer was given is "
                 "written over before it is added. Keep it: x = x + f(x)"
             )
-            yield finding_at(op, "residual-missing", "warning", message)
+            yield finding_at(op, "residual-missing", message)
 
 
 def skipped_sums(rows: Rows) -> Iterator[Finding]:
@@ -97,7 +97,6 @@ def skipped_sums(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 end,
                 "residual-missing",
-                "warning",
                 f"this sum adds the feed-forward network to what line {first.line} added another "
                 f"sublayer to, not to the sum {show(rows.axes[first.index])} of that line: it "
                 "passes that sublayer by",
@@ -141,7 +140,6 @@ def missing_activations(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "activation-missing",
-                "warning",
                 f"this linear layer takes the output {show(rows.axes[above.index])} of the linear "
                 f"layer of line {above.line} as it is: without an activation between them the two "
                 "are one linear map, and the wider middle adds nothing",
@@ -176,7 +174,7 @@ def _projected(rows: Rows, product: int) -> int | None:
         op = rows.raw.ops[row]
         if op.op == "linear":
             return op.parents[0]
-        row = op.parents[0]
+        row = op.parents[op.op == "baddbmm" and len(op.parents) > 2]  # what it adds comes first
     return None
 
 

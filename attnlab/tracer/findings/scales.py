@@ -59,7 +59,6 @@ def _scaled_before(rows: Rows, op: Op, numbers: Numbers) -> Finding | None:
     return finding_at(
         op,
         "scale",
-        "warning",
         f"queries and keys are multiplied by 1/sqrt({width}) before, and {op.op} does it again: "
         f"scores are divided by {width} in all. Leave one out, or pass scale=1.0",
     )
@@ -77,9 +76,9 @@ def _judge_scale(rows: Rows, product: Op, factor: float, width: int) -> Iterator
         yield finding_at(
             product,
             "scale",
-            "note",
             f"{shown} are not scaled: their spread grows as sqrt({width}) = {width**0.5:.3g}, and "
             "the softmax gets hard; 1/sqrt(hd) is usual (T5 leaves it out on purpose)",
+            "note",
         )
         return
     others = {
@@ -96,9 +95,9 @@ def _judge_scale(rows: Rows, product: Op, factor: float, width: int) -> Iterator
     yield finding_at(
         product,
         "scale",
-        "warning" if named and severity == "warning" else "note",
         f"{shown} are multiplied by {name} in all; usual is 1/sqrt({width}) = {right:.4g}, the "
         "width of a head",
+        "warning" if named and severity == "warning" else "note",
     )
 
 

@@ -26,7 +26,6 @@ def broadcasts(rows: Rows) -> Iterator[Finding]:
         yield finding_at(
             op,
             "silent-broadcast",
-            "warning",
             f"silent broadcast: {show(rows.named(parent))} met {others} and the result "
             f"{show(rows.axes[op.index])} is larger than every operand: axis {axis} grew "
             f"from 1 to {rows.axes[op.index][axis]}, which the data already has",
@@ -69,9 +68,9 @@ def idle_squeezes(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "squeeze-did-nothing",
-                "note",
                 f"squeeze left {show(rows.named(op.parents[0]))} as it was: "
                 "it removes an axis only where its size is 1",
+                "note",
             )
 
 
@@ -98,7 +97,6 @@ def _same_line(rows: Rows, op: Op, axis: int) -> Iterator[Finding]:
     yield finding_at(
         first,
         "leftover-axis",
-        "warning",
         f"{op.op} cut axis {axis} of {show(rows.named(op.parents[0]))} into pieces of size 1 and "
         f"kept it: each piece is {show(rows.axes[op.index])}, one axis more than its meaning "
         "needs, and whatever meets it later lines up one axis off",

@@ -24,7 +24,6 @@ def dropped_results(rows: Rows) -> Iterator[Finding]:
         yield finding_at(
             op,
             "result-dropped",
-            "warning",
             f"{op.op} returns a new tensor {show(rows.axes[row])}, and this line throws it away: "
             "what it was called on stays as it was. Assign the result",
         )
@@ -37,7 +36,6 @@ def unread_results(rows: Rows) -> Iterator[Finding]:
         yield finding_at(
             op,
             "result-unread",
-            "warning",
             f"{name} {show(rows.axes[row])} is computed here and never read: what follows goes on "
             "with something else",
         )
@@ -67,7 +65,8 @@ def unused_weights(rows: Rows) -> Iterator[Finding]:
             f"{'them' if many else 'it'}"
         )
         first = next((row for held in group for row in held.rows), None)
-        file, line, op = _place(rows, group, first)
+        last = None if first is None else _last_made_of(rows, first)
+        file, line, op = _place(rows, group, last)
         if untouched and not line:  # other branches, or other inputs, may be what it is for
             continue
         yield Finding(
@@ -77,8 +76,16 @@ def unused_weights(rows: Rows) -> Iterator[Finding]:
             op=op,
             severity="note" if flow.partial else "warning",
             message=f"{listed} {what}: no gradient will ever reach {'them' if many else 'it'}",
-            index=first,
+            index=last,
         )
+
+
+def _last_made_of(rows: Rows, first: int) -> int:
+    """The last row on the first way on from a row: what it made ends there."""
+    for op in rows.raw.ops[first + 1 :]:
+        if first in op.parents:
+            first = op.index
+    return first
 
 
 def _rows_before_nothing(rows: Rows) -> set[int]:
@@ -148,9 +155,9 @@ def unused_inputs(rows: Rows) -> Iterator[Finding]:
         yield finding_at(
             last,
             "unused-input",
-            "note" if flow.partial and rows.raw.input_kinds[number] != "bool" else "warning",
             f"{name} {show(rows.inputs[number])} goes into {last.op} here, and nothing of the "
             "output descends from it: the result would be the same without it",
+            "note" if flow.partial and rows.raw.input_kinds[number] != "bool" else "warning",
         )
 
 
@@ -164,6 +171,6 @@ def constant_outputs(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "output-constant",
-                "warning" if op.min else "note",  # random weights may kill a small network
                 f"the output {show(rows.axes[row])} is {op.min:.4g} everywhere, whatever the input",
+                "warning" if op.min else "note",
             )

@@ -20,6 +20,7 @@ DIVISIONS = {
 ADDITIONS = {"add", "add_", "iadd", "radd", "sub", "rsub", "sub_", "isub"}
 MASKINGS = {"mul", "mul_", "imul", "rmul", "masked_fill", "masked_fill_", "where"}
 MASKED_WITHIN = 4  # operations between a mask and its softmax
+PADDING = "; in a padding mask of PyTorch's layers True hides a key: is it the wrong way round?"
 LOUD = 300.0  # scores this large: e**-300 of the weight is left for the others
 FEW = 8  # elements that may be equal by chance
 FLAT = {"relu", "relu_", "clamp", "clamp_", "sigmoid", "tanh", "hardtanh", "relu6", "threshold"}
@@ -44,7 +45,7 @@ def nan_origin(rows: Rows) -> Iterator[Finding]:
             message = _nan_message(rows, op)
             if not lasts:
                 message += "; nothing of it is left at the end of the trace"
-            yield finding_at(op, "nan-origin", "error" if lasts else "note", message)
+            yield finding_at(op, "nan-origin", message, "error" if lasts else "note")
             return
 
 
@@ -130,9 +131,9 @@ def empty_rows(rows: Rows) -> Iterator[Finding]:
         yield finding_at(
             op,
             "no-visible-key",
-            "warning" if _is_a_slip(rows, barred, op) else "note",
             f"{many} every key masked in the attention of {op.op}, the first is [{where}]: {do}. "
-            "A query should see at least one key",
+            f"A query should see at least one key{PADDING if 'padding_mask' in op.source else ''}",
+            "warning" if _is_a_slip(rows, barred, op) else "note",
         )
         return
 
@@ -173,7 +174,7 @@ def overflows(rows: Rows) -> Iterator[Finding]:
     """The first infinity that no mask put there."""
     for op in rows.raw.ops:
         if is_overflow(rows.raw.ops, op):
-            yield finding_at(op, "infinity-origin", "warning", _infinity_message(rows, op))
+            yield finding_at(op, "infinity-origin", _infinity_message(rows, op))
             return
 
 
@@ -236,7 +237,6 @@ def late_masks(rows: Rows) -> Iterator[Finding]:
         yield finding_at(
             op,
             "mask-after-softmax",
-            "warning",
             f"{op.op} takes keys away after the softmax: {count} rows of "
             f"{show(rows.axes[op.index])} no longer sum to 1 (the least to {low:.3g}). Set the "
             "scores to -inf before the softmax instead, or divide by the new sum",
@@ -292,9 +292,9 @@ def saturated(rows: Rows) -> Iterator[Finding]:
         yield finding_at(
             op,
             "softmax-saturated",
-            "note",
             f"{op.op} over scores up to {number(scores[0].max or 0.0)} gives one key all the "
             "weight, and no gradient to any; a scale such as 1/sqrt(hd) may be missing",
+            "note",
         )
         return
 
@@ -317,10 +317,10 @@ def constants(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "constant-output",
-                "note",
                 f"{op.op} made {number(op.min)} everywhere in {show(rows.axes[op.index])}, of "
                 f"values from {number(above[0].min or 0.0)} to {number(above[0].max or 0.0)}: "
                 "nothing of its input is left",
+                "note",
             )
             return
 
@@ -339,8 +339,8 @@ def denormals(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "denormal-values",
-                "note",
                 f"{op.op} made no value beyond {max(-op.min, op.max):.2g}: below {end[1]:.2g} "
                 f"{op.dtype} loses digits, and speed",
+                "note",
             )
             return

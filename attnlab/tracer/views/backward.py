@@ -45,9 +45,9 @@ def broken_gradient(raw: RawTrace, broken: list[str]) -> Finding:
     op = next(steep, None)
     told = f"after the backward pass the gradient of {join_names(broken)} is not finite"
     if op is None:
-        return finding_at(ops[-1], "gradient-origin", "error", told)
+        return finding_at(ops[-1], "gradient-origin", told, "error")
     why = f"{op.op} on line {op.line} took a 0, where its slope is infinite; {STEEP[op.op]}"
-    return finding_at(op, "gradient-origin", "error", f"{told}: {why}")
+    return finding_at(op, "gradient-origin", f"{told}: {why}", "error")
 
 
 class GradientRecorder(Recorder):
@@ -111,7 +111,7 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
     origin, broken = first_broken(done, rows, raw)
     found = list(cut_findings(done, rows, raw.ops))
     if origin is not None and (not raw.ops[origin].nan or _is_cleared(done, raw)):
-        found.insert(0, finding_at(raw.ops[origin], "gradient-origin", "error", broken))
+        found.insert(0, finding_at(raw.ops[origin], "gradient-origin", broken, "error"))
     return replace(
         raw,
         ops=ops,
@@ -266,7 +266,6 @@ def cut_findings(done: BackwardPass, rows: list[Row], ops: tuple[Op, ...]) -> It
         yield finding_at(
             op,
             "gradient-cut",
-            "warning",
             f"{how} cuts the gradient: {join_names(names)} reach"
             f"{'es' if len(names) == 1 else ''} the output through it, and get"
             f"{'s' if len(names) == 1 else ''} none",
@@ -285,8 +284,8 @@ def raised_finding(done: BackwardPass, rows: list[Row], ops: tuple[Op, ...]) -> 
         names = {name.replace("_", "") for name in (above.op, op.op)}
         if made in names or len(writes) == 1:
             says = f"{op.op} overwrites the result of {above.op} on line {above.line}, which the "
-            return finding_at(op, "backward-raises", "error", f"{says}backward pass needs")
-    return finding_at(ops[-1], "backward-raises", "error", done.problem)
+            return finding_at(op, "backward-raises", f"{says}backward pass needs", "error")
+    return finding_at(ops[-1], "backward-raises", done.problem, "error")
 
 
 def _ancestors(rows: list[Row], ends: frozenset[int]) -> set[int]:

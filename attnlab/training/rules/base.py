@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from attnlab.catalogue.finding_rules import RULES
 from attnlab.records.trace import Finding, Severity
 
 
-def found(rule: str, severity: Severity, place: tuple[str, int], message: str) -> Finding:
-    """A finding at a line of the script."""
-    return Finding(
-        rule=rule, file=place[0], line=place[1], op="", severity=severity, message=message
-    )
+def found(
+    rule: str,
+    place: tuple[str, int],
+    message: str = "",
+    severity: Severity = "warning",
+    **values: Any,
+) -> Finding:
+    """A finding at a line of the script; without a message it says what the catalogue has for the
+    rule, with these values."""
+    said = message or RULES[rule].says.format(**values)
+    return Finding(rule=rule, file=place[0], line=place[1], op="", severity=severity, message=said)
 
 
 def line_of(source: str, pattern: str, before: int, within: int) -> int:

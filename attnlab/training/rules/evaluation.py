@@ -16,55 +16,17 @@ def evaluations(log: TrainingLog) -> Iterator[Finding]:
     for e in log.evaluations:
         at = (e.file, e.line)
         if e.drops and e.in_train:
-            yield found(
-                "train-while-evaluating",
-                "warning",
-                at,
-                f"{e.name} called {e.kind} {e.in_train} of {e.calls} times in train mode: dropout "
-                "and batch statistics are on while it is evaluated. Call model.eval() before, and "
-                "model.train() after",
-            )
+            yield found("train-while-evaluating", at, e=e)
         if e.drops and e.left_in_eval:
-            yield found(
-                "eval-while-training",
-                "warning",
-                at,
-                f"{e.name} leaves {e.kind} in eval mode, and it was in train mode before: what is "
-                "trained after it has no dropout. Call model.train() at its end",
-            )
+            yield found("eval-while-training", at, e=e)
         if e.changes_weights:
-            yield found(
-                "evaluation-trains",
-                "warning",
-                at,
-                f"the weights of {e.kind} are others after {e.name}: it takes steps of its own, or "
-                "writes into them",
-            )
+            yield found("evaluation-trains", at, e=e)
         elif e.graded:
-            yield found(
-                "evaluation-graded",
-                "note",
-                at,
-                f"{e.graded} of {e.calls} calls in {e.name} record gradients that nobody uses: put "
-                "torch.no_grad() around them",
-            )
+            yield found("evaluation-graded", at, severity="note", e=e)
         if e.shuffled_starts > 1:
-            yield found(
-                "evaluation-order",
-                "warning",
-                at,
-                f"{e.name} goes through one loader {e.shuffled_starts} times, and it shuffles: "
-                "what the first pass collects stands in another order than what the second does",
-            )
+            yield found("evaluation-order", at, e=e)
         if e.rows >= FEW and e.trained_rows >= MUCH * e.rows:
-            yield found(
-                "evaluation-shared",
-                "warning",
-                at,
-                f"{e.trained_rows} of the {e.rows} different samples that {e.name} evaluates are "
-                f"among those of the {len(log.steps)} steps before: it measures what was learned "
-                "by heart",
-            )
+            yield found("evaluation-shared", at, e=e, steps=len(log.steps))
 
 
 def told(log: TrainingLog) -> Iterator[str]:

@@ -28,36 +28,25 @@ def gradients_left_over(log: TrainingLog) -> Iterator[Finding]:
         clear = "Set .grad of each to None" if own else "Call optimizer.zero_grad()"
         yield found(
             "gradients-left-over",
-            "warning",
             _at(late[0]),
-            f"{len(late)} of {len(log.steps)} steps still held gradients that the step before had "
-            f"used{grown}. {clear} once in every step, before backward",
+            clear=clear,
+            grown=grown,
+            count=len(late),
+            steps=len(log.steps),
         )
 
 
 def no_backward(log: TrainingLog) -> Iterator[Finding]:
     """Steps without any gradient."""
     if log.steps and not log.backwards and all(s.gradient is None for s in log.steps):
-        yield found(
-            "no-backward",
-            "warning",
-            _at(log.steps[0]),
-            f"{len(log.steps)} optimizer steps, and no parameter had a gradient: backward was "
-            "never called on the loss",
-        )
+        yield found("no-backward", _at(log.steps[0]), steps=len(log.steps))
 
 
 def no_step(log: TrainingLog) -> Iterator[Finding]:
     """Backward passes, and no step."""
     if log.backwards and not log.steps and log.optimizers and len(log.backwards) >= SEVERAL:
         first = log.backwards[0]
-        yield found(
-            "no-step",
-            "warning",
-            (first.file, first.line),
-            f"{len(log.backwards)} backward passes and no optimizer.step(): the weights stay as "
-            "they were made",
-        )
+        yield found("no-step", (first.file, first.line), backwards=len(log.backwards))
 
 
 def step_before_backward(log: TrainingLog) -> Iterator[Finding]:
@@ -65,13 +54,7 @@ def step_before_backward(log: TrainingLog) -> Iterator[Finding]:
     first = log.steps[0] if log.steps else None
     if first is None or first.gradient is not None or not log.backwards:
         return
-    yield found(
-        "step-before-backward",
-        "warning",
-        _at(first),
-        "the first optimizer step had no gradients: step() comes before backward(), so every "
-        "update uses gradients of the batch before, or none",
-    )
+    yield found("step-before-backward", _at(first))
 
 
 def cleared_before_step(log: TrainingLog) -> Iterator[Finding]:
@@ -86,13 +69,7 @@ def cleared_before_step(log: TrainingLog) -> Iterator[Finding]:
         and "zero" in s.events[s.events.index("backward") :]
     ]
     if len(bad) >= min(SEVERAL, len(log.steps)) and bad:
-        yield found(
-            "cleared-before-step",
-            "warning",
-            _at(bad[0]),
-            f"zero_grad() runs between backward() and step(): {len(bad)} of {len(log.steps)} steps "
-            "had no gradient left to use",
-        )
+        yield found("cleared-before-step", _at(bad[0]), count=len(bad), steps=len(log.steps))
 
 
 def cleared_between_parts(log: TrainingLog) -> Iterator[Finding]:
@@ -101,13 +78,7 @@ def cleared_between_parts(log: TrainingLog) -> Iterator[Finding]:
         return
     if all(_clears_between(step.events) for step in log.steps):
         first = log.steps[0]
-        yield found(
-            "cleared-between-parts",
-            "warning",
-            _at(first),
-            "zero_grad() runs between two backward() calls of one step: of several micro-batches "
-            "only the last has a say. Clear once for each step",
-        )
+        yield found("cleared-between-parts", _at(first))
 
 
 def _clears_between(events: tuple[str, ...]) -> bool:
@@ -128,13 +99,7 @@ def clipped_late(log: TrainingLog) -> Iterator[Finding]:
     orders = Counter(_clip_order(s.events) for s in clipped[1:])
     order = orders.most_common(1)[0][0]
     if order == "early":
-        yield found(
-            "clip-late",
-            "warning",
-            (clipped[0].file, clipped[0].clip_line),
-            "gradients are clipped before backward() makes those of this step: what the step uses "
-            "is not clipped. Clip between backward() and step()",
-        )
+        yield found("clip-late", (clipped[0].file, clipped[0].clip_line))
 
 
 def _clip_order(events: tuple[str, ...]) -> str:
@@ -150,13 +115,7 @@ def schedule_order(log: TrainingLog) -> Iterator[Finding]:
     """A schedule that moves before the first step."""
     first = log.schedule_first
     if first is not None and first[2] == 0 and log.steps:
-        yield found(
-            "schedule-before-step",
-            "warning",
-            first[:2],
-            "scheduler.step() runs before the first optimizer.step(): the first learning rate of "
-            "the schedule is skipped, and every later one comes one step early",
-        )
+        yield found("schedule-before-step", first[:2])
 
 
 def schedule_too_often(log: TrainingLog) -> Iterator[Finding]:
@@ -164,13 +123,7 @@ def schedule_too_often(log: TrainingLog) -> Iterator[Finding]:
     first, schedulers = log.schedule_first, max(log.schedulers, 1)
     many = log.schedule_steps / schedulers
     if first is not None and len(log.steps) >= SEVERAL and many >= 1.9 * len(log.steps):
-        yield found(
-            "schedule-too-often",
-            "warning",
-            first[:2],
-            f"the schedule moved {many:.0f} times in {len(log.steps)} optimizer steps: it steps "
-            "with every micro-batch, and ends too early",
-        )
+        yield found("schedule-too-often", first[:2], many=many, steps=len(log.steps))
 
 
 def optimizer_made_again(log: TrainingLog) -> Iterator[Finding]:
@@ -181,11 +134,7 @@ def optimizer_made_again(log: TrainingLog) -> Iterator[Finding]:
         if count >= SEVERAL:
             kind = again[0].kind
             yield found(
-                "optimizer-made-again",
-                "warning",
-                place,
-                f"{kind} was made {count + 1} times for the same parameters within "
-                f"{len(log.steps)} steps: its moments begin at zero each time",
+                "optimizer-made-again", place, kind=kind, times=count + 1, steps=len(log.steps)
             )
 
 
@@ -209,26 +158,13 @@ def accumulation_not_divided(log: TrainingLog) -> Iterator[Finding]:
         return
     optimizers = {step.optimizer for step in log.steps}
     if len(optimizers) == 1 and len(log.steps) >= SEVERAL:
-        yield found(
-            "accumulation-not-divided",
-            "warning",
-            next(iter(lines)),
-            f"{many} backward passes make one step, and each takes the mean loss of its own "
-            f"micro-batch undivided: gradients are {many} times those of the whole batch. Divide "
-            f"the loss by {many}",
-        )
+        yield found("accumulation-not-divided", next(iter(lines)), many=many)
 
 
 def graphs_kept(log: TrainingLog) -> Iterator[Finding]:
     """Losses of earlier steps that hold their graphs."""
     if len(log.steps) >= 6 and log.kept_graphs >= len(log.steps) - 3:
-        yield found(
-            "graph-kept",
-            "warning",
-            log.kept_at,
-            f"the losses of {log.kept_graphs} earlier steps are alive with their graphs: memory "
-            "grows with every step. Keep loss.item(), or loss.detach()",
-        )
+        yield found("graph-kept", log.kept_at, log=log)
 
 
 def mode_while_training(log: TrainingLog) -> Iterator[Finding]:
@@ -244,10 +180,10 @@ def mode_while_training(log: TrainingLog) -> Iterator[Finding]:
             )
             yield found(
                 "eval-while-training",
-                "warning" if changed else "note",
                 (model.file, model.line),
                 f"{model.kind} learned {model.learned_in_eval} times in eval mode, {how}. Its "
                 "dropout and batch statistics are off there; call model.train() in the loop",
+                "warning" if changed else "note",
             )
 
 
@@ -257,7 +193,6 @@ def mode_while_evaluating(log: TrainingLog) -> Iterator[Finding]:
         if model.drops and model.evaluated_in_train and model.learning_calls:
             yield found(
                 "train-while-evaluating",
-                "warning",
                 (model.evaluation_file, model.evaluation_line),
                 f"{model.kind} was called {model.evaluated_in_train} times without gradients in "
                 "train mode: dropout and batch statistics are on while it is evaluated. Call "
@@ -269,10 +204,4 @@ def same_batch(log: TrainingLog) -> Iterator[Finding]:
     """One batch for all steps."""
     if len(log.steps) >= 5 and log.batches == 1:
         first = log.steps[0]
-        yield found(
-            "same-batch",
-            "note",
-            _at(first),
-            f"all {len(log.steps)} steps saw the same batch: right for a test that overfits it, "
-            "wrong for training",
-        )
+        yield found("same-batch", _at(first), severity="note", steps=len(log.steps))

@@ -10,6 +10,7 @@ from attnlab.records.trace import Finding
 from attnlab.training.log import LossCall, TrainingLog
 from attnlab.training.rules.base import found
 
+SOME = 0.2  # of the calls: in a small batch all rows may happen to be of one length
 REBUILT = re.compile(r"vae\b|auto_?enc|recon|bottleneck|denois", re.IGNORECASE)
 
 
@@ -17,14 +18,17 @@ def _at(call: LossCall) -> tuple[str, int]:
     return call.file, call.line
 
 
-def _steady(log: TrainingLog, shows: Callable[[LossCall], bool]) -> Iterator[LossCall]:
-    """Of each line: a call, where all calls of the line show it."""
+def _steady(
+    log: TrainingLog, shows: Callable[[LossCall], bool], share: float = 1.0
+) -> Iterator[LossCall]:
+    """Of each line: a call that shows it, where this share of the line's calls does."""
     lines: dict[tuple[str, int], list[LossCall]] = {}
     for call in log.losses:
         lines.setdefault(_at(call), []).append(call)
     for calls in lines.values():
-        if all(map(shows, calls)):
-            yield calls[0]
+        shown = [*filter(shows, calls)]
+        if shown and len(shown) >= share * len(calls):
+            yield shown[0]
 
 
 def shifts(log: TrainingLog) -> Iterator[Finding]:
@@ -34,51 +38,30 @@ def shifts(log: TrainingLog) -> Iterator[Finding]:
         if call.shift == 0:
             yield found(
                 "labels-not-shifted",
-                "note" if REBUILT.search(log.source) else "warning",
                 _at(call),
-                f"{share} of the targets are the very ids that the model sees at the same "
-                "position: it learns to copy, and the loss falls to 0. The target of a position "
-                "is the next id",
+                severity="note" if REBUILT.search(log.source) else "warning",
+                share=share,
             )
         else:
             ahead = "two positions ahead of" if call.shift == 2 else "one position behind"
-            yield found(
-                "labels-shifted-twice",
-                "warning",
-                _at(call),
-                f"{share} of the targets stand {ahead} the ids at the same position: they are "
-                "shifted in two places, or the wrong way. The target of a position is the next id",
-            )
+            yield found("labels-shifted-twice", _at(call), ahead=ahead, share=share)
 
 
 def padding_counted(log: TrainingLog) -> Iterator[Finding]:
     """Padding among the targets of a mean."""
-    for call in _steady(log, lambda c: c.padding is not None and c.padded > 0.02):
+    for call in _steady(log, lambda c: c.padded > 0.02, SOME):
         if call.reduction == "none":
             continue
-        yield found(
-            "padding-counted",
-            "warning",
-            _at(call),
-            f"{100 * call.padded:.0f} % of the targets are the padding id {call.padding}, and all "
-            f"count: pass ignore_index={call.padding}, or label padding -100",
-        )
+        yield found("padding-counted", _at(call), call=call, percent=100 * call.padded)
 
 
 def probabilities(log: TrainingLog) -> Iterator[Finding]:
     """Probabilities where logits are expected, and logits where logarithms are."""
     for call in _steady(log, lambda c: c.name == "cross_entropy" and c.probabilities):
-        yield found(
-            "probabilities-into-loss",
-            "warning",
-            _at(call),
-            f"the scores {call.shape} that cross_entropy takes sum to 1 and none is negative: they "
-            "are probabilities already, and it applies log_softmax to them. Give it the logits",
-        )
+        yield found("probabilities-into-loss", _at(call), call=call)
     for call in _steady(log, lambda c: c.name.endswith("with_logits") and c.probabilities):
         yield found(
             "probabilities-into-loss",
-            "warning",
             _at(call),
             f"all scores {call.shape} that {call.name} takes lie between 0 and 1: they seem to be "
             "probabilities already, and it applies a sigmoid to them. Give it the logits",
@@ -87,7 +70,6 @@ def probabilities(log: TrainingLog) -> Iterator[Finding]:
         if call.classes > 1:
             yield found(
                 "logits-into-nll",
-                "warning",
                 _at(call),
                 f"none of the scores {call.shape} that nll_loss takes is above 0, but the "
                 f"exponentials of the {call.classes} classes on axis 1 do not sum to 1: "
@@ -98,81 +80,49 @@ def probabilities(log: TrainingLog) -> Iterator[Finding]:
                 "apply log_softmax first, or use cross_entropy",
             )
     for call in _steady(log, lambda c: c.name == "cross_entropy" and c.log_probabilities):
-        yield found(
-            "log-probabilities-into-loss",
-            "note",
-            _at(call),
-            "cross_entropy takes logarithms of probabilities and applies log_softmax once more: "
-            "the value is the same; nll_loss is what they are for",
-        )
+        yield found("log-probabilities-into-loss", _at(call), severity="note")
 
 
 def mixed_rows(log: TrainingLog) -> Iterator[Finding]:
     """Rows of scores that are no rows of the model's output."""
     for call in _steady(log, lambda c: c.mixed):
-        yield found(
-            "scores-mixed",
-            "warning",
-            _at(call),
-            f"the scores {call.shape} hold the numbers of the model's output in rows that are no "
-            "rows of it: reshape cut across classes and positions. Use logits.reshape(-1, classes) "
-            "of (B, S, classes), or logits.transpose(1, 2)",
-        )
+        yield found("scores-mixed", _at(call), call=call)
 
 
 def crossed_rows(log: TrainingLog) -> Iterator[Finding]:
     """Targets that are flattened in another order than the scores."""
     for call in _steady(log, lambda c: c.crossed):
-        yield found(
-            "targets-crossed",
-            "warning",
-            _at(call),
-            f"the {call.shape[0]} targets are the model's own ids, but in the order of the other "
-            "axis: scores were flattened batch by batch and targets position by position, or the "
-            "other way round. Flatten both in the same layout",
-        )
+        yield found("targets-crossed", _at(call), call=call)
 
 
 def broadcast_targets(log: TrainingLog) -> Iterator[Finding]:
     """Scores and targets of other shapes: each is compared with every other."""
     for call in _steady(log, lambda c: c.name.endswith(("mse_loss", "l1_loss", "huber_loss"))):
         if call.shape != call.target_shape:
-            yield found(
-                "loss-broadcast",
-                "warning",
-                _at(call),
-                f"{call.name} of {call.shape} and {call.target_shape}: they are broadcast against "
-                "each other, so every prediction is compared with every target. Give both one "
-                "shape",
-            )
+            yield found("loss-broadcast", _at(call), call=call)
 
 
 def divergences(log: TrainingLog) -> Iterator[Finding]:
     """A kl_div whose first argument is not a log-probability."""
     for call in _steady(log, lambda c: c.name == "kl_div" and not c.log_probabilities):
-        yield found(
-            "logits-into-nll",
-            "warning",
-            _at(call),
-            f"what kl_div takes first, {call.shape}, are not log-probabilities: apply "
-            "log_softmax to it",
-        )
+        yield found("logits-into-nll", _at(call), call=call)
+
+
+def begins_beside_guessing(log: TrainingLog) -> LossCall | None:
+    """The first loss, where it is far from that of guessing."""
+    call = next((c for c in log.losses if c.step == 0 and c.classes > 1), None)
+    if call is None or call.value is None or not math.isfinite(call.value):
+        return None
+    guess = math.log(call.classes)
+    usual = call.reduction != "mean" or 0.5 * guess < call.value < 2 * guess + 0.5
+    return None if usual else call
 
 
 def first_loss(log: TrainingLog) -> Iterator[Finding]:
     """The first loss beside that of guessing."""
-    call = next((c for c in log.losses if c.step == 0 and c.classes > 1), None)
-    if call is None or call.value is None or not math.isfinite(call.value):
-        return
-    guess = math.log(call.classes)
-    if call.reduction == "mean" and not 0.5 * guess < call.value < 2 * guess + 0.5:
+    if call := begins_beside_guessing(log):
         yield found(
-            "first-loss",
-            "note",
-            _at(call),
-            f"the loss begins at {call.value:.3g}; guessing among {call.classes} classes gives "
-            f"ln {call.classes} = {guess:.3g}. Weights that are made too large, a scale that is "
-            "missing or tied heads begin elsewhere",
+            "first-loss", _at(call), severity="note", call=call, guess=math.log(call.classes)
         )
 
 
@@ -196,19 +146,20 @@ def not_finite(log: TrainingLog) -> Iterator[Finding]:
         before = f", and the loss of step {bad.step + 1} is {bad.value:g}" if bad else ""
         yield found(
             "gradient-origin",
-            "error",
             (log.broken.file, log.broken.line),
-            f"in the backward pass of step {log.broken_step} the gradient is finite up to "
-            f"{name} on this line and NaN or infinite behind it{before}: its slope is infinite or "
-            "undefined at what it was given, as that of a root, a norm or a quotient at 0",
+            severity="error",
+            before=before,
+            log=log,
+            name=name,
         )
     if bad is not None:
         yield found(
             "loss-not-finite",
-            "error",
             (bad.file, bad.line),
-            f"the loss of step {bad.step + 1} is {bad.value:g}; attnlab trace {bad.file} --step "
-            f"{log.broken_step or bad.step + 1} shows what leads to it",
+            severity="error",
+            bad=bad,
+            first=bad.step + 1,
+            number=log.broken_step or bad.step + 1,
         )
 
 
@@ -222,8 +173,9 @@ def rising(log: TrainingLog) -> Iterator[Finding]:
     if first > 0 and last > 1.5 * first:
         yield found(
             "loss-rises",
-            "note",
             next(iter(lines)),
-            f"the loss rose from {first:.3g} to {last:.3g} in {len(log.steps)} steps: a sign that "
-            "is the wrong way round, a learning rate that is too large, or gradients that add up",
+            severity="note",
+            first=first,
+            last=last,
+            steps=len(log.steps),
         )

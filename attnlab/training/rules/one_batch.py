@@ -39,22 +39,12 @@ def one_batch(log: TrainingLog) -> Iterator[Finding]:
     if own is not last and _stays(own) and last.learned:
         made = log.optimizers[-1] if log.optimizers else None
         yield found(
-            "settings-do-not-learn",
-            "warning",
-            (made.file, made.line) if made else ("", 0),
-            f"one batch, learned again and again: the loss went from {_curve(own)}, and from "
-            f"{_curve(last)}. Model and loss can learn it: it is rate, decay or dropout that keeps "
-            "them from it",
+            "settings-do-not-learn", (made.file, made.line) if made else ("", 0), curve=_curve(last)
         )
     elif _stays(last) and not last.falling:
         at = log.backwards[0] if log.backwards else None
         yield found(
-            "one-batch-not-learned",
-            "warning",
-            (at.file, at.line) if at else ("", 0),
-            f"one batch, learned again and again: the loss went from {_curve(last)}, and does not "
-            "fall any more. It should come close to 0: the fault is in the model or the loss, not "
-            "in data or settings",
+            "one-batch-not-learned", (at.file, at.line) if at else ("", 0), curve=_curve(last)
         )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 from attnlab.records.trace import Finding
-from attnlab.training.log import Step, TrainingLog
+from attnlab.training.log import Step, TrainingLog, Weight
 from attnlab.training.rules.base import found, line_of
+from attnlab.training.rules.losses import begins_beside_guessing
 
 SEVERAL = 4  # steps that must show the same
 LONG = 50  # moves of a warm-up that hardly counts in epochs
@@ -18,6 +20,8 @@ ADAPTERS = re.compile(
 )
 TURNING = {"CosineAnnealingLR", "CosineAnnealingWarmRestarts", "StepLR", "MultiStepLR"}
 ADAPTING = re.compile(r"lora|adapter", re.IGNORECASE)  # modules that adapters are
+BUILT_IN = {"Linear", "Embedding", "Bilinear", "MultiheadAttention", "LSTM", "GRU", "RNN"}
+TABLES = re.compile(r"emb|pos|tok|table|quer(y|ies)$|latent|mem|cls|code|prompt|rel", re.IGNORECASE)
 WIDE = 4.0  # std * sqrt(fan_in) of a matrix: about 1 keeps the size of what goes through
 
 
@@ -36,7 +40,6 @@ def schedule_short(log: TrainingLog) -> Iterator[Finding]:
             continue
         yield found(
             "schedule-short",
-            "warning",
             (schedule.file, schedule.line),
             f"{schedule.kind} is planned for {horizon} moves and moves with every batch"
             f"{f'; an epoch has {epoch} of them' if epoch else ''}: it is over, or begins anew, "
@@ -54,10 +57,11 @@ def rate_vanishes(log: TrainingLog) -> Iterator[Finding]:
     schedule = max(log.schedules, key=lambda s: s.moves)
     yield found(
         "schedule-short",
-        "warning",
         (schedule.file, schedule.line),
-        f"the learning rate falls from {top:.3g} to {rates[low]:.3g} within {low + 1} steps: "
-        f"{schedule.kind} moves too often, or is planned too short",
+        schedule=schedule,
+        top=top,
+        small=rates[low],
+        steps=low + 1,
     )
 
 
@@ -68,12 +72,10 @@ def warm_up_stands(log: TrainingLog) -> Iterator[Finding]:
         if slow:
             yield found(
                 "schedule-slow",
-                "warning",
                 (schedule.file, schedule.line),
-                f"{schedule.kind} begins low and takes {schedule.warm_up} moves to come near its "
-                f"top, and moved {schedule.moves} times in {len(log.steps)} optimizer steps: the "
-                f"learning rate stays at {log.steps[-1].rate:.3g}. Step it with every batch, or "
-                "plan the warm-up in epochs",
+                schedule=schedule,
+                steps=len(log.steps),
+                rate=log.steps[-1].rate,
             )
 
 
@@ -90,7 +92,6 @@ def idle_optimizers(log: TrainingLog) -> Iterator[Finding]:
             line = line_of(log.source, r"\.detach\(\)|\.data\b|no_grad", first.line, 15)
             yield found(
                 "no-gradient",
-                "warning",
                 (first.file, line or first.line),
                 f"the {len(steps)} steps of line {first.line} had no gradient: nothing leads from "
                 "their loss back to the parameters of this optimizer"
@@ -112,10 +113,9 @@ def frozen_adapters(log: TrainingLog) -> Iterator[Finding]:
     line = line_of(log.source, r"requires_grad(_\(False| = False)", 0, 0)
     yield found(
         "adapters-frozen",
-        "warning",
         (log.steps[0].file if log.steps else "", line),
-        f"{frozen[0].name} and {len(frozen) - 1} more are frozen: the adapters are what should "
-        "learn. Freeze the base before they are put in, or by name",
+        frozen=frozen,
+        more=len(frozen) - 1,
     )
 
 
@@ -125,46 +125,24 @@ def fast_followers(log: TrainingLog) -> Iterator[Finding]:
     for follower in log.followers:
         if follower.kind == "reference":
             line = line_of(log.source, r"=\s*[\w.]+\.state_dict\(\)\s*$", 0, 0)
-            yield found(
-                "state-not-copied",
-                "warning" if line else "note",
-                (file, line),
-                "a kept state_dict() is no copy: its tensors are the model's own, and change with "
-                "every step. Keep copy.deepcopy(model.state_dict())",
-            )
+            yield found("state-not-copied", (file, line), severity="warning" if line else "note")
         elif follower.kind == "buffers":
             if follower.share == 0.0:
                 yield found(
                     "buffers-left-behind",
-                    "warning",
-                    (file, line_of(log.source, r"in zip\(.*\.parameters\(\)", 0, 0)),
-                    "the copy follows the parameters of the model and none of its buffers: running "
-                    "statistics of normalization stay as they were made, and the copy is "
-                    "evaluated with them. Copy buffers() as well",
+                    (file, line_of(log.source, "in zip\\(.*\\.parameters\\(\\)", 0, 0)),
                 )
         elif follower.share > FAST:
             line = line_of(log.source, r"lerp_\(|\.mul_\(|\.copy_\(|decay|momentum", 0, 0)
             line = line_of(log.source, r"lerp_\(|\.mul_\(.*add_\(", 0, 0) or line
-            yield found(
-                "average-too-fast",
-                "warning",
-                (file, line),
-                f"the copy that should follow slowly goes {100 * follower.share:.0f} % of the way "
-                "to the model in each step: decay and 1 - decay are exchanged, or it is copied",
-            )
+            yield found("average-too-fast", (file, line), percent=100 * follower.share)
 
 
 def seeded_steps(log: TrainingLog) -> Iterator[Finding]:
     """The same seed in every step."""
     file, line, count = log.seeded
     if count >= SEVERAL:
-        yield found(
-            "seed-in-the-loop",
-            "warning",
-            (file, line),
-            f"the same seed was set {count} times between steps: every step draws the same "
-            "batch, the same noise and the same dropout. Set it once",
-        )
+        yield found("seed-in-the-loop", (file, line), count=count)
 
 
 def restarted_loaders(log: TrainingLog) -> Iterator[Finding]:
@@ -174,11 +152,11 @@ def restarted_loaders(log: TrainingLog) -> Iterator[Finding]:
             same = "a random batch each time" if loader.shuffles else "the first batch each time"
             yield found(
                 "loader-restarted",
-                "note" if loader.shuffles else "warning",
                 loader.started,
-                f"the loader of line {loader.line} was begun {loader.starts} times in "
-                f"{len(log.steps)} steps, and has {loader.batches} batches: next(iter(loader)) "
-                f"gives {same}. Make the iterator once for an epoch",
+                severity="note" if loader.shuffles else "warning",
+                loader=loader,
+                same=same,
+                steps=len(log.steps),
             )
 
 
@@ -188,24 +166,35 @@ def shared_rows(log: TrainingLog) -> Iterator[Finding]:
         if loader.shared > 0.02:
             yield found(
                 "rows-shared",
-                "warning",
                 (loader.file, loader.line),
-                f"{100 * loader.shared:.0f} % of the rows of this loader are those of the loader "
-                f"of line {loader.twin}: what is validated on was trained on",
+                loader=loader,
+                percent=100 * loader.shared,
             )
+
+
+def _is_bare(weight: Weight) -> bool:
+    """A matrix of the user's own, and no table of vectors."""
+    own = weight.layer not in BUILT_IN and not TABLES.search(weight.name)
+    return own and weight.spread is not None and len(weight.shape) == 2
+
+
+def _spread_by_columns(weight: Weight) -> float:
+    rows, columns = weight.shape
+    return (weight.spread or 0.0) * math.sqrt(rows / columns)
 
 
 def wide_weights(log: TrainingLog) -> Iterator[Finding]:
     """Matrices that are made many times too large, or all alike."""
     linear = [w for w in log.weights if w.layer == "Linear" and w.spread is not None]
     wide = [w for w in linear if (w.spread or 0) > WIDE]
+    if begins_beside_guessing(log):  # what is multiplied from the right has its inputs first
+        wide += [w for w in log.weights if _is_bare(w) and _spread_by_columns(w) > WIDE]
     alike = [w for w in linear if w.spread == 0.0 and not w.received]
     place = (log.steps[0].file if log.steps else "", 0)
     if wide:
         line = line_of(log.source, r"init\.(normal_|uniform_)|\.(normal_|uniform_)\(|randn\(", 0, 0)
         yield found(
             "initialization",
-            "warning",
             (place[0], line),
             f"{wide[0].name}{f' and {len(wide) - 1} more' if len(wide) > 1 else ''} begin about "
             f"{wide[0].spread:.0f} times larger than keeps values at their size (std * "
@@ -213,10 +202,4 @@ def wide_weights(log: TrainingLog) -> Iterator[Finding]:
         )
     if len(alike) > 1:
         line = line_of(log.source, r"init\.(zeros_|constant_|ones_)|\.(zero_|fill_)\(", 0, 0)
-        yield found(
-            "initialization",
-            "warning",
-            (place[0], line),
-            f"{alike[0].name} and {len(alike) - 1} more begin with one number everywhere, and no "
-            "gradient reached them: units that begin alike stay alike",
-        )
+        yield found("initialization", (place[0], line), alike=alike, more=len(alike) - 1)

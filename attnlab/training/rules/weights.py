@@ -34,11 +34,11 @@ def without_gradient(log: TrainingLog) -> Iterator[Finding]:
     if idle:
         yield found(
             "no-gradient",
-            "note" if all(len(w.shape) < 2 for w in idle) else "warning",
             _made(log),
             f"{_names(idle)}: in the optimizer, and no gradient but zero reached "
             f"{'them' if len(idle) > 1 else 'it'} in {len(log.steps)} steps. The output does not "
             "depend on it, or something cuts the graph (detach, argmax, .data, a copy)",
+            "note" if all(len(w.shape) < 2 for w in idle) else "warning",
         )
 
 
@@ -53,18 +53,18 @@ def not_optimized(log: TrainingLog) -> Iterator[Finding]:
             "the optimizer holds none of the parameters of the model that is trained: it was made "
             "for another one, or before the layers were replaced"
         )
-        yield found("not-in-optimizer", "warning", _made(log), message)
+        yield found("not-in-optimizer", _made(log), message)
         return
     parts = {w.name.partition(".")[0] for w in left}
     whole = parts.isdisjoint(w.name.partition(".")[0] for w in trained)
     few = sum(_size(w) for w in trained) < sum(_size(w) for w in left)
     yield found(
         "not-in-optimizer",
-        "note" if whole and few else "warning",  # a head alone is trained on purpose
         _made(log),
         f"{_names(left)}: trainable, and in no optimizer, so "
         f"{'they stay as they were' if len(left) > 1 else 'it stays as it was'} made. Pass "
         "model.parameters(), or set requires_grad to False",
+        "note" if whole and few else "warning",
     )
 
 
@@ -77,25 +77,17 @@ def _size(weight: Weight) -> int:
 
 def update_sizes(log: TrainingLog) -> Iterator[Finding]:
     """Steps that move weights absurdly far, or not at all."""
-    ratios = [s.update for s in log.steps if s.update is not None and math.isfinite(s.update)]
-    rates = [s.rate for s in log.steps]
+    moving = [s for s in log.steps if s.rate > 0]  # a schedule may begin, or end, at 0
+    ratios = [s.update for s in moving if s.update is not None and math.isfinite(s.update)]
+    rates = [s.rate for s in moving]
     if len(ratios) < (1 if log.broken_step else 3):
         return
     usual = median(ratios)
-    if max(rates, default=0.0) == 0.0:
-        return
     if usual > LARGE:
-        yield found(
-            "learning-rate",
-            "warning",
-            _made(log),
-            f"a step changes a weight matrix by {100 * usual:.0f} % of its size (median; learning "
-            f"rate {max(rates):.3g}): usual is about 0.1 %. The learning rate is too large",
-        )
+        yield found("learning-rate", _made(log), percent=100 * usual, top=max(rates))
     elif usual < SMALL:
         yield found(
             "learning-rate",
-            "warning",
             _made(log),
             f"a step changes a weight matrix by {usual:.1g} of its size (learning rate "
             f"{max(rates):.3g}): usual is about 0.001. The learning rate is too small, or its "
@@ -115,7 +107,6 @@ def rate_zero(log: TrainingLog) -> Iterator[Finding]:
             place = (place[0], next(filter(None, told), place[1]))
         yield found(
             "rate-zero",
-            "warning",
             place,
             f"the learning rate was 0 in all {len(rates)} steps: nothing is learned"
             + (". The factor of the schedule is 0: divided as integers?" if log.schedules else ""),
@@ -127,14 +118,7 @@ def decay(log: TrainingLog) -> Iterator[Finding]:
     strong = [s for s in log.steps if s.rate * s.decay > SHRINKS]
     if log.steps and len(strong) >= min(3, len(log.steps)):
         step = strong[0]
-        yield found(
-            "weight-decay",
-            "warning",
-            _made(log),
-            f"weight decay {step.decay:g} at learning rate {step.rate:g} takes "
-            f"{100 * step.rate * step.decay:.2g} % of every weight at each step; usual is 0.01 to "
-            "0.1 of decay",
-        )
+        yield found("weight-decay", _made(log), step=step, percent=100 * step.rate * step.decay)
 
 
 def decay_groups(log: TrainingLog) -> Iterator[Finding]:
@@ -146,7 +130,6 @@ def decay_groups(log: TrainingLog) -> Iterator[Finding]:
         if swapped and any(g[1] for g in spared) and not any(g[2] for g in spared):
             yield found(
                 "weight-decay",
-                "warning",
                 (made.file, made.line),
                 f"weight decay {decayed[0][0]:g} is on {sum(g[2] for g in decayed)} vectors (gains "
                 f"and biases) and on none of {sum(g[1] for g in spared)} matrices: the groups are "
@@ -159,10 +142,5 @@ def frozen_moves(log: TrainingLog) -> Iterator[Finding]:
     moved = [w for w in log.weights if not w.trainable and w.moved]
     if moved:
         yield found(
-            "frozen-moves",
-            "warning",
-            _made(log),
-            f"{_names(moved)}: requires_grad is False, and the optimizer moves "
-            f"{'them' if len(moved) > 1 else 'it'} all the same: gradients from before the freeze, "
-            "or weight decay. Give the optimizer only what is trained",
+            "frozen-moves", _made(log), names=_names(moved), them="them" if len(moved) > 1 else "it"
         )
