@@ -40,23 +40,21 @@ def command(
     bounds = limits(timeout or OWN_TIME, max_memory, "--max-memory")
     job = named.job(bounds, TraceOptions(dtype=flags.parse_dtype(dtype)))
     job = with_at(replace(job, stages=("cost",)), at)
-    named.announce("counting", job)
+    named.announce("counting", job, fed=False)
     report = run_job(job)
     crash = report.trace.crash if report.trace else None
     outcome = report.outcome if report.outcome != "ok" else "crashed" if crash else "ok"
     again = replace(named.typed, verb="trace", rest=()).command()
-    guessed = ", ".join(f'"{text}"' for text in named.guessed(job))
-    fed = (f"inputs guessed: {guessed}; --input changes them",) if guessed else ()
-    told = f"; the inputs were guessed, and --input names others than {guessed}" if fed else ""
+    guess = named.guess(job)  # on the page: stderr is seldom read beside it
     page = CostPage(
         target=named.name,
         built=report.target,
         outcome=outcome,
         cost=report.cost,
-        notes=(*report.trace.notes, *fed) if report.trace else (),
+        notes=(*report.trace.notes, *([guess] if guess else [])) if report.trace else (),
         message=f"{crash.file}:{crash.line}: {crash.error}: {crash.message}"
         if crash
         else report.message,
-        next=f"{again} explains it{told}" if crash else "",
+        next=f"{again} explains it{'; ' * bool(guess)}{guess}" if crash else "",
     )
     return emit(page, json, 0 if outcome == "ok" else 1)

@@ -109,18 +109,18 @@ class NamedTarget:
 
         return own_job(self.typed, limits=limits, options=options, answer=self.answer)
 
-    def guessed(self, job: Job) -> list[str]:
-        """The inputs that nobody named, as `--input` would give them."""
+    def guess(self, job: Job) -> str:
+        """How it is fed where nobody said that; "" where somebody did."""
         from attnlab.target.trace_advice import guessed_inputs
 
-        return [] if self.answer else guessed_inputs(self.typed, job)
+        fed = ", ".join(f'"{each}"' for each in guessed_inputs(self.typed, job) if not self.answer)
+        return f"inputs guessed: {fed}; --input changes them" if fed else ""
 
-    def announce(self, doing: str, job: Job) -> None:
-        """Print what runs, and how it is fed where nobody said that."""
+    def announce(self, doing: str, job: Job, fed: bool = True) -> None:
+        """Print what runs, and how it is fed."""
         note(f"{doing} {self.typed.target} (your own code: under limits, not isolated)")
-        fed = ", ".join(f'"{each}"' for each in self.guessed(job))
-        if fed:
-            note(f"inputs guessed: {fed}; --input changes them")
+        if fed and (guess := self.guess(job)):
+            note(guess)
 
 
 def takes_target(command: Callable[..., int], argument: object = Target) -> Callable[..., int]:

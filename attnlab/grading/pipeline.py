@@ -237,7 +237,8 @@ def shown_target(job: Job) -> str:
     name = job.candidate.name or job.candidate.file
     if job.contract is None:
         return name
-    init = constructor_arguments(job.contract.init, with_head_dim(job.contract.sizes))
+    sizes = with_head_dim({**job.contract.sizes, **job.at})
+    init = constructor_arguments(job.contract.init, sizes)
     return f"{name}({', '.join(f'{k}={_as_python(v)}' for k, v in init.items())})"
 
 

@@ -9,6 +9,7 @@ from attnlab.tracer.counted_run import Chosen, Run, Shape
 from attnlab.tracer.formulas import (
     LENGTHS,
     Formula,
+    Key,
     Part,
     Solver,
     evaluate,
@@ -16,15 +17,8 @@ from attnlab.tracer.formulas import (
     total,
 )
 
-TITLES = {
-    "parameters": "parameters",
-    "weights": "weights",
-    "buffers": "buffers",
-    "flops": "FLOPs",
-    "pairs": "S x S",
-    "cache": "KV cache",
-    "positions": "positions",
-}
+TITLES = {"parameters": "parameters", "weights": "weights", "buffers": "buffers", "flops": "FLOPs"}
+TITLES |= {"pairs": "S x S", "cache": "KV cache", "positions": "positions"}
 PLAIN = ("parameters", "flops")  # numbers that are not of bytes
 
 
@@ -54,10 +48,10 @@ class Costs:
     def _parts(self, kind: str, module: str | None = None) -> list[Part]:
         return self.solver.parts([run.of_module(kind, module) for run in self.fitted])
 
-    def _is_of_pairs(self, part: Part, squares: Chosen) -> bool:
+    def _is_of_pairs(self, part: Part, squares: set[Key]) -> bool:
         """Whether a tensor grows with the square of a length; what no run tells, by its axes."""
         if part.formula is None or not set(LENGTHS) & self.solver.alone.keys():
-            return (part.key, part.place) in squares
+            return part.key in squares
         lengths = (sum(symbol in LENGTHS for symbol in key) for key in part.formula)
         return max(lengths, default=0) > 1
 

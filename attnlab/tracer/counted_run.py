@@ -7,13 +7,13 @@ from fractions import Fraction
 from functools import cached_property
 from math import prod
 
+import torch
+
 from attnlab.records import Op, Trace
 from attnlab.sizes import Sizes, with_head_dim
 from attnlab.tracer.formulas import LENGTHS, Item, Key
 from attnlab.tracer.views.attention_sites import PRODUCTS, SAME, VIEWS, Site, find_sites
 
-ITEM = {"float64": 8, "int64": 8, "complex64": 8, "bfloat16": 2, "float16": 2, "int16": 2}
-ITEM |= {"bool": 1, "uint8": 1, "int8": 1, "complex128": 16}  # bytes of an element; else 4
 ADDS = {"add", "add_", "iadd"}
 REPEATS = {"repeat_interleave", "repeat", "expand", "tile"}
 KEPT = {*SAME, *VIEWS, *REPEATS, "cat", "stack", "neg", "chunk", "split", "unbind"}
@@ -112,21 +112,17 @@ class Run:
                 yield self.group(weight.name.rpartition(".")[0])
 
     @cached_property
-    def squares(self) -> Chosen:
-        """The tensors that have an element for each pair of positions by the names of their axes,
-        or by their place in an attention whose positions have no name."""
+    def squares(self) -> set[Key]:
+        """The keys of tensors that have an element for each pair of positions by the names of their
+        axes, or by their place in an attention whose positions have no name."""
         rows = {row for site in self.sites for row in (site.soft, site.weights, *site.chain)}
-        seen: Counter[Key] = Counter()
-        found: Chosen = set()
-        for op in self.trace.ops:
-            if not op.bytes:
-                continue
-            key, last = self._key_of_pairs(op)[1], op.axes[-2:]
-            lengths = sum(axis.rstrip("'") in LENGTHS for axis in op.axes)
-            if lengths > 1 or (op.index in rows and not lengths and "1" not in last):
-                found |= {(key, seen[key]), (key, None)}
-            seen[key] += 1
-        return found
+        lengths = {o.index: sum(a.rstrip("'") in LENGTHS for a in o.axes) for o in self.trace.ops}
+        return {
+            self._key_of_pairs(op)[1]
+            for op in self.trace.ops
+            if lengths[op.index] > 1
+            or (op.index in rows and not lengths[op.index] and "1" not in op.axes[-2:])
+        }
 
     # ------------------------------------------------------------ attention and positions
 
@@ -202,7 +198,8 @@ def _elements(op: Op) -> tuple[int, ...]:
 
 
 def item_size(op: Op) -> int:
-    return ITEM.get(op.dtype, 4)
+    """Bytes of an element, by the name that its process gave for the dtype."""
+    return int(getattr(getattr(torch, op.dtype, None), "itemsize", 4))
 
 
 def _before_repeats(ops: Sequence[Op], row: int) -> int:

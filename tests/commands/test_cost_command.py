@@ -85,7 +85,7 @@ def test_a_module_that_crashes_has_no_cost(cost):
     assert said.code == 1
     assert said.json["outcome"] == "crashed"
     assert "net.py:" in said.json["message"]
-    assert said.json["next"].startswith("attnlab trace net.py:Wrong explains it; the inputs were")
+    assert said.json["next"].startswith("attnlab trace net.py:Wrong explains it; inputs guessed:")
 
 
 @pytest.mark.parametrize(

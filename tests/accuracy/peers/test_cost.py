@@ -64,6 +64,8 @@ def test_costs_of_released_models(model: Model):
         assert first["weights"] == sum(p.numel() * p.element_size() for p in weights)
         assert first["flops"] == pytest.approx(counted(given), rel=0.01)
         formula, fewer = costs.formula("flops"), run(shorter(model.build()))
-        assert formula is not None
+        if formula is None:  # keys end with the window, so that no formula of the length holds
+            assert "window" in model.name
+            return
         moved = evaluate(formula, fewer.sizes)
         assert moved == pytest.approx(counted(shorter(model.build())), rel=0.01)
