@@ -58,10 +58,11 @@ class Draft:
         return lcm(step, self.contract.multiples.get(symbol, 1))
 
     def further(self, changes: Sizes) -> Sizes:
-        """The changes, each made once more."""
+        """Sizes well beyond the changes, and in no series with them: what is rounded there, as
+        `int(8 * D / 3)`, is on no line through the others."""
         found = dict(changes)
         for symbol, size in changes.items():
-            next_ = size + (size - self.first[symbol])
+            next_ = size + self.first[symbol]
             longest = self.first.get("M", next_) if symbol in LENGTHS else next_
             if symbol != "Hkv" and 0 < next_ <= longest:
                 found[symbol] = next_

@@ -210,5 +210,5 @@ def _proof(costs: Costs, report: CostReport, proof: Sequence[Run]) -> tuple[str,
     where = _at({s: n for s, n in other.items() if first.get(s) != n})
     said = f"each formula gives exactly what was counted{where}, too"
     names = ", ".join(dict.fromkeys(lacking))
-    none = f"no formula fits {names}: what is counted there depends on more than sizes"
+    none = f"no formula fits {names}: none gives what was counted at each set of sizes"
     return (said, none) if lacking else (said,)

@@ -111,7 +111,7 @@ def test_the_page_has_formulas_beside_numbers(shell):
     Path("net.py").write_text(NET)
     said = shell("cost", "net.py:Net")
     assert "6*B*S*D**2 + 4*B*S**2*D" in said.out
-    assert "each formula gives exactly what was counted at B=4 S=9 D=40" in " ".join(
+    assert "each formula gives exactly what was counted at B=5 S=12 D=70" in " ".join(
         said.out.split()
     )
     assert all(len(line.rstrip()) <= 80 for line in said.out.splitlines())
@@ -148,3 +148,22 @@ class Encoder(Net):
     said = cost("Encoder")
     assert value(said, "cache") == 0
     assert value(cost("Net"), "cache") == 8 * 2 * 5 * 12
+
+
+def test_a_width_that_is_rounded_has_no_formula(cost):
+    """8 D / 3 cut off is on a line for a few widths, and no formula of D."""
+    Path("net.py").write_text(
+        NET
+        + """
+class Gated(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.up = nn.Linear(dim, int(8 * dim / 3), bias=False)
+    def forward(self, x):
+        return self.up(x)
+"""
+    )
+    said = cost("Gated")
+    assert value(said, "parameters") == 12 * 32
+    assert {c["formula"] for c in said.json["cost"]["costs"]} == {""}
+    assert "no formula fits parameters, weights, FLOPs" in said.json["cost"]["checks"][1]
