@@ -266,16 +266,16 @@ def table(results: list[Result]) -> str:
 PAGE = """\
 # How often `attnlab diff` names the right line
 
-Made by `python -m benchmarks.diagnosis --per-file {per_file} --write PAGE`. Items are the bugs of
-the catalogue, and generated mutants of its right files, beside the right file that they were made
-of and beside right files in another style. A line counts within one of the change, a relation where
-it is more than "other". "Confirmed, wrong line" are items with a line that is called confirmed and
-is neither the change nor beside it; "confirmed, wrong lines" those where what is shown from that
-line on, as a backward, does not hold the change either. Of {many} items {measured} were measured,
-{chosen}; {left} of these crash, cannot be compared or give equal outputs, and are left out.
-On the same structure the two files differ in a few lines only, and only such lines are named there;
-what the values alone tell is seen in the other style. "All other styles" is what the diagnoses
-beside each of them agree on, as `attnlab grade --reveal` has it.
+Made by `python -m benchmarks.diagnosis --per-file {per_file} --every {every} --write PAGE`. Items
+are the bugs of the catalogue, and generated mutants of its right files, beside the right file that
+they were made of and beside right files in another style. A line counts within one of the change, a
+relation where it is more than "other". "Confirmed, wrong line" are items with a line that is called
+confirmed and is neither the change nor beside it; "confirmed, wrong lines" those where what is
+shown from that line on, as a backward, does not hold the change either. Of {many} items, {chosen},
+the first {measured} were measured; {left} of these crash, cannot be compared or give equal outputs,
+and are left out. On the same structure the two files differ in a few lines only, and only such
+lines are named there; what the values alone tell is seen in the other style. "All other styles" is
+what the diagnoses beside each of them agree on, as `attnlab grade --reveal` has it.
 
 ## Items that the rules were written with
 
