@@ -28,6 +28,7 @@ import pkgutil
 import select
 import signal
 import socket
+import subprocess
 import time
 from contextlib import suppress
 from functools import cache, partial
@@ -35,11 +36,11 @@ from functools import cache, partial
 from attnlab.candidate.process_state import Surroundings
 from attnlab.worker.sandbox import layers
 from attnlab.worker.scratch import remove_left_scratches
-from attnlab.worker.server_address import hash_sources
+from attnlab.worker.server_address import Address, hash_sources
 from attnlab.worker.wire import receive, send
 from attnlab.worker.zygote import Zygote, serve_as_judge, warm_up
 
-COMMANDS = 1000  # until it leaves: whatever leaks, leaks no more than this
+COMMANDS = 1000  # until it starts a successor: whatever leaks, leaks no more than this
 ASKED = 3  # exit status of a process that only told the state
 AT_ONCE = 64  # connections; more have to wait
 HELLO = 5.0  # seconds in which a connection must say what it wants
@@ -151,7 +152,7 @@ class Server:
         self.used = time.monotonic()
         self.commands += 1
         if self.commands == COMMANDS:
-            self._leave()
+            self._start_successor()
 
     def _consider_leaving(self) -> None:
         unused = time.monotonic() - self.used > self.idle and not self.alive
@@ -173,6 +174,19 @@ class Server:
             self.leaving = True
             with suppress(OSError):
                 self.path.unlink()
+
+    def _start_successor(self) -> None:
+        """Hand the socket to a fresh server; commands wait in its queue meanwhile."""
+        import fcntl
+
+        lock = os.open(Address(self.path, self.key).lock, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        fds = (self.listener.fileno(), lock)
+        arguments = [*map(str, fds), str(self.path), self.key, str(self.idle)]
+        command = [sys.executable, "-I", "-B", __file__, *arguments]
+        subprocess.Popen(command, pass_fds=fds, start_new_session=True)
+        os.close(lock)
+        self.leaving = True  # but the socket stays
 
     def _end(self) -> NoReturn:
         with suppress(ProcessLookupError):
