@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +102,7 @@ def rank(name: str) -> int:
     return next((i for i, rooms in enumerate(ROOMS) if name in rooms), -1)
 
 
+@cache
 def imports(path: Path) -> list[Import]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     first = {id(node) for node in tree.body}
