@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from math import lcm
 
 from attnlab.records import Contract
 from attnlab.sizes import Sizes, with_head_dim
+from attnlab.target.infer import SIZES
 from attnlab.tracer.formulas import LENGTHS
 
 EVEN = ("D", "C", "E", "hd", "F")  # widths: halves of them are usual
@@ -26,9 +28,11 @@ def free_symbols(contract: Contract) -> list[str]:
     return [symbol for symbol in sizes if symbol in used]
 
 
-def joined(sizes: Sizes, changed: Sizes) -> Sizes:
-    """The sizes with others for some: where H changes and D does not, hd does."""
-    return {**{s: n for s, n in sizes.items() if s != "hd"}, **changed}
+def small(contract: Contract) -> Contract:
+    """The contract at sizes that run in no time, where heads still divide the width."""
+    sizes = {symbol: min(n, SIZES.get(symbol, n)) for symbol, n in contract.sizes.items()}
+    fits = sizes.get("D", 0) % sizes.get("H", 1) == sizes.get("H", 0) % sizes.get("Hkv", 1) == 0
+    return replace(contract, sizes=sizes) if fits else contract
 
 
 class Draft:

@@ -8,7 +8,7 @@ from math import prod
 
 from attnlab.candidate.host import Died, Host, Raised
 from attnlab.errors import Refused
-from attnlab.grading.cost_sizes import Draft, free_symbols, joined
+from attnlab.grading.cost_sizes import Draft, free_symbols, small
 from attnlab.grading.example_run import read_trace, run_example, surroundings
 from attnlab.grading.refusals import size_refusal
 from attnlab.records import Contract, Job, Trace
@@ -54,7 +54,7 @@ def count_cost(job: Job, host: Host) -> tuple[Trace, CostReport | None]:
         report = costs.report(example, trace.sizes)
         said = (*_proof(costs, report, proof), *held)
         return trace, replace(report, how="counted in a run", checks=said)
-    wanted = with_head_dim(joined(counter.example, job.at))
+    wanted = with_head_dim({**counter.contract.sizes, **job.at})
     run, how = counter.at(wanted, costs)
     if run:
         costs.prove(run)
@@ -96,10 +96,13 @@ class _Counter:
         could not be changed."""
         heavy = example.count("flops") > QUICK or example.count("weights") > QUICK
         device = "meta" if heavy else "cpu"
-        first = self.attempt(self.example, device)[0] if heavy else example
-        if first is None:  # it needs values
-            first, device = example, "cpu"
         draft = Draft(self.contract)
+        first = self.attempt(self.example, device)[0] if heavy else example
+        if first is None:  # it needs values: those of small tensors are as good
+            draft, device = Draft(small(self.contract)), "cpu"
+            first = self.attempt(draft.first)[0]
+        if first is None:
+            first, draft = example, Draft(self.contract)
         fitted, changes = [first], dict[str, int]()
         symbols = free_symbols(self.contract)
         for symbol in symbols:
