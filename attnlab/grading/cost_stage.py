@@ -46,8 +46,8 @@ def count_cost(job: Job, host: Host) -> tuple[Trace, CostReport | None]:
     if trace.crash is not None:
         return trace, None
     job = counter.job = replace(job, options=replace(job.options, attention=False))
-    seen = [a.causal for a in trace.attention]
-    without = NEVER if whole and seen and True not in seen and None not in seen else ""
+    later = [a.causal is False or a.coverage == 1 for a in trace.attention]  # keys that are seen
+    without = NEVER if whole and later and all(later) else ""
     fitted, proof, held = counter.runs(example)
     costs = Costs(fitted, (*proof, example), without)
     if not job.at:
