@@ -41,7 +41,7 @@ def next_step(typed: TraceCommand, job: Job, report: Report, price: str = "") ->
         sizes = ", ".join(f"{k}={v}" for k, v in job.contract.sizes.items())
         command = replace(typed.with_flags(inputs=tuple(guessed)), sizes=sizes).command()
         look = f"look at {trace.crash.file}:{trace.crash.line}" if trace.crash.line else fix
-        return f"the inputs were guessed, and may not be what it takes: {command}; else {look}"
+        return f"{look}; the inputs were guessed, and may not be what it takes: {command}"
     return f"{fix}, then {typed.command()}"
 
 

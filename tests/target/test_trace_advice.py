@@ -57,8 +57,7 @@ def test_the_users_own_input_is_doubted_before_the_file(job):
 def test_a_guess_is_doubted_before_the_file(job):
     """Where no layer has taken what was guessed, the file may be right."""
     first = advice(job, [], replace(CRASH, inputs=("x",)))
-    assert first.startswith("the inputs were guessed, and may not be what it takes: attnlab trace")
-    assert first.endswith("; else look at net.py:4")
+    assert first.startswith("look at net.py:4; the inputs were guessed, and may not be what it ")
     layer = Op(
         index=0, op="linear", line=3, file="net.py", source="", shape=(2,), axes=("D",),
         dtype="float32", stride=(1,), view=False,
