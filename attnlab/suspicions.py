@@ -173,7 +173,7 @@ def _of_crash(trace: Trace) -> Suspicion:
         confidence=1.0,
         file=crash.file,
         line=crash.line or None,
-        message=f"{crash.error}: {crash.message} {crash.explanation}".strip(),
+        message=f"{crash.error}: {crash.message.rstrip('.')}. {crash.explanation}".strip(),
         evidence=f"{crash.op} of {operands}: {crash.source}" if operands else crash.source,
         experiment="attnlab trace shows the rows before it",
         meaning=CUT_SHORT,

@@ -12,12 +12,14 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.machinery import ModuleSpec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.overrides import TorchFunctionMode
 
 from attnlab.candidate.load import compile_source, remember
@@ -261,6 +263,7 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
         self.gradients: dict[str, Tensor] = {}
         self.rates: list[float] = []  # of each update: the largest of its groups
         self.losses: list[float] = []
+        self.ends: list[int] = []  # of each step of an optimizer: how many losses there were
         self.training_modes: list[bool] = []  # of calls that build a graph
         self.other_modes: list[bool] = []  # of calls that do not
         self._undo = ExitStack()
@@ -272,6 +275,8 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
         if isinstance(self.optimizer, torch.optim.Optimizer):
             hook = self.optimizer.register_step_pre_hook(self._note_update)
             self._undo.callback(hook.remove)
+        ends = register_optimizer_step_post_hook(lambda *_: self.ends.append(len(self.losses)))
+        self._undo.callback(ends.remove)
         self._watch_losses(Tensor, "backward")
         self._watch_losses(torch.autograd, "grad")
         return self
@@ -290,6 +295,13 @@ class TrainingWatch(AbstractContextManager["TrainingWatch"]):
 
     def __exit__(self, *error: object) -> None:
         self._undo.close()
+
+    def step_losses(self) -> list[float]:
+        """The loss of each step whose gradients were used: the sum of those of its backward passes,
+        as of micro-batches; each by itself where no optimizer of PyTorch takes steps."""
+        starts = [0, *self.ends]
+        sums = [sum(self.losses[a:b]) for a, b in pairwise(starts) if b > a]
+        return sums if self.ends else self.losses
 
     def _note_update(self, *_: object) -> None:
         self.rates.append(max(float(group["lr"]) for group in self.optimizer.param_groups))

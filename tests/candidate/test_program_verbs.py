@@ -206,6 +206,20 @@ def test_a_crash_in_training_keeps_the_losses_before_it(session):
     assert (len(run["backward_losses"]), run["ended"]["error"]) == (2, "AssertionError")
 
 
+def test_backward_passes_between_two_steps_are_one_step(session):
+    """A loss that comes in parts, as of micro-batches, is their sum."""
+    whole = TRAIN.replace("optimizer.step()", "optimizer.step()\n        assert step < 1")
+    halves = whole.replace(
+        "loss.backward()", "[(loss / 2).backward(retain_graph=True) for _ in '12']"
+    )
+    losses = []
+    for text in (whole, halves):
+        ask(session, "load_program", **program(text, exact=False))
+        losses.append(ask(session, "train_model", seed=0, steps=4)["backward_losses"])
+    assert losses[0] == pytest.approx(losses[1])
+    assert len(losses[0]) == 2
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

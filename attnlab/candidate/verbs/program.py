@@ -173,7 +173,7 @@ def train_model(session: Session, seed: int, steps: int) -> Any:
             raise
         except BaseException as error:
             answer = {"ended": describe_error(error, session.file, None)}
-    answer["backward_losses"] = watch.losses
+    answer["backward_losses"] = watch.step_losses()
     answer["modes"] = watch.training_modes
     answer["seconds"] = time.monotonic() - began
     return answer

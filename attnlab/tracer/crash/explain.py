@@ -108,7 +108,7 @@ def _earlier_finding(rows: Rows, crash: RawCrash, found: Sequence[Finding]) -> s
 
 
 def _python_line(crash: RawCrash, _operands: Sequence[Axes]) -> str:
-    return "" if crash.op else "The code on this line raised it, no operation did."
+    return "" if crash.op else "It was raised here, outside the operations that were recorded."
 
 
 def _by_message(crash: RawCrash, operands: Sequence[Axes]) -> str:

@@ -251,7 +251,7 @@ def test_an_exception_of_python(forward, error):
     """No operation raised, and that is said."""
     got = crash(forward)
     assert (got.op, got.error, got.line, got.operands) == ("", error, 9, ())
-    assert got.explanation == ("The code on this line raised it, no operation did.")
+    assert got.explanation == "It was raised here, outside the operations that were recorded."
 
 
 def test_an_exception_that_was_retold():
