@@ -56,6 +56,7 @@ class Repeat:
     times: int
     steps: tuple[Shown, ...]
     lines: tuple[int, int] = (0, 0)  # of the loop
+    sizes_differ: bool = False  # of what the rounds make of data
 
 
 Shown = Step | Repeat
@@ -185,7 +186,7 @@ class _Rounds:
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = steps
-        self.marks = [_fingerprint(step, "") for step in steps]
+        self.marks = [_fingerprint(step, "", made=not step.op.parents) for step in steps]
         self.places: dict[object, list[int]] = {}
         for place, mark in enumerate(self.marks):
             self.places.setdefault(mark, []).append(place)
@@ -203,8 +204,18 @@ class _Rounds:
                 once = tuple(self.steps[at:second])
                 numbers = [step.op.line for step in once]
                 lines = (min(numbers), max(numbers))
-                times = (end - at) // size
-                return Repeat(first="", last="", times=times, steps=once, lines=lines), end
+                rounds = self.steps[at:end]
+                repeat = Repeat(
+                    first="",
+                    last="",
+                    times=len(rounds) // size,
+                    steps=once,
+                    lines=lines,
+                    sizes_differ=any(
+                        step.op.shape != once[n % size].op.shape for n, step in enumerate(rounds)
+                    ),
+                )
+                return repeat, end
         return None
 
     def _same_round(self, at: int, other: int, size: int) -> bool:
@@ -251,10 +262,12 @@ def _alike(model: tuple[Sequence[Step], str], other: tuple[Sequence[Step], str])
     return ours == theirs and all(o.rule in ("", m.rule) for m, o in pairs)
 
 
-def _fingerprint(step: Step, layer: str) -> object:
+def _fingerprint(step: Step, layer: str, made: bool = False) -> object:
+    """What steps that are alike share; not the sizes of a tensor that is `made` of data."""
     op = step.op
     path = step.call or op.module
     place = (path[len(layer) :], "") if _within(path, layer) else ("", path)
     # Not the axes: the first layer gets its width from the embedding, the next from the first.
-    what = (op.op, op.file, op.line, op.shape, op.dtype, has_nan_or_inf(op))
+    shape = len(op.shape) if made else op.shape
+    what = (op.op, op.file, op.line, shape, op.dtype, has_nan_or_inf(op))
     return (place, what, step.rows)

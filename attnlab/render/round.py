@@ -334,9 +334,7 @@ def _show_run(program: Program, run: TrainingRun, folder: str, screen: Screen) -
             shown = f"attnlab trace {folder.removeprefix('./')}train.py --step {run.failed_step}"
             how = f": {shown}" if folder.endswith("/") else ""  # else there is no file to name
             screen.say((f"{plural(left, 'row')} before these{how}", "aside"))
-        show_table(
-            replace(run.trace, ops=run.trace.ops[left:]), screen, View(fold=False, file=folder)
-        )
+        show_table(replace(run.trace, ops=run.trace.ops[left:]), screen, View(file=folder))
 
 
 def _show_parts(parts: Sequence[PartResult], screen: Screen) -> None:

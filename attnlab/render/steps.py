@@ -232,7 +232,8 @@ def _item(item: Shown, frame: Frame) -> Iterator[Row | str]:
     if not item.first:
         lines = dict.fromkeys(item.lines)
         names = format_lines(_first_op(item).file, lines, frame.names, "-")
-    yield f"{edge} {names}: {item.times} times alike, shown once"
+    but = " but for sizes" if item.sizes_differ else ""
+    yield f"{edge} {names}: {item.times} times alike{but}, shown once"
     inner = replace(frame, depth=frame.depth + 1, layer=item.first or frame.layer)
     yield from (line for step in item.steps for line in _item(step, inner))
 

@@ -43,12 +43,15 @@ def test_layers_alike_are_shown_once():
     assert shown == "embedding (h.0-h.11 x12: op0 op1 op2 op3) layer_norm"
 
 
-def loop(rounds, body, odd=-1):
+def loop(rounds, body, odd=-1, parents=(0,)):
     """`body` lines, run `rounds` times between two others; the round `odd` has another shape."""
     rows = [op(0, 1, "zeros", "z", "B D", "2 8")]
     for turn in range(rounds):
         rows += [
-            op(0, 5 + i, f"op{i}", "x", "B D", "2 9" if turn == odd else "2 8") for i in range(body)
+            replace(
+                op(0, 5 + i, f"op{i}", "x", "B D", "2 9" if turn == odd else "2 8"), parents=parents
+            )
+            for i in range(body)
         ]
     rows.append(op(0, 9, "stack", "s", "B S D", "2 6 8"))
     return Trace(ops=tuple(replace(row, index=i) for i, row in enumerate(rows)))
@@ -66,6 +69,14 @@ def test_a_round_that_differs_is_shown():
     assert len(arrange_rows(loop(4, 3), View())) == 14
     shown = said(arrange_rows(loop(30, 1, odd=20), View()))
     assert shown.startswith("zeros (- x20: op0) op0 op0 ")
+
+
+def test_tensors_made_of_data_are_alike_whatever_their_sizes():
+    """A list of sentences is one line that says that they differ."""
+    _, repeat, _ = arrange_rows(loop(30, 1, odd=20, parents=()), View())
+    assert (repeat.times, repeat.sizes_differ) == (30, True)
+    _, repeat, _ = arrange_rows(loop(30, 1, parents=()), View())
+    assert not repeat.sizes_differ
 
 
 def test_every_row_is_shown_on_demand():
