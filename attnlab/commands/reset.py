@@ -21,6 +21,7 @@ def command(ctx: typer.Context, what: NameOrFile, file: File = None, json: Json 
     """Put a challenge's file back, or a program's; yours is kept."""
     from attnlab.catalogue.starter import write_starter
     from attnlab.errors import Refused
+    from attnlab.records.practice import Event
     from attnlab.render.challenge import StartPage
 
     path = Path(what)
@@ -34,6 +35,8 @@ def command(ctx: typer.Context, what: NameOrFile, file: File = None, json: Json 
     chosen = select_file(ctx, what)
     where = chosen.path if chosen.yours else None
     written, kept = write_starter(chosen.challenge, where, replace=True)
+    with progress() as store:
+        store.add_event(Event(kind="start", base=chosen.challenge.slug))
     return emit(StartPage(challenge=chosen.challenge, file=written, kept=kept), json)
 
 

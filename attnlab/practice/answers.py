@@ -51,10 +51,15 @@ def _answer(event: Event, outcome: str, seconds: float) -> Answer:
 
 
 def _fixes(events: Iterable[Event], categories: Mapping[str, str]) -> Iterator[Answer]:
-    """One for each time that a challenge was passed, or its solution looked up before."""
-    under_way: dict[str, list[Event]] = {}
+    """One where a challenge was passed, or its solution looked up before; another of it only once
+    it was started afresh."""
+    under_way, passed_once = dict[str, list[Event]](), set[str]()
     for event in events:
-        if event.interview or event.base not in categories or event.question == UNTOUCHED:
+        if event.interview or event.base not in categories:
+            continue
+        if event.kind == "start" or event.question == UNTOUCHED:
+            passed_once.discard(event.base)
+        if event.question == UNTOUCHED or event.base in passed_once:
             continue
         mine = under_way.setdefault(event.base, [])
         mine.append(event)
@@ -62,6 +67,7 @@ def _fixes(events: Iterable[Event], categories: Mapping[str, str]) -> Iterator[A
         if passed or event.kind == "solution":
             if passed or any(e.kind != "solution" for e in mine):
                 yield _fix(mine, categories[event.base], passed)
+            passed_once |= {event.base} if passed else set()
             del under_way[event.base]
 
 

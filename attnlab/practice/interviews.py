@@ -124,8 +124,10 @@ def clock_text(interview: Interview, now: float) -> str:
     left = interview.left(now)
     if left < 0:
         return f"the time ran out {_minutes(-left)} ago"
-    shown = math.ceil(left) if left < 120 else 60 * round(left / 60)
-    return f"{_minutes(shown)} left of {_minutes(60 * interview.minutes)}"
+    seconds = math.ceil(left)
+    shown = f"{seconds // 60}:{seconds % 60:02}" if 120 <= seconds < 600 else ""
+    shown = shown or _minutes(seconds if seconds < 120 else 60 * round(left / 60))
+    return f"{shown} left of {_minutes(60 * interview.minutes)}"
 
 
 def describe_clock(interview: Interview, with_name: bool = False) -> str:

@@ -29,7 +29,7 @@ def test_a_challenge_counts_once_it_is_passed_or_given_up():
         ("partly",): [event("start", 100), failed, passed],
         ("wrong",): [event("start", 100), event("hint", 110), event("solution", 120)],
         (): [event("start", 100), failed],
-        ("right", "partly"): [event("start", 1), passed, event("hint", 300), again],
+        ("right", "partly"): [passed, event("start", 300), event("hint", 310), again],
     }
     for marks, events in cases.items():
         found = all_answers(events, CATEGORIES, [])
@@ -42,6 +42,15 @@ def test_a_grade_of_the_file_as_it_was_given_is_no_try():
     untouched = event("grade", 120, outcome="failed", question=UNTOUCHED)
     events = [event("start", 100), untouched, event("grade", 200, outcome="passed")]
     assert [answer.mark for answer in all_answers(events, CATEGORIES, [])] == ["right"]
+
+
+def test_a_solved_file_that_is_graded_again_is_no_answer():
+    """attnlab watch grades it on every save; once it was put back as it was given, it counts."""
+    passes = [event("grade", at, outcome="passed") for at in (100, 101, 102)]
+    failed = event("grade", 103, outcome="failed")
+    assert len(all_answers([*passes, failed, *passes], CATEGORIES, [])) == 1
+    given = event("grade", 104, outcome="failed", question=UNTOUCHED)
+    assert len(all_answers([*passes, given, *passes], CATEGORIES, [])) == 2
 
 
 def test_a_question_that_was_judged_before_is_no_answer():

@@ -71,10 +71,12 @@ def test_a_stage_has_a_clock_of_its_own(kept, programs, monkeypatch):
 
 
 def test_a_clock_that_just_began_shows_all_its_minutes(kept, programs, monkeypatch):
-    """The nearest minute is shown, and seconds once there are few."""
+    """The nearest minute is shown, and the seconds, too, once there are few minutes."""
     at(monkeypatch, 1000.0)
     interview = begin(kept, programs[0].slug, 60, 7, folder=programs[0].name)
-    for seconds, says in ((0.4, "60 minutes"), (40, "59 minutes"), (3540.5, "60 seconds")):
+    for seconds, says in (
+        (0.4, "60 minutes"), (40, "59 minutes"), (3445, "2:35"), (3540.5, "60 seconds")
+    ):  # fmt: skip
         assert clock_text(interview, 1000 + seconds) == f"{says} left of 60 minutes"
 
 
