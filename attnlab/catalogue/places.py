@@ -45,6 +45,13 @@ def bug_lines(program: Program, ids: Sequence[str]) -> dict[str, list[tuple[str,
     return found
 
 
+def changed_spans(before: str, after: str) -> list[tuple[int, int]]:
+    """The lines of `after` that are not as before, from 0; empty where some are gone."""
+    old, new = before.splitlines(), after.splitlines()
+    codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return [(j1, j2) for tag, *_, j1, j2 in codes if tag != "equal"]
+
+
 class Change(NamedTuple):
     """The right program with some of what was written in a round."""
 

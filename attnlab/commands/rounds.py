@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attnlab.progress import Progress
+    from attnlab.records import Finding
     from attnlab.records.practice import Interview, Scorecard
     from attnlab.records.program import Program, ProgramReport
+    from attnlab.records.triage import Suspicion
     from attnlab.render.interview import InterviewStatusPage
     from attnlab.target.rounds import SelectedRound
 
@@ -74,6 +76,7 @@ def status_page(ctx: typer.Context, interview: Interview) -> InterviewStatusPage
         stages=stage_cards(program, interview, interview.elapsed(now)),
         now=now,
         gone=not folder.is_dir(),
+        questions=len(program.questions),
     )
 
 
@@ -148,11 +151,14 @@ def _count_bugs(ctx: typer.Context, interview: Interview) -> int:
     return sum(not patches[bug].decoy for bug in interview.bugs)
 
 
-def note_triage(ctx: typer.Context, target: str) -> None:
-    """Keep that a triage named something, where it looked at a file of the interview going on."""
+def note_triage(ctx: typer.Context, target: str, named: Sequence[Suspicion | Finding]) -> None:
+    """Keep what a triage named, where it looked at a file of the interview going on."""
     from attnlab.practice.interviews import make_event
+    from attnlab.practice.notes import bugs_at
     from attnlab.practice.rating import cost_of_hints
+    from attnlab.target.rounds import read_files
 
+    places = [(Path(one.file).name, one.line) for one in named if one.line]
     with progress() as store:
         interview = _interview_about(store, target)
         if not interview:
@@ -162,7 +168,10 @@ def note_triage(ctx: typer.Context, target: str) -> None:
             store.add_event(make_event(interview, "hint", question=number))
             return
         hints, triages = (len(interview.of_kind(kind)) for kind in ("hint", "triage"))
-        store.add_event(make_event(interview, "triage"))
+        program = interview_program(ctx, interview)
+        files = read_files(program, interview_folder(interview))
+        bugs = bugs_at(program, interview.bugs, files, places)
+        store.add_event(make_event(interview, "triage", text=" ".join(bugs)))
     show_clock(interview)
     if not interview.of_kind("stage"):
         note(cost_of_hints(hints, _count_bugs(ctx, interview), triages + 1))

@@ -201,7 +201,7 @@ def command(
     spoils = chosen is not None or bool(price)  # the bugs of an interview are a puzzle, too
     shown, hidden = (report, 0) if not spoils or solved or reveal else _hidden(report)
     if price and reveal and found:
-        note_triage(named.ctx, named.typed.target)
+        note_triage(named.ctx, named.typed.target, found)
     advice = (
         next_of_puzzle(chosen, outcome == "ok", solved)
         if chosen

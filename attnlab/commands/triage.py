@@ -158,7 +158,7 @@ def command(
         advice = "" if shown.suspicions else next_of_puzzle(chosen, fine, solved)
         page = replace(page, triage=shown, hidden=hidden, next=advice)
     if page.triage.suspicions:
-        note_triage(named.ctx, typed.target)
+        note_triage(named.ctx, typed.target, page.triage.suspicions)
     unseen = found.outcome == "error" and not found.looked_at
     code = NOT_COMPARED if unseen else int(found.outcome != "nothing-found")
     return emit_also(page, json, code, html, form)

@@ -27,7 +27,7 @@ def tell_bugs(grader: ProgramGrader) -> tuple[BugResult, ...]:
     told = {bug: bug in gone or _is_gone(grader, bug, gone) for bug in grader.bugs}
     if None in told.values():
         told = _tell_by_subsets(grader, told, untouched=set(grader.bugs) - set(changes))
-    return tuple(BugResult(id=bug, fixed=fixed) for bug, fixed in told.items())
+    return tuple(BugResult(id=b, fixed=fixed, changed=b in changes) for b, fixed in told.items())
 
 
 def _changed_at(grader: ProgramGrader, bug: str, strays: Collection[Stray] = ()) -> Change | None:

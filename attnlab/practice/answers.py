@@ -81,7 +81,8 @@ def _fix(events: Sequence[Event], category: str, passed: bool) -> Answer:
 def _rounds(cards: Iterable[Scorecard]) -> Iterator[Answer]:
     for card in cards:
         for bug in card.bugs:
-            mark: Mark = "right" if bug.fixed else "partly" if bug.found else "wrong"
+            alone = bug.fixed and not (bug.hints or bug.triages)
+            mark: Mark = "right" if alone else "partly" if bug.found else "wrong"
             yield Answer(
                 category=bug.category,
                 kind=ROUND,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
 from attnlab.catalogue.places import bug_lines
@@ -179,6 +179,21 @@ def refuse_unclear(text: str, program: Program, ids: Sequence[str], files: Files
             raise Refused(said, example)
     if not NAME.search(FILE.sub("", PLACE.sub("", text))):
         raise Refused("the note does not say what is wrong there", example)
+
+
+def bugs_at(
+    program: Program, ids: Sequence[str], files: Files, places: Iterable[tuple[str, int]]
+) -> tuple[str, ...]:
+    """The bugs of a round whose lines some places name, each a file and a line as it is now."""
+    found = [
+        bug
+        for file, line in places
+        for bug, gap in _patches_near(
+            program, ids, files, NotePlace(file=file, first=line, last=line)
+        )
+        if gap <= NEAR and not program.patches[bug].decoy
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 def _patches_near(

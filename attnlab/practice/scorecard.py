@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any, cast
 
-from attnlab.catalogue.places import bug_lines
+from attnlab.catalogue.places import bug_lines, changed_spans
 from attnlab.practice.changes import DECOYS, LINES, last_changes
 from attnlab.practice.interviews import read_details
 from attnlab.practice.notes import PLACE
@@ -91,6 +91,7 @@ def build_scorecard(
         triages=triages,
         rating=rating,
         slips=tuple(slips.values()),
+        placeless=tuple(e.text for e, at in places.items() if at == "[]"),
         late_notes=len(interview.notes) - len(in_time),
         decoys=tuple(
             DecoyCard(
@@ -162,6 +163,7 @@ def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | No
     questions = follow_ups(program, interview)
     reason: Any = next((card.outcome for card in questions if card.note and card.bug == bug), "")
     known = min([math.inf, *found_gone[:1], *(event.seconds for event in named[:1])])
+    helped = [e for e in interview.events if e.kind in HELP and e.seconds <= known]
     return BugCard(
         id=bug,
         category=patch.category,
@@ -175,7 +177,8 @@ def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | No
         notes=tuple(event.text for event in pointing),
         why=patch.why,
         find=patch.find,
-        hints=sum(e.bug == bug and e.seconds <= known for e in interview.of_kind("hint")),
+        hints=sum(e.bug == bug for e in helped if e.kind == "hint"),
+        triages=sum(bug in e.text.split() for e in helped if e.kind == "triage"),
         places=_places(program, interview, bug),
     )
 
@@ -185,8 +188,9 @@ def _places(program: Program, interview: Interview, bug: str) -> tuple[str, ...]
     edits = sorted(program.patches[bug].edits, key=lambda edit: (edit.file, edit.start))
     places = zip(bug_lines(program, interview.bugs)[bug], edits, strict=True)
     return tuple(
-        f"{file}:{line}" if edit.new.strip() else f"missing below {file}:{line - 1}"
+        f"{file}:{line + start}" if end > start else f"missing below {file}:{line + start - 1}"
         for (file, line, _), edit in places
+        for start, end in changed_spans(edit.old.strip("\n"), edit.new.strip("\n"))
     )
 
 

@@ -178,6 +178,7 @@ class BugCard:
     find: str
     notes: tuple[str, ...] = ()  # those that point at it
     hints: int = 0  # that were shown about it before it was named or gone
+    triages: int = 0  # that named its place before
     again_at: float | None = None  # the same for the last time, where it came back in between
     places: tuple[str, ...] = ()  # file:line, in the files as they were given
 
@@ -248,6 +249,7 @@ class Scorecard:
     again_at: float | None = None  # the last hand-in, where an earlier one passed and counts
     started: float = 0.0  # seconds since 1970
     slips: tuple[str, ...] = ()  # notes that point at a line without a bug
+    placeless: tuple[str, ...] = ()  # notes that name no place
     late_notes: int = 0  # that were made after everything was right
     decoys: tuple[DecoyCard, ...] = ()
     follow_ups: tuple[QuestionCard, ...] = ()
@@ -393,7 +395,7 @@ class Answer:
 
     category: str  # of the bug: "mask"
     kind: str  # of the question: "fix", "spot"
-    mark: Mark  # right: at the first try and without help
+    mark: Mark  # right: without help; a quiz or challenge at the first try
     seconds: float  # 0 where that is not known
     at: float  # seconds since 1970
 

@@ -269,6 +269,7 @@ class BugResult:
 
     id: str
     fixed: bool | None
+    changed: bool = False  # its lines are not as they were given
 
 
 @record

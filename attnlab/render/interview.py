@@ -75,6 +75,7 @@ class InterviewStatusPage:
     stages: tuple[StageCard, ...]
     now: float
     gone: bool = False  # the folder
+    questions: int = 0  # of its program
 
     def show(self, screen: Screen) -> None:
         interview = self.interview
@@ -88,8 +89,8 @@ class InterviewStatusPage:
         counts = [plural(len(interview.of_kind(kind)), kind) for kind in COUNTED]
         counts += [plural(n, "triage") for n in (len(interview.of_kind("triage")),) if n]
         counts += [plural(len(interview.notes), "note")]
-        asked = plural(len(interview.of_kind("ask")), "question")
-        screen.say(f"{', '.join(counts)}, {asked} asked", indent=2)
+        asked = f"{len(interview.of_kind('ask'))} of {plural(self.questions, 'question')} asked"
+        screen.say(f"{', '.join(counts)}, {asked}", indent=2)
         screen.hang("  ", _time_that_counts(interview))
         for number, event in interview.notes.items():
             screen.hang(f"  note {number}  {clock_of(event.seconds)}  ", event.text)
@@ -120,6 +121,7 @@ class InterviewStatusPage:
 
     def document(self) -> Document:
         interview = self.interview
+        graded = [e for e in interview.events if e.kind in ("grade", "submit")]
         return {
             "interview": interview.number,
             "challenge": interview.slug,
@@ -129,7 +131,14 @@ class InterviewStatusPage:
             "left": interview.left(self.now) if interview.limit else None,
             **{f"{kind}s": len(interview.of_kind(kind)) for kind in COUNTED},
             "asked": [event.question for event in interview.of_kind("ask")],
+            "triages": len(interview.of_kind("triage")),
+            "questions_left": self.questions - len(interview.of_kind("ask")),
             "notes": [event.text for event in interview.notes.values()],
+            "numbered_notes": [
+                {"number": number, "seconds": event.seconds, "text": event.text}
+                for number, event in interview.notes.items()
+            ],
+            "passed_at": next((e.seconds for e in graded if e.outcome == "passed"), None),
             "stages": plain(self.stages),
         }
 

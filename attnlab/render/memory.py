@@ -23,7 +23,10 @@ class StatsPage:
         share = found.right / found.answers
         screen.say(
             ("stats  ", "title"),
-            f"{plural(found.answers, 'answer')}, {share:.0%} right at the first try without help",
+            f"{plural(found.answers, 'answer')}, {share:.0%} right without help",
+        )
+        screen.hang(
+            "  ", "a bug of a round: fixed, no hint or triage named it; all else: first try"
         )
         _show_rows("by kind of bug", found.categories, screen)
         _show_rows("by kind of question", found.kinds, screen)

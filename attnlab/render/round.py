@@ -70,9 +70,15 @@ def show_count(report: ProgramReport, screen: Screen) -> None:
             indent=2,
         )
         return
-    if unclear := sum(bug.fixed is None for bug in report.bugs):
-        text = f"{plural(unclear, 'bug')} cannot be told while other changes are in the way"
-        screen.say(text, indent=2)
+    wrong = sum(bug.changed and not bug.fixed for bug in report.bugs)
+    hidden = sum(bug.fixed is None and not bug.changed for bug in report.bugs)
+    for count, said in (
+        (wrong, "changed at its place, and what the program does there is still not right"),
+        (hidden, "not changed at its place; a change elsewhere hides whether it is gone"),
+    ):
+        if count:
+            its = said.replace("its place", "their places") if count > 1 else said
+            screen.hang("  ", f"{plural(count, 'bug')} {its}")
     if not report.goals:
         screen.say(
             "a part is a class or function by itself, or what training, evaluation or generation "

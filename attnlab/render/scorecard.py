@@ -164,14 +164,18 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
         f"{plural(card.hints, 'hint')}, "
         + f"{plural(card.triages, 'triage')}, "
         * bool(card.triages)
-        + f"{plural(card.changed_lines, 'changed line')}, "
+        + f"{plural(card.changed_lines, 'line')} changed (a replaced one is one), "
         f"{len(card.asked)} of {plural(card.questions, 'question')} asked",
         indent=2,
     )
-    if card.slips:
-        screen.say(f"{plural(len(card.slips), 'note')} at lines without a bug", indent=2)
-    for text in card.slips:
-        screen.hang("    ", text)
+    for texts, where in (
+        (card.slips, "at lines without a bug"),
+        (card.placeless, "without a place, so of no bug"),
+    ):
+        if texts:
+            screen.say(f"{plural(len(texts), 'note')} {where}", indent=2)
+        for text in texts:
+            screen.hang("    ", text)
     if card.late_notes:
         late = f"{plural(card.late_notes, 'note')} after a submit had passed"
         screen.say(f"{late}: not counted", indent=2)
@@ -229,8 +233,8 @@ def _show_bug(bug: BugCard, screen: Screen) -> None:
     screen.say((f"{mark} ", style), (bug.id, "title"), f"  {bug.category}, level {bug.level}")
     if bug.places:
         screen.say((", ".join(bug.places), "name"), " in the files as given", indent=4)
-    hints = f", after {plural(bug.hints, 'hint')}" if bug.hints else ""
-    screen.hang("    ", _became(bug) + hints)
+    helped = [plural(n, what) for n, what in ((bug.hints, "hint"), (bug.triages, "triage")) if n]
+    screen.hang("    ", _became(bug) + f", after {' and '.join(helped)}" * bool(helped))
     for text in bug.notes:
         screen.hang("    your note: ", text)
     screen.prose(f"{bug.why}\n\nTo find it: {bug.find}", indent=4)

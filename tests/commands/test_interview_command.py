@@ -49,6 +49,8 @@ def test_an_interview_from_start_to_scorecard(shell):
     status = shell("interview", "status", "--json").json
     assert [status[key] for key in ("grades", "submits", "hints")] == [1, 1, 0]
     assert len(status["notes"]) == 1
+    assert [note["text"] for note in status["numbered_notes"]] == status["notes"]
+    assert (status["passed_at"], status["triages"]) == (None, 0)
     card = shell("interview", "end", "--json").json
     by_id = {bug["id"]: bug for bug in card["bugs"]}
     assert (by_id[first.id]["fixed"], by_id[first.id]["named"]) == (True, True)
@@ -484,7 +486,7 @@ def test_the_history_says_what_the_card_said(shell):
     assert all(place.partition(":")[0] in PROGRAM.edit for place in card["bugs"][0]["places"])
     one = shell("interview", "history", "1")
     assert "0 of 1 bug fixed" in one.out
-    assert "3 changed lines" in one.out
+    assert "3 lines changed" in one.out
     assert shell("interview", "history", "1", "--json").json["number"] == 1
     for number in ("2", "x"):
         said = shell("interview", "history", number)

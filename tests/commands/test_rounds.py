@@ -22,8 +22,8 @@ def test_a_round_from_start_to_end(shell):
     told = said.json
     assert (told["parts_right"], told["parts"]) == (4, 6)
     assert told["bugs"] == [
-        {"id": "no-zero-grad", "fixed": False},
-        {"id": "softmax-over-queries", "fixed": False},
+        {"id": "no-zero-grad", "fixed": False, "changed": False},
+        {"id": "softmax-over-queries", "fixed": False, "changed": False},
     ]
     for name in ("model.py", "train.py"):
         (Path("char-gpt") / name).write_text((BASE / name).read_text())

@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 
 from attnlab.catalogue.load import shipped_folder
-from attnlab.catalogue.places import bug_lines
+from attnlab.catalogue.places import bug_lines, changed_spans
 from attnlab.catalogue.programs import compose, count_changed_lines, read_program
+from attnlab.practice.answers import all_answers
 from attnlab.practice.changes import describe_changes
 from attnlab.practice.interviews import report_text
+from attnlab.practice.notes import bugs_at
 from attnlab.practice.scorecard import build_scorecard, last_report
 from attnlab.practice.trend import build_trend
 from attnlab.records.practice import REASON, RIGHT, Event, Interview
@@ -195,3 +197,36 @@ def test_the_bugs_took_until_the_first_grade_that_a_stage_opened_on():
     events = [Event(kind=k, base=PROGRAM.slug, outcome=o, seconds=at) for k, o, at in known]
     assert [card_after(*events[:n]).seconds for n in (2, 3)] == [747.0, 836.0]
     assert card_after(*events).again_at is None
+
+
+def test_help_that_named_a_bug_is_told_with_it_and_in_the_stats():
+    """What a triage or a hint named before it was gone was not found alone; what came after was."""
+    early = Event(kind="triage", base=PROGRAM.slug, text="mask-one-late", seconds=3.0)
+    named = note_at(5.0, "the mask is one late")
+    card = card_after(early, named)
+    page = ScorecardPage(card=card, trend=build_trend([card]))
+    assert "after 1 triage" in plain_text(page.show, 200)
+    fixed = [replace(bug, fixed=True) for bug in (card.bugs[0], replace(card.bugs[0], triages=0))]
+    marks = [a.mark for a in all_answers([], {}, [replace(card, bugs=tuple(fixed))])]
+    assert marks == ["partly", "right"]
+    assert not card_after(named, replace(early, seconds=9.0)).bugs[0].triages
+
+
+def test_a_triage_names_the_bug_at_whose_line_it_found_something():
+    """A decoy and a line far from each bug are none."""
+    file, line, _ = bug_lines(PROGRAM, IDS)["mask-one-late"][0]
+    assert bugs_at(PROGRAM, IDS, GIVEN, [(file, line), (FILE, LINE)]) == ("mask-one-late",)
+    assert not bugs_at(PROGRAM, IDS, GIVEN, [(file, line + 9)])
+
+
+def test_the_place_of_a_bug_is_the_line_that_is_wrong():
+    """An edit holds lines around it, so that it can be found: those are none of the bug's."""
+    assert changed_spans("total\n", "total\nscheduler") == [(1, 2)]
+    assert changed_spans("optimizer\nscheduler", "optimizer") == [(1, 1)]
+
+
+def test_a_note_without_a_place_is_listed():
+    """It counts for nothing, and is not lost."""
+    lost = Event(kind="note", base=PROGRAM.slug, outcome=REASON, text="the loss is odd")
+    card = card_after(lost)
+    assert (card.slips, card.placeless) == ((), ("the loss is odd",))

@@ -5,8 +5,8 @@ import pytest
 from attnlab.catalogue.load import shipped_folder
 from attnlab.catalogue.programs import read_program
 from attnlab.records import CheckResult
-from attnlab.records.program import GoalResult, PartResult, ProgramReport, StageResult
-from attnlab.render.round import count_right
+from attnlab.records.program import BugResult, GoalResult, PartResult, ProgramReport, StageResult
+from attnlab.render.round import count_right, show_count
 from attnlab.render.screen import plain_text
 from attnlab.render.stage import show_stage
 
@@ -45,3 +45,16 @@ def test_a_count_is_not_explained_by_code_that_does_not_show_it(reason, shown):
     text = plain_text(lambda screen: show_stage(PROGRAM, report, screen), 80)
     assert "90 rows go" in text
     assert ("what the first check that failed compares" in text) is shown
+
+
+def test_a_wrong_fix_is_told_from_a_bug_that_another_change_hides():
+    """Which of them it is decides what to read next; a bug that nobody touched is neither."""
+    wrong = BugResult(id="a", fixed=False, changed=True)
+    hidden, left = BugResult(id="b", fixed=None), BugResult(id="c", fixed=False)
+    report = ProgramReport(outcome="failed", bugs=(wrong, hidden, left))
+    text = plain_text(lambda screen: show_count(report, screen), 120)
+    assert "1 bug changed at its place, and what the program does there is still not right" in text
+    assert "1 bug not changed at its place; a change elsewhere hides whether it is gone" in text
+    report = ProgramReport(outcome="failed", bugs=(wrong, wrong))
+    text = plain_text(lambda screen: show_count(report, screen), 120)
+    assert "2 bugs changed at their places" in text

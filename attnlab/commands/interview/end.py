@@ -127,9 +127,8 @@ def _ask_follow_ups(
     with progress() as store:
         interview = next(i for i in all_interviews(store) if i.number == interview.number)
     show_said(follow_ups(interview_program(ctx, interview), interview), stdout())
-    if any(card.note for _, card in left):
-        (scorecard,) = past_scorecards(ctx, [interview])
-        show_rating(scorecard.rating, stdout())
+    (scorecard,) = past_scorecards(ctx, [interview])
+    show_rating(scorecard.rating, stdout())
     return interview
 
 

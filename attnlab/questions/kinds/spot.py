@@ -7,12 +7,12 @@ Then: what kind of bug is it, and what would be seen?
 from __future__ import annotations
 
 import ast
-import difflib
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
+from attnlab.catalogue.places import changed_spans
 from attnlab.errors import Refused
 from attnlab.questions.base import Judged, Part, Runner, about, asked, choice
 from attnlab.questions.effects import effect_of
@@ -64,10 +64,8 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
 def wrong_lines(one: Patched) -> set[int]:
     """Lines of the patched text that differ from the right one; beside what was taken out, those
     around the gap."""
-    before, after = one.right.splitlines(), one.text.splitlines()
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    changed = [code for code in matcher.get_opcodes() if code[0] != "equal"]
-    spans = (range(j1, j2) if j2 > j1 else range(j1 - 1, j1 + 1) for *_, j1, j2 in changed)
+    after, changed = one.text.splitlines(), changed_spans(one.right, one.text)
+    spans = (range(j1, j2) if j2 > j1 else range(j1 - 1, j1 + 1) for j1, j2 in changed)
     return {n + 1 for n in chain(*spans) if 0 <= n < len(after) and after[n].strip()}
 
 
