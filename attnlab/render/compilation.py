@@ -26,10 +26,11 @@ def show_compilation(seen: Compilation, screen: Screen) -> None:
 
 def _cost(change: Recompilation) -> str:
     """What other sizes of an axis cost."""
-    first, second = change.sizes
     why = f" ({change.reason})" if change.reason else ""
-    if not any(change.compiled):
-        return f"other sizes ({first}, {second}) need no new graph"
-    if change.compiled == (True, False):
-        return f"compiled anew for {first}, then once for all sizes{why}"
-    return f"compiled anew for each size ({first}, {second}){why}"
+    anew = [str(n) for n, again in zip(change.sizes, change.compiled, strict=True) if again]
+    if not anew:
+        return f"other sizes ({', '.join(map(str, change.sizes))}) need no new graph"
+    if len(anew) == len(change.sizes):
+        return f"compiled anew for each size ({', '.join(anew)}){why}"
+    rest = "" if change.compiled[-1] else ", and for no other size"
+    return f"compiled anew for {' and '.join(anew)}{rest}{why}"

@@ -1,8 +1,8 @@
 """How torch.compile captures a call: its graphs, where they break, and which sizes compile anew.
 
 The graphs are captured and run as they are, by a backend that only counts them, so no compiler for
-kernels is needed. Two calls with more positions, or samples, tell whether another size compiles
-anew each time, once, or never.
+kernels is needed. Four calls with more positions, or samples, tell whether another size compiles
+anew each time, some times, or never.
 """
 
 import logging
@@ -22,10 +22,11 @@ from attnlab.tracer.raw_trace import RawTrace, display_path, first_line
 from attnlab.tracer.recorder import is_library_code
 
 AXES = ("S", "T", "B")  # that change from call to call; the others are those of weights
-MORE = (1, 2)  # positions, in the second and third call
+MORE = (1, 2, 3, 4)  # positions, in the second call and those after it
 GUARDS = "torch._dynamo.guards.__recompiles"  # the log that says why
 ARTIFACT = "recompiles"
 SWITCH = "TORCHDYNAMO_DISABLE"
+BRANCH = "a branch on a tensor's value; torch.where or torch.cond keeps it in one graph"
 LEFT = "captured nothing: the whole call was left to Python"
 
 
@@ -210,4 +211,6 @@ def _explanation(text: str) -> str:
     """PyTorch's own sentence of explanation; its first line where it has none."""
     lines = [line.strip() for line in text.splitlines()]
     told = [line.removeprefix("Explanation:") for line in lines if line.startswith("Explanation:")]
+    if lines[:1] and lines[0].startswith("generic_jump"):  # that is all PyTorch says
+        return BRANCH
     return (told or lines or [""])[0].strip()

@@ -20,11 +20,18 @@ def test_a_size_that_is_a_constant_compiles_anew_each_time():
     """A loop over positions has as many steps as there are: no graph serves two lengths. A batch of
     another size is compiled once more, and then for all."""
     changes = {c.axis: c for c in compilation(MODULES["a loop"]()).recompilations}
-    assert changes["S"].sizes == (6, 7)
-    assert changes["S"].compiled == (True, True)
+    assert changes["S"].sizes == (6, 7, 8, 9)
+    assert all(changes["S"].compiled)
     assert "expected 5, actual 6" in changes["S"].reason
     usual = {c.axis: c for c in compilation(MODULES["softmax"]()).recompilations}
-    assert usual["B"].compiled == (True, False)
+    assert usual["B"].compiled == (True, False, False, False)
+
+
+def test_a_branch_on_a_value_is_told_in_words():
+    """And what keeps it in one graph; PyTorch names an internal function."""
+    reasons = {place.reason for place in compilation(MODULES["a tensor decides"]()).breaks}
+    assert any(text.startswith("a branch on a tensor's value; torch.where") for text in reasons)
+    assert not any("generic_jump" in text for text in reasons)
 
 
 def test_nothing_stays_behind():
