@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, Timeout, emit, limits, run_job
+from attnlab.commands.base import Json, Timeout, emit, limits, run_job, whole_number
 from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
 
 PLACE = 108
@@ -13,13 +14,22 @@ Only = Annotated[
     typer.Option("--only", metavar="NAME", help="Only this one, as nan; setup stands before it."),
 ]
 Row = Annotated[
-    str, typer.Option("--row", metavar="N", help="Stop the debugger at this row of the trace.")
+    str,
+    typer.Option("--row", metavar="N", help="Stop the debugger at this row of trace --json."),
+]
+Line = Annotated[
+    str, typer.Option("--line", metavar="N", help="Stop the debugger at the rows of this line.")
 ]
 
 
 @takes_target
 def command(
-    named: NamedTarget, only: Only = None, row: Row = "", timeout: Timeout = "", json: Json = False
+    named: NamedTarget,
+    only: Only = None,
+    row: Row = "",
+    line: Line = "",
+    timeout: Timeout = "",
+    json: Json = False,
 ) -> int:
     """Write Python to paste: asserts of shapes, hooks, tests.
 
@@ -33,9 +43,10 @@ def command(
     from attnlab.render.snippets import SnippetsPage
     from attnlab.suggest import did_you_mean
     from attnlab.target.options import parse_row
-    from attnlab.target.snippets import with_run, write_snippets
+    from attnlab.target.snippets import row_at, with_run, write_snippets
 
     target, at = named.name, parse_row(row)
+    at_line = whole_number("--line", line, 1, sys.maxsize) if line else None
     job = named.job(limits(timeout or OWN_TIME, ""), TraceOptions(cost=True))
     if job.contract is None:
         raise Refused(f"{target}: a demo makes its own inputs", "name its class, as file.py:Net")
@@ -46,6 +57,8 @@ def command(
             f"{target}: {report.message or report.outcome}",
             replace(named.typed, verb="trace").command() + " looks closer",
         )
+    if at_line is not None:
+        at = row_at(report.trace, at_line)
     found = write_snippets(job, report, at)
     names = [s.id for s in found]
     for name in only or ():

@@ -40,6 +40,15 @@ def write_snippets(job: Job, report: Report, row: int | None) -> tuple[Snippet, 
     return tuple(s for s in found if s.id in ("setup", "debug")) if trace.crash else found
 
 
+def row_at(trace: Trace, line: int) -> int:
+    """The first row of a line of the file; raises `Refused` where no operation ran there."""
+    rows = [op for op in trace.ops if op.line == line and op.file == trace.ops[-1].file]
+    if not rows:
+        lines = ", ".join(map(str, dict.fromkeys(op.line for op in trace.ops)))
+        raise Refused(f"--line {line}: no operation ran there", f"one ran on {lines}", "--line")
+    return rows[0].index
+
+
 def with_run(snippets: tuple[Snippet, ...]) -> tuple[Snippet, ...]:
     """These, and what calls their functions where the file is run and not where it is imported."""
     calls = CALLED.findall("\n".join(s.code for s in snippets))

@@ -116,6 +116,11 @@ def test_the_script_stops_in_the_debugger_where_weights_are_made(snippets, execu
     hooks nor training, and a row of the user's choice is stopped at."""
     codes = snippets("attend", *THREE, "--row", "1", file="sub/my-net.py")
     assert {"shapes", "nan", "clip"}.isdisjoint(codes)
+    line = 2 + NET.splitlines().index('    scores = (q @ k.mT).masked_fill(mask, float("-inf"))')
+    assert (
+        f", {line})"
+        in snippets("attend", *THREE, "--line", str(line), file="sub/my-net.py")["debug"]
+    )
     execute(codes)
     out = capsys.readouterr().out
     assert "-> scores = " in out
@@ -190,6 +195,7 @@ def test_the_whole_screen_is_one_script(shell):
     ("flags", "words"),
     [
         (("net.py:Net", "--row", "999"), "--row 999: there is no such row"),
+        (("net.py:Net", "--line", "1"), "--line 1: no operation ran there"),
         (("net.py:Net", "--row", "x"), "--row x: the number of a row"),
         (("net.py:Net", "--only", "nam"), 'there is no "nam"'),
         (("net.py:Nut",), "defines no Nut"),
