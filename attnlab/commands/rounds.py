@@ -29,8 +29,8 @@ def interview_program(ctx: typer.Context, interview: Interview) -> Program:
     from attnlab.errors import Refused
 
     if interview.tasks:
-        hint = "attnlab interview status shows the task that is open"
-        raise Refused(f"the {interview.name} round is about no program", hint)
+        hint = "attnlab interview answer ANSWER answers the task that is open"
+        raise Refused(f"the {interview.name} round is about no program, and has no notes", hint)
     entry = catalogue(ctx).find_program(interview.slug)
     program = read_program(Path(entry.folder)) if entry else None
     known = program.patches if program else {}

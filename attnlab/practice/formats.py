@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import tomllib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +24,7 @@ FILE = Path(__file__).with_name("formats.toml")
 TOPIC = "interview"  # of the slugs of these rounds
 SEEDS = 10**6  # of the questions
 EASY = 2  # the hardest level of a file to fix
+CLEAN, MOST_CLEAN = "clean", 2  # code to read without a bug, of a round
 
 
 class Format(NamedTuple):
@@ -72,6 +73,19 @@ def _ladder(
         ladders.append(ladder[:count])
     longest = max(map(len, ladders), default=0)
     return dice.choice([one for one in ladders if len(one) == longest] or [[]])
+
+
+def with_bugs(tasks: Sequence[RoundTask], category: Callable[[str], str]) -> list[RoundTask]:
+    """The tasks, with others for code without a bug where more than two would have none. `category`
+    says what a question is about."""
+    found, clean = list(tasks), 0
+    for at, task in enumerate(tasks):
+        if task.kind == "spot" and category(task.id) == CLEAN:
+            clean += 1
+            while clean > MOST_CLEAN and category(found[at].id) == CLEAN:
+                seed = int(found[at].id.partition(".")[2]) + 1
+                found[at] = RoundTask(kind=task.kind, id=f"{task.kind}.{seed}")
+    return found
 
 
 # ---------------------------------------------------------------- what became of it

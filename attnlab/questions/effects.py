@@ -38,7 +38,8 @@ TRAINING = {"gradients-match", "gradcheck", "dropout", "train-mode"}
 # Wrong values of these may be a leak that no check looks for: of a window, of another beam.
 UNSURE = {"mask", "generation"}
 SHOWN = 6  # checks that are kept of those that fail, and of those that pass
-INSTALLED = re.compile(r"/\S*/(?=(attnlab|torch)/)")  # before a place in a package
+# Folders before a place in a package, and the name of the check that a message is of.
+INTERNAL = re.compile(r"/\S*/(?=(attnlab|torch)/)|^[a-z]+(?:-[a-z]+)+: ")
 NOT_FINITE = re.compile(r"\bNaN\b|(?<!-)\binf\b")
 LOOPS = {"training", "evaluation", "generation", "prediction"}  # parts that are no units
 
@@ -133,7 +134,7 @@ def _of_program(one: Patched, runner: Runner) -> Effect:
         worst="nothing" if one.decoy else "crash" if crashed else _worst_part(one, failed, runner),
         seen=tuple(part.title for part in failed),
         passed=_some([part.title for part in report.parts if part.outcome == "passed"]),
-        message=INSTALLED.sub("", next((part.message for part in failed), report.message)),
+        message=INTERNAL.sub("", next((part.message for part in failed), report.message)),
     )
 
 

@@ -303,6 +303,9 @@ class TaskCard:
 
     @property
     def found(self) -> bool:
+        """Of code to read: whether the line was named; what is asked next is no search."""
+        if self.task.kind == "spot" and self.done and not self.hints:
+            return self.verdicts[0].outcome == "right"
         return self.outcome == "right"
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from attnlab.practice.interviews import clock_text
 from attnlab.records import plain, record
 from attnlab.records.practice import FormatCard, Interview, TaskCard, Trend
-from attnlab.records.quiz import Question, QuizVerdict
+from attnlab.records.quiz import COST, Question, QuizVerdict
 from attnlab.render.challenge import show_hints
 from attnlab.render.json import Document, pick
 from attnlab.render.quiz import STYLES, show_question
@@ -38,7 +38,8 @@ class TaskPage:
         if self.file:
             return f"edit {self.file}, then attnlab interview submit; ask gives a hint"
         known = len(self.question.measurements)
-        more = "; ask N measures" if known > 1 else "; ask 1 shows what is true" * known
+        price = f"ask N measures, each for {COST:g} of the point"
+        more = f"; {price}" if known > 1 else "; ask 1 shows what is true" * known
         return f"attnlab interview answer ANSWER, or skip{more}"
 
     def document(self) -> Document:
@@ -90,6 +91,8 @@ class RoundPage:
         count = f", {plural(len(interview.tasks), 'task')} (seed {interview.seed})"
         screen.say((f"{interview.name}  ", "title"), self.title)
         screen.say((f"{screen.marks.ok} ", "ok"), "the clock runs: ", (limit, "title"), count)
+        if any(task.kind == "incident" for task in interview.tasks):
+            screen.say(f"an incident gives 1 point, less {COST:g} for each measurement", indent=2)
 
     def _show_status(self, screen: Screen) -> None:
         interview, hints = self.interview, sum(card.hints for card in self.cards)
@@ -175,7 +178,7 @@ def _show_card(card: TaskCard, screen: Screen) -> None:
     screen.say(
         (head, STYLES.get(outcome, "bad")),
         (f"  {card.task.kind}", "title"),
-        f"{about}  {clock_of(card.seconds)}{more}  ",
+        f"{about}  {card.points:.3g} of 1 point  {clock_of(card.seconds)}{more}  ",
         (card.task.id, "name"),
     )
     _show_verdicts(card.verdicts[-1:] if card.task.is_file else card.verdicts, screen)

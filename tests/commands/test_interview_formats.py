@@ -100,6 +100,9 @@ def test_bad_input_costs_nothing(shell, short):
         said = shell("interview", *command)
         assert (said.code, "about no program" in said.err) == (2, True)
     assert "about no program" in shell("grade").err
+    asked = shell("interview", "ask").err
+    assert "task 1 has nothing to measure" in asked
+    assert "interview answer" in asked
     assert not events()
     assert shell("interview", "answer", "skip").code == 0
     said = shell("interview", "abandon")

@@ -1,5 +1,6 @@
 """Rounds of other formats: their tasks are drawn by seed, their cards are read off the events."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -13,6 +14,7 @@ from attnlab.practice.formats import (
     open_task,
     past_formats,
     task_cards,
+    with_bugs,
 )
 from attnlab.practice.trend import build_trend, summarize
 from attnlab.questions.base import kinds
@@ -108,3 +110,19 @@ def test_rounds_count_in_the_trend():
     assert [(one.category, one.bugs, one.found) for one in trend.categories] == [("mask", 1, 0)]
     assert trend.weakest == "mask"
     assert (summarize(card).found, summarize(card).bugs, summarize(card).fixed) == (1, 2, None)
+
+
+def test_of_code_to_read_at_most_two_have_no_bug():
+    """Who answers `nothing` each time has learned nothing; the questions stay those of the seed."""
+    tasks = [RoundTask(kind="spot", id=f"spot.{number}") for number in (10, 20, 30, 40)]
+    clean = {"spot.10", "spot.30", "spot.40", "spot.41"}
+    found = with_bugs(tasks, lambda name: "clean" if name in clean else "mask")
+    assert [task.id for task in found] == ["spot.10", "spot.20", "spot.30", "spot.42"]
+
+
+def test_code_to_read_is_found_by_its_line():
+    """The kind of the bug, asked next, may be judged otherwise."""
+    tasks = (RoundTask(kind="spot", id="spot.1"),)
+    for first, found in (("right", 1), ("partly", 0)):
+        events = (task("spot", first, 1.0, following="spot.1.2"), task("spot", "wrong", 2.0))
+        assert format_card(replace(sat(*events), tasks=tasks), 9.0).found == found

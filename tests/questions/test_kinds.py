@@ -237,9 +237,9 @@ def test_what_comes_of_every_bug_is_known():
     assert not found - effects.known().keys()
     assert {effect.worst for effect in effects.known().values()} <= {*effects.EFFECTS, ""}
     messages = [effect.message for effect in effects.known().values()]
-    assert messages == [effects.INSTALLED.sub("", message) for message in messages]
+    assert messages == [effects.INTERNAL.sub("", message) for message in messages]
     long = "/home/me/venv/torch/nn/functional.py:26: IndexError: out of range"
-    assert effects.INSTALLED.sub("", long) == "torch/nn/functional.py:26: IndexError: out of range"
+    assert effects.INTERNAL.sub("", long) == "torch/nn/functional.py:26: IndexError: out of range"
 
 
 def test_every_kind_explains_itself():
@@ -317,3 +317,27 @@ def test_what_a_class_promises_is_said_beside_its_lines():
     one = next(o for o in Material(load()).of(folder, "patched") if o.id and not o.decoy)
     (first, *_) = spot.draw(one, random.Random(3), Runner(refuse, refuse))
     assert any("1 + weight" in line for line in first.question.log)
+
+
+def test_no_kind_is_offered_that_a_bug_may_be_called_too(char_gpt):
+    """A missing 1 / sqrt(D) on a term of positions may be called one of scale."""
+    one = replace(char_gpt[0], category="positions", why="The second term misses its 1 / sqrt(D).")
+    offered = {
+        c
+        for seed in range(40)
+        for c in spot._ask_category(one, random.Random(seed)).question.choices
+    }
+    assert "normalisation" not in offered
+    assert {"positions", "mask"} <= offered
+
+
+def test_an_incident_without_a_symptom_says_what_the_run_showed(char_gpt):
+    """Where every sentence would give the cause away, the bare question says nothing."""
+    run = TrainingRun(
+        steps=2, losses=(3.0, 0.5), expected_start=1.0, seconds=1.0,
+        evidence=dict.fromkeys("abc", "1"),
+    )  # fmt: skip
+    runner = Runner(refuse, lambda job: ProgramReport(outcome="passed", run=run))
+    one = next(o for o in char_gpt if incident.draw(o, random.Random(1), runner))
+    (part,) = incident.draw(replace(one, symptom=one.why), random.Random(1), runner)
+    assert part.question.prompt.startswith("The loss went from 3.000 to 0.500 in 2 steps")

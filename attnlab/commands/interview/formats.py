@@ -40,7 +40,7 @@ Text = Annotated[
 def start_round(ctx: typer.Context, name: str, minutes: int, seed: int, json: bool) -> int:
     """Draw the tasks, prepare each, then start the clock."""
     from attnlab.commands.quiz import warm_runner
-    from attnlab.practice.formats import TOPIC, draw_tasks, formats
+    from attnlab.practice.formats import TOPIC, draw_tasks, formats, with_bugs
     from attnlab.practice.interviews import begin, next_number, refuse_second
     from attnlab.render.format_round import RoundPage
 
@@ -49,6 +49,7 @@ def start_round(ctx: typer.Context, name: str, minutes: int, seed: int, json: bo
     tasks = draw_tasks(formats()[name], seed, catalogue(ctx).challenges)
     with warm_runner() as runner:
         note(f"preparing {len(tasks)} tasks; the clock does not run yet")
+        tasks = with_bugs(tasks, lambda name: draw(ctx, name, runner)[0].category)
         for task in (task for task in tasks if not task.is_file):
             draw(ctx, task.id, runner)
         with progress() as store:
@@ -127,8 +128,13 @@ def ask_round(ctx: typer.Context, interview: Interview, typed: str, json: bool) 
         if new := taken < len(hints):
             keep(interview, "hint", question=str(asked.card.number))
         return emit(RoundHintPage(hints=hints[: taken + 1], of=len(hints), new=new), json)
+    if not asked.part.question.measurements:
+        raise Refused(
+            f"task {asked.card.number} has nothing to measure and no hint",
+            "attnlab interview answer ANSWER answers it",
+        )
     if not typed:
-        raise Refused("what is asked for?", "as in attnlab interview ask 3")
+        raise Refused("ask measures what you name", "as in attnlab interview ask 3")
     before = measured(interview, asked.part)
     found = find_measurement(asked.part, typed, len(before))
     if found.name not in before:

@@ -89,6 +89,7 @@ def _or_skip(part: Part) -> Part:
 def _file_part(challenge: Challenge, path: Path, bounds: Limits) -> Part:
     """A file to write or to fix, as a question that its grade answers."""
     from attnlab.questions.base import Judged, Part, asked
+    from attnlab.questions.effects import INTERNAL
     from attnlab.target.challenge_job import challenge_job
     from attnlab.target.source import read_source
     from attnlab.verdict import make_verdict
@@ -98,7 +99,8 @@ def _file_part(challenge: Challenge, path: Path, bounds: Limits) -> Part:
         report = run_job(replace(job, stages=("check",), until="reason"))
         verdict = make_verdict(challenge, path.name, report)
         passed = verdict.outcome == "passed"
-        return Judged("right" if passed else "wrong", path.name, "" if passed else verdict.message)
+        message = "" if passed else INTERNAL.sub("", verdict.message)
+        return Judged("right" if passed else "wrong", path.name, message)
 
     return Part(
         question=asked(challenge.task, "a file"),

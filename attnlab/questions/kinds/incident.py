@@ -38,7 +38,9 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     if run is None or len(run.evidence) < FEWEST:
         return None
     cause, more = split_cause(one.why)
-    seen = _without_clues(one.symptom, cause, others[:3])
+    steps, ends = len(run.losses), f"from {run.losses[0]:.3f} to {run.losses[-1]:.3f}"
+    plain = f"The loss went {ends} in {steps} steps, and the program is still wrong."
+    seen = _without_clues(one.symptom, cause, others[:3]) or [plain]
     prompt = " ".join([*seen, "What is the cause?"])
     question, right, judge = choice(dice, cause, others[:3], prompt)
     names = tuple(run.evidence)

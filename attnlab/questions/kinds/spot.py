@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -16,20 +17,27 @@ from attnlab.catalogue.places import changed_spans
 from attnlab.errors import Refused
 from attnlab.questions.base import Judged, Part, Runner, about, asked, choice
 from attnlab.questions.effects import effect_of
-from attnlab.questions.kinds.effect import ask_effect
+from attnlab.questions.kinds.effect import ask_effect, changed_lines
 from attnlab.questions.material import Excerpt, Patched, excerpt, promised, tree_of
 
 MATERIAL = "patched"
 CLEAN = 0.2  # share of the bugs whose right file is shown in place of them
 NEAR = 2  # lines from the bug that count half
+NUMBER = "the number of a line, or the word nothing if none is wrong"
 NOTHING = {"nothing", "none", "no", "clean", "ok", "0"}
-# Of a group only one is offered: a bug of one may be called one of another.
-KIN = (
-    {"attention", "mask", "normalisation", "residual"},
-    {"positions", "embedding", "data"},
-    {"optimizer", "training", "dropout"},
-    {"loss", "evaluation"},
-    {"generation"},
+# Of a group only one is offered: a bug of one may be called one of another. So may a bug of which
+# these words speak: it is offered no such kind.
+KIN: tuple[dict[str, str], ...] = (
+    {
+        "attention": "attention|softmax|score|quer(y|ies)|heads?",
+        "mask": "mask|causal|padding|future",
+        "normalisation": "norm|sqrt|root|scale|variance|deviation",
+        "residual": "residual|skip",
+    },
+    {"positions": "position|rotat|offset|order", "embedding": "embed|vocab", "data": "batch|label"},
+    {"optimizer": "gradient|learning rate|step", "training": "train|mode", "dropout": "drop"},
+    {"loss": "loss|label|target", "evaluation": "eval|accura|perplex"},
+    {"generation": "generat|sampl|decod|cache"},
 )
 
 
@@ -46,7 +54,7 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     inside = {n for n in wrong if shown.first <= n <= shown.last}
     material = {"base": one.base, "bug": one.id, "category": one.category or "clean"}
     first = Part(
-        question=asked("Which line is wrong, if one is?", "the number of a line, or nothing"),
+        question=asked("Which line is wrong, if one is?", NUMBER),
         right="nothing is wrong" if one.is_right else _name_lines(inside, one.text),
         judge=lambda typed: judge_line(typed, set() if one.is_right else inside, shown),
         why=one.why or "Nothing was changed in it.",
@@ -85,7 +93,7 @@ def judge_line(typed: str, bad: set[int], shown: Excerpt) -> Judged:
         message = "a line of it is wrong" if bad else ""
         return Judged("wrong" if bad else "right", "nothing", message)
     if not word.isdecimal() or not shown.first <= int(word[:9]) <= shown.last:
-        hint = f"type a number from {shown.first} to {shown.last}, or nothing"
+        hint = f"type {NUMBER}; the lines are {shown.first} to {shown.last}"
         raise Refused(f'"{typed[:40]}" is no line that is shown', hint)
     number = int(word)
     if number in bad:
@@ -98,7 +106,13 @@ def judge_line(typed: str, bad: set[int], shown: Excerpt) -> Judged:
 
 
 def _ask_category(one: Patched, dice: random.Random) -> Part:
-    groups = [sorted(group) for group in KIN if one.category not in group]
+    said = one.why + "".join(line for _, line in changed_lines(one))
+    groups = [
+        [kind for kind, words in sorted(group.items()) if not re.search(words, said, re.IGNORECASE)]
+        for group in KIN
+        if one.category not in group
+    ]
+    groups = [group for group in groups if group] or [["generation"], ["evaluation"]]
     wrong = [dice.choice(group) for group in dice.sample(groups, min(3, len(groups)))]
     question, right, judge = choice(dice, one.category, wrong, "What kind of bug is it?")
     return Part(question=question, right=right, judge=judge)
