@@ -6,28 +6,6 @@ from pathlib import Path
 
 from attnlab.records import record
 
-HEAD = """\
-import ctypes, os, torch
-
-HOME_FILE, SOLUTION = {home_file!r}, {solution!r}
-libc = ctypes.CDLL(None, use_errno=True)
-
-def call(name, *arguments):
-    if getattr(libc, name)(*arguments) == -1:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-class Trial(torch.nn.Module):
-    def forward(self, x):
-        for name, act in ACTS.items():
-            try:
-                act()
-                print("{mark}", name, "done", flush=True)
-            except BaseException as error:
-                why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-                print("{mark}", name, "refused", why.splitlines()[0], flush=True)
-        return x
-
-"""
 MARK = "attnlab-trial"
 
 
@@ -49,7 +27,8 @@ def forbidden_acts() -> tuple[Act, ...]:
 
 def trial_source(home_file: str, solution: str) -> str:
     """A module that tries each act when it is called, and prints what came of it."""
-    text = HEAD.format(home_file=home_file, solution=solution, mark=MARK)
+    head = Path(__file__).with_suffix(".txt").read_text("utf-8")
+    text = head.format(home_file=home_file, solution=solution, mark=MARK)
     for act in forbidden_acts():
         name = act.id.replace("-", "_")
         text += f"def {name}():\n{textwrap.indent(act.code.strip(), '    ')}\n\n"

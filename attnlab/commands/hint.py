@@ -46,14 +46,7 @@ def command(ctx: typer.Context, what: NameOrFile = "", json: Json = False) -> in
 def _hint_round(chosen: SelectedRound, json: bool) -> int:
     """The hints of a round's bugs, one bug after the other; or of the stage that is open."""
     from attnlab.practice.changes import differ_from_passed
-    from attnlab.practice.hints import (
-        hint_event,
-        hint_texts,
-        hints_before,
-        next_hint,
-        next_stage_hint,
-        stage_hint_texts,
-    )
+    from attnlab.practice.hints import hint_event, hint_texts, hints_before, next_hint
     from attnlab.practice.rating import cost_of_hints
     from attnlab.practice.stages import events_of_round, has_passed
     from attnlab.render.round import RoundHintPage
@@ -64,17 +57,14 @@ def _hint_round(chosen: SelectedRound, json: bool) -> int:
         stage = program.stage(chosen.stage)
         bugs = [bug for bug in chosen.bugs if not program.patches[bug].decoy]
         before = hints_before(store, program, [stage.id] if stage else bugs, interview)
-        if stage:
-            new = next_stage_hint(stage, before)
-        else:
-            new = next_hint(program, bugs, chosen.files, before)
+        new = next_hint(program, bugs, stage, chosen.files, before)
         if new:
             store.add_hint(program.slug, hint_event(program, new, interview))
         events = events_of_round(store, program)
         passed = bool(interview) and has_passed(events, chosen.stage)
         passed = passed and not differ_from_passed(program, events, chosen.files)
     taken = (*before, new) if new else before
-    shown = stage_hint_texts(stage, taken) if stage else hint_texts(program, bugs, taken)
+    shown = hint_texts(program, bugs, stage, taken)
     cost = ""
     if interview and not stage:
         cost = cost_of_hints(len(taken), len(bugs), len(interview.of_kind("triage")))

@@ -14,7 +14,7 @@ from typing import Any
 from attnlab.errors import Refused
 from attnlab.progress import Progress
 from attnlab.records.practice import Event, EventKind, Interview, RoundTask
-from attnlab.records.program import ProgramReport
+from attnlab.records.program import Program, ProgramReport
 
 END = "attnlab interview end shows the scorecard, attnlab interview abandon drops it"
 
@@ -89,6 +89,15 @@ def make_event(interview: Interview, kind: EventKind, **more: str) -> Event:
         interview=interview.number,
         **more,
     )
+
+
+def round_event(
+    program: Program, interview: Interview | None, kind: EventKind, **more: Any
+) -> Event:
+    """What is done now in a round, with the time on the clock of its interview if it has one."""
+    if interview:
+        return make_event(interview, kind, **more)
+    return Event(kind=kind, base=program.slug, **more)
 
 
 def read_details(event: Event) -> dict[str, Any]:

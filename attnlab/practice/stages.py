@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attnlab.errors import Refused
-from attnlab.practice.interviews import make_event
+from attnlab.practice.interviews import round_event
 from attnlab.progress import Progress
 from attnlab.records.practice import Event, Interview, StageCard
 from attnlab.records.program import Program, ProgramReport, Stage
@@ -87,16 +87,6 @@ def choose_stage(program: Program, name: str, events: Sequence[Event]) -> Stage:
     return stage
 
 
-def stage_event(
-    program: Program, stage: str, outcome: str, interview: Interview | None, text: str = ""
-) -> Event:
-    """What the store keeps of a stage: what was changed before it was opened, which check failed
-    when it was graded."""
-    if interview:
-        return make_event(interview, "stage", question=stage, outcome=outcome, text=text)
-    return Event(kind="stage", base=program.slug, question=stage, outcome=outcome, text=text)
-
-
 def keep_stage(
     store: Progress,
     program: Program,
@@ -113,7 +103,8 @@ def keep_stage(
         failed = report.stage.failed
         why = "a part of the program is wrong now" if not report.passed else ""
         outcome, text = "passed" if report.passed else "failed", failed.title if failed else why
-    store.add_event(stage_event(program, stage, outcome, interview, text))
+    known = {"question": stage, "outcome": outcome, "text": text}
+    store.add_event(round_event(program, interview, "stage", **known))
 
 
 def stage_cards(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
@@ -15,20 +16,7 @@ from attnlab.render.screen import Screen, bare_table, plural
 GENERATED = (
     "<!-- Made by `make strength`: change the checks or the challenges, then run it again. -->\n"
 )
-INTRO = """# How strong the grader is
-
-The grader is graded with bugs. Each challenge ships mutants that people wrote; the operators in
-`attnlab/mutation_testing/operators/` make more of its solution and of every alternative. A mutant
-is **killed** when it does not pass, **equivalent** when it passes and does the same as the right
-files in float64 at many sizes, masks, magnitudes and number formats, with its gradients, in train
-and eval mode, and **survived** when it passes and does something else. **Rejected** counts right
-files that do not pass, **flips** verdicts that another seed turns over.
-
-A program's mutants are those of its files and the bugs that it ships. One that passes is equivalent
-when it trains, evaluates and generates as the right program from other weights, with more steps and
-prompts, and has the same units. Its right files are the program, its styles, its decoys and the
-other fixes of its bugs.
-"""
+INTRO = Path(__file__).with_name("templates") / "strength.md"
 FATES: tuple[Fate, ...] = ("killed", "equivalent", "survived")
 COLUMNS = ("challenge", "right files", "rejected", "mutants", "killed", "equivalent", "survived")
 
@@ -88,7 +76,7 @@ class StrengthPage:
         return shown if self.percent < ALL else ""
 
     def _lines(self) -> Iterator[str]:
-        yield from (GENERATED, INTRO, f"{self.total()}.{self._sampled()}\n")
+        yield from (GENERATED, INTRO.read_text("utf-8"), f"{self.total()}.{self._sampled()}\n")
         yield from _rows(
             COLUMNS, [[str(_counts(one)[c]) for c in COLUMNS] for one in self.measured]
         )

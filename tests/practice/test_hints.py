@@ -22,10 +22,10 @@ def store(tmp_path):
 def test_hints_go_from_bug_to_bug():
     """Three of the first, three of the second, then none."""
     shown = []
-    while hint := next_hint(PROGRAM, BUGS, GIVEN, shown):
+    while hint := next_hint(PROGRAM, BUGS, None, GIVEN, shown):
         shown.append(hint)
     assert shown == [(bug, number) for bug in BUGS for number in range(3)]
-    assert hint_texts(PROGRAM, BUGS, shown)[3][0] == "bug 2 of 2, hint 1 of 3"
+    assert hint_texts(PROGRAM, BUGS, None, shown)[3][0] == "bug 2 of 2, hint 1 of 3"
 
 
 @pytest.mark.parametrize("bug", BUGS)
@@ -33,9 +33,9 @@ def test_a_place_that_was_changed_comes_last(bug):
     """Whether wrong lines were replaced or missing ones written again."""
     other = next(b for b in BUGS if b != bug)
     fixed = compose(PROGRAM, [other])
-    assert next_hint(PROGRAM, BUGS, fixed, ()) == (other, 0)
+    assert next_hint(PROGRAM, BUGS, None, fixed, ()) == (other, 0)
     seen = [(other, number) for number in range(3)]
-    assert next_hint(PROGRAM, BUGS, fixed, seen) == (bug, 0)
+    assert next_hint(PROGRAM, BUGS, None, fixed, seen) == (bug, 0)
 
 
 def test_a_new_round_has_its_own_hints(store):

@@ -32,8 +32,8 @@ def stage(
 
     from attnlab.catalogue.rounds import write_stage
     from attnlab.practice.changes import describe_changes
-    from attnlab.practice.interviews import current, keep
-    from attnlab.practice.stages import OPEN, stage_event
+    from attnlab.practice.interviews import current, keep, round_event
+    from attnlab.practice.stages import OPEN
     from attnlab.render.stage import StageStartPage
     from attnlab.target.rounds import read_files
 
@@ -47,7 +47,8 @@ def stage(
             chosen, folder, bugs = _next_stage(store, program, wanted, interview)
         changes = json_format.dumps(describe_changes(program, bugs, read_files(program, folder)))
         copies = write_stage(program, chosen, folder, bugs)
-        keep(store, stage_event(program, chosen.id, OPEN, interview, changes))
+        known = {"question": chosen.id, "outcome": OPEN, "text": changes}
+        keep(store, round_event(program, interview, "stage", **known))
     if interview:
         show_clock(interview)
     place, kept = shown_path(folder), tuple(copies)

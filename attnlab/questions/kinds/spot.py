@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import random
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 from attnlab.catalogue.places import changed_spans
 from attnlab.errors import Refused
@@ -21,24 +23,11 @@ from attnlab.questions.kinds.effect import ask_effect, changed_lines
 from attnlab.questions.material import Excerpt, Patched, excerpt, promised, tree_of
 
 MATERIAL = "patched"
+FILE = Path(__file__).parents[1] / "spot.toml"  # which kinds a bug may be called
 CLEAN = 0.2  # share of the bugs whose right file is shown in place of them
 NEAR = 2  # lines from the bug that count half
 NUMBER = "the number of a line, or the word nothing if none is wrong"
 NOTHING = {"nothing", "none", "no", "clean", "ok", "0"}
-# Of a group only one is offered: a bug of one may be called one of another. So may a bug of which
-# these words speak: it is offered no such kind.
-KIN: tuple[dict[str, str], ...] = (
-    {
-        "attention": "attention|softmax|score|quer(y|ies)|heads?",
-        "mask": "mask|causal|padding|future",
-        "normalisation": "norm|sqrt|root|scale|variance|deviation",
-        "residual": "residual|skip",
-    },
-    {"positions": "position|rotat|offset|order", "embedding": "embed|vocab", "data": "batch|label"},
-    {"optimizer": "gradient|learning rate|step", "training": "train|mode", "dropout": "drop"},
-    {"loss": "loss|label|target", "evaluation": "eval|accura|perplex"},
-    {"generation": "generat|sampl|decod|cache"},
-)
 
 
 def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
@@ -109,7 +98,7 @@ def _ask_category(one: Patched, dice: random.Random) -> Part:
     said = one.why + "".join(line for _, line in changed_lines(one))
     groups = [
         [kind for kind, words in sorted(group.items()) if not re.search(words, said, re.IGNORECASE)]
-        for group in KIN
+        for group in tomllib.loads(FILE.read_text("utf-8"))["groups"]
         if one.category not in group
     ]
     groups = [group for group in groups if group] or [["generation"], ["evaluation"]]
